@@ -3,7 +3,7 @@
     python tests/make_sample_data.py [FOLDER]
 
 Nothing is drawn at random: which values wine_holes.csv lacks follows from a hash of the place of the cell, and
-visits.csv from hashes of the numbers of patients and visits.
+visits.csv, credit.csv, clinic.csv and churn.csv from hashes of the numbers of their rows.
 """
 
 import csv
@@ -12,6 +12,7 @@ import hashlib
 import io
 import itertools
 import json
+import math
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -70,6 +71,9 @@ def sample_data() -> dict[str, bytes]:
         ),
         "visits.csv": table(("patient", "visit", "age", "weight", "pressure", "smoker", "readmitted"), visits()),
         "asthma.bif": ASTHMA.encode(),
+        "credit.csv": table(("opened", "region", "age", "income", "debt_ratio", "employment", "defaulted"), credit()),
+        "clinic.csv": table(("admitted", "hospital", "age", "pulse", "oxygen", "diabetes", "readmitted"), clinic()),
+        "churn.csv": table(("month", "plan", "tenure", "calls", "price", "churned"), churn()),
     }
 
 
@@ -166,6 +170,49 @@ def visits() -> Iterator[Row]:
             kilos = weight + round(share(patient, visit, "weight"), 1)
             now = pressure + int(3 * share(patient, visit, "pressure"))
             yield f"p{patient:03}", str(day), str(age), f"{kilos:.1f}", str(now), smoker, readmitted
+
+
+def credit() -> Iterator[Row]:
+    """Loans of twelve months: risk falls with income, rises with debts, and is higher for the self-employed."""
+    for loan in range(900):
+        day = datetime.date(2023, 7, 1) + datetime.timedelta(days=366 * loan // 900)
+        region = ("coast", "city", "hills")[int(3 * share(loan, "region"))]
+        age, income = int(20 + 50 * share(loan, "age")), int(12 + 70 * share(loan, "income") ** 2)
+        debt = round(0.9 * share(loan, "debt"), 2)
+        work = share(loan, "employment")
+        employment = "employed" if work < 0.7 else "self-employed" if work < 0.9 else "none"
+        log_odds = -3.2 + 3 * debt - 0.05 * (income - 30) + 0.9 * (employment == "self-employed") - 0.01 * (age - 45)
+        yield str(day), region, str(age), str(income), f"{debt:.2f}", employment, occurs(log_odds, loan, "defaulted")
+
+
+def clinic() -> Iterator[Row]:
+    """Stays in three hospitals: who is old, or short of oxygen, which is not always measured, comes back more often."""
+    for stay in range(600):
+        day = datetime.date(2024, 1, 1) + datetime.timedelta(days=int(0.6 * stay))
+        hospital = ("north", "south", "west")[int(3 * share(stay, "hospital") ** 1.3)]
+        age, pulse = int(35 + 55 * share(stay, "age")), int(55 + 60 * share(stay, "pulse"))
+        oxygen, diabetes = int(86 + 14 * share(stay, "oxygen")), share(stay, "diabetes") < 0.25
+        log_odds = -1.0 + 0.05 * (age - 65) - 0.25 * (oxygen - 93) + 0.8 * diabetes
+        measured = "" if share(stay, "measured") < 0.08 else str(oxygen)
+        outcome = occurs(log_odds, stay, "readmitted")
+        yield str(day), hospital, str(age), str(pulse), measured, ("no", "yes")[diabetes], outcome
+
+
+def churn() -> Iterator[Row]:
+    """Customers in eight months: prices rise from the sixth on, and who leaves in the eighth is not yet known."""
+    for customer in range(960):
+        month = customer // 120
+        plan = ("basic", "plus", "family")[int(3 * share(customer, "plan"))]
+        tenure = int(72 * share(customer, "tenure"))
+        calls = int(6 * share(customer, "calls") ** 2)
+        price = int(15 + 20 * share(customer, "price")) + (8 if month >= 5 else 0)
+        log_odds = -1.3 - 0.03 * (tenure - 30) + 0.5 * calls + 0.05 * (price - 25) - 0.6 * (plan == "family")
+        left = "" if month == 7 else occurs(log_odds, customer, "churned")
+        yield f"2024-{month + 1:02}-01", plan, str(tenure), str(calls), str(price), left
+
+
+def occurs(log_odds: float, *place: object) -> str:
+    return ("no", "yes")[share(*place) < 1 / (1 + math.exp(-log_odds))]
 
 
 def share(*place: object) -> float:

@@ -189,6 +189,7 @@ verify tan.bnc --disclosure
 verify tan.bnc
 report tan.bnc -o tan.html
 report tan.bnc --data iris.csv -o tan.html --svg drawn
+dossier tan.bnc --data iris.csv -o dossier
 verify tan.bnc --against tan.bif
 import tan.bif -o imported.bnc
 edit tan.bnc --effect petal_width --set >1.75=1 --label setosa --why x -o edited.bnc

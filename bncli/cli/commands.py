@@ -130,6 +130,12 @@ COMMANDS = (
         ("verify", "properties", "export", "files"),
     ),
     Command(
+        "dossier",
+        "Judge",
+        "Fill in the checklists of a validator, with all figures.",
+        ("dossier", "report", "evaluate", "properties"),
+    ),
+    Command(
         "discretize",
         "Build by steps",
         "Learn cut points; write a cuts file or the binned table.",

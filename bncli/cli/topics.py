@@ -17,20 +17,12 @@ TOPIC_GROUPS = (
     ("Parameters", ("parameters", "penalties", "monotone", "optimizers", "edit")),
     (
         "Using a model",
-        (
-            "score",
-            "intervals",
-            "explain",
-            "decisions",
-            "what-if",
-            "monitor",
-            "export",
-            "verify",
-            "properties",
-            "simulate",
-        ),
+        ("score", "intervals", "explain", "decisions", "what-if", "monitor", "export", "simulate"),
     ),
-    ("Judging a model", ("evaluate", "validation", "groups", "calibration", "compare")),
+    (
+        "Judging a model",
+        ("evaluate", "validation", "groups", "calibration", "compare", "verify", "properties", "dossier"),
+    ),
     ("Out of the shell", ("report", "python", "web-service", "install")),
     ("Reference", ("options", "files", "json", "exit-codes", "shell", "speed", "cluster", "internals", "sources")),
 )
@@ -49,7 +41,9 @@ _SYNONYMS = {
     "decisions": "threshold thresholds cutoff cut-off cost costs imbalance imbalanced unbalanced utility profit "
     "abstain reject conformal prior oversampling smote",
     "describe": "profile profiling woe iv quality eda identifier",
-    "discretize": "bin bins binning binned cut cuts quantile quantiles interval intervals",
+    "discretize": "bin bins binning binned cut cuts quantile quantiles",
+    "dossier": "tripod sr11-7 sr26-2 annex regulation regulator validator audit documentation compliance governance "
+    "model-card",
     "edit": "override",
     "evaluate": "auc roc auroc accuracy f1 precision recall sensitivity specificity confusion mcc gini ks lift gains "
     "metric metrics cross-validation crossvalidation cv folds bootstrap confidence uncertainty significance logloss "

@@ -162,7 +162,7 @@ def _blocks(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Iterator
         summary += f"The log-loss is {percent(skill)} lower than that of the class frequencies."
     yield Paragraph(summary)
     if beside:
-        yield Paragraph(" ".join(_comparison_sentence(report, other) for other in beside))
+        yield Paragraph(" ".join(comparison_sentence(report, other) for other in beside))
     decided = decisions.rows
     confusion = report.shown_confusion
     models = "this model" if report.folds is None else "the models of the folds"
@@ -231,15 +231,20 @@ def _metrics_grid(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Gr
     return Grid(caption, headings, rows, tuple(range(1, len(headings))))
 
 
-def _comparison_sentence(report: EvaluateReport, other: ComparedModel) -> str:
-    """Return a sentence that says whose log-loss is lower, by how much, and whether the difference is significant."""
+def paired_difference(report: EvaluateReport, other: ComparedModel) -> tuple[float, float]:
+    """Return by how much the other model's log-loss is higher on the same rows, and twice its standard error."""
     losses = []
     for log_p, codes, _ in (report.predictions, other.report.predictions):
         losses.append(-log_p[codes, np.arange(len(codes))])
     gaps = losses[1] - losses[0]
     weights = np.ones(len(gaps)) if report.predictions.weights is None else report.predictions.weights
     mean = float(np.average(gaps, weights=weights))
-    error = 2 * math.sqrt(float((weights**2 * (gaps - mean) ** 2).sum())) / float(weights.sum())
+    return mean, 2 * math.sqrt(float((weights**2 * (gaps - mean) ** 2).sum())) / float(weights.sum())
+
+
+def comparison_sentence(report: EvaluateReport, other: ComparedModel) -> str:
+    """Return a sentence that says whose log-loss is lower, by how much, and whether the difference is significant."""
+    mean, error = paired_difference(report, other)
     difference = f"that of {other.name} by {abs(mean):.4f} nats per row (± {error:.4f}, twice the standard error)"
     if abs(mean) <= error:
         return f"Its log-loss differs from {difference}: the difference is not significant."

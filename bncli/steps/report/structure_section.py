@@ -325,7 +325,8 @@ def fit_command(model: Model) -> str | None:
             options = fewer
     words: list[str] = []
     for key, value in options.items():
-        words += [flag_of(key)] if value is True else [flag_of(key), str(value)]
+        values = value if isinstance(value, tuple) else (value,)
+        words += [flag_of(key)] if value is True else [word for own in values for word in (flag_of(key), str(own))]
     return shlex.join(["bncli", "fit", "TRAIN", "--class", model.schema.class_name, *words, "-o", "MODEL.bnc"])
 
 

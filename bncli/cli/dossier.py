@@ -1,0 +1,89 @@
+"""`bncli dossier`: fill in a validator's checklists from a model and labelled rows; write a page and a JSON file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from bncli.cli import options
+from bncli.cli.command import declare
+from bncli.cli.console import Console
+from bncli.cli.options import Paths, data_flag, output_flag
+from bncli.errors import UsageError
+
+EXAMPLES = """\
+bncli dossier --template > about.toml                               what only you know, to fill in
+bncli dossier data.bnc --data test.csv --about about.toml -o dossier
+bncli dossier data.bnc --data test.csv --time month --by sex -o dossier
+bncli dossier data.bnc --data test.csv --beside old.bnc -o dossier  beside a challenger
+"""
+MODEL = click.argument("model", required=False, metavar="MODEL", cls=Paths)
+DATA = data_flag(
+    "--data",
+    multiple=True,
+    metavar="FILE",
+    setting=False,
+    help="Labelled rows that the model has not seen; may be repeated. Rows without a class are counted apart.",
+)
+TIME = data_flag(
+    "--time",
+    metavar="COLUMN",
+    setting=False,
+    help="Also every figure of each period of this column of dates, times or numbers.",
+)
+ABOUT = output_flag("--about", metavar="FILE.toml", setting=False, help="What only you know; see --template.")
+TEMPLATE = output_flag("--template", is_flag=True, setting=False, help="Print an empty ABOUT.toml, nothing else.")
+OUTPUT = output_flag("-o", "--output", metavar="DIR", help="Folder for dossier.html and dossier.json.")
+
+
+@declare(
+    "dossier",
+    EXAMPLES,
+    (MODEL,),
+    (DATA, TIME, *options.MISSING, *options.FORMAT, *options.BAD_ROWS),
+    options.MISSING_COLUMNS,
+    (options.BY,),
+    (options.BESIDE, ABOUT, TEMPLATE),
+    (OUTPUT,),
+    (options.JSON, options.QUIET, options.THREADS, options.CONFIG, options.DEBUG),
+    more="The checklists are TRIPOD+AI, model validation as in SR 26-2, and Annex IV of the EU AI Act. Items that "
+    "nobody answers are reported as not provided. Properties in ABOUT.toml that are refuted are reported, and are no "
+    "error.",
+)
+def command(**typed: Any) -> None:
+    """Write the dossier that a validator asks for: checklists, figures with intervals, and the model in numbers."""
+    if typed["template"]:
+        names = ("model", "data", "time", "by", "beside", "about", "output", "as_json")
+        if idle := next((name for name in names if typed[name]), None):
+            word = {"model": "MODEL", "output": "-o", "as_json": "--json"}.get(idle, f"--{idle}")
+            raise UsageError(f"{word} has no effect with --template", hint="leave it out")
+        from bncli.steps.dossier.about import template
+
+        Console().text(template())
+        return
+    if typed["model"] is None:
+        raise UsageError("there is no model", hint="name its file: bncli dossier MODEL --data TEST -o DIR")
+    if typed["model"] == "-":
+        raise UsageError("a model cannot be read from the standard input", hint="name its file")
+    if not typed["data"]:
+        raise UsageError("a dossier needs labelled rows", hint="add --data TEST")
+    if typed["output"] is None:
+        raise UsageError("a dossier is two files, which need a folder", hint="add -o DIR")
+    from bncli.steps.dossier.dossier import dossier
+    from bncli.steps.dossier.findings import DossierSources
+    from bncli.watch import Run
+
+    sources = DossierSources(options.source(typed, typed["data"]), typed["by"], typed["about"], typed["beside"])
+    with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
+        run = Run(options.threads(typed), watch=console.watch)
+        report = dossier(typed["model"], sources, output=typed["output"], run=run)
+        lines = []
+        for word, counts in report.items.items():
+            numbers = ", ".join(f"{n} {status.replace('_', ' ')}" for status, n in counts.items())
+            lines.append(f"{word:<18}{sum(counts.values())} items: {numbers}")
+        if report.unlabelled_rows:
+            lines.append(f"{'without a class':<18}{report.unlabelled_rows:,} rows, not part of the figures")
+        if report.properties_refuted:
+            lines.append(f"{'refuted':<18}{report.properties_refuted:,} of the properties")
+        console.finish(report, [*lines, f"{'written':<18}{report.page}, {report.json}"])

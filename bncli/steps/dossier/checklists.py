@@ -1,0 +1,208 @@
+"""The items of three checklists in our own words, with the fields and facts that answer each.
+
+- TRIPOD+AI: 27 items, some of them in parts, about a prediction model (Collins et al. 2024, BMJ 385:e078378).
+- Model validation in banks: conceptual soundness, ongoing monitoring and outcomes analysis, as in SR 26-2 of the
+  Federal Reserve (2026), the successor of SR 11-7 (2011), with what governance needs to know.
+- Annex IV of Regulation (EU) 2024/1689: the technical documentation of a high-risk AI system.
+
+An answer consists of fields of ABOUT.toml (`about.FIELDS`), which a person fills in, and of facts, which follow from
+the model and its test rows (`facts.facts_of`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from bncli.steps.dossier.about import About
+
+STATUSES = ("provided", "partly provided", "not provided")
+
+
+class Item(NamedTuple):
+    """An item of a checklist: its number there, its title, what is asked, and what answers it."""
+
+    number: str
+    title: str
+    question: str
+    fields: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+
+
+class Answer(NamedTuple):
+    """The answer to an item: what a person wrote, what follows from the model, and which fields are empty.
+
+    status: `provided`, `partly provided` if fields are empty, `not provided` if there is nothing.
+    """
+
+    item: Item
+    about: tuple[str, ...]
+    facts: tuple[str, ...]
+    missing: tuple[str, ...]
+
+    @property
+    def status(self) -> str:
+        if not self.about and not self.facts:
+            return STATUSES[2]
+        return STATUSES[1] if self.missing else STATUSES[0]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the answer with its item."""
+        return {
+            "item": self.item.number,
+            "title": self.item.title,
+            "question": self.item.question,
+            "status": self.status,
+            "about": list(self.about),
+            "facts": list(self.facts),
+            "missing": list(self.missing),
+        }
+
+
+class Checklist(NamedTuple):
+    """A checklist: its word in the JSON, its title, and its items."""
+
+    word: str
+    title: str
+    items: tuple[Item, ...]
+
+    def answer(self, about: About, facts: Mapping[str, str]) -> list[Answer]:
+        """Return the answers to all items, in order; `facts` lacks those that do not apply."""
+        return [
+            Answer(
+                item,
+                tuple(about.fields[name] for name in item.fields if name in about.fields),
+                tuple(facts[name] for name in item.facts if facts.get(name)),
+                tuple(name for name in item.fields if name not in about.fields),
+            )
+            for item in self.items
+        ]
+
+
+TRIPOD = Checklist(
+    "tripod_ai",
+    "TRIPOD+AI: reporting of prediction models",
+    (
+        Item("1", "Title", "What kind of model, for whom, and which outcome?", ("title",), ("model",)),
+        Item("2", "Abstract", "The study in short.", ("summary",), ("performance",)),
+        Item("3a", "Context", "Why is a model needed, and which exist?", ("rationale",)),
+        Item("3b", "Target population and use", "For whom, by whom and when?", ("population", "users", "intended_use")),
+        Item("3c", "Inequalities", "Which inequalities between groups are known?", ("inequalities",)),
+        Item("4", "Objectives", "Development, evaluation, or both?", ("objectives",)),
+        Item("5a", "Data source", "Where are the data from? Are they representative?", ("data_source",), ("files",)),
+        Item("5b", "Dates", "From when are the data?", ("data_dates",), ("dates",)),
+        Item("6a", "Setting", "In which places were data collected?", ("setting",)),
+        Item("6b", "Eligibility", "Which cases were included?", ("eligibility",)),
+        Item("6c", "Treatments", "Which treatments were given?", ("treatments",)),
+        Item("7", "Data preparation", "How were data prepared and checked?", ("data_preparation",), ("preparation",)),
+        Item("8a", "Outcome", "What is predicted, and when is it known?", ("outcome_definition",), ("outcome",)),
+        Item("8b", "Assessment of the outcome", "Who determined it, and how?", ("outcome_assessment",)),
+        Item("8c", "Blinding of the outcome", "Were attributes unknown to the assessors?", ("outcome_assessment",)),
+        Item("9a", "Choice of predictors", "Why these?", ("attribute_selection",), ("selection",)),
+        Item("9b", "Predictors", "How and when are they measured?", ("attributes",), ("attributes",)),
+        Item("9c", "Assessment of predictors", "Who measured them, and what did they know?", ("attributes",)),
+        Item("10", "Sample size", "How was the number of rows arrived at?", ("sample_size",), ("sample_size",)),
+        Item("11", "Missing data", "How are missing values handled?", (), ("missing",)),
+        Item("12a", "Use of the data", "Which rows were learned from, which tested?", (), ("partition",)),
+        Item("12b", "Handling of predictors", "Transformations and cuts.", (), ("preparation",)),
+        Item("12c", "Model", "Kind, choices, tuning, internal validation.", ("method_choice",), ("method", "tuning")),
+        Item("12d", "Heterogeneity", "How were differences between groups estimated?", (), ("heterogeneity",)),
+        Item("12e", "Measures", "Which measures of performance, and why?", (), ("measures",)),
+        Item("12f", "Updating", "Was the model changed after its evaluation?", ("updating",), ("changes",)),
+        Item("12g", "Evaluation", "How were predictions computed?", (), ("prediction",)),
+        Item("13", "Class imbalance", "Were classes weighted, and were probabilities corrected?", (), ("imbalance",)),
+        Item("14", "Fairness", "What was done for fairness, and why?", ("fairness",), ("fairness",)),
+        Item("15", "Output", "What does the model return, and how is it decided?", (), ("output",)),
+        Item("16", "Training and evaluation", "How do the two sets of rows differ?", (), ("drift",)),
+        Item("17", "Ethics", "Approval and consent.", ("ethics",)),
+        Item("18a", "Funding", "Who paid?", ("funding",)),
+        Item("18b", "Conflicts of interest", "Which are there?", ("conflicts",)),
+        Item("18c", "Protocol", "Where is the plan?", ("protocol",)),
+        Item("18d", "Registration", "Where is the study registered?", ("registration",)),
+        Item("18e", "Data sharing", "Who can get the data?", ("data_access",)),
+        Item("18f", "Code sharing", "Who can get the code?", ("code_access",), ("software",)),
+        Item("19", "Involvement", "How did patients or the public take part?", ("involvement",)),
+        Item("20a", "Flow", "How many cases at each stage?", ("flow",), ("rows",)),
+        Item("20b", "Characteristics", "Values of the attributes, and missing ones.", (), ("characteristics",)),
+        Item("20c", "Comparison", "How do tested rows compare with those of training?", (), ("drift",)),
+        Item("21", "Model development", "Rows and events that were learned from.", (), ("development",)),
+        Item("22", "Specification", "The full model, so that it can be recomputed.", (), ("specification",)),
+        Item("23a", "Performance", "Figures with intervals.", (), ("performance", "calibration", "net_benefit")),
+        Item("23b", "Heterogeneity of performance", "Figures of groups and periods.", (), ("groups", "periods")),
+        Item("24", "Results of updating", "The updated model and its figures.", ("updating",), ("changes",)),
+        Item("25", "Interpretation", "What do the results mean?", ("interpretation",), ("challenger",)),
+        Item("26", "Limitations", "Which limits have data and model?", ("limitations",), ("warnings",)),
+        Item("27a", "Poor inputs", "What if values are missing or unknown?", ("usability",), ("unknown_values",)),
+        Item("27b", "Users", "What must users do, and know?", ("users", "usability")),
+        Item("27c", "Next steps", "What has to be shown next?", ("next_steps",)),
+    ),
+)
+VALIDATION = Checklist(
+    "model_validation",
+    "Model validation (SR 26-2)",
+    (
+        Item("P1", "Purpose", "What is the model used for?", ("intended_use",), ("model",)),
+        Item("P2", "Materiality", "How much depends on it?", ("materiality",)),
+        Item("G1", "Ownership", "Who owns, approved and lists it?", ("responsible", "governance")),
+        Item("G2", "Independent validation", "Who validated it, and with what result?", ("validation",)),
+        Item("G3", "Change control", "Versions and changes, with reasons.", ("version",), ("changes",)),
+        Item("G4", "Documentation", "Could somebody else rebuild it?", (), ("specification", "files", "software")),
+        Item("C1", "Design", "Is the method suited? Which alternatives were there?", ("method_choice",), ("method",)),
+        Item("C2", "Data", "Are data suited, complete and correct?", ("data_source",), ("characteristics", "missing")),
+        Item("C3", "Inputs", "Why these attributes, and what does each contribute?", ("attribute_selection",),
+             ("attributes", "effects")),
+        Item("C4", "Assumptions and limits", "Which are there?", ("limitations",), ("warnings",)),
+        Item("C5", "Sensitivity", "How much does the result change with each input?", (), ("sensitivity",)),
+        Item("C6", "Behaviour", "What is proven for all inputs?", (), ("certificates",)),
+        Item("C7", "Implementation", "Does the file compute what was fitted?", (), ("self_test",)),
+        Item("M1", "Monitoring plan", "What is watched, with which limits?", ("monitoring_plan",)),
+        Item("M2", "Drift", "Do rows still look like those of training?", (), ("drift",)),
+        Item("M3", "Stability", "Do figures hold over time?", (), ("periods",)),
+        Item("M4", "Expected performance", "What do probabilities promise before labels are known?", (), ("expected",)),
+        Item("M5", "Overrides", "How are overrules recorded?", ("overrides",)),
+        Item("O1", "Discrimination", "How well are events ranked?", (), ("performance",)),
+        Item("O2", "Calibration", "Do probabilities match frequencies?", (), ("calibration",)),
+        Item("O3", "Decisions", "Which threshold, and what is its use?", (), ("output", "net_benefit")),
+        Item("O4", "Segments", "Figures by group.", (), ("groups", "fairness")),
+        Item("O5", "Benchmark", "How does a challenger do on the same rows?", (), ("challenger", "baseline")),
+        Item("O6", "Out of sample", "Were the tested rows unknown to the model?", (), ("partition",)),
+        Item("D1", "Disclosure", "What does the file say about few rows?", (), ("disclosure",)),
+    ),
+)  # fmt: skip
+ANNEX_IV = Checklist(
+    "annex_iv",
+    "Annex IV of the EU AI Act: technical documentation",
+    (
+        Item("1(a)", "Purpose, provider, version", "What is it for, whose, which version?",
+             ("intended_use", "responsible", "version"), ("model",)),
+        Item("1(b)", "Interaction", "With which hardware and software does it work?", ("deployment",)),
+        Item("1(c)", "Software versions", "Which versions does it need?", (), ("software",)),
+        Item("1(d)", "Forms of delivery", "How is it placed on the market?", ("deployment",)),
+        Item("1(e)", "Hardware", "On which hardware does it run?", ("deployment",)),
+        Item("1(f)", "Product", "If it is part of a product: pictures and marking.", ("deployment",)),
+        Item("1(g)", "User interface", "What does the deployer see?", ("instructions",)),
+        Item("1(h)", "Instructions for use", "Where are they?", ("instructions",)),
+        Item("2(a)", "Development", "Methods, steps, and what was taken from others.", ("method_choice",), ("method",)),
+        Item("2(b)", "Design", "Logic, choices, assumptions, what is optimised.", ("method_choice", "population"),
+             ("method", "tuning", "effects")),
+        Item("2(c)", "Architecture and resources", "How are parts built up, and what did training take?", (),
+             ("specification", "software")),
+        Item("2(d)", "Data", "Provenance, scope, selection, labelling, cleaning.",
+             ("data_source", "outcome_assessment", "data_preparation"), ("characteristics", "outcome", "files")),
+        Item("2(e)", "Human oversight", "Which measures help people to understand the output?", ("oversight",),
+             ("effects",)),
+        Item("2(f)", "Planned changes", "Which changes are determined beforehand?", ("updating",), ("changes",)),
+        Item("2(g)", "Validation and testing", "Test data, metrics, discrimination, logs.", ("validation",),
+             ("partition", "measures", "performance", "fairness")),
+        Item("2(h)", "Cybersecurity", "Which measures?", ("security",), ("disclosure",)),
+        Item("3", "Monitoring, functioning, control", "Accuracy, for groups too; unintended outcomes; input data.",
+             ("limitations", "risks", "oversight"), ("performance", "groups", "unknown_values", "certificates")),
+        Item("4", "Appropriate metrics", "Why these measures?", (), ("measures",)),
+        Item("5", "Risk management", "The system of Article 9.", ("risks",)),
+        Item("6", "Changes in the life cycle", "What did the provider change?", ("version", "updating"), ("changes",)),
+        Item("7", "Standards", "Which were applied?", ("standards",)),
+        Item("8", "Declaration of conformity", "Where is it?", ("conformity",)),
+        Item("9", "Post-market monitoring", "The plan of Article 72.", ("monitoring_plan",), ("drift", "expected")),
+    ),
+)  # fmt: skip
+CHECKLISTS: Sequence[Checklist] = (TRIPOD, VALIDATION, ANNEX_IV)

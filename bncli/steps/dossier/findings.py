@@ -1,0 +1,208 @@
+"""What is found out about a model for its dossier; every figure comes from the step that has it.
+
+Rows without a class take no part in figures of performance; the monitor counts them too. Periods are the calendar
+periods of a column of dates (days, months, quarters or years, the finest of which there are at most MOST_PERIODS), the
+values of a column of at most as many numbers, or tenths of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bncli.engine.data.columns import Columns
+from bncli.engine.data.schema import NumericAttribute, direction_of
+from bncli.engine.discretizers.equal_frequency import cut_points
+from bncli.engine.evaluation.groups import Group, GroupColumn, measure_groups
+from bncli.engine.evaluation.two_class import TwoClassFigures, measure_two_classes
+from bncli.engine.model import Model
+from bncli.engine.prediction.contributions import value_names
+from bncli.engine.prediction.monitoring import are_training_rows
+from bncli.engine.prediction.scoring import compile_scorer
+from bncli.engine.prediction.sensitivity import Sensitivity, measure_sensitivities
+from bncli.errors import BncliError, UsageError
+from bncli.files.artifacts.model import read_model
+from bncli.files.reading.byte_streams import find_inputs
+from bncli.files.reading.source import Source
+from bncli.steps.describe import describe
+from bncli.steps.dossier.about import About
+from bncli.steps.evaluate.evaluate import read_test_rows, report_on_rows
+from bncli.steps.evaluate.group_columns import carry_group_columns, group_columns, with_groups
+from bncli.steps.export import export
+from bncli.steps.inspect import inspect
+from bncli.steps.monitor import MonitorReport, monitor_rows
+from bncli.steps.report.performance_section import ComparedModel, score_other_models
+from bncli.steps.report.reliability_section import ScoredTable
+from bncli.steps.report.structure_section import file_hash, fit_command
+from bncli.steps.verify import VerifyReport, verify
+from bncli.watch import Note, Run, Stage
+
+MOST_PERIODS = 24
+_TENTHS = 10
+SENSITIVITY_ROWS = 1000
+"""Rows at equal distances on which sensitivities are measured."""
+FEW_ROWS = 10
+"""Values that rest on fewer training rows are listed."""
+_PROPERTY_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class DossierSources:
+    """Where the dossier comes from besides the model: test rows, columns of groups, ABOUT.toml and challengers."""
+
+    source: Source
+    by: Sequence[str] = ()
+    about: str | None = None
+    beside: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What was found out about a model.
+
+    - scored: the rows with a class and their evaluation. unlabelled: the number of rows without one.
+    - periods: the rows of each period, with their two-class figures (None for more classes); () without a time column.
+    - monitored: all rows compared with those of training. verified: self-test, properties, disclosure.
+    - sensitivities: by attribute, on `sensitivity_rows` rows. beside: other models on the same rows.
+    - data: the description of the test table. specification: the model in numbers, and as a program if it has one.
+    - files: kind, path and SHA-256 of every file.
+    """
+
+    model: Model
+    scored: ScoredTable
+    unlabelled: int
+    periods: Sequence[tuple[Group, TwoClassFigures | None]]
+    monitored: MonitorReport
+    verified: VerifyReport
+    sensitivities: Mapping[str, Sensitivity]
+    sensitivity_rows: int
+    beside: Sequence[ComparedModel]
+    data: Mapping[str, Any]
+    specification: Mapping[str, Any]
+    files: Sequence[tuple[str, str, str]]
+
+
+def find_all(model_path: str, sources: DossierSources, about: About, run: Run) -> Findings:
+    """Return everything about the model in a file; raises what the steps raise."""
+    source, watch = sources.source, run.watch
+    if "-" in source.paths:
+        raise UsageError("the data are read several times, which the standard input cannot be", hint="name a file")
+    model = read_model(model_path)
+    labelled = carry_group_columns(replace(source, drop_unlabelled=True), sources.by)
+    rows = read_test_rows([model], labelled, run)
+    if not rows.n_rows:
+        what = f"no row has a value of '{source.class_name or model.schema.class_name}', the class"
+        raise BncliError(what, where=source.paths[0], hint="a dossier needs rows whose labels are known")
+    on_training_rows = are_training_rows(rows, model, compile_scorer(model).used)
+    protocol = "a model on its training rows" if on_training_rows else "a model on a test set"
+    report = replace(report_on_rows(model, rows, labelled, protocol, run), on_training_rows=on_training_rows)
+    report = with_groups(report, group_columns(rows, labelled, model.schema.attributes, watch))
+    scored = ScoredTable.of(model, rows, report, allow_missing=source.allow_missing_columns)
+    again = replace(source, on_bad_row="skip") if source.bad_rows_file is not None else source
+    monitored = monitor_rows(model_path, again, run=run)
+    beside = score_other_models(
+        sources.beside, model.schema.class_name, model.schema.labels, replace(labelled, carried=(), time=None), run
+    )
+    watch(Stage("verify"))
+    properties = list(dict.fromkeys((*_monotone_properties(model), *about.properties)))
+    verified = verify(model_path, properties=properties, property_seconds=_PROPERTY_SECONDS, disclosure=FEW_ROWS)
+    step = -(-rows.n_rows // SENSITIVITY_ROWS)
+    codes = [column[::step] for column in scored.encoded.codes]
+    weights = report.predictions.weights
+    sensitivities = measure_sensitivities(
+        compile_scorer(model), codes, report.predictions.codes[::step], None if weights is None else weights[::step]
+    )
+    names = [model.schema.attributes[i].name for i in scored.used]
+    files = [("model", model_path), *(("data", file.path) for file in find_inputs(source.paths, keep=True))]
+    files += [("schema", source.schema_file)] if source.schema_file else []
+    files += [("about", sources.about)] if sources.about else []
+    files += [("challenger", path) for path in sources.beside]
+    periods = tuple(_periods(rows, scored))
+    if alone := [group.value or "" for group, _ in periods if group.metrics["auc"] is None]:
+        text = f"no AUC of {', '.join(alone[:5])}{', ...' * (len(alone) > 5)}: all rows of the period have one label"
+        watch(Note(text, warning=True))
+    return Findings(
+        model=model,
+        scored=scored,
+        unlabelled=monitored.whole.tally.rows - rows.n_rows,
+        periods=periods,
+        monitored=monitored,
+        verified=verified,
+        sensitivities=dict(zip(names, sensitivities, strict=True)),
+        sensitivity_rows=len(range(0, rows.n_rows, step)),
+        beside=beside,
+        data=_described(again, model, run),
+        specification=_specification(model, model_path),
+        files=[(kind, path, file_hash(path) or "") for kind, path in files],
+    )
+
+
+def _monotone_properties(model: Model) -> Iterator[str]:
+    """Yield a statement per attribute whose direction was required in learning."""
+    schema = model.schema
+    for i, attribute in enumerate(schema.attributes):
+        if i in model.attributes and (direction := direction_of(schema, i)):
+            label = schema.labels[schema.direction_label]
+            word = "falls" if direction > 0 else "rises"
+            yield f"the probability of {_quoted(label)} never {word} as {_quoted(attribute.name)} rises"
+
+
+def _quoted(name: str) -> str:
+    return name if name.isidentifier() else f"'{name}'" if '"' in name else f'"{name}"'
+
+
+def _periods(rows: Columns, scored: ScoredTable) -> Iterator[tuple[Group, TwoClassFigures | None]]:
+    """Yield the figures of the rows of each period, in the order of time."""
+    by = rows.split_by
+    if by is None or by.times is None:
+        return
+    codes, names = _name_periods(by.times, by.is_date)
+    labels, (log_p, true, weights) = scored.report.labels, scored.report.predictions
+    column = GroupColumn(by.columns[-1], names, codes)
+    decided, units = scored.report.decisions.rows, scored.report.units
+    for group in measure_groups(column, labels, log_p, true, weights, decided, units):
+        own = np.flatnonzero(codes == names.index(group.value))
+        own_weights = None if weights is None else weights[own]
+        yield group, measure_two_classes(log_p[:, own], true[own], own_weights) if len(labels) == 2 else None
+
+
+def _name_periods(times: np.ndarray[Any, Any], is_date: bool) -> tuple[Any, tuple[str | None, ...]]:
+    """Return the number of the period of each row, and the names of the periods in the order of time."""
+    if is_date:
+        days = times.astype("datetime64[s]").astype("datetime64[D]")
+        months = days.astype("datetime64[M]").astype(np.int64)
+        for size, unit in ((None, "D"), (1, "M"), (3, "Q"), (12, "Y")):
+            numbers = days.astype(np.int64) if size is None else months // size
+            values, codes = np.unique(numbers, return_inverse=True)
+            if len(values) <= MOST_PERIODS or unit == "Y":
+                starts = (values * (size or 1)).astype(f"datetime64[{'D' if size is None else 'M'}]")
+                texts = [str(start) for start in starts]
+                if unit == "Q":
+                    texts = [f"{text[:-3]}-Q{(int(text[-2:]) + 2) // 3}" for text in texts]
+                return codes, tuple(text[:-3] for text in texts) if unit == "Y" else tuple(texts)
+    values, codes = np.unique(times, return_inverse=True)
+    if len(values) <= MOST_PERIODS:
+        return codes, tuple(f"{value:.10g}" for value in values.tolist())
+    cuts = cut_points(times, np.zeros(len(times), np.uint8), 1, None, bins=_TENTHS)
+    attribute = NumericAttribute("time", False, (), cuts=cuts)
+    return np.searchsorted(np.array(cuts), times, side="left"), tuple(value_names(attribute)[: len(cuts) + 1])
+
+
+def _described(source: Source, model: Model, run: Run) -> Mapping[str, Any]:
+    """Return the description of the test table, without what concerns learning from it."""
+    source = replace(source, class_name=source.class_name or model.schema.class_name, time=None, on_bad_row="skip")
+    described = describe(source, run=Run(run.threads)).as_json()
+    return {name: described[name] for name in ("rows", "class", "labels", "unlabelled", "columns", "notes", "findings")}
+
+
+def _specification(model: Model, path: str) -> Mapping[str, Any]:
+    """Return the tables and effects of a model, a Python program that computes it if there is one, and its command."""
+    try:
+        program = export(path, "python").text
+    except BncliError:  # of some models there is no program; the tables say it all
+        program = None
+    content = inspect(path, tables=True, effects=True).as_json()
+    return {"command": fit_command(model), "python": program, **content}

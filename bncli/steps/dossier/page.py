@@ -1,0 +1,124 @@
+"""The page of a dossier: the checklists, then the report page of the model, then what only a dossier has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from bncli.files.pictures.page import Block, FoldedBlocks, Grid, Page, Paragraph, Section
+from bncli.steps.dossier.about import FIELDS, About
+from bncli.steps.dossier.checklists import CHECKLISTS, STATUSES, Answer
+from bncli.steps.dossier.findings import DossierSources, Findings
+from bncli.steps.report.page_text import count, figure, percent
+from bncli.steps.report.report import ReportInputs, model_page
+
+_MOST_LINES = 1000
+
+
+def dossier_page(
+    found: Findings,
+    model_path: str,
+    sources: DossierSources,
+    about: About,
+    answers: Mapping[str, Sequence[Answer]],
+) -> Page:
+    """Return the page."""
+    page = model_page(found.model, model_path, ReportInputs(found.scored, sources.source.paths, beside=found.beside))
+    checklists = [
+        Section(checklist.word.replace("_", "-"), checklist.title, tuple(_checklist_blocks(answers[checklist.word])))
+        for checklist in CHECKLISTS
+    ]
+    further = (
+        Section("stability", "Stability", tuple(_stability_blocks(found))),
+        Section("sensitivity", "Sensitivity and proven properties", tuple(_sensitivity_blocks(found))),
+        Section("disclosure", "Disclosure", tuple(_disclosure_blocks(found))),
+        Section("data", "Test data and files", tuple(_data_blocks(found))),
+    )
+    title = about.fields.get("title", page.title)
+    summary = f"Dossier for validation. {page.summary}"
+    return replace(page, title=title, summary=summary, sections=(*checklists, *page.sections, *further))
+
+
+def _checklist_blocks(answers: Sequence[Answer]) -> Iterator[Block]:
+    """Yield how many items are answered, the fields to fill in, and a line per item."""
+    numbers = [f"{sum(answer.status == status for answer in answers):,} {status}" for status in STATUSES]
+    yield Paragraph(f"{count(len(answers), 'item')}: {', '.join(numbers)}.")
+    empty = list(dict.fromkeys(name for answer in answers for name in answer.missing))
+    if empty:
+        yield FoldedBlocks(
+            f"fields-{answers[0].item.number}-{len(answers)}",
+            f"Fields of ABOUT.toml that are empty ({len(empty):,})",
+            [Grid("Empty fields", ("field", "what belongs into it"), [(name, FIELDS[name]) for name in empty])],
+        )
+    rows = []
+    for answer in answers:
+        gaps = [f"{name}: not provided" for name in answer.missing]
+        text = " ".join((*answer.about, *answer.facts, *(f"[{'; '.join(gaps)}]" for _ in gaps[:1])))
+        rows.append((answer.item.number, answer.item.title, answer.item.question, answer.status, text))
+    yield Grid("Items", ("item", "title", "question", "status", "answer"), rows)
+
+
+def _stability_blocks(found: Findings) -> Iterator[Block]:
+    """Yield the figures of each period, and what the probabilities promise beside what was measured."""
+    if not found.periods:
+        yield Paragraph("Figures by period need a column of time: add --time COLUMN.", "gap")
+    else:
+        rows = []
+        for group, figures in found.periods:
+            cells = []
+            for name in ("error", "log_loss", "auc"):
+                ends = group.intervals.get(name)
+                interval = "" if ends is None else f" ({' to '.join(map(figure, ends))})"
+                cells.append(f"{figure(group.metrics[name])}{interval}")
+            large = "–" if figures is None else figure(figures.calibration_in_the_large)
+            rows.append((group.value or "missing", f"{group.rows:,}", *cells, large))
+        headings = ("period", "rows", "error rate", "log-loss", "AUC", "calibration in the large")
+        yield Grid(f"Figures by {found.periods[0][0].by}, with 95 % intervals", headings, rows, (1,))
+    monitor = found.monitored.whole
+    measured = {"accuracy": monitor.accuracy, "log_loss": monitor.tally.log_loss.mean, "auc": monitor.auc}
+    rows = []
+    for name, own in monitor.expected.items():
+        interval = "–" if own.interval is None else " to ".join(map(figure, own.interval))
+        rows.append((name.replace("_", "-"), figure(own.value), interval, figure(measured[name])))
+    yield Grid("Expected from the probabilities", ("figure", "expected", "95 % interval", "measured"), rows, (1, 2, 3))
+
+
+def _sensitivity_blocks(found: Findings) -> Iterator[Block]:
+    """Yield how much the predictions change with each attribute, and the properties."""
+    order = sorted(found.sensitivities.items(), key=lambda pair: -pair[1].log_loss_increase)
+    rows = [
+        (name, f"{own.log_loss_increase:.4f}", f"{own.mean_change:.4f}", percent(own.changed))
+        for name, own in order[:_MOST_LINES]
+    ]
+    caption = f"Attributes whose values are exchanged ({count(found.sensitivity_rows, 'row')})"
+    headings = ("attribute", "log-loss added", "mean change of a probability", "rows that may be decided otherwise")
+    yield Grid(caption, headings, rows, (1, 2, 3))
+    words = {True: "proven", False: "refuted", None: "open: the time ran out"}
+    properties = [(one.text, words[one.holds], one.shown or "–") for one in found.verified.properties or ()]
+    if properties:
+        yield Grid("Properties over all inputs", ("property", "verdict", "counter-example"), properties)
+    else:
+        yield Paragraph("No property was stated: see properties in ABOUT.toml, and bncli help properties.", "gap")
+
+
+def _disclosure_blocks(found: Findings) -> Iterator[Block]:
+    """Yield the values and tables of the file that rest on few training rows."""
+    disclosed = found.verified.disclosure
+    assert disclosed is not None
+    few = f"fewer than {disclosed.min_rows} training rows"
+    yield Paragraph(f"{count(len(disclosed.values), 'value')} of the model file rest on {few}.")
+    rows = [(one.attribute, one.value, f"{one.rows:,.6g}", ", ".join(one.where)) for one in disclosed.values]
+    if rows:
+        yield Grid(f"Values with {few}", ("column", "value", "rows", "where"), rows[:_MOST_LINES], (2,))
+
+
+def _data_blocks(found: Findings) -> Iterator[Block]:
+    """Yield the columns of the test table, and the SHA-256 of every file."""
+    if found.unlabelled:
+        yield Paragraph(f"{count(found.unlabelled, 'row')} without a class are not part of the figures.", "warning")
+    rows = [
+        (column["name"], column["type"], f"{column['distinct']:,}", f"{column['missing']:,}", column["example"] or "")
+        for column in found.data["columns"][:_MOST_LINES]
+    ]
+    yield Grid("Columns of the test table", ("column", "type", "distinct", "missing", "example"), rows, (2, 3))
+    yield Grid("Files", ("kind", "path", "SHA-256"), found.files)
