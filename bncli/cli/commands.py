@@ -164,7 +164,7 @@ COMMANDS = (
         "convergence", "Research", "Plot how fast optimizers converge, from their traces.", ("optimizers", "parameters")
     ),
     Command("simulate", "Research", "Draw rows from a model or from a random network.", ("simulate", "evaluate")),
-    Command("help", "Help", "Show a topic of the manual, or search it.", ("quick-start", "glossary")),
+    Command("help", "Help", "Show a topic of the manual, or search it.", ("tasks", "quick-start", "glossary")),
     Command(
         "config", "Help", "Show all options as a configuration file, or a JSON schema.", ("shell", "options", "json")
     ),
@@ -239,7 +239,7 @@ class CommandGroup(click.Group):
         formatter.write_text("DATA is CSV, TSV, Parquet or Arrow, plain or compressed; '-' is the standard input.")
         formatter.write_text(
             "'bncli COMMAND --help' shows how to use a command, 'bncli COMMAND --help-all' every option it has, "
-            "'bncli help' the manual."
+            "'bncli help' the manual, 'bncli help tasks' a command for each of thirty tasks."
         )
 
 

@@ -49,6 +49,7 @@ QUANTILES = output_flag(
 )
 INTERVALS = output_flag(
     "--intervals",
+    everyday=False,
     setting=False,
     is_flag=True,
     help="Keep in the model how sure its parameters are, for score --interval: intervals of the probabilities.",

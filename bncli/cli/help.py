@@ -25,6 +25,7 @@ from bncli.errors import BncliError, UsageError
 
 EXAMPLES = """\
 bncli help                   the topics
+bncli help tasks             "I want to ...": thirty tasks, a command each
 bncli help quick-start       one of them
 bncli help kdb               what a word means, and the topics that tell more
 bncli help imbalanced        where the manual speaks of it
@@ -111,8 +112,9 @@ def _write_files(folder: str, files: Mapping[str, str], mark: str) -> None:
 def _contents() -> str:
     """Return the table of contents."""
     parts = [
-        "The manual. 'bncli help TOPIC' shows a topic, 'bncli COMMAND --help' the options of a command\n"
-        "that are used every day, 'bncli COMMAND --help-all' every one of them.\n"
+        "The manual. 'bncli help tasks' has a command for each of the thirty commonest tasks. 'bncli help TOPIC'\n"
+        "shows a topic, 'bncli help WORD' where a word stands, 'bncli COMMAND --help' the everyday options of a\n"
+        "command, 'bncli COMMAND --help-all' every option.\n"
     ]
     for title, topics in TOPIC_GROUPS:
         parts += ["\n", f"{title}:\n", *(f"  {topic:16}  {subject_of(topic)}\n" for topic in topics)]

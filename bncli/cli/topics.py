@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 TOPIC_GROUPS = (
-    ("Begin here", ("quick-start", "which-one", "step-by-step", "pitfalls", "glossary")),
+    ("Begin here", ("tasks", "quick-start", "which-one", "step-by-step", "pitfalls", "glossary")),
     ("Data", ("describe", "data", "discretize", "missing-values", "large", "counts")),
     ("Structure", ("structures", "structure-scores", "regions", "interactions", "auto", "knowledge")),
     ("Parameters", ("parameters", "penalties", "monotone", "optimizers", "edit")),
