@@ -197,6 +197,25 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         probabilities[:, self._codes_learnt] = learnt
         return probabilities
 
+    def predict_interval(self, X: Any, level: float = 0.9) -> Array:
+        """Return the lower and the upper end of the interval of each probability, shape (N, K, 2).
+
+        An interval holds the true P(y | x_t) with the probability `level`. The estimator needs the option
+        `intervals`: `options={"intervals": True}`.
+        """
+        check_is_fitted(self)
+        columns = self._columns(X, reset=False)
+        ends = np.zeros((len(next(iter(columns.values()))), len(self.classes_), 2))
+        if self.model_ is None:
+            ends[:, self._codes_learnt] = 1.0
+            return ends
+        try:
+            learnt = self.model_.predict_interval(pa.table(columns), level, threads=self._n_threads())
+        except BncliError as error:
+            raise ValueError(str(error)) from error
+        ends[:, self._codes_learnt] = learnt
+        return ends
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row (N,)."""
         best = self.predict_proba(X).argmax(axis=1)

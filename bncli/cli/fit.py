@@ -243,7 +243,6 @@ def _intervals_text(intervals: Mapping[str, Any]) -> str:
         "posterior": "posterior of the tables",
         "laplace": "Laplace approximation",
         "laplace-diagonal": "Laplace approximation, table entries taken as independent (they are too many)",
-        "spread": "spread over the members",
     }[intervals["method"]]
     return f"{text}; {intervals['bytes']:,} bytes in the model file"
 

@@ -537,11 +537,10 @@ class UncertaintyMethod(Enum):
     POSTERIOR = "posterior"
     LAPLACE = "laplace"
     LAPLACE_DIAGONAL = "laplace-diagonal"
-    SPREAD = "spread"
 
     @property
     def is_diagonal(self) -> bool:
-        return self in (UncertaintyMethod.POSTERIOR, UncertaintyMethod.LAPLACE_DIAGONAL)
+        return self is not UncertaintyMethod.LAPLACE
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,7 @@ def test_a_model_keeps_its_bytes_without_intervals_and_tells_their_size(bncli: B
         (("score", "m.bnc", "iris.csv", "--interval", "90"), 2, "--interval"),
         (("score", "m.bnc", "iris.csv", "--interval", "0.9", "--labels-only"), 2, "--interval has no effect"),
         (("fit", "iris.csv", "--structure", "kikuchi", "--intervals"), 2, "no posterior"),
+        (("fit", "iris.csv", "--structure", "auto", "--intervals"), 2, "no posterior"),
         (("fit", "iris.csv", "--intervals", "--dry-run"), 2, "--intervals has no effect"),
         (("fit", "iris.csv", "--structure", "nb", "--class-weights", "balanced", "--intervals"), 2, "--prior"),
     ],
@@ -292,3 +293,37 @@ def test_the_report_draws_the_intervals_of_the_parameters(bncli: Bncli) -> None:
         assert bncli("report", "m.bnc", "tumours.csv", "-q", "-o", "page.html").code == 0
         texts.append(Path("page.html").read_text())
     assert ["Lines and bands are 90 % intervals" in text for text in texts] == [False, True]
+
+
+def test_the_estimator_gives_the_intervals_of_its_classes() -> None:
+    sklearn_like = package.Classifier("nb", "map", options={"intervals": True})
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 200)
+    features = np.stack([labels + rng.normal(size=200), rng.normal(size=200)], axis=1)
+    fitted = sklearn_like.fit(features, np.array(["c", "a", "b"])[labels])
+    ends, p = fitted.predict_interval(features, 0.8), fitted.predict_proba(features)
+    assert ends.shape == (200, 3, 2)
+    assert (ends[:, :, 0] <= p + 1e-12).all()
+    assert (p <= ends[:, :, 1] + 1e-12).all()
+    with pytest.raises(ValueError, match="no intervals"):
+        package.Classifier("nb", "map").fit(features, labels).predict_interval(features)
+
+
+def test_a_prior_worth_many_rows_makes_probabilities_surer(bncli: Bncli) -> None:
+    words = ("fit", "tumours.csv", "--structure", "nb", "--param", "map", "-q")
+    assert bncli(*words, "-o", "prior.bnc").code == 0
+    widths = []
+    for more in ([], ["--prior-network", "prior.bnc", "--prior-rows", "5000"]):
+        assert bncli(*words, *more, "--intervals", "-o", "m.bnc").code == 0
+        ends = package.load("m.bnc").predict_interval("tumours.csv")
+        widths.append(float((ends[:, :, 1] - ends[:, :, 0]).mean()))
+    assert widths[1] < widths[0] / 2
+
+
+def test_counts_have_the_intervals_of_their_rows(bncli: Bncli) -> None:
+    assert bncli("discretize", "tumours.csv", "-q", "--cuts-out", "cuts.json").code == 0
+    assert bncli("count", "tumours.csv", "--cuts", "cuts.json", "-q", "-o", "t.counts").code == 0
+    words = ("--structure", "nb", "--param", "map", "--intervals", "-q")
+    assert bncli("fit", "--from-counts", "t.counts", *words, "-o", "a.bnc").code == 0
+    assert bncli("fit", "tumours.csv", "--cuts", "cuts.json", *words, "-o", "b.bnc").code == 0
+    assert Path("a.bnc").read_bytes() == Path("b.bnc").read_bytes()

@@ -169,18 +169,22 @@ def laplace_deviations(space: ParameterSpace, point: Array, penalty: float) -> A
     from scipy.linalg import cholesky, solve_triangular
 
     n_labels, n_cells = space.coordinates.tables(point).shape
-    of_class = np.split(_derivative(space, point), n_labels)  # K times (n_cells, P)
+    derivative = _derivative(space, point)
+    of_class = [derivative[y * n_cells : (y + 1) * n_cells] for y in range(n_labels)]
     hessian = penalty * np.eye(len(point))
     for a, b, product in _curvature(space, point):
         part = of_class[a].T @ (product @ of_class[b])
-        hessian += part if a == b else part + part.T
-    root = cholesky(hessian, lower=True, overwrite_a=True)
-    differences = np.stack([each - of_class[0] for each in of_class[1:]])
+        hessian += part
+        if a != b:
+            hessian += part.T
+    root = cholesky(hessian, lower=True, overwrite_a=True, check_finite=False)
+    differences = np.stack([(each - of_class[0]).toarray() for each in of_class[1:]])
     for start, stop in _table_bounds(space.likelihood.families):
         means = differences[:, start:stop].mean(axis=1, keepdims=True)
         differences[:, start:stop] -= means
         differences[:, :1] += means
-    deviations = solve_triangular(root, differences.reshape(-1, len(point)).T, lower=True)
+    flat = differences.reshape(-1, len(point)).T
+    deviations = solve_triangular(root, flat, lower=True, overwrite_b=True, check_finite=False)
     if len(deviations) > deviations.shape[1]:
         deviations = np.asarray(np.linalg.qr(deviations, mode="r"))
     return np.asarray(deviations.reshape(-1, n_labels - 1, n_cells))
@@ -195,15 +199,17 @@ def penalty_bias(space: ParameterSpace, point: Array, penalty: float, center: fl
     return np.asarray(cells[1:] - cells[:1])[np.newaxis]
 
 
-def _derivative(space: ParameterSpace, point: Array) -> Array:
-    """Return J, the derivative of the tables at a point, shape (K n_cells, P)."""
+def _derivative(space: ParameterSpace, point: Array) -> Any:
+    """Return J, the derivative of the tables at a point, as a sparse matrix (K n_cells, P)."""
+    from scipy.sparse import csr_array
+
     coordinates = space.coordinates
     if isinstance(coordinates, Softmax):
-        return np.stack([coordinates.push(point, unit).ravel() for unit in np.eye(len(point))], axis=1)
+        return csr_array(np.stack([coordinates.push(point, unit).ravel() for unit in np.eye(len(point))], axis=1))
     matrix = coordinates.matrices[-1]  # type: ignore[attr-defined]
     for earlier in coordinates.matrices[-2::-1]:  # type: ignore[attr-defined]
         matrix = earlier @ matrix
-    return np.asarray(matrix.toarray())
+    return csr_array(matrix)
 
 
 def _curvature(space: ParameterSpace, point: Array) -> Iterator[tuple[int, int, Array]]:
@@ -291,10 +297,7 @@ def _prior_variances(space: ParameterSpace, point: Array) -> Array:
     cells = coordinates.tables(point)
     if isinstance(coordinates, Softmax):
         return coordinates.curvature(point, np.ones((1, cells.shape[1])))
-    matrix = coordinates.matrices[-1]  # type: ignore[attr-defined]
-    for earlier in coordinates.matrices[-2::-1]:  # type: ignore[attr-defined]
-        matrix = earlier @ matrix
-    return np.asarray(matrix.power(2).sum(axis=1)).reshape(cells.shape)
+    return np.asarray(_derivative(space, point).power(2).sum(axis=1)).reshape(cells.shape)
 
 
 def _solve(product: Callable[[Array], Array], precondition: Callable[[Array], Array], b: Array) -> Array:

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bncli.engine.kernels.arrays import Array, Codes, Index
-from bncli.engine.model import Ensemble, Model, Tables
+from bncli.engine.model import Model, Tables
 from bncli.engine.prediction.effects import Effects
 from bncli.engine.prediction.factors import table_factors
 from bncli.engine.prediction.purification import mixture_of
@@ -66,14 +66,12 @@ class IntervalFinder:
     def __init__(self, model: Model, used: Sequence[int], finish: Callable[[Array], Array], level: float) -> None:
         if model.uncertainty is None:
             raise ModelError("the model has no intervals", hint="learn it with fit --intervals")
-        predictor = model.predictor.combined if isinstance(model.predictor, Ensemble) else model.predictor
-        assert isinstance(predictor, Tables)
         entries, self._is_diagonal = model.uncertainty.entries, model.uncertainty.method.is_diagonal
         self._shape = entries.shape[:-1]
         stacked = entries.reshape(-1, entries.shape[-1])
         if len(stacked) == 2:  # factors of two labels hold their difference
             stacked = np.concatenate([stacked, np.zeros((1, stacked.shape[1]))])
-        tables = Tables.of_cells(stacked, predictor.families)
+        tables = Tables.of_cells(stacked, model.predictor.families)
         factors, self._regrouped = table_factors([tables], model.schema, used)
         self._sums = Stage(1.0, stacked[:, :1], factors)
         self._n_sums, self._n_labels = len(stacked), len(model.schema.labels)

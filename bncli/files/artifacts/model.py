@@ -49,6 +49,7 @@ from bncli.engine.model import (
     Pool,
     PredictionSets,
     SelfTest,
+    Tables,
     Threshold,
     TrainingLogP,
     UncertaintyMethod,
@@ -355,11 +356,10 @@ def _read_uncertainty(archive: Archive, node: Node, model: Model) -> ParameterUn
     words = {method.value: method for method in UncertaintyMethod}
     if fields["method"].text() not in words:
         fields["method"].fail(f"no method of intervals is called {fields['method'].text()!r}")
-    if isinstance(model.predictor, Path):
+    if not isinstance(model.predictor, Tables):
         node.fail("an average of models has no intervals")
     method, n_rows = words[fields["method"].text()], fields["rows"].integer(1)
-    predictor = model.predictor.combined if isinstance(model.predictor, Ensemble) else model.predictor
-    n_labels, n_cells = len(model.schema.labels), 1 + sum(family.n_cells for family in predictor.families)
+    n_labels, n_cells = len(model.schema.labels), 1 + sum(family.n_cells for family in model.predictor.families)
     shape = (n_rows, n_cells) if method.is_diagonal else (n_rows, n_labels - 1, n_cells)
     if method.is_diagonal and n_rows != n_labels:
         fields["rows"].fail("there is a row of variances for each label")
