@@ -1,0 +1,173 @@
+"""Fits of few small tables, for cards: values joined by what they say of the class, and penalised logistic regression.
+
+The score of class y is a bias plus one number per table, of the group of the row's value:
+
+    S[t, y] = b[y] + sum over tables f of v_f[group_f(t), y]
+
+The penalty is PENALTY / 2 times the sum of the squared numbers of all classes, so that small groups have small numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bncli.engine.data.schema import Attribute, NumericAttribute
+from bncli.engine.kernels.arrays import Array, Index
+
+PENALTY = 8.0
+STEPS, TOLERANCE = 100, 1e-8
+"""Most steps of a fit, and the share of the objective below which a step ends it."""
+PSEUDO_ROWS = 0.5
+"""Rows with the frequencies of the classes that are added to each value while values are compared."""
+MOST_PAIRED = 64
+"""Of more levels only those are compared whose frequencies of the first class are neighbours."""
+
+
+def n_ordered(attribute: Attribute) -> int:
+    """Return how many of the attribute's codes are intervals, the first ones; 0 for categories."""
+    return attribute.n_values if isinstance(attribute, NumericAttribute) else 0
+
+
+def joinable_pairs(firsts: Sequence[int], ordered: int, rates: Array | None = None) -> list[tuple[int, int]]:
+    """Return pairs of groups (a < b) that may be joined; `firsts` is the first code of each group.
+
+    Intervals are joined to their neighbours; a missing level, which follows the intervals, to any group.
+    """
+    n = len(firsts)
+    intervals = sorted((g for g in range(n) if firsts[g] < ordered), key=lambda g: firsts[g])
+    others = [g for g in range(n) if firsts[g] >= ordered]
+    if not ordered and n > MOST_PAIRED and rates is not None:
+        others = np.argsort(rates, kind="stable").tolist()
+        return [(min(pair), max(pair)) for pair in itertools.pairwise(others)]
+    pairs = [*itertools.pairwise(intervals), *itertools.combinations(others, 2)]
+    pairs += [(g, other) for g in intervals for other in others]
+    return [(min(pair), max(pair)) for pair in pairs]
+
+
+def join_values(counts: ArrayLike, ordered: int, *, cost: float, most: int) -> Index:
+    """Return the group of every value: those are joined, one pair after another, that differ least in the class.
+
+    counts (values, K). The cost of a pair is the log-likelihood that the class loses by the joint frequencies, in nats.
+    Values are joined while there are more than `most` groups, or while a pair costs less than `cost`; two are left.
+    """
+    counts = np.asarray(counts, np.float64)
+    base = counts.sum(axis=0) / max(float(counts.sum()), 1e-300)
+    groups: Index = np.arange(len(counts), dtype=np.intp)
+    table = counts + PSEUDO_ROWS * base
+    firsts = list(range(len(counts)))
+    while len(table) > 2:
+        rates = table[:, 0] / np.maximum(table.sum(axis=1), 1e-300)
+        pairs = np.array(joinable_pairs(firsts, ordered, rates))
+        if not len(pairs):
+            break
+        own, joint = _log_likelihood(table), _log_likelihood(table[pairs[:, 0]] + table[pairs[:, 1]])
+        costs = own[pairs[:, 0]] + own[pairs[:, 1]] - joint
+        best = int(np.argmin(costs))
+        if len(table) <= most and costs[best] >= cost:
+            break
+        a, b = pairs[best].tolist()
+        groups = joined(groups, a, b)
+        table[a] += table[b]
+        table = np.delete(table, b, axis=0)
+        firsts[a] = min(firsts[a], firsts.pop(b))
+    return groups
+
+
+def joined(groups: Index, a: int, b: int) -> Index:
+    """Return the groups with b > a joined to a, numbered without gaps."""
+    merged: Index = np.where(groups == b, a, groups)
+    return merged - (merged > b).astype(np.intp)
+
+
+def _log_likelihood(table: Array) -> Array:
+    total = table.sum(axis=1, keepdims=True)
+    terms = table * np.log(np.maximum(table, 1e-300) / np.maximum(total, 1e-300))
+    return np.asarray(terms.sum(axis=1))
+
+
+class CardFit:
+    """Losses and fits over rows: labels (n,) of K classes, weights `mass` (n,)."""
+
+    def __init__(self, labels: Index, n_labels: int, mass: Array) -> None:
+        self.labels, self.mass = labels, mass
+        self.target = np.eye(n_labels)[labels]
+
+    def probabilities(self, scores: Array) -> Array:
+        """Return P(y | x) from scores (n, K)."""
+        p = np.exp(scores - scores.max(axis=1, keepdims=True))
+        shares: Array = p / p.sum(axis=1, keepdims=True)
+        return shares
+
+    def loss(self, scores: Array) -> float:
+        """Return the weighted log-loss, summed, in nats."""
+        top = scores.max(axis=1)
+        log_sum = top + np.log(np.exp(scores - top[:, np.newaxis]).sum(axis=1))
+        return float(self.mass @ (log_sum - scores[np.arange(len(scores)), self.labels]))
+
+    def frequencies(self) -> Array:
+        """Return the scores (K,) of the class frequencies."""
+        return np.asarray(np.log((self.mass @ self.target + 1e-3) / (self.mass.sum() + 1e-3 * self.target.shape[1])))
+
+    def scores(self, bias: Array, columns: Sequence[Index], values: Sequence[Array]) -> Array:
+        """Return S (n, K); columns hold the group of every row in each table."""
+        total: Array = np.tile(bias, (len(self.mass), 1))
+        for column, own in zip(columns, values, strict=True):
+            total += own[column]
+        return total
+
+    def free(
+        self,
+        columns: Sequence[Index],
+        sizes: Sequence[int],
+        start: tuple[Array, Sequence[Array]] | None = None,
+        steps: int = STEPS,
+        tolerance: float = TOLERANCE,
+    ) -> tuple[float, Array, list[Array]]:
+        """Return the penalised optimum: the objective in nats, the bias and the tables.
+
+        With two classes by Newton's method in the log-odds; with more by steps with Böhning's bound 1/2 (I - 1 1'/K) of
+        the curvature, which never overshoot.
+        """
+        n, n_labels = self.target.shape
+        edges = np.cumsum([1, *sizes])
+        design = np.zeros((n, int(edges[-1])))
+        design[:, 0] = 1
+        for edge, column in zip(edges, columns, strict=False):
+            design[np.arange(n), edge + column] = 1
+        beta = np.zeros((int(edges[-1]), n_labels))
+        beta[0] = self.frequencies() if start is None else start[0]
+        if start is not None and len(start[1]):
+            beta[1:] = np.concatenate(list(start[1]))
+        beta -= beta.mean(axis=1, keepdims=True)
+        ridge = np.full(int(edges[-1]), PENALTY)
+        ridge[0] = 1e-6
+        two = n_labels == 2
+        inverse = None
+        if not two:
+            inverse = np.linalg.inv(0.5 * design.T @ (design * self.mass[:, np.newaxis]) + np.diag(ridge))
+        best, before = beta, np.inf
+        for _ in range(steps):
+            scores = design @ beta
+            now = self.loss(scores) + 0.5 * float(ridge @ (beta**2).sum(axis=1))
+            if now < before:
+                best = beta
+            if before - now <= tolerance * max(now, 1.0):
+                before = min(now, before)
+                break
+            before = now
+            p = self.probabilities(scores)
+            gradient = design.T @ (self.mass[:, np.newaxis] * (self.target - p)) - ridge[:, np.newaxis] * beta
+            if two:
+                curvature = self.mass * p[:, 0] * p[:, 1]
+                hessian = design.T @ (design * curvature[:, np.newaxis]) + np.diag(ridge / 2)
+                step = np.linalg.solve(hessian, gradient[:, 1])
+                beta = beta + np.stack([-step, step], axis=1) / 2
+            else:
+                assert inverse is not None
+                step = inverse @ gradient
+                beta = beta + step - step.mean(axis=1, keepdims=True)
+        return before, best[0], [best[a:b] for a, b in itertools.pairwise(edges)]
