@@ -56,11 +56,15 @@ class HelpfulCommand(click.Command):
             from bncli.cli.unknown_options import unknown_option
 
             raise unknown_option(ctx, error.option_name) from error
-        if not ctx.resilient_parsing:
-            if any("=" in word for word in args if not word.startswith("-")):
-                from bncli.cli.unknown_options import refuse_assignments
+        except click.BadParameter as error:
+            from bncli.cli.unknown_options import with_meant_value
 
-                refuse_assignments(ctx)
+            raise with_meant_value(error) from error
+        if not ctx.resilient_parsing:
+            if any("=" in word or word[:1].isdecimal() for word in args if not word.startswith("-")):
+                from bncli.cli.unknown_options import refuse_misplaced_values
+
+                refuse_misplaced_values(ctx)
             from bncli.cli.settings import apply_settings  # not at the top: --help never gets here
 
             apply_settings(ctx, [flag for flag in self.params if isinstance(flag, Flag)])

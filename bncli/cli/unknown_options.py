@@ -47,7 +47,7 @@ _OTHER_NAMES = {
     "penalty": "lambda alpha regularization regularisation l2 ridge c",
     "max-iterations": "max-iter maxiter iterations",
     "smoothing": "pseudocount laplace",
-    "costs": "cost cost-matrix",
+    "costs": "cost cost-matrix cost-fp cost-fn fp-cost fn-cost",
     "threshold": "cutoff cut-off",
     "positive": "event positive-class pos-label positive-label",
     "explain": "why reasons shap contributions",
@@ -59,6 +59,7 @@ _OTHER_NAMES = {
     "test": "test-file test-set holdout",
     "calibrate": "calibration",
     "increasing": "monotone monotonic",
+    "knowledge": "forbid forbidden require required constraints blacklist whitelist",
 }
 """Names that people type for an option; an option that stands before another is tried first."""
 _ARGUMENTS = ("model", "data", "input", "file", "i", "f")
@@ -69,6 +70,27 @@ _WITHOUT = {
     "output": "it prints its result: > FILE keeps it",
 }
 """What to say of a command that does not have an option."""
+_AMBIGUOUS = ("groups",)
+"""Names for which two options are proposed."""
+_OTHER_VALUES = {
+    "--to": {
+        "sql --dialect postgres": "postgres postgresql psql",
+        "sql --dialect sqlite": "sqlite",
+        "sql --dialect duckdb": "duckdb",
+        "python": "py module",
+        "javascript": "js",
+        "scorecard": "points card",
+    },
+}
+"""What to type for an option instead of the values that other programs have."""
+_REMARKS = {
+    ("evaluate", "ci"): "every figure has its 95 % interval beside it",
+    ("evaluate", "confidence"): "every figure has its 95 % interval beside it",
+    ("evaluate", "bootstrap"): "every figure has its 95 % interval beside it, by the bootstrap",
+    ("score", "proba"): "it writes the probability of every label",
+    ("score", "probabilities"): "it writes the probability of every label",
+}
+"""What to say of an option that a command does not need."""
 _CLOSE, _LIKE = 0.8, 0.6
 """Similarity from which a word is taken for a misspelling, and from which it is worth a question."""
 _MOST_COMMANDS = 3
@@ -85,9 +107,11 @@ def unknown_option(ctx: click.Context, typed: str) -> UsageError:
     name = typed.lstrip("-")
     here = _options(ctx.command)
     what = f"{ctx.command_path} has no option {typed!r}"
-    for option in meant_options(name):
-        if option.partition(" ")[0] in here:
-            return UsageError(what, hint=f"did you mean {_as_typed(ctx, option)}?")
+    if remark := _REMARKS.get((ctx.command.name or "", name)):
+        return UsageError(what, hint=remark)
+    meant = [_as_typed(ctx, option) for option in meant_options(name) if option.partition(" ")[0] in here]
+    if meant:
+        return UsageError(what, hint=f"did you mean {' or '.join(meant[: 2 if name in _AMBIGUOUS else 1])}?")
     if close := get_close_matches(name, here, 1, _CLOSE):
         return UsageError(what, hint=f"did you mean {_as_typed(ctx, close[0])}?")
     if name in _ARGUMENTS and (arguments := [p for p in ctx.command.params if isinstance(p, click.Argument)]):
@@ -103,17 +127,38 @@ def unknown_option(ctx: click.Context, typed: str) -> UsageError:
     return UsageError(what, hint=f"{ctx.command_path} --help-all lists its options")
 
 
-def refuse_assignments(ctx: click.Context) -> None:
-    """Raise UsageError if an argument such as `y=diagnosis` is no file, and names an option of the command."""
+def refuse_misplaced_values(ctx: click.Context) -> None:
+    """Raise UsageError if an argument is no file, but the value of an option: `y=diagnosis`, or 17 for a row."""
     here = _options(ctx.command)
     for argument in ctx.command.params:
         values = ctx.params.get(argument.name or "") if isinstance(argument, click.Argument) else None
         for value in (values,) if isinstance(values, str) else values or ():
-            match = re.fullmatch(r"(\w[\w-]*)=(.+)", value)
-            if match is not None and not os.path.exists(value):
-                for option in (match[1].replace("_", "-"), *meant_options(match[1])):
-                    if option in here:
-                        raise UsageError(f"there is no file {value!r}", hint=f"did you mean --{option} {match[2]}?")
+            match = re.fullmatch(r"(\w[\w-]*)=(.+)|\d+(?:-\d+)?", value)
+            if match is None or os.path.exists(value):
+                continue
+            meant = [match[1].replace("_", "-"), *meant_options(match[1])] if match[1] else ["row", "rows"]
+            for option in meant:
+                if option in here and (match[1] or "|A-B" in here[option].make_metavar(ctx)):
+                    raise UsageError(
+                        f"there is no file {value!r}", hint=f"did you mean --{option} {match[2] or value}?"
+                    )
+
+
+def with_meant_value(error: click.BadParameter) -> click.BadParameter | UsageError:
+    """Return the error about a word that an option does not know, with the word that was probably meant."""
+    choices = getattr(getattr(error.param, "type", None), "choices", ())
+    match = re.match(r"'(.*?)' is not one of", error.message)
+    if match is None or error.param is None:
+        return error
+    flag = max(error.param.opts, key=len)
+    others = _OTHER_VALUES.get(flag, {})
+    meant = [value for value, names in others.items() if match[1].lower() in names.split()]
+    meant = meant or get_close_matches(match[1].lower(), [str(choice) for choice in choices], 1)
+    return (
+        UsageError(error.format_message().removesuffix("."), hint=f"did you mean {flag} {meant[0]}?")
+        if meant
+        else error
+    )
 
 
 def _options(command: click.Command) -> dict[str, click.Option]:

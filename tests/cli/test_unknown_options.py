@@ -51,6 +51,9 @@ ANYWHERE = {
         ("score iris.bnc iris.csv --target class", "the model knows its class"),
         ("inspect iris.bnc -o x", "it prints its result: > FILE keeps it"),
         ("report iris.bnc iris.csv --output-format html", "bncli score and bncli simulate have --output-format"),
+        ("evaluate iris.csv --ci", "every figure has its 95 % interval beside it"),
+        ("evaluate iris.csv --groups class", "did you mean --group COLUMN,... or --by COLUMN[,COLUMN]?"),
+        ("fit iris.csv --forbid a,b", "did you mean --knowledge FILE?"),
         ("fit iris.csv --xyzzy", "bncli fit --help-all lists its options"),
         ("fit iris.csv -x", "bncli fit --help-all lists its options"),
         ("inspect iris.bnc --threads 2", "bncli describe, bncli fit, bncli score and others have --threads"),
@@ -62,6 +65,42 @@ def test_an_unknown_option_gets_the_one_that_was_meant(bncli: Bncli, words: str,
     option = next(word for word in words.split() if word.startswith("-") and word != "-").partition("=")[0]
     assert ran.err.startswith(f"Error: bncli {words.split()[0]} has no option '{option}'; {hint}")
     assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("explain iris.bnc iris.csv 17", "there is no file '17'; did you mean --rows 17?"),
+        ("score iris.bnc iris.csv 3-5", "there is no file '3-5'; did you mean --row 3-5?"),
+    ],
+)
+def test_a_number_of_a_row_is_no_file(bncli: Bncli, words: str, hint: str) -> None:
+    assert bncli(*words.split()) == (2, "", f"Error: {hint}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("export iris.bnc --to postgresql", "did you mean --to sql --dialect postgres?"),
+        ("export iris.bnc --to js", "did you mean --to javascript?"),
+        ("export iris.bnc --dialect postgresql", "did you mean --dialect postgres?"),
+        ("fit iris.csv --dates of", "did you mean --dates off?"),
+    ],
+)
+def test_an_unknown_word_gets_the_one_that_was_meant(bncli: Bncli, words: str, hint: str) -> None:
+    ran = bncli(*words.split())
+    assert (ran.code, ran.out) == (2, "")
+    typed = words.split()[-1]
+    assert re.fullmatch(
+        rf"Error: Invalid value for '--[a-z]+': '{typed}' is not one of [^;]*; {re.escape(hint)}\n", ran.err
+    )
+
+
+@pytest.mark.parametrize("words", ["export iris.bnc --to xyzzy", "fit iris.csv --k x"])
+def test_other_bad_values_keep_their_message(bncli: Bncli, words: str) -> None:
+    ran = bncli(*words.split())
+    assert (ran.code, ran.out) == (2, "")
+    assert "did you mean" not in ran.err
 
 
 @pytest.mark.parametrize(
