@@ -6,6 +6,7 @@ import csv
 import hashlib
 import json
 import math
+import re
 import shutil
 import tomllib
 from collections import Counter
@@ -215,6 +216,9 @@ def test_what_a_person_writes_answers_items(bncli: Bncli) -> None:
     page = Path("out/dossier.html").read_text()
     assert "&lt;b&gt;intended_use&lt;/b&gt; &amp; more" in page
     assert "<b>intended_use" not in page
+    places = re.findall(r' id="([^"]+)"', page)
+    assert len(places) == len(set(places))
+    assert {*re.findall(r'href="#([^"]+)"', page)} <= {*places}
     for outside in ("http://", "https://", " src=", "@import"):
         assert outside not in page.replace("http://www.w3.org", "")
 

@@ -60,10 +60,11 @@ class Answer(NamedTuple):
 
 
 class Checklist(NamedTuple):
-    """A checklist: its word in the JSON, its title, and its items."""
+    """A checklist: its word in the JSON, its title, what it is about, and its items."""
 
     word: str
     title: str
+    subject: str
     items: tuple[Item, ...]
 
     def answer(self, about: About, facts: Mapping[str, str]) -> list[Answer]:
@@ -81,7 +82,8 @@ class Checklist(NamedTuple):
 
 TRIPOD = Checklist(
     "tripod_ai",
-    "TRIPOD+AI: reporting of prediction models",
+    "TRIPOD+AI",
+    "Reporting of prediction models (TRIPOD+AI, Collins et al. 2024)",
     (
         Item("1", "Title", "What kind of model, for whom, and which outcome?", ("title",), ("model",)),
         Item("2", "Abstract", "The study in short.", ("summary",), ("performance",)),
@@ -139,7 +141,8 @@ TRIPOD = Checklist(
 )
 VALIDATION = Checklist(
     "model_validation",
-    "Model validation (SR 26-2)",
+    "Model validation",
+    "Conceptual soundness, ongoing monitoring and outcomes analysis, as in SR 26-2, the successor of SR 11-7",
     (
         Item("P1", "Purpose", "What is the model used for?", ("intended_use",), ("model",)),
         Item("P2", "Materiality", "How much depends on it?", ("materiality",)),
@@ -171,7 +174,8 @@ VALIDATION = Checklist(
 )  # fmt: skip
 ANNEX_IV = Checklist(
     "annex_iv",
-    "Annex IV of the EU AI Act: technical documentation",
+    "Annex IV",
+    "Technical documentation of a high-risk system, Regulation (EU) 2024/1689",
     (
         Item("1(a)", "Purpose, provider, version", "What is it for, whose, which version?",
              ("intended_use", "responsible", "version"), ("model",)),

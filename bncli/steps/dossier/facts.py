@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from bncli.engine.data.schema import NumericAttribute
 from bncli.engine.evaluation.groups import Group
+from bncli.engine.model import Tables
 from bncli.files.artifacts.provenance import recipe_json
 from bncli.steps.dossier.findings import Findings
 from bncli.steps.evaluate.report import EvaluateReport
@@ -63,6 +64,9 @@ def _facts_of_model(found: Findings) -> dict[str, str]:
     missing = "is a value of its own" if schema.missing_policy == "level" else "is marginalized"
     effects = found.specification["effects"]
     shares_of = [f"{' & '.join(effect['attributes'])} {percent(effect['share'])}" for effect in effects]
+    formula = "ln P(label | row) is the sum of one entry per table, normalised over the labels"
+    if not isinstance(model.predictor, Tables):
+        formula = f"P(label | row) is a weighted mean over several models; of each, {formula}"
     program = "" if found.specification["python"] is None else "; specification.python is a program that computes it"
     command = found.specification["command"]
     by_command = f"Command: {command}." if command else "Parts of the model were supplied as files."
@@ -90,11 +94,10 @@ def _facts_of_model(found: Findings) -> dict[str, str]:
         "imbalance": weighted,
         "output": f"The probability of each label.{calibrated} Decision: "
         f"{'; '.join(rules) if rules else 'the most probable label'}.",
-        "prediction": f"By the model file, with bncli {model.version}; log P(label | row) is a sum of table entries, "
-        "normalised over the labels.",
+        "prediction": f"By the model file; {formula}.{calibrated}",
         "development": f"{count(model.n_rows, 'training row')}{rows_of_labels}.",
-        "specification": "All tables are in dossier.json (specification.tables: ln P(label | row) is the sum of the "
-        f"entries of the row's cells, normalised{program}), and on this page. {by_command}",
+        "specification": f"All tables are in dossier.json (specification{program}), and on this page: {formula}."
+        f"{calibrated} {by_command}",
         "effects": f"Shares of the variance of the score: {listed(shares_of) or 'no attribute is used'}.",
         "self_test": ""
         if self_test is None

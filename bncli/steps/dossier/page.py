@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from bncli.files.pictures.page import Block, FoldedBlocks, Grid, Page, Paragraph, Section
 from bncli.steps.dossier.about import FIELDS, About
-from bncli.steps.dossier.checklists import CHECKLISTS, STATUSES, Answer
+from bncli.steps.dossier.checklists import CHECKLISTS, STATUSES, Answer, Checklist
 from bncli.steps.dossier.findings import DossierSources, Findings
 from bncli.steps.report.page_text import count, figure, percent
 from bncli.steps.report.report import ReportInputs, model_page
@@ -25,35 +25,40 @@ def dossier_page(
     """Return the page."""
     page = model_page(found.model, model_path, ReportInputs(found.scored, sources.source.paths, beside=found.beside))
     checklists = [
-        Section(checklist.word.replace("_", "-"), checklist.title, tuple(_checklist_blocks(answers[checklist.word])))
+        Section(
+            checklist.word.replace("_", "-"),
+            checklist.title,
+            tuple(_checklist_blocks(checklist, answers[checklist.word])),
+        )
         for checklist in CHECKLISTS
     ]
     further = (
         Section("stability", "Stability", tuple(_stability_blocks(found))),
         Section("sensitivity", "Sensitivity and proven properties", tuple(_sensitivity_blocks(found))),
         Section("disclosure", "Disclosure", tuple(_disclosure_blocks(found))),
-        Section("data", "Test data and files", tuple(_data_blocks(found))),
+        Section("test-data", "Test data and files", tuple(_data_blocks(found))),
     )
     title = about.fields.get("title", page.title)
     summary = f"Dossier for validation. {page.summary}"
     return replace(page, title=title, summary=summary, sections=(*checklists, *page.sections, *further))
 
 
-def _checklist_blocks(answers: Sequence[Answer]) -> Iterator[Block]:
+def _checklist_blocks(checklist: Checklist, answers: Sequence[Answer]) -> Iterator[Block]:
     """Yield how many items are answered, the fields to fill in, and a line per item."""
     numbers = [f"{sum(answer.status == status for answer in answers):,} {status}" for status in STATUSES]
-    yield Paragraph(f"{count(len(answers), 'item')}: {', '.join(numbers)}.")
+    note = "The items are in our own words; the original text is what counts."
+    yield Paragraph(f"{checklist.subject}. {count(len(answers), 'item')}: {', '.join(numbers)}. {note}")
     empty = list(dict.fromkeys(name for answer in answers for name in answer.missing))
     if empty:
         yield FoldedBlocks(
-            f"fields-{answers[0].item.number}-{len(answers)}",
+            f"fields-{checklist.word}",
             f"Fields of ABOUT.toml that are empty ({len(empty):,})",
             [Grid("Empty fields", ("field", "what belongs into it"), [(name, FIELDS[name]) for name in empty])],
         )
     rows = []
     for answer in answers:
-        gaps = [f"{name}: not provided" for name in answer.missing]
-        text = " ".join((*answer.about, *answer.facts, *(f"[{'; '.join(gaps)}]" for _ in gaps[:1])))
+        gaps = f"Not provided: {', '.join(answer.missing)}." if answer.missing else ""
+        text = " ".join(part for part in (*answer.about, *answer.facts, gaps) if part)
         rows.append((answer.item.number, answer.item.title, answer.item.question, answer.status, text))
     yield Grid("Items", ("item", "title", "question", "status", "answer"), rows)
 
