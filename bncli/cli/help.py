@@ -39,6 +39,7 @@ HTML = output_flag(
 MAN = output_flag("--man", metavar="DIR", setting=False, help="Write the same as man pages, sections 1 and 7.")
 _MOST_COLUMNS = 120
 """Width of a rendered page in characters; longer lines are hard to read."""
+_REFERENCE = TOPIC_GROUPS[-1][1]
 _MOST_POINTERS = 5
 """Number of topics to which the page of a method points."""
 
@@ -157,18 +158,22 @@ def _pointers(title: str, lines: Iterable[str], topics: Iterable[str]) -> str:
 
 
 def _topics_mentioning(word: str) -> list[str]:
-    """Return the topics that mention a word most often, ties in the order of the table of contents.
+    """Return the topics about a word, then those that mention it most often; ties as in the table of contents.
 
-    A heading with the word, or a line of a table about it, counts as ten mentions.
+    A topic is about a word that is in a heading, also in the plural, or that a line of a table explains; those of the
+    reference, which explain every word, are not.
     """
     mention = rf"(?<![\w-]){re.escape(word)}(?![\w-])"
-    about = rf"^(?:#.*{mention}|\| (?:\*\*)?`{re.escape(word)}`(?:\*\*)? \|)"
-    pages = {topic: read_topic(topic) for topic in TOPICS}
-    counts = {
-        topic: len(re.findall(mention, page)) + 9 * len(re.findall(about, page, flags=re.MULTILINE))
-        for topic, page in pages.items()
-    }
-    return sorted((topic for topic in TOPICS if counts[topic]), key=lambda topic: -counts[topic])[:_MOST_POINTERS]
+    heading = rf"^#.*(?<![\w-]){re.escape(word)}s?(?![\w-])"
+    row = rf"^\| (?:\*\*)?`{re.escape(word)}`(?:\*\*)? \|"
+    fit = {}
+    for topic in TOPICS:
+        page = read_topic(topic)
+        n_about = sum(
+            re.search(about, page, flags=re.MULTILINE | re.IGNORECASE) is not None for about in (heading, row)
+        )
+        fit[topic] = (0 if topic in _REFERENCE else n_about, len(re.findall(mention, page)))
+    return sorted(filter(lambda topic: any(fit[topic]), TOPICS), key=fit.__getitem__, reverse=True)[:_MOST_POINTERS]
 
 
 def _show(page: str) -> None:

@@ -46,7 +46,7 @@ _SYNONYMS = {
     "model-card",
     "edit": "override",
     "evaluate": "auc roc auroc accuracy f1 precision recall sensitivity specificity confusion mcc gini ks lift gains "
-    "metric metrics cross-validation crossvalidation cv folds bootstrap confidence uncertainty significance logloss "
+    "metric metrics cross-validation crossvalidation cv folds bootstrap confidence significance logloss "
     "brier",
     "explain": "importance importances explainability explanation explanations interpretability interpretable "
     "interpretation shap lime contribution contributions reason reasons why effect effects coefficient coefficients",
@@ -57,6 +57,7 @@ _SYNONYMS = {
     "gender race subgroup subgroups refused",
     "install": "pip pipx docker podman offline conda air-gapped",
     "interactions": "gam gams ebm additive curves shape",
+    "intervals": "uncertainty uncertain credible posterior sure",
     "knowledge": "expert constraint constraints forbid forbidden require required whitelist blacklist causal tiers",
     "large": "memory ram out-of-core larger-than-memory",
     "missing-values": "missing na nan null nulls imputation impute incomplete",

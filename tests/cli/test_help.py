@@ -210,6 +210,11 @@ def test_a_method_is_explained_with_what_it_takes(bncli: Bncli) -> None:
         ("weighted", "parameters"),
         ("cgb", "optimizers"),
         ("mdl", "discretize"),
+        ("card", "structures"),
+        ("tan", "structures"),
+        ("points", "parameters"),
+        ("kikuchi", "structures"),
+        ("acll", "structure-scores"),
     ],
 )
 def test_the_topic_about_a_method_comes_first(bncli: Bncli, word: str, topic: str) -> None:
@@ -352,6 +357,8 @@ def test_other_words_are_searched_for(bncli: Bncli) -> None:
         ("predict", "score"),
         ("header", "data"),
         ("docker", "install"),
+        ("uncertainty", "intervals"),
+        ("audit", "dossier"),
         ("fastapi", "web-service"),
     ],
 )
