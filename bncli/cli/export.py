@@ -27,6 +27,7 @@ bncli export data.bnc -o data.py                        a module that scores row
 bncli export data.bnc -o data.onnx                      the same for runtimes of ONNX
 bncli export data.bnc --to scorecard -o card.csv        points for every value
 bncli export data.bnc -o data.sql --key customer        a view that scores the rows of a table
+bncli export data.bnc -o data.sql --key customer --dialect postgres   the same for PostgreSQL
 """
 _sql_flag = partial(flag, group="SQL")
 
