@@ -191,6 +191,7 @@ def test_every_fact_is_known_where_everything_is_given(bncli: Bncli) -> None:
         for item, answer in zip(checklist.items, answers, strict=True):
             assert len(answer["facts"]) == len(item.facts), item
             assert answer["missing"] == list(item.fields)
+    assert "--increasing worst_area" in content["specification"]["command"]
     first, second = content["verification"]["properties"]
     assert first["property"] == "the probability of malignant never falls as worst_area rises"
     assert (first["holds"], first["counter_example"]) == (True, None)

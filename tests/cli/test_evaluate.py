@@ -261,6 +261,7 @@ def test_two_classes_have_figures_of_their_event(bncli: Bncli, tmp_path: Path) -
     ran = bncli(*typed, "--gains", "--net-benefit", "--report", str(tmp_path / "r.html"), "--json")
     report = json.loads(ran.out)
     assert report["gini"] == pytest.approx(2 * report["auc"] - 1)
+    assert report["ci"]["gini"] == pytest.approx([2 * end - 1 for end in report["ci"]["auc"]])
     assert report["capture_10"] == report["gains"][0]["captured"]
     assert len(report["gains"]) == 10
     assert [line["threshold"] for line in report["net_benefit"]] == [t / 100 for t in range(1, 100)]

@@ -277,7 +277,9 @@ class EvaluateReport:
             report |= {"gini": self.gini}
             tables = ("intervals", "gains", "net_benefit")
             report |= {name: value for name, value in self.two_class._asdict().items() if name not in tables}
-            report["ci"] |= intervals_json(self.two_class.intervals)
+            ends = self.intervals.metrics.get("auc")
+            gini = None if ends is None else (2 * ends[0] - 1, 2 * ends[1] - 1)
+            report["ci"] |= intervals_json({"gini": gini, **self.two_class.intervals})
             if self.shows_gains:
                 report["gains"] = [line._asdict() for line in self.two_class.gains]
             if self.shows_net_benefit:

@@ -300,7 +300,11 @@ def file_hash(path: str) -> str | None:
 
 
 def _recipe_grid(recipe: Recipe) -> Grid:
-    options = [(flag_of(key), str(value)) for key, value in recipe.as_dict().items() if value is not None]
+    options = [
+        (flag_of(key), ", ".join(map(str, value)) if isinstance(value, tuple) else str(value))
+        for key, value in recipe.as_dict().items()
+        if value is not None
+    ]
     return Grid("Options that the model was fitted with", ("option", "value"), options)
 
 
