@@ -15,6 +15,7 @@ from bncli.cli.model_text import (
     calibration_facts,
     candidate_cells,
     first_names,
+    intervals_text,
     move_lines,
     penalty_text,
     regions_text,
@@ -217,7 +218,7 @@ def _summary(report: FitReport, structure_file: str | None, *, verbose: bool) ->
     lines += report.card_lines()
     lines.append(f"parameters  {report.parameters:,} ({report.param})")
     if report.intervals is not None:
-        lines.append(f"intervals   {_intervals_text(report.intervals)}")
+        lines.append(f"intervals   {intervals_text(report.intervals)}")
     lines += [f"decides     {line}" for line in rule_lines(report.decisions or {}, report.labels)]
 
     # What held-out rows chose.
@@ -235,16 +236,6 @@ def _summary(report: FitReport, structure_file: str | None, *, verbose: bool) ->
     lines += candidate_lines(report.trials)
     lines += _optimization_lines(report, heaviest, verbose=verbose)
     return [*lines, f"model       {report.model}"]
-
-
-def _intervals_text(intervals: Mapping[str, Any]) -> str:
-    """Return where intervals of probabilities come from, and what they add to the model file."""
-    text = {
-        "posterior": "posterior of the tables",
-        "laplace": "Laplace approximation",
-        "laplace-diagonal": "Laplace approximation, table entries taken as independent (they are too many)",
-    }[intervals["method"]]
-    return f"{text}; {intervals['bytes']:,} bytes in the model file"
 
 
 def _arcs_text(n_kept: int, choices: Sequence[TriedArcs], on_sample: str) -> str:

@@ -19,6 +19,7 @@ from bncli.cli.model_text import (
     candidate_cells,
     counts_lines,
     edit_lines,
+    intervals_text,
     penalty_text,
     rule_lines,
     shrinkage_text,
@@ -271,6 +272,8 @@ def _model_facts(report: step.ModelReport) -> dict[str, str]:
         facts["classes weigh"] = ", ".join(f"{label} {weight:.4g}" for label, weight in weights)
     if model.calibration is not None:
         facts |= calibration_facts(model.calibration, schema.labels)
+    if model.uncertainty is not None:
+        facts["intervals"] = intervals_text(model.uncertainty.summary())
     if model.log_p is not None:
         low, middle = model.log_p.quantiles[0], model.log_p.quantiles[3]
         quantiles = f"mean {model.log_p.mean:.4g}, 1 % below {low:.4g}, half below {middle:.4g}"

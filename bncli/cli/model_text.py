@@ -128,6 +128,16 @@ def counts_lines(counted: CountedRows) -> list[str]:
     ]
 
 
+def intervals_text(intervals: Mapping[str, Any]) -> str:
+    """Return where intervals of probabilities come from, and what they add to the model file."""
+    text = {
+        "posterior": "posterior of the tables",
+        "laplace": "Laplace approximation",
+        "laplace-diagonal": "Laplace approximation, table entries taken as independent (they are too many)",
+    }[intervals["method"]]
+    return f"{text}; {intervals['bytes']:,} bytes in the model file"
+
+
 def seconds_text(seconds: Mapping[str, float]) -> str:
     """Return the seconds of each stage of a run."""
     return "  ".join(f"{stage} {value:.2f}" for stage, value in seconds.items())

@@ -558,10 +558,9 @@ class ParameterUncertainty:
     method: UncertaintyMethod
     entries: Array
 
-    @property
-    def n_bytes(self) -> int:
-        """Return what it adds to a model file, in bytes."""
-        return self.entries.nbytes
+    def summary(self) -> dict[str, str | int]:
+        """Return the method, and the bytes that the uncertainty adds to a model file."""
+        return {"method": self.method.value, "bytes": self.entries.nbytes}
 
 
 class RefitLoss(NamedTuple):

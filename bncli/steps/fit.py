@@ -294,5 +294,5 @@ def _fit_report(
         calibration=model.calibration,
         split=split,
         card=card_json(fitted),
-        intervals=None if uncertainty is None else {"method": uncertainty.method.value, "bytes": uncertainty.n_bytes},
+        intervals=None if uncertainty is None else uncertainty.summary(),
     )

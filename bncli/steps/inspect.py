@@ -162,6 +162,7 @@ class ModelReport:
             "members": None if self.components is None else [component.as_json() for component in self.components],
             "tables": None if self.tables is None else [table.as_json() for table in self.tables],
             "edits": [edit_json(edit, schema.labels) for edit in model.edits] or None,
+            "intervals": None if model.uncertainty is None else model.uncertainty.summary(),
         }
         effects = {} if self.effects is None else self.effects.as_json()
         return report | {key: value for key, value in optional.items() if value is not None} | effects

@@ -327,3 +327,22 @@ def test_counts_have_the_intervals_of_their_rows(bncli: Bncli) -> None:
     assert bncli("fit", "--from-counts", "t.counts", *words, "-o", "a.bnc").code == 0
     assert bncli("fit", "tumours.csv", "--cuts", "cuts.json", *words, "-o", "b.bnc").code == 0
     assert Path("a.bnc").read_bytes() == Path("b.bnc").read_bytes()
+
+
+def test_a_label_that_ends_like_a_column_of_intervals_is_one_line(bncli: Bncli) -> None:
+    rows = "".join(f"{i % 7},{'a' if i % 3 else 'a_low'}\n" for i in range(60))
+    Path("t.csv").write_text(f"x,class\n{rows}")
+    assert bncli("fit", "t.csv", "--param", "map", "--intervals", "-q", "-o", "m.bnc").code == 0
+    ran = bncli("score", "m.bnc", "t.csv", "--interval", "0.9")
+    assert ran.code == 2
+    assert "'p_a_low'" in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_inspect_tells_whether_a_model_has_intervals(bncli: Bncli) -> None:
+    words = ("fit", "tumours.csv", "--structure", "nb", "--param", "map", "-q", "-o", "m.bnc")
+    assert bncli(*words, "--intervals").code == 0
+    assert json.loads(bncli("inspect", "m.bnc", "--json").out)["intervals"]["method"] == "posterior"
+    assert "intervals" in bncli("inspect", "m.bnc").out
+    assert bncli(*words).code == 0
+    assert "intervals" not in json.loads(bncli("inspect", "m.bnc", "--json").out)

@@ -31,8 +31,7 @@ Share of pairs (test row, label) whose 90 % interval (`fit --intervals`, `score 
 probability, over {repeats} random networks per setting with {attributes} attributes of 2 to 4 values and {n:,} test
 rows. Every distribution of an attribute is drawn from Dirichlet(c, ..., c): with c = 1 most rows are nearly certain
 (log-odds of 6 and more are usual), with c = 4 few are. Bold: outside 0.87 to 0.93. The standard error of a figure is
-about 0.02.
-Made by `python -m tests.published.probability_intervals`.
+about 0.02. Made by `python -m tests.published.probability_intervals`.
 
 {table}
 """
@@ -127,6 +126,13 @@ def main(repeats: int) -> None:
                 print(*figures[-1], flush=True)
                 pages.write_csv(FIGURES, [Figure._fields, *figures])
     PAGE.write_text(page(figures))
+
+
+def recorded() -> list[Figure]:
+    """Return the figures in the file."""
+    kinds = (str, str, int, int, int, int, float, float)
+    rows = pages.read_csv(FIGURES)[1:]
+    return [Figure(*(kind(text) for kind, text in zip(kinds, row, strict=True))) for row in rows]  # type: ignore[arg-type]
 
 
 def page(figures: Sequence[Figure]) -> str:

@@ -73,7 +73,11 @@ class ScoreLayout:
     def __post_init__(self) -> None:
         if self.digits is not None and not 0 <= self.digits <= MOST_DIGITS:
             raise UsageError(f"--digits takes 0 to {MOST_DIGITS}", hint="leave it out for full precision")
-        output_columns = set(self.names[len(self.keep) :])
+        own_columns = self.names[len(self.keep) :]
+        output_columns = set(own_columns)
+        if len(output_columns) < len(own_columns):
+            twice = next(name for i, name in enumerate(own_columns) if name in own_columns[:i])
+            raise UsageError(f"two output columns would be called {twice!r}", hint="rename a label in the data")
         for i, name in enumerate(self.keep):
             if name in self.keep[:i]:
                 raise UsageError(f"the column {name!r} is kept twice", hint="name it once")
