@@ -46,7 +46,7 @@ def fit(
       column), `missing` (texts that mean a missing value), `dates`, `decimal`, `schema` (a file), `drop_unlabelled`,
       `drop_incomplete`, `positive` (the label that is the event), `on_bad_row`
     - about rows that belong together: `group` (a column, or a list of columns), `time` (a column), `gap`, `window`;
-      `bncli.help("validation")` explains them
+      `bncli help validation` explains them
     - about a file: `format`, `delimiter`, `encoding`, `names` (of the columns, if the file has no header)
 
     unseen: what `bncli score` does about values that training never saw, `average` or `error`.
