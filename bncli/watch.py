@@ -115,6 +115,7 @@ class Run(NamedTuple):
     advise: whether to spend time on notes about what held-out rows would have preferred.
     hold_out: whether to measure the log-loss of held-out rows where learning has chosen something by such rows. The
         model records it; folds of a cross-validation do without.
+    alternatives: how many other cards, without one of the columns, are looked for beside a card.
     intervals: whether the model records the uncertainty of its parameters, from which scoring makes intervals.
     """
 
@@ -128,3 +129,4 @@ class Run(NamedTuple):
     advise: bool = False
     hold_out: bool = False
     intervals: bool = False
+    alternatives: int = 0

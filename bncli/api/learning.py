@@ -16,6 +16,7 @@ from pyarrow import parquet
 from bncli.api.calls import ProgressOption, make_run, python_call
 from bncli.api.models import Model
 from bncli.api.tables import COLUMN_OPTIONS, FILE_OPTIONS, SPLIT_OPTIONS, check_word, source_of, source_options
+from bncli.catalogue.option_kinds import Integer
 from bncli.cli.learners import parse_learner, typed_options
 from bncli.cli.learning_options import LearningOptions, resolve_learning_options
 from bncli.cli.unknown_options import meant_options
@@ -40,7 +41,7 @@ def fit(
     The options are those of `bncli fit`, with `_` for `-`:
 
     - about learning: `structure`, `param`, `k`, `penalty`, `seed`, ...; `structure` may also be a file, `cuts` is one;
-      `log_p_quantiles=True`; `intervals=True` for `model.predict_interval`
+      `log_p_quantiles=True`; `intervals=True` for `model.predict_interval`; `alternatives=N` for other cards
     - about the table: `class_` (the column to predict; by default the column `class`, else the last one), `ignore`,
       `categorical`, `numeric`, `use` (lists of columns; `use` are the only columns to learn from), `weights` (a
       column), `missing` (texts that mean a missing value), `dates`, `decimal`, `schema` (a file), `drop_unlabelled`,
@@ -59,8 +60,11 @@ def fit(
     with python_call():
         quantiles = bool(options.pop("log_p_quantiles", False))
         intervals = bool(options.pop("intervals", False))
+        alternatives = Integer().parse(options.pop("alternatives", 0))
         reading, words = _split_options(options)
         chosen = _parse_learning(words)
+        if alternatives and chosen.recipe.param != "points":
+            raise UsageError("--alternatives has no effect without a card", hint="use --structure card")
         check_word("unseen", unseen)
     with (
         python_call(progress) as watch,
@@ -75,7 +79,7 @@ def fit(
             supplied=chosen.supplied,
             unseen=unseen,
             log_p_quantiles=quantiles,
-            run=make_run(threads, watch)._replace(intervals=intervals),
+            run=make_run(threads, watch)._replace(intervals=intervals, alternatives=int(alternatives)),
         )
         content = report.as_json()
         del content["model"]

@@ -192,4 +192,7 @@ def summary_lines(report: ExportReport) -> list[str]:
     if report.rounding is not None:
         loss = f"max |dP| {report.rounding.max_dp:.1e}, log-loss {report.rounding.log_loss:+.1e}"
         lines.append(f"rounding    costs on them: {loss}")
+    if report.totals:
+        pairs = ", ".join(f"{total}: {p:.3f}" for total, p in report.totals)
+        lines.append(f"totals      probability by score: {pairs}")
     return [*lines, *([f"written     {report.output}"] if report.output else [])]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from bncli.catalogue.option_kinds import Integer
 from bncli.cli import learning_options as learning
 from bncli.cli import options
 from bncli.cli.command import declare
@@ -24,7 +25,7 @@ from bncli.cli.model_text import (
     shrinkage_text,
     split_text,
 )
-from bncli.cli.options import output_flag
+from bncli.cli.options import KindType, output_flag
 from bncli.cli.settings import refuse_cluster, settings_of_run
 from bncli.errors import UsageError
 
@@ -55,6 +56,15 @@ INTERVALS = output_flag(
     is_flag=True,
     help="Keep in the model how sure its parameters are, for score --interval: intervals of the probabilities.",
 )
+ALTERNATIVES = output_flag(
+    "--alternatives",
+    everyday=False,
+    setting=False,
+    type=KindType(Integer(1, 100)),
+    metavar="N",
+    default_text="none",
+    help="List at most N other cards within 1 % of the card's held-out log-loss, each without one of its columns.",
+)
 DRY_RUN = output_flag(
     "--dry-run",
     everyday=False,
@@ -70,7 +80,8 @@ DRY_RUN = output_flag(
     learning.ALL,
     (*options.TABLE, *options.SPLIT, options.POSITIVE, learning.FROM_COUNTS),
     options.UNSEEN,
-    (options.output("The model file [NAME.bnc beside DATA]."), options.REPORT, TRACE, QUANTILES, INTERVALS, DRY_RUN),
+    (options.output("The model file [NAME.bnc beside DATA]."), options.REPORT, TRACE, QUANTILES, INTERVALS),
+    (ALTERNATIVES, DRY_RUN),
     (options.CLUSTER,),
     (*options.RUNNING, options.VERBOSE),
     more="Defaults in brackets.",
@@ -87,6 +98,12 @@ def command(**typed: Any) -> None:
     if typed["log_p_quantiles"] and counts is not None:
         what = "--log-p-quantiles has no effect with --from-counts, which has no rows"
         raise UsageError(what, hint="leave one of them out")
+    if typed["alternatives"] is not None:
+        if resolved.recipe.param != "points":
+            what = f"--alternatives has no effect with --structure {resolved.recipe.structure}"
+            raise UsageError(what, hint="it goes with --structure card")
+        if typed["dry_run"]:
+            raise UsageError("--alternatives has no effect with --dry-run", hint="leave one of them out")
     if typed["intervals"]:
         refuse_cluster(typed, "--intervals: the curvature is taken on this machine")
         if typed["dry_run"]:
@@ -113,6 +130,7 @@ def command(**typed: Any) -> None:
                 cluster=cluster,
                 advise=typed["arcs"] is None,
                 intervals=typed["intervals"],
+                alternatives=typed["alternatives"] or 0,
             ),
         }
         if source is None:

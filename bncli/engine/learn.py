@@ -97,6 +97,8 @@ MOST_ATTRIBUTES, MOST_CLASSES = 100, 20
 """With more of them the alternative would take several times as long as the default structure."""
 ENOUGH_TO_MEASURE = 1e-4
 """The tolerance of fits whose held-out log-loss is measured."""
+ABOUT_AS_GOOD = 0.01
+"""An alternative card may have a held-out log-loss that is higher by this share."""
 MOST_COLUMNS_OF_CARD, MOST_ROWS_OF_CARD = 1000, 100_000
 """The limits of a card without limits."""
 NEGLIGIBLE_GAIN = 1e-3
@@ -127,11 +129,15 @@ class SuppliedParts:
 
 @dataclass(frozen=True)
 class FittedModel:
-    """A model, its parameters with the course of their optimization, and the number of marginalized missing values."""
+    """A model, its parameters with the course of their optimization, and the number of marginalized missing values.
+
+    `alternatives` are other cards of about the same loss, each with its own held-out loss.
+    """
 
     model: Model
     parameters: Parameters
     n_missing: int
+    alternatives: tuple[FittedModel, ...] = ()
 
 
 def learn(
@@ -254,7 +260,34 @@ def _with_cost_of_limits(
         for each in (recipe, free)
     )
     parameters = replace(fitted.parameters, held_out=limited, log_loss_unlimited=unlimited.log_loss)
-    return replace(fitted, model=replace(fitted.model, held_out=limited), parameters=parameters)
+    fitted = replace(fitted, model=replace(fitted.model, held_out=limited), parameters=parameters)
+    found: list[tuple[float, int, FittedModel]] = []
+    for region in chosen.structure.families(data.schema.cardinalities) if run.alternatives else ():
+        other = _card_without(region.attributes[0], data, recipe, supplied, reading_rules, run._replace(watch=silent))
+        assert other.parameters.held_out is not None
+        if other.parameters.held_out.log_loss <= (1 + ABOUT_AS_GOOD) * limited.log_loss:
+            found.append((other.parameters.held_out.log_loss, len(found), other))
+    return replace(fitted, alternatives=tuple(other for *_, other in sorted(found)[: run.alternatives]))
+
+
+def _card_without(
+    left_out: int, data: Dataset, recipe: Recipe, supplied: SuppliedParts, reading_rules: ReadingRules, run: Run
+) -> FittedModel:
+    """Return the card that is learned without an attribute, with the log-loss of held-out rows."""
+    attributes = list(data.schema.attributes)
+    # An attribute with a single value takes no part in a structure.
+    blank = replace(attributes[left_out], missing=False, frequencies=(data.total_weight,))
+    one_value = {"cuts": ()} if isinstance(blank, NumericAttribute) else {"levels": ("",), "groups": ()}
+    attributes[left_out] = replace(blank, **one_value)
+    codes = list(data.codes)
+    codes[left_out] = np.zeros_like(codes[left_out])
+    data = replace(data, schema=replace(data.schema, attributes=tuple(attributes)), codes=tuple(codes))
+    counts = Counts(data)
+    structure = learn_structure(counts, recipe, run)
+    parameters = learn_parameters(counts, structure, recipe)
+    model = Model(data.schema, structure, parameters.predictor, recipe, data.n_rows, __version__)
+    loss = _HeldOutModels(recipe, supplied, reading_rules, structure, "all", None, run).loss(data, None)
+    return FittedModel(model, replace(parameters, held_out=loss), 0)
 
 
 def _learn_better(table: list[Columns], recipe: Recipe, reading_rules: ReadingRules, run: Run) -> FittedModel:

@@ -21,7 +21,7 @@ def card_json(fitted: FittedModel) -> dict[str, Any] | None:
 
     Keys: columns and rows (numbers of them), points (one entry per row of the card, and per label if there are more
     than two), totals (of two classes: the probability of the second label), log_loss and log_loss_unlimited (of rows
-    held out, None if there were none).
+    held out, None if there were none), alternatives (columns, rows and log_loss of other cards of about that loss).
     """
     model = fitted.model
     if model.recipe.param != "points":
@@ -51,6 +51,12 @@ def card_json(fitted: FittedModel) -> dict[str, Any] | None:
         rounded = dict.fromkeys(listed.tolist() if most == "off" else np.rint(listed).astype(int).tolist())
         totals = [{"total": each, "p": 0.5 * (1 + math.tanh((offset + unit * each) / 2))} for each in rounded]
     held_out = fitted.parameters.held_out
+    alternatives = []
+    for other in fitted.alternatives:
+        card = card_json(other)
+        assert card is not None
+        names = list(dict.fromkeys(entry["attribute"] for entry in card["points"]))
+        alternatives.append({"columns": names, "rows": card["rows"], "log_loss": card["log_loss"]})
     return {
         "columns": len(tables.families),
         "rows": n_rows,
@@ -58,6 +64,7 @@ def card_json(fitted: FittedModel) -> dict[str, Any] | None:
         "totals": totals,
         "log_loss": None if held_out is None else held_out.log_loss,
         "log_loss_unlimited": fitted.parameters.log_loss_unlimited,
+        "alternatives": alternatives,
     }
 
 
@@ -75,6 +82,9 @@ def card_lines(card: dict[str, Any], label: str) -> list[str]:
     if card["totals"]:
         pairs = ", ".join(f"{one['total']:.4g}: {one['p']:.3f}" for one in card["totals"])
         lines.append(f"totals      P({label}) by total: {pairs}")
+    for other in card["alternatives"]:
+        size = f"log-loss {other['log_loss']:.4g}, {other['rows']:,} rows"
+        lines.append(f"alternative {size}: {', '.join(other['columns'])}")
     return lines
 
 

@@ -40,6 +40,7 @@ from bncli.files.artifacts.model import read_model
 from bncli.files.atomic import write_bytes
 from bncli.files.exports import NetworkFormat, ProgramFormat, StructureFormat, export_format
 from bncli.files.exports.programs import ProgramTarget
+from bncli.files.exports.scorecard import probabilities_by_score
 from bncli.files.exports.sql import DEFAULTS as SQL_DEFAULTS
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.reading.source import MissingTokens
@@ -67,7 +68,8 @@ class ExportReport:
     programs. probabilities: number of probabilities of a network, or of table entries of a program; None for a
     structure. rows, max_dp: number of rows on which the export was compared with the model, and the largest difference
     of a probability; None if it was not compared. rounding: for a format that rounds numbers; max_dp is then that
-    before rounding. pooled: the values that `min_rows` joined, None without it.
+    before rounding. totals: some scores of a scorecard and the probability of the event. pooled: the values
+    that `min_rows` joined, None without it.
     """
 
     model: str
@@ -80,6 +82,7 @@ class ExportReport:
     max_dp: float | None
     text: str | bytes
     rounding: Rounding | None = None
+    totals: tuple[tuple[int, float], ...] = ()
     pooled: tuple[PooledValues, ...] | None = None
 
     def as_json(self) -> dict[str, Any]:
@@ -88,6 +91,8 @@ class ExportReport:
         fields = {name: getattr(self, name) for name in names}
         if self.pooled is not None:
             fields["pooled"] = [{**one._asdict(), "values": list(one.values)} for one in self.pooled]
+        if self.totals:
+            fields["totals"] = [{"total": total, "p": p} for total, p in self.totals]
         return fields if self.rounding is None else fields | {"rounding": self.rounding._asdict()}
 
 
@@ -244,6 +249,9 @@ def _export_program(
         change = np.log(np.maximum(probes.probabilities, tiny)) - np.log(np.maximum(rounded, tiny))
         log_loss = float((probes.probabilities * change).sum(axis=0).mean())
         rounding = Rounding(float(np.abs(rounded - probes.probabilities).max()), log_loss)
+    totals: tuple[tuple[int, float], ...] = ()
+    if isinstance(text, str) and form.word == "scorecard" and not options.get("json"):
+        totals = tuple(probabilities_by_score(text))
     return ExportReport(
         model=model_path,
         format=form.word,
@@ -255,6 +263,7 @@ def _export_program(
         max_dp=max_dp,
         text=text,
         rounding=rounding,
+        totals=totals,
     )
 
 

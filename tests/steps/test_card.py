@@ -82,3 +82,44 @@ def test_fit_prints_the_card_and_options_without_effect_are_refused(tmp_path: Pa
         refused = _run("fit", table, *typed, "-o", model)
         assert refused.returncode == 2
         assert "Traceback" not in refused.stderr
+
+
+def test_alternatives_are_other_columns_of_about_the_same_loss(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    number = rng.normal(size=300)
+    labels = number + rng.logistic(size=300) > 0
+    rows = [f"{a:.3f},{a + 0.01 * b:.3f},{y}" for a, b, y in zip(number, rng.normal(size=300), labels, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,class", *rows]) + "\n")
+    table, model = str(tmp_path / "t.csv"), str(tmp_path / "m.bnc")
+    fitted = _run(
+        "fit", table, "--structure", "card", "--columns", "1", "--alternatives", "2", "-o", model, "--json", "-q"
+    )
+    assert fitted.returncode == 0, fitted.stderr
+    card = json.loads(fitted.stdout)["card"]
+    chosen = {entry["attribute"] for entry in card["points"]}
+    assert [set(other["columns"]) for other in card["alternatives"]] == [{"a", "b"} - chosen]
+    assert card["alternatives"][0]["log_loss"] <= 1.01 * card["log_loss"]
+    plain = _run("fit", table, "--structure", "card", "--columns", "1", "-o", str(tmp_path / "n.bnc"), "--json", "-q")
+    assert json.loads(plain.stdout)["card"] == {**card, "alternatives": []}
+    assert (tmp_path / "n.bnc").read_bytes() == (tmp_path / "m.bnc").read_bytes()
+    refused = _run("fit", table, "--structure", "tan", "--alternatives", "2", "-o", model)
+    assert refused.returncode == 2
+    assert "--alternatives has no effect with --structure tan" in refused.stderr
+
+
+def test_the_scorecard_has_the_rows_of_the_card_and_says_what_its_scores_mean(tmp_path: Path) -> None:
+    _table(tmp_path / "t.csv", 2)
+    model, scorecard = str(tmp_path / "m.bnc"), tmp_path / "card.csv"
+    fitted = _run("fit", str(tmp_path / "t.csv"), "--structure", "card", "-o", model, "-q", "--json")
+    card = json.loads(fitted.stdout)["card"]
+    exported = _run("export", model, "--to", "scorecard", "-o", str(scorecard), "--json")
+    assert exported.returncode == 0, exported.stderr
+    lines = scorecard.read_text().splitlines()
+    assert lines[0] == "attribute,value,points,below_best"
+    own = [line for line in lines[1:-1] if not ("(missing)" in line or "(unseen)" in line)]
+    assert len(own) == card["rows"]
+    totals = json.loads(exported.stdout)["totals"]
+    assert [one["p"] for one in totals] == sorted(one["p"] for one in totals)
+    factor = 20 / math.log(2)
+    for one in totals:
+        assert one["p"] == pytest.approx(1 / (1 + math.exp(-(one["total"] - 600 + factor * math.log(50)) / factor)))

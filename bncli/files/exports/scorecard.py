@@ -34,6 +34,7 @@ MISSING, UNSEEN = "(missing)", "(unseen)"
 PROBABILITY = "(probability)"
 """The attribute of the last row of a CSV file, whose value is the formula. Names that begin with `(` are quoted."""
 MOST_ROWS = 100_000
+SCORES_LISTED = 11
 PDO, BASE, ODDS = 20.0, 600.0, 50.0
 _AMBIGUOUS = re.compile(r'\A[("#]|(?:\A|\s)[|&](?:\s|\Z)|\A\s|\s\Z|\A\Z')
 
@@ -94,6 +95,20 @@ def write_scorecard(scorer: PortableScorer, target: ProgramTarget) -> str:
     return _json_text(scorer, target, scale, tables) if options.get("json") else _csv_text(scorer, scale, tables)
 
 
+def probabilities_by_score(text: str) -> list[tuple[int, float]]:
+    """Return some whole scores from the least to the greatest that the CSV text allows, and the event's probability."""
+    *rows, formula = list(csv.reader(io.StringIO(text)))[1:]
+    found = re.search(r"\(score - (\S+)\) / (\S+)\)\)", formula[1])
+    assert found is not None
+    offset, factor = float(found[1]), float(found[2])
+    points: dict[str, list[float]] = {}
+    for attribute, _, own, *_ in rows:
+        points.setdefault(attribute, []).append(float(own))
+    low, high = (sum(map(end, points.values())) for end in (min, max))
+    listed = dict.fromkeys(round(low + (high - low) * k / (SCORES_LISTED - 1)) for k in range(SCORES_LISTED))
+    return [(score, 0.5 * (1 + math.tanh((score - offset) / factor / 2))) for score in listed]
+
+
 def _tables(scorer: PortableScorer, target: ProgramTarget, scale: _Scale) -> list[_Table]:
     """Return the tables of points, without sets of several attributes that give no points."""
     assert target.effects is not None
@@ -115,9 +130,14 @@ def _tables(scorer: PortableScorer, target: ProgramTarget, scale: _Scale) -> lis
         if not is_single and not any(points):
             continue
         inputs = [scorer.inputs[p] for p in table.inputs]
-        axes = [
-            _value_texts(column, digits, n) for column, digits, n in zip(inputs, table.digits, table.shape, strict=True)
-        ]
+        digits_of, shape = table.digits, table.shape
+        if is_single:
+            # Values with the same effect, such as those of a card, share a row.
+            place = {entry: k for k, entry in enumerate(dict.fromkeys(table.entries[1].tolist()))}
+            positions = [place[entry] for entry in table.entries[1].tolist()]
+            digits_of, shape = (tuple(positions[digit] for digit in table.digits[0]),), (len(place),)
+            points = [points[positions.index(k)] for k in range(len(place))]
+        axes = [_value_texts(column, digits, n) for column, digits, n in zip(inputs, digits_of, shape, strict=True)]
         # Cells that no row of values leads to have an empty text.
         cells = [pair for pair in zip(itertools.product(*axes), points, strict=True) if all(pair[0])]
         best = max(own for _, own in cells)
