@@ -64,6 +64,8 @@ calibrate tan.bnc iris.csv --method per-class -q -o per-class.bnc
 
 PRINTING = """
 fit iris.csv --param map
+fit iris.csv --param map --intervals
+inspect kept.bnc --effects
 fit iris.csv --param map --calibrate temperature
 fit iris.csv --param map --calibrate isotonic
 fit iris.csv --param map --calibrate per-class
