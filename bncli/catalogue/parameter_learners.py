@@ -213,7 +213,7 @@ OPTIONS: tuple[Option, ...] = (
         "Begin from the probabilities of this network, a model of bncli import or fit, as if --prior-rows rows had "
         "been seen (bncli help knowledge).",
         "MODEL",
-        default_words="none",
+        default_words="no prior",
         none_if_default=True,
     ),
     Option(
@@ -223,7 +223,7 @@ OPTIONS: tuple[Option, ...] = (
         PARAMETER,
         "How many rows --prior-network is worth; 0: none.",
         "N",
-        default_words="none",
+        default_words="no prior",
         none_if_default=True,
     ),
     Option(
