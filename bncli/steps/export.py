@@ -199,6 +199,8 @@ def _export_program(
     if form.word == "sql" and "key" not in options and SQL_DEFAULTS["key"] not in seen:
         what = "--to sql needs --key COLUMN, the column of the table that tells its rows apart"
         raise UsageError(what, hint=f"for example --key {SQL_DEFAULTS['key']}, if the table has such a column")
+    if form.word == "scorecard" and model.recipe.param == "points":
+        options = {**options, "join_equal": True}  # as the card itself
     with _errors_about(model_path):
         scorer = make_portable(model)
     # Parts of dates and numbers with a decimal comma are not in the table in the form in which the program takes them.

@@ -34,7 +34,7 @@ MISSING, UNSEEN = "(missing)", "(unseen)"
 PROBABILITY = "(probability)"
 """The attribute of the last row of a CSV file, whose value is the formula. Names that begin with `(` are quoted."""
 MOST_ROWS = 100_000
-SCORES_LISTED = 11
+SCORES_LISTED = 7
 PDO, BASE, ODDS = 20.0, 600.0, 50.0
 _AMBIGUOUS = re.compile(r'\A[("#]|(?:\A|\s)[|&](?:\s|\Z)|\A\s|\s\Z|\A\Z')
 
@@ -131,8 +131,8 @@ def _tables(scorer: PortableScorer, target: ProgramTarget, scale: _Scale) -> lis
             continue
         inputs = [scorer.inputs[p] for p in table.inputs]
         digits_of, shape = table.digits, table.shape
-        if is_single:
-            # Values with the same effect, such as those of a card, share a row.
+        if is_single and target.options.get("join_equal"):
+            # Values with the same effect share a row.
             place = {entry: k for k, entry in enumerate(dict.fromkeys(table.entries[1].tolist()))}
             positions = [place[entry] for entry in table.entries[1].tolist()]
             digits_of, shape = (tuple(positions[digit] for digit in table.digits[0]),), (len(place),)
