@@ -25,10 +25,10 @@ from bncli.engine.structures.structure import Regions
 from bncli.watch import Watch, silent
 
 MOST_GROUPS, JOIN_COST, COST = 5, 0.5, 1.0
-WIDTH, TRIED = 3, 4
+WIDTH, TRIED = 2, 4
 MANY_COLUMNS = 20
 """With more columns than this the search follows one set, and tries one candidate."""
-MOST_ROWS = 4_000
+MOST_ROWS = 2_000
 STEPS, TOLERANCE = 12, 1e-5
 
 
