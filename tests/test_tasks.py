@@ -48,16 +48,13 @@ def test_thirty_tasks() -> None:
     assert len({want for want, _ in TASKS}) == len({command for _, command in TASKS}) == 30
 
 
-@pytest.mark.parametrize(
-    "settings", ['structure = "nb"', pytest.param("", marks=pytest.mark.slow)], ids=["naive Bayes", "as they stand"]
-)
 def test_every_command_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes], settings: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     """A configuration file spares the time of choosing a structure, which no command is about."""
     write_tables(tmp_path)
     monkeypatch.chdir(tmp_path)
-    Path("settings.toml").write_text(f"{settings}\n")
+    Path("settings.toml").write_text('structure = "nb"\n')
     monkeypatch.setenv("BNCLI_CONFIG", "settings.toml")
     for _, command in TASKS:
         code = run(shlex.split(command)[1:])
