@@ -62,7 +62,7 @@ def test_every_value_is_among_the_rows(model: Model) -> None:
 
 
 def test_marginalized_over_a_network_is_refused() -> None:
-    with pytest.raises(ModelError, match="no sum of tables"):
+    with pytest.raises(ModelError, match="not a sum of tables"):
         make_portable(network_model(Dag(((), (0,)), (0, 1)), (2, 3), 2, 0))
 
 
