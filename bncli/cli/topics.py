@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
 TOPIC_GROUPS = (
@@ -98,6 +99,7 @@ class Hit(NamedTuple):
     line: str
 
 
+@cache
 def read_topic(topic: str) -> str:
     """Return the Markdown of a topic, without the comments for its authors."""
     with open(os.path.join(FOLDER, f"{topic}.md"), encoding="utf-8") as file:
@@ -128,7 +130,7 @@ def search(text: str) -> list[Hit]:
     meant = {synonyms.get(word) for word in (phrase, *phrase.split())}
     for words in ([phrase], [word for word in phrase.split() if len(word) > 1] or [phrase]):
         patterns = [
-            re.compile(rf"(?<!\w){re.escape(word)}" if word[0].isalnum() else re.escape(word)) for word in words
+            (word, re.compile(rf"(?<!\w){re.escape(word)}" if word[0].isalnum() else re.escape(word))) for word in words
         ]
         found = [_search_topic(topic, patterns, topic in meant) for topic in TOPICS]
         if any(any(value[1:]) for value, _ in found):
@@ -136,12 +138,17 @@ def search(text: str) -> list[Hit]:
     return [hit for _, hits in sorted(found, key=lambda pair: pair[0], reverse=True) for hit in hits][:_MOST_HITS]
 
 
-def _search_topic(topic: str, patterns: list[re.Pattern[str]], is_meant: bool) -> tuple[tuple[int, ...], list[Hit]]:
-    """Return how well a topic fits the patterns, and its places that match all of them, the best first."""
+def _search_topic(
+    topic: str, patterns: list[tuple[str, re.Pattern[str]]], is_meant: bool
+) -> tuple[tuple[int, ...], list[Hit]]:
+    """Return how well a topic fits the words with their patterns, and its places that match all, the best first."""
 
     def position(text: str) -> int:
         """Return where the first pattern matches, or -1 if one does not match."""
-        matches = [pattern.search(text.lower()) for pattern in patterns]
+        lower = text.lower()
+        if not all(word in lower for word, _ in patterns):
+            return -1
+        matches = [pattern.search(lower) for _, pattern in patterns]
         return matches[0].start() if matches[0] and all(matches) else -1
 
     in_title = position(read_topic(topic).partition("\n")[0]) >= 0
@@ -162,7 +169,13 @@ def _search_topic(topic: str, patterns: list[re.Pattern[str]], is_meant: bool) -
     return (is_meant, in_title, n_headings > 0, n_prose), hits[:_MOST_PER_TOPIC]
 
 
-def _passages(topic: str) -> Iterator[tuple[str, str, bool]]:
+@cache
+def _passages(topic: str) -> tuple[tuple[str, str, bool], ...]:
+    """Return the paragraphs, as `_split_passages` yields them."""
+    return tuple(_split_passages(topic))
+
+
+def _split_passages(topic: str) -> Iterator[tuple[str, str, bool]]:
     """Yield the paragraphs, items, rows of tables and lines of examples of a topic.
 
     Each comes with the heading above it, which is "" above the first, and with whether it is of an example.
