@@ -121,7 +121,14 @@ def falling() -> Columns:
     return replace(columns, attributes={**columns.attributes, **turned})
 
 
-TABLES = (irregular(120, 2, 3), related(), irregular(90, 3, 5), regular(), falling())
+def stairs() -> Columns:
+    """One attribute of five levels; in each, another share of the rows is of the second class: the rows of a card."""
+    codes = np.repeat(np.arange(5), 60)
+    labels = np.arange(300) % 60 < np.repeat([2, 15, 30, 45, 58], 60)
+    return _categorical([codes], labels)
+
+
+TABLES = (irregular(120, 2, 3), related(), irregular(90, 3, 5), regular(), falling(), stairs())
 
 
 # --- values that follow from the kind of an option ------------------------------------------------------------------
@@ -158,6 +165,8 @@ def values_of(entry: Choice | Option) -> list[Any]:
         return ["y0", "y2"]
     if kind.words:
         return [kind.least, *kind.words, kind.least + 1]
+    if entry.flag == "--rows":
+        return [4, 100]  # fewer are for cards without --columns
     usual = int(entry.default or kind.least)
     tried = [kind.least, usual + 1, usual - 1, kind.least + 1, 2 * usual, usual, min(kind.most, 100)]
     return [value for value in dict.fromkeys(tried) if _is_parsed(kind, value)]
@@ -325,7 +334,7 @@ PROVED_ELSEWHERE = {"--restarts", "--calibrate", "--prior-network"}
 (tests/engine/prediction/test_out_of_fold), the third takes a file (tests/cli/test_prior_network)."""
 
 
-TELLING = {"--forest": 3, "--knowledge": 1, "--increasing": 4}
+TELLING = {"--forest": 3, "--knowledge": 1, "--increasing": 4, "--rows": 5}
 """The table on which an option shows soonest, where it is not the first."""
 
 
