@@ -133,7 +133,7 @@ def calibrate_model(model: Model, source: Source, method: str, *, run: Run = Run
         weights = of_class if weights is None else of_class * weights
     on_training_rows = are_training_rows(rows, model, used)
     if on_training_rows:
-        what = "these look like the rows that the model was learnt from: what it says of them is bolder than of others"
+        what = "these look like the rows that the model was learned from, which it predicts better than others"
         watch(Note(f"{what}; calibrate on rows that were held out", warning=True))
     try:
         refuse_few(method, schema.labels, labels, None if by is None else by.units)

@@ -149,6 +149,7 @@ SLOW = (
     (1_000, 5, 5, 20, 2, "--structure auto"),
     (10_000, 15, 15, 20, 2, ""),
     (100_000, 5, 5, 20, 2, ""),
+    (100_000, 15, 15, 20, 2, ""),
     (100_000, 15, 15, 20, 2, "--structure kdb --param map"),
     (1_000_000, 5, 5, 20, 2, "--structure tan --param map"),
     (1_000_000, 15, 15, 20, 2, "--structure nb --param map"),
@@ -158,7 +159,7 @@ SLOW = (
     (200, 5_000, 0, 20, 2, ""),
     (200, 5_000, 0, 20, 2, "--structure kdb --param map"),
     (200, 5_000, 0, 20, 2, "--structure interactions"),
-    (200, 10_000, 0, 20, 2, "--structure tan --param map"),
+    (200, 20_000, 0, 20, 2, "--structure tan --param map"),
 )
 
 
