@@ -62,7 +62,7 @@ def _run() -> int:
 
 
 def _handle_signals(handler: Callable[[int, FrameType | None], None]) -> None:
-    """Handle a request to terminate, or a closed terminal, like ^C; a signal that is ignored, as by nohup, stays so."""
+    """Set the handler of ^C, of termination and of a closed terminal, except for signals that are ignored (nohup)."""
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)  # Windows has no SIGHUP
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:

@@ -62,7 +62,7 @@ MoveKind = Literal["add", "delete", "reverse"]
 
 
 class Move(NamedTuple):
-    """A greedy search changed one arc, `parent` -> `child` by attribute index; `gain` is that of its score, in nats."""
+    """A greedy search changed the arc `parent` -> `child` (attribute indices); its score rose by `gain` nats."""
 
     kind: MoveKind
     parent: int
@@ -73,7 +73,7 @@ class Move(NamedTuple):
 Event = Stage | Progress | Note | Iteration | SelectedRun | Move
 Watch = Callable[[Event], None]
 Clock = Callable[[], float]
-"""Return seconds since an arbitrary moment. The engine has no clock, so one is passed where a time limit is kept."""
+"""A function that returns seconds since an arbitrary moment. The engine gets one where it has to keep a time limit."""
 
 
 def silent(event: Event) -> None:
@@ -114,8 +114,8 @@ class Run(NamedTuple):
         worker (only the files of `source` from number `begin` on are meant), and the BncliError that ended it, or None.
     advise: whether to spend time on notes about what held-out rows would have preferred.
     hold_out: whether to measure the log-loss of held-out rows where learning has chosen something by such rows. The
-        model records it; folds of a cross-validation do without.
-    alternatives: how many other cards, without one of the columns, are looked for beside a card.
+        model records it. Folds of a cross-validation leave it out.
+    alternatives: number of alternatives to a card to search for, each without one of its columns.
     intervals: whether the model records the uncertainty of its parameters, from which scoring makes intervals.
     """
 

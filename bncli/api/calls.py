@@ -70,7 +70,7 @@ def python_call(progress: ProgressOption = None) -> Iterator[Watch]:
 
 
 def make_run(threads: int, watch: Watch = silent) -> Run:
-    """Return how to carry out a computation; UsageError for an impossible number of threads."""
+    """Return a `Run` with this number of threads; UsageError unless it is a whole number of at least 1."""
     if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1:
         raise UsageError(f"threads is {threads!r}, and should be a whole number of at least 1")
     return Run(int(threads), watch=watch)
@@ -179,7 +179,7 @@ class NotebookBar:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Within the block, the BLAS computes products of matrices with one thread."""
+    """Limit the BLAS to one thread within the block."""
     libraries = _blas_functions()
     before = [get_threads() for get_threads, _ in libraries]
     try:

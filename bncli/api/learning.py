@@ -1,4 +1,4 @@
-"""Learn and evaluate from Python: the steps of the commands, on tables that need not be files."""
+"""Learn, evaluate, compare and simulate from Python, on tables that need not be files."""
 
 from __future__ import annotations
 
@@ -99,9 +99,10 @@ def evaluate(
 ) -> dict[str, Any]:
     """Return how well learning predicts rows that it has not seen, as `bncli evaluate --json` prints it.
 
-    By default with cross-validation of `folds` folds; with `test`, models are learnt from `table` and tested on `test`.
-    Options are those of `fit`. `by` are columns for whose values results are given separately; `reliability=True`
-    compares predicted probabilities with observed frequencies. To test a fitted model, use `model.evaluate`.
+    The default is cross-validation with `folds` folds; with `test`, a model is learnt from `table` and tested on
+    `test`. Options are those of `fit`. `by` names columns: results are also given for each of their values.
+    `reliability=True` compares predicted probabilities with observed frequencies. To test a fitted model, use
+    `model.evaluate`.
     """
     with python_call():
         reliability = bool(options.pop("reliability", False))
@@ -168,7 +169,7 @@ def _split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str
 
 
 def _parse_learning(words: Mapping[str, Any]) -> LearningOptions:
-    """Return the recipe and the supplied files that options about learning stand for."""
+    """Return the recipe and the supplied files for these options about learning."""
     known = typed_options()
     for word in words:
         if word not in known and word != "seed":

@@ -1,7 +1,7 @@
 """A fitted model in Python: probabilities, decisions, explanations, effects, and its file.
 
-What reads tables is imported by the methods that read one, so that a model is loaded, and scores single rows, without
-pyarrow.
+Modules that read tables are imported by the methods that need them. So loading a model and scoring single rows work
+without loading pyarrow.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _EFFECTS_SHOWN, _ARCS_SHOWN = 12, 48
 
 
 class Contribution(NamedTuple):
-    """What a set of attributes adds to the log-odds of the predicted class, and their values in the row."""
+    """The contribution of a set of attributes to the log-odds of the predicted class, and their values in the row."""
 
     attributes: tuple[str, ...]
     values: tuple[str, ...]
@@ -98,8 +98,8 @@ class Model:
     ) -> Array:
         """Return P(y | x_t), shape (N, K), with one row per row of the table and one column per label.
 
-        prior: class frequencies to score under, as a probability per label; `training` for those of the training data,
-        which undoes class weights; None for those that the model was fitted under.
+        prior: the class frequencies to assume, as a probability per label; `training` for the frequencies in the
+        training data, which undoes class weights; None for those that the model was fitted with.
         """
         if prior is None and threads == 1 and not options and (row := self._scorer.plain_row(table)) is not None:
             with suppress(BncliError):  # a table says more exactly what is wrong
@@ -156,8 +156,8 @@ class Model:
     def decide(self, table: Any, *, threads: int = 1, allow_missing_columns: bool = False, **options: Any) -> Decisions:
         """Return a decision for each row, by the model's rule or by options that replace it.
 
-        These are costs (`{true: {decision: cost}}`, a text or a file), threshold, abstain_below, sets and sets_by, as
-        for `bncli score`, and prior, as in `predict_proba`. Raises BncliError if there is no rule.
+        The options are costs (`{true: {decision: cost}}`, a text or a file), threshold, abstain_below, sets and
+        sets_by, as for `bncli score`, and prior, as in `predict_proba`. Raises BncliError if there is no rule.
         """
         from bncli.api.calls import python_call
         from bncli.api.tables import SCORED_OPTIONS
@@ -171,8 +171,8 @@ class Model:
         with python_call() as watch:
             rule = rule_to_score(self._model, changes, prior is not None, watch)
             if rule is None:
-                hint = "say costs, a threshold, abstain_below or sets"
-                raise UsageError("the model does not say what to decide", hint=hint)
+                hint = "add costs, a threshold, abstain_below or sets"
+                raise UsageError("the model has no decision rule", hint=hint)
             shift = None if prior is None else prior_shift(self._model, prior)
             decider = Decider.of(rule, labels)
             decided, highest = list[DecidedRows](), -math.inf
@@ -196,7 +196,7 @@ class Model:
     ) -> list[RowExplanation]:
         """Explain the predicted label of each row by its n largest contributions; UsageError for n below 1."""
         if not isinstance(n, int) or n < 1:
-            raise UsageError(f"n is {n!r}, and should be a whole number from 1 on: that many contributions are told")
+            raise UsageError(f"n is {n!r}, and should be a whole number of contributions, 1 or more")
         explanations = []
         scorer = self._row_scorer(explain=n)
         for block in self._score(scorer, table, threads, allow_missing_columns, options):
@@ -215,7 +215,7 @@ class Model:
     def what_if(
         self, table: Any, changes: Mapping[str, Any], *, allow_missing_columns: bool = False, **options: Any
     ) -> Array:
-        """Return P(y | x_t), shape (N, K), with these values set in every row.
+        """Return P(y | x_t), shape (N, K), after setting the values of `changes` in every row.
 
         changes: values by column, None for missing.
         """
@@ -234,17 +234,17 @@ class Model:
         allow_missing_columns: bool = False,
         **options: Any,
     ) -> list[str]:
-        """Return for each row the fewest values (`A=v; B=w`) that would change the decision, or an empty text.
+        """Return for each row the smallest set of changes (`A=v; B=w`) that changes the decision, or an empty text.
 
-        The decision is that of the model's rule, or else the most probable label. At most `changes` values change, of
-        these columns (none: all).
+        The decision is that of the model's rule, or else the most probable label. At most `changes` values change, and
+        only in `columns`, or in any column if it is empty.
         """
         questions = {"flip": True, "flip_columns": tuple(columns), "flip_changes": changes}
         answers = self._answer(questions, table, allow_missing_columns, options)
         return [str(text) for (texts,) in answers for text in texts]
 
     def next_best(self, table: Any, *, allow_missing_columns: bool = False, **options: Any) -> list[str]:
-        """Return for each row the missing column whose value is expected to tell most about the class.
+        """Return for each row the missing column whose value is expected to be most informative about the class.
 
         The text is empty for a row without missing values.
         """
@@ -301,10 +301,10 @@ class Model:
                 yield from scorer.score(batch)
 
     def effects(self) -> tuple[NamedEffect, ...]:
-        """Return what sets of attributes do to the log-odds of the classes, by falling share of the score's variance.
+        """Return the effects of sets of attributes on the log-odds of the classes, the largest first.
 
-        Each effect has `attributes`, `share`, `values` (one axis per attribute, and the classes last), and `names` (of
-        the values along each axis).
+        Each effect has `attributes`, `share` (of the score's variance), `values` (one axis per attribute, and the
+        classes last), and `names` (of the values along each axis).
         """
         from bncli.steps.effects_and_regions import effects_report
 

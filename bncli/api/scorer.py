@@ -24,14 +24,14 @@ from bncli.files.reading.source import list_names
 LEAST, LARGEST = 1e-300, 1.0 - 2.0**-53
 """The bounds of the probabilities that bncli writes."""
 _EXACT = 1 << 53
-"""Whole numbers up to it are the same as float64."""
+"""Whole numbers up to this one are exact in float64."""
 _N_NAMED = 3
 _PLAIN = (str, int, bool, type(None), np.int64, np.str_, np.bool_)
 _REAL = (float, np.float64)
 
 
 class _Encoder(NamedTuple):
-    """Gives values codes: by the cuts of plain numbers (else None), the codes of texts, or a function for the rest."""
+    """How values become codes: cuts for plain numbers (or None), codes of texts, and a function for other values."""
 
     cuts: tuple[float, ...] | None
     codes: Mapping[str, int]
@@ -43,7 +43,7 @@ class _Encoder(NamedTuple):
 
 
 class Scorer:
-    """Returns the probabilities of the labels for one row, in microseconds; `Model.scorer` makes it.
+    """A function from one row to the probabilities of its labels, made by `Model.scorer`; it takes microseconds.
 
     classes_: the labels (K,), in the order of the probabilities. columns: the columns that the model uses, in the order
     of the table that it was fitted on; all_columns: also those that it does not use.
@@ -102,9 +102,10 @@ class Scorer:
         return probabilities
 
     def plain_row(self, table: Any) -> Mapping[str, Any] | None:
-        """Return the row of a table of one row if its values are those of any table with that row, else None.
+        """Return the row of a table of one row if it can be scored without reading the table, else None.
 
-        These are texts, whole numbers, truth values and missing ones, and other numbers in columns of numbers.
+        This needs values that mean the same in every table: texts, whole numbers, truth values, missing values, and
+        other numbers in numeric columns.
         """
         row = _single_row(table)
         if row is None or any(source not in row for source in self._sources):
@@ -164,7 +165,7 @@ class Scorer:
 
 
 def _single_row(table: Any) -> dict[str, Any] | None:
-    """Return the values by column of a table of one row in any library, or None if it is none."""
+    """Return the values by column of a table of one row, of any library; None for anything else."""
     if isinstance(table, Mapping):
         names, columns = table.keys(), table.values()
         if not all(isinstance(column, (list, tuple, np.ndarray)) and len(column) == 1 for column in columns):
@@ -184,12 +185,12 @@ def _single_row(table: Any) -> dict[str, Any] | None:
 
 
 def bounded(probabilities: Array) -> Array:
-    """Return probabilities within the bounds of those that `score` writes."""
+    """Return the probabilities clipped to the bounds of those that bncli writes."""
     return np.asarray(np.minimum(np.maximum(probabilities, LEAST), LARGEST))
 
 
 def _getter(keys: Sequence[Any]) -> Callable[[Any], Sequence[Any]]:
-    """Return a function that takes the values of these keys from a row."""
+    """Return a function that returns the values of these keys of a row."""
     if len(keys) > 1:
         return itemgetter(*keys)
     return lambda row: [row[key] for key in keys]

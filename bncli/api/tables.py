@@ -67,7 +67,7 @@ def source_options(
     """Return options about a table as fields of `Source`; TypeError for an option that is not `allowed`."""
     for key in options:
         if key not in allowed:
-            raise TypeError(f"nothing is called {key!r} here; of a table can be said {', '.join(allowed)}")
+            raise TypeError(f"there is no option {key!r} about a table here; the options are {', '.join(allowed)}")
     options = {key: value for key, value in options.items() if value is not None}
     for key in ("class_", "weights", "time"):
         if not isinstance(options.get(key, ""), str):
@@ -94,7 +94,7 @@ def source_options(
 
 
 def check_window(value: Any) -> int:
-    """Return a number of blocks; UsageError unless it is a whole number of at least 1."""
+    """Return `window`, a number of blocks; UsageError unless it is a whole number of at least 1."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise UsageError(f"window is {value!r}, and should be a whole number of blocks, 1 or more")
     return value
@@ -110,10 +110,10 @@ def check_word(key: str, value: Any) -> Any:
 
 @contextmanager
 def source_of(data: Any, *, in_memory: bool = False, **options: Any) -> Iterator[Source]:
-    """Yield a source for a table, with these fields.
+    """Yield a source for a table; `options` are fields of `Source`.
 
-    A table that is not a file is put into a temporary file, unless it is to be read `in_memory`, which saves time where
-    it has few rows.
+    A table that is not a file is written to a temporary file, unless it is to be read `in_memory`, which saves time for
+    few rows.
     """
     fields: dict[str, Any] = {}
     for key, value in options.items():
@@ -192,7 +192,7 @@ def _arrow_table(data: Any) -> pa.Table:
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
-    """Return a type that Arrow can sort and take: no extension types, and no views of texts (as Polars has)."""
+    """Return the type without what Arrow cannot sort: extension types and views of texts (as Polars has)."""
     if isinstance(kind, pa.BaseExtensionType):
         return _plain_type(kind.storage_type)
     if pa.types.is_dictionary(kind):
@@ -201,12 +201,12 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _is_extension(kind: pa.DataType) -> bool:
-    """Return whether a type, or that of its categories, is an extension type, such as periods of pandas."""
+    """Return whether a type, or the type of its categories, is an extension type, such as periods of pandas."""
     return isinstance(kind.value_type if pa.types.is_dictionary(kind) else kind, pa.BaseExtensionType)
 
 
 def column_of(values: Any, name: str) -> pa.Array:
-    """Return values as an Arrow column, or else their numbers or texts; UsageError for values that have neither."""
+    """Return values as an Arrow column, or if Arrow refuses, as numbers or texts; UsageError for anything else."""
     if isinstance(values, str) or not hasattr(values, "__iter__"):
         what = f"column {name!r} is a {type(values).__name__}, and should be a list or an array"
         raise UsageError(what, hint="a table of one row has columns of one value, as in {'a': [1]}")

@@ -5,6 +5,7 @@ conformance tests follow from these entries. A new method is a module in its fol
 
 - `choices`: the types of the entries
 - `option_kinds`: the kinds of values that an option may have
+- `knowledge`: the value of `--knowledge`, constraints on arcs and tables
 - `structure_learners` (with the structure scores), `parameter_learners` (with smoothing, monotone directions and the
   optimizers): the entries about structure and parameters; all others are here
 
@@ -158,7 +159,7 @@ _DECISION_OPTIONS: tuple[Option, ...] = (
         none_if_default=True,
     ),
 )
-"""They turn probabilities into decisions, and go with every method.
+"""Options that turn probabilities into decisions. They go with every method.
 
 `fit` stores the resulting rule in the model; `score` takes the same options to replace it.
 """
@@ -225,7 +226,7 @@ def refuse_options_without_effect(
     """Raise UsageError if a typed option has no effect with the chosen methods.
 
     typed: flags. chosen: the word of each choice, by flag; a choice without an entry plays no part in the run, and a
-    word that is not a method (a file) takes no options. choices: those that the command has.
+    word that is not a method (a file) takes no options. choices: the choices of the running command.
     """
     for flag in typed:
         takers = [choice for choice in choices if flag in choice.method_options]
@@ -248,8 +249,8 @@ def refuse_options_without_effect(
 
 
 def as_typed(choice: Choice, word: str) -> str:
-    """Return the words that choose a method.
+    """Return a method as the user chooses it, such as `--param map`.
 
-    Parameters that come with one structure only, such as auto, are chosen by that structure: `--structure auto`.
+    Parameters that come with only one structure, such as auto, are chosen by that structure: `--structure auto`.
     """
     return f"{STRUCTURES.flag if choice is PARAMETERS and word in STRUCTURES.words else choice.flag} {word}"

@@ -50,8 +50,8 @@ class Method(NamedTuple):
     Structures:
         params: parameters that go with the structure, the default first; empty for networks, which take any.
         without_effect: flags that have no effect with the structure, and the reason as the end of a sentence.
-        single_attribute_limit: an option and the largest value up to which every table has one attribute only (""
-            as the option: always; None: never).
+        single_attribute_limit: an option and its largest value with which every table has a single attribute; the
+            option is "" if they always have, and the pair is None if they need not.
         requires: triples of a flag, another option, and a limit: the flag has an effect only above the limit.
 
     Parameters:
@@ -62,8 +62,8 @@ class Method(NamedTuple):
         joint_options: options that only affect tables of several attributes.
 
     Both:
-        from_counts: whether contingency tables suffice (for structures: those of pairs), so that a counts file can
-            replace the rows.
+        from_counts: whether contingency tables suffice (for structures: tables of pairs of attributes), so that a
+            counts file can replace the rows.
     """
 
     word: str
@@ -174,10 +174,10 @@ class Option(NamedTuple):
 
 
 def key_of(flag: str) -> str:
-    """Return the name of an option as a Python identifier: `--max-order` becomes `max_order`."""
+    """Return the key of a flag, a Python identifier: `--max-order` becomes `max_order`."""
     return flag.removeprefix("--").replace("-", "_")
 
 
 def flag_of(key: str) -> str:
-    """Return the option of a name: `max_order` becomes `--max-order`."""
+    """Return the flag of a key: `max_order` becomes `--max-order`."""
     return f"--{key.replace('_', '-')}"

@@ -1,11 +1,11 @@
-"""What somebody knows about a domain: constraints on arcs and tables, by the names of columns.
+"""Domain knowledge: constraints on arcs and tables, by the names of columns.
 
     forbid = [["a", "b"]]            no arc a -> b
     require = [["a", "b"]]           an arc a -> b
     before = [["a", "b"], ["c"]]     tiers: no arc from a later tier to an earlier one
     root = "a"                       no arc into a, which is the root of a tree and comes first in an order
     no_interaction = [["a", "b"]]    a and b are in no table together
-    max_parents = 2                  at most so many attribute parents of an attribute
+    max_parents = 2                  at most 2 attribute parents of each attribute
 
 In `forbid` and `no_interaction` the name `*` stands for every other column. The class is a parent of attributes in any
 case, and constraints do not concern it.
@@ -28,7 +28,7 @@ MOST_PARENTS = 1000
 
 @dataclass(frozen=True)
 class Knowledge:
-    """Constraints by names; each list is sorted, without repetitions. See the module for what they mean."""
+    """Constraints by names of columns, as the module explains; each list is sorted, without repetitions."""
 
     forbid: tuple[Pair, ...] = ()
     require: tuple[Pair, ...] = ()
@@ -39,7 +39,7 @@ class Knowledge:
 
     @classmethod
     def parse(cls, value: object) -> Knowledge:
-        """Return the knowledge in a mapping or in JSON text; ValueError if it is wrong or contradicts itself."""
+        """Return the constraints in a mapping or in JSON text; ValueError if they are wrong or contradictory."""
         content = value
         if isinstance(value, str):
             try:
@@ -73,7 +73,7 @@ class Knowledge:
 
     @property
     def text(self) -> str:
-        """The constraints as JSON, without those that say nothing; it parses to the same knowledge."""
+        """The constraints as JSON, without empty ones; it parses to the same constraints."""
         values = {key: getattr(self, key) for key in KEYS}
         said = {key: value for key, value in values.items() if value not in (None, ())}
         return json.dumps(said, ensure_ascii=False, separators=(",", ":"))
@@ -88,11 +88,11 @@ class Knowledge:
 
     @property
     def has_directions(self) -> bool:
-        """Whether it speaks of the direction of arcs, or requires some: of what tables without arcs do not have."""
+        """Whether any constraint needs directed arcs (`require`, `before` or `root`)."""
         return bool(self.require or self.before or self.root)
 
     def allows(self, parent: str, child: str) -> bool:
-        """Return whether an arc parent -> child is allowed, as far as this arc alone can tell."""
+        """Return whether an arc parent -> child is allowed, regardless of other arcs."""
         if child == self.root or not self.allows_together(parent, child):
             return False
         if any(pair in self.forbid for pair in ((parent, child), (parent, ANY), (ANY, child))):
@@ -106,7 +106,7 @@ class Knowledge:
         return not any(pair in self.no_interaction for pair in pairs)
 
     def check(self) -> None:
-        """Raise ValueError for constraints that no network obeys."""
+        """Raise ValueError for constraints that no network can satisfy."""
         tiers = [name for tier in self.before for name in tier]
         for name in tiers:
             if tiers.count(name) > 1:

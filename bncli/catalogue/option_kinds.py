@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
 
 class Integer(NamedTuple):
-    """A whole number between two bounds, or one of some words."""
+    """A whole number from `least` to `most`, or one of `words`."""
 
     least: int = 0
     most: int = 10**18
@@ -42,7 +42,7 @@ class Integer(NamedTuple):
 
 
 class Real(NamedTuple):
-    """A finite number of at least 0 (`above`: greater than 0) and less than `below`, or one of some words."""
+    """A finite number of at least 0 (with `above` greater than 0) and less than `below`, or one of `words`."""
 
     above: bool = False
     below: float = math.inf
@@ -62,7 +62,7 @@ class Real(NamedTuple):
 
 
 class Word(NamedTuple):
-    """One of some words."""
+    """One of `words`."""
 
     words: tuple[str, ...]
 
@@ -73,7 +73,7 @@ class Word(NamedTuple):
 
 
 class NumberChoice(NamedTuple):
-    """One of some numbers, stored as `type`."""
+    """One of `numbers`, stored as `type`."""
 
     numbers: tuple[str, ...]
     type: type[int] | type[float] = int
@@ -98,11 +98,11 @@ _SHAPES, _DRAWS = (1e-3, 1e12), Integer(100, 1_000_000)
 
 
 class ClassPairPrior(NamedTuple):
-    """A distribution of the joint probabilities of a row and each class: `[beta,]A,B[,C...][:DRAWS[:SEED]]`.
+    """A prior of the joint probabilities of a row and each class: `[beta,]A,B[,C...][:DRAWS[:SEED]]`.
 
-    `A,B` is a Dirichlet distribution with A for every class and B for the rest; longer lists give one number per class,
-    and the last is that of the rest. `beta,A,B` is an independent beta distribution per class. With DRAWS, moments are
-    estimated from that many random draws.
+    `A,B` is a Dirichlet distribution with parameter A for every class and B for the remaining probability. A longer
+    list has one parameter per class, and the last for the remaining probability. `beta,A,B` is an independent beta
+    distribution per class. With DRAWS, moments are estimated from that many random draws.
     """
 
     def parse(self, value: object) -> str:
@@ -144,7 +144,7 @@ class Label(NamedTuple):
 
 
 class ClassWeights(NamedTuple):
-    """Positive numbers for labels of the class, `label=number,...`, or one of some words."""
+    """Positive numbers for labels of the class, `label=number,...`, or one of `words`."""
 
     words: tuple[str, ...] = ()
 
@@ -280,8 +280,8 @@ def json_schema(kind: Kind) -> dict[str, Any]:
 def parse_label_numbers(text: str, words: tuple[str, ...] = (), what: str = "label=NUMBER") -> dict[str, float]:
     """Return the numbers in `label=number,...` by label; raise ValueError for any other text.
 
-    A field whose label contains a comma is quoted with double quotes, as in CSV. `words` and `what` describe in the
-    error what else may be typed, and what a field should be.
+    A field whose label contains a comma is quoted with double quotes, as in CSV. The error message names the other
+    words that may be typed (`words`) and the form of a field (`what`).
     """
     numbers: dict[str, float] = {}
     fields = next(csv.reader([text.strip()], skipinitialspace=True), [])

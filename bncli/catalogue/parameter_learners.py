@@ -18,7 +18,7 @@ from bncli.catalogue.structure_learners import ACLL
 
 _SEARCH = tuple(flag for flag in OPTIMIZATION if flag not in ("--early-stop", "--restarts"))
 _ARCS = ("--arcs",)
-"""An option of methods that can be fitted without some of the arcs, so that held-out rows can choose among them."""
+"""The option of methods that can be fitted without some of the arcs, which held-out rows then choose."""
 _CENTERED = (("--penalty-center", "0"),)
 """Fixed for all methods except `weighted`, which alone can shrink towards another value than 0."""
 

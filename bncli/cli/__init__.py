@@ -5,7 +5,11 @@ Modules import numpy, rich and the steps only inside functions, because help mus
 - `main`, `memory_limit`: run a command; errors as one line and an exit code
 - `commands`, `command`: the list of commands, and the layout of their help
 - `options`, `learning_options`, `learners`, `settings`: what may be typed, and what may be set
+- `unknown_options`: suggestions for options that do not exist
 - `console`, `progress_bar`, `tables`, `model_text`: what several commands print
 - `comparison_tables`, `effect_tables`, `evaluation_tables`: what one command prints
-- all others: a command each
+- `topics`, `manual_site`, `man_pages`: the manual and a search in it, as a web site, and as man pages
+- the commands: `calibrate`, `compare`, `completion`, `config`, `convergence`, `count`, `describe`, `diff`,
+  `discretize`, `dossier`, `edit`, `encode`, `evaluate`, `explain`, `export`, `fit`, `help`, `import`, `inspect`,
+  `learn_structure`, `merge`, `monitor`, `report`, `score`, `simulate`, `verify`
 """

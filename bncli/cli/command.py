@@ -71,7 +71,7 @@ class HelpfulCommand(click.Command):
         return rest
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; an error about a value that was set rather than typed says where it was set."""
+        """Run the command; an error about a value that was set, not typed, names the place where it was set."""
         try:
             limit = None if self.name in _LIGHT else address_space_limit()
             if limit is not None and limit < _LEAST_ADDRESS_SPACE:
@@ -105,7 +105,7 @@ class HelpfulCommand(click.Command):
         formatter.write_text(f"More: {others}bncli help TOPIC, with TOPIC one of {topics}.")
 
     def option_groups(self, ctx: click.Context, *, show_all: bool) -> dict[str, list[tuple[str, str]]]:
-        """Return the rows of the help by the heading above them: an option or a word that it accepts, and its text."""
+        """Return the rows of the help by heading; a row is an option, or a word that it accepts, and its text."""
         title, rows, all_rows = self.notes
         groups: dict[str, list[tuple[str, str]]] = {}
         for flag in self._flags(ctx):

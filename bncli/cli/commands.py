@@ -189,7 +189,7 @@ _OTHER_WORDS = {
     "help": "man manual search topics",
     "config": "settings options",
 }
-"""Words that people type for a command."""
+"""Words that people may type instead of the name of a command."""
 
 
 class CommandGroup(click.Group):

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _MOST_WITH_STD = 6
-"""Number of learners up to which means have their standard deviations beside them; more do not fit in a line."""
+"""Largest number of learners whose means are printed with standard deviations; more do not fit in a line."""
 _MOST_IN_PAIRS = 4
-"""Number of learners up to which the differences of all pairs are printed; with more, those with the baseline."""
+"""Largest number of learners for which all pairs are compared; more learners are compared with the baseline only."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _BEST, _NOT_WORSE = "*", "="
 _MARKS_LEGEND = f"{_BEST} best; {_NOT_WORSE} marks what is not significantly worse (corrected resampled t-test, 5 %)"
@@ -78,7 +78,7 @@ def comparison_tables(report: CompareReport) -> list[str | Table]:
 
 
 def _difference_tables(report: CompareReport, metrics: Sequence[str]) -> Iterator[str | Table]:
-    """Yield the differences of all pairs, or of those with the baseline if there are many learners.
+    """Yield the differences of all pairs of learners, or if they are many, from the baseline.
 
     With one data set the columns are metrics; with several there is one metric, and the columns are pairs.
     """
@@ -116,7 +116,7 @@ def _cell(figure: MetricMean | None, metric: str, with_std: bool) -> str:
 
 
 def _number(value: float | None, metric: str) -> str:
-    """Return four decimals, or one for large numbers and for counts."""
+    """Return a figure as text: four decimals, one from 100 on and for counts; "-" for None, ∞ or -∞ if infinite."""
     if value is None:
         return "-"
     if not math.isfinite(value):
@@ -150,7 +150,7 @@ def _tables_of_metric(report: CompareReport, metric: str) -> Iterator[str | Tabl
 
 
 def _rank_tables(report: CompareReport, summary: Summary, metric: str, of_group: str = "") -> Iterator[str | Table]:
-    """Yield the learners ordered by average rank, each beside the baseline, then remarks about tests and gaps."""
+    """Yield a table of the learners by average rank, compared with the baseline, then remarks on tests and gaps."""
     # Learners with a letter in common are not significantly different.
     letters = dict.fromkeys(summary.average_ranks, "")
     for i, names in enumerate(summary.groups):
@@ -200,7 +200,7 @@ def _rank_cells(summary: Summary, metric: str, name: str, baseline: str) -> dict
 
 
 def _p_value(p: float | None) -> str:
-    """Return four decimals, or an upper bound if the value would be rounded to 0."""
+    """Return a p-value with four decimals, or "<0.0001" if it would be rounded to 0."""
     if p is None:
         return "-"
     return f"{p:.4f}" if p >= 0.0001 else "<0.0001"

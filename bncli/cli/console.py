@@ -167,7 +167,7 @@ class Console:
 
 
 def page_width() -> int:
-    """Return the width of a table in characters: that of COLUMNS or of the terminal, or a fixed one for files."""
+    """Return the width of a table in characters: COLUMNS, else that of the terminal, or a fixed width for files."""
     if "COLUMNS" in os.environ or (sys.stdout is not None and sys.stdout.isatty()):
         return shutil.get_terminal_size((_FILE_WIDTH, 24)).columns
     return _FILE_WIDTH

@@ -63,7 +63,7 @@ def command(**typed: Any) -> None:
 
 
 def difference_lines(report: DiffReport) -> list[str]:
-    """Return a line per difference, below its subject, and how many decisions change."""
+    """Return lines with the differences, grouped by subject, and how many decisions change."""
     lines = ["the models are the same, byte for byte"]
     if not report.same_bytes:
         arcs = (map(" -> ".join, arcs) for arcs in (report.arcs_added, report.arcs_removed))
@@ -98,7 +98,7 @@ def difference_lines(report: DiffReport) -> list[str]:
 
 
 def _edit_texts(a: Sequence[Edit], b: Sequence[Edit], labels: Sequence[str]) -> list[str]:
-    """Return the edits that only one of the models has, with a mark."""
+    """Return lines about the edits that only one of the models has: - for edits of `a`, + for those of `b`."""
     texts = [["\n".join(edit_lines(edit, labels)) for edit in edits] for edits in (a, b)]
     marked = [("-", text) for text in texts[0] if text not in texts[1]]
     marked += [("+", text) for text in texts[1] if text not in texts[0]]
@@ -129,7 +129,7 @@ def _table_lines(report: DiffReport) -> list[str]:
 
 
 def _decision_lines(report: DiffReport) -> list[tuple[str, str]]:
-    """Return what differs in class weights, calibration, decision rule and training probabilities, with its subject."""
+    """Return pairs (subject, difference) for the class weights, calibration, decision rule and training ln P(x)."""
     from bncli.files.artifacts.model import rule_summary_json
 
     lines: list[tuple[str, str]] = []

@@ -1,4 +1,4 @@
-"""`bncli edit`: change an effect of a model by hand, on the record."""
+"""`bncli edit`: change an effect of a model by hand; the model records the edit and its reason."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def command(**typed: Any) -> None:
 
 
 def _check_options(typed: Mapping[str, Any]) -> str:
-    """Return what to do; UsageError unless it is one thing, with all that it needs."""
+    """Return the action that was typed; UsageError unless it is exactly one, with the options that it needs."""
     actions = [name for name in ACTIONS if typed[name]]
     actions += [word for word, name in (("undo", "undo"), ("list", "list_edits")) if typed[name]]
     if len(actions) != 1:

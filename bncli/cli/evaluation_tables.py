@@ -114,7 +114,7 @@ def _fold_table(folds: Sequence[FoldReport]) -> Table:
 
 
 def _figure_table(report: EvaluateReport, *, verbose: bool) -> Table:
-    """Return each figure beside that of the class frequencies, if they have one; with `verbose` also the seconds."""
+    """Return each figure, and that of the class frequencies if it is defined; with `verbose` also the seconds."""
     base: dict[str, float | None] = {**report.baseline._asdict(), "error": 1 - report.baseline.accuracy}
     has_std = report.std is not None
     headings = ("figure", "mean" if has_std else "value", "95 %", *(["std"] if has_std else []), "base")
@@ -133,7 +133,7 @@ def _figure_table(report: EvaluateReport, *, verbose: bool) -> Table:
 
 
 def _figure(value: float | None) -> str:
-    """Return four decimals, or one for large numbers; a dash for an undefined figure."""
+    """Return a figure with four decimals, or one from 100 on; a dash if it is undefined."""
     if value is None:
         return "-"
     return f"{round(value, 4) + 0.0:.4f}" if abs(value) < 100 else f"{value:.1f}"
@@ -145,14 +145,14 @@ def _interval(ends: Interval | None) -> str:
 
 
 def _decimals(value: float | None) -> str:
-    """Return four decimals, or a dash for an undefined figure."""
+    """Return a figure with four decimals, or a dash if it is undefined."""
     return "-" if value is None else f"{value:.4f}"
 
 
 def _decision_tables(report: EvaluateReport) -> Iterator[Table]:
     """Yield the figures of decisions, if any, and with a threshold or costs also those of other thresholds.
 
-    With costs, those of the rule stand beside the costs of always deciding for one label and of the best threshold.
+    With costs, the table includes the costs of always deciding for one label, and of the best threshold.
     """
     decisions = report.decisions
     if not decisions.metrics:

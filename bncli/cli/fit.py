@@ -148,9 +148,9 @@ def command(**typed: Any) -> None:
 def _cluster(
     typed: Mapping[str, Any], source: Source | None, resolved: learning.LearningOptions, console: Console
 ) -> str | None:
-    """Return the address of the cluster that was typed or set.
+    """Return the address of the cluster that was typed or set, or None.
 
-    A cluster that was set and cannot do this fit is left aside with a note.
+    A cluster that was set and cannot do this fit is ignored with a note.
     """
     address: str | None = typed["cluster"]
     setting = settings_of_run().get("cluster")

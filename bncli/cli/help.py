@@ -86,7 +86,7 @@ def _write_manual(site: str | None, man: str | None) -> None:
 
 
 def _write_files(folder: str, files: Mapping[str, str], mark: str) -> None:
-    """Write files into a folder, which is made if need be; a file that is not of an earlier run is never replaced."""
+    """Write files into a folder, made if need be; UsageError if that would replace other files than our own."""
     from bncli.files.atomic import write_bytes
 
     if folder == "-" or (os.path.lexists(folder) and not os.path.isdir(folder)):
@@ -125,7 +125,7 @@ def _contents() -> str:
 def _page(word: str) -> str:
     """Return Markdown about a word: a topic, a command, a method, or else where the manual mentions it.
 
-    Raises UsageError if the manual does not.
+    Raises UsageError if the manual does not mention it.
     """
     if word.lower() in TOPICS:
         return read_topic(word.lower())

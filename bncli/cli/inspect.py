@@ -58,7 +58,7 @@ CSV = output_flag(
 _MOST_REGIONS = 200
 """Number of regions of a model that are listed; more are only counted."""
 _MOST_TABLES = 100
-"""Number of tables of a component; a component with more is also described by their number."""
+"""Number of tables of a component above which they are also counted by the number of their attributes."""
 _UNSEEN = {"average": "count as unknown", "error": "are an error"}
 _CUTS_LEGEND = "In parentheses: the intervals that an attribute has in this region, cut where that gains most."
 _GAINS_LEGEND = (
@@ -109,7 +109,7 @@ def _structure_lines(report: step.StructureReport) -> list[str]:
 
 
 def _perfection(structure: NamedStructure) -> str | None:
-    """Return whether a graph is perfect, with two unjoined parents if it is not; None for regions."""
+    """Return whether a graph is perfect, naming two non-adjacent parents if it is not; None for regions."""
     from bncli.engine.structures.named_structure import NamedRegions
 
     if isinstance(structure, NamedRegions):
@@ -119,9 +119,9 @@ def _perfection(structure: NamedStructure) -> str | None:
 
 
 def _structure_tables(report: step.StructureReport | step.ModelReport, param: str | None) -> list[str | Table | Tree]:
-    """Return a network as trees, and regions as the steps of a search, as a list, or as their numbers.
+    """Return a network as trees, and regions as the steps of a search, as a list, or as counts.
 
-    `param` is the word of the parameters of a model; None stands for a structure file.
+    `param` is the word of a model's parameter learner; None for a structure file.
     """
     from bncli.engine.structures.named_structure import NamedRegions
 

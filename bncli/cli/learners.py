@@ -40,7 +40,7 @@ FAST = (
     "nb weighted=--structure nb --param weighted",
     "tan weighted=--structure tan --param weighted",
 )
-"""Closed forms, and weights for naive Bayes and trees."""
+"""Learners with parameters in closed form, and naive Bayes and TAN with weights."""
 
 _MODELS_OF_PAPERS = (
     "kdb1 map=--structure kdb --k 1 --param map",

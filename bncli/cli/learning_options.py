@@ -1,7 +1,7 @@
-"""The learning options of the command line: flags made from the catalogue, and the recipe that they mean together.
+"""The learning options of the command line: their flags, made from the catalogue, and the resulting recipe.
 
-This module gathers what was typed and what was set, and finds out which words are files. `Recipe.of` knows the defaults
-and refuses options without effect.
+This module combines typed options and settings, and decides which words are files. `Recipe.of` knows the defaults and
+refuses options without effect.
 """
 
 from __future__ import annotations
@@ -103,10 +103,11 @@ class LearningOptions(NamedTuple):
 def resolve_learning_options(
     typed: Mapping[str, Any], settings: Mapping[str, Setting] | None = None
 ) -> LearningOptions:
-    """Return what the learning options mean together; options that a command does not have count as not typed.
+    """Return the recipe, the supplied files and the notes that result from the learning options.
 
-    settings: options that were set rather than typed (None: those of the running command). A setting without effect
-    beside what was typed is left aside with a note; one that is invalid in itself raises UsageError.
+    Options that a command does not have count as not typed. settings: options that were set rather than typed (None:
+    those of the running command). A setting that has no effect with the typed options is ignored with a note; one that
+    is invalid in itself raises UsageError.
     """
     from bncli.cli.settings import settings_of_run
     from bncli.recipe.defaults import parse_options
@@ -141,7 +142,7 @@ def resolve_learning_options(
 def resolve_with_scores(typed: Mapping[str, Any]) -> tuple[LearningOptions, Strengths | None]:
     """Return the learning options of a command with --scores, and the parameters of these scores; None without it.
 
-    --scores computes acll of every network. So where learning itself takes no option of acll, it holds for the scores.
+    --scores computes acll of every network. So an option of acll that learning does not take applies to the scores.
     """
     if not typed["scores"]:
         return resolve_learning_options(typed), None
@@ -197,7 +198,7 @@ def _resolve(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[
 
 
 def _cuts_file(typed: Mapping[str, Any], structure: str | None) -> str | None:
-    """Return the file with the cuts; a `.codes` table contains its own, which --structure auto does not need here."""
+    """Return the file with the cuts: --cuts, or a `.codes` table, which contains its cuts, unless structure is auto."""
     cuts, paths = typed.get("cuts"), typed.get("data")
     if not isinstance(paths, tuple):
         return cuts
@@ -213,11 +214,11 @@ def _cuts_file(typed: Mapping[str, Any], structure: str | None) -> str | None:
 def _select_settings(
     make_recipe: Callable[..., Recipe], values: Mapping[str, Any]
 ) -> tuple[Iterable[str], Mapping[str, UsageError]]:
-    """Return the keys of the settings that go with what was typed, and the reasons against the others.
+    """Return the keys of the settings that are valid with the typed options, and the errors of the others.
 
-    What was typed may need a setting, as --bins needs equal-width. So the search begins with the fewest settings, at
-    most two, that make it valid, and then adds every other setting that keeps it valid. Raises UsageError if there are
-    none.
+    Typed options may need a setting, as --bins needs equal-width. So the search begins with the fewest settings, at
+    most two, that make the recipe valid, and then adds every other setting that keeps it valid. Raises UsageError if
+    there are none.
     """
     if _refusal(make_recipe, values, values) is None:
         return values, {}

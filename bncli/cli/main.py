@@ -61,12 +61,15 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _discard_stdout() -> None:
-    """Send buffered output nowhere: its reader is gone or the disk is full, and the interpreter flushes at exit."""
+    """Discard buffered output, which the interpreter flushes at exit, when its reader is gone or the disk is full."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _find_interrupt(error: BaseException | None) -> KeyboardInterrupt | None:
-    """Return the interrupt if it is the error or its cause, as where ^C meets the making of a class."""
+    """Return the KeyboardInterrupt that is the error or one of its causes, or None.
+
+    Python raises another error with this cause if ^C comes while a class is being created.
+    """
     seen: list[BaseException] = []
     while error is not None and not isinstance(error, KeyboardInterrupt):
         seen.append(error)

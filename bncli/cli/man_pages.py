@@ -24,7 +24,7 @@ MARK = "Written by bncli help --man"
 _TABLE_WIDTH = 70
 """Characters of a line of a table."""
 _BREAK = r"(?<=\w)(\\?[-|/,_=])(?=[^\W\d])"
-"""Where a word in a narrow column may be broken: after this, in text and in the source of a page."""
+"""The characters after which a word in a narrow column may be broken, in text and in the source of a page."""
 _EXIT_STATUS = (
     ("0", "The command succeeded."),
     ("1", "The data or the computation failed."),
@@ -167,7 +167,7 @@ def _table(rows: Sequence[Sequence[Token]]) -> list[str]:
 
 
 def _block(text: str) -> list[str]:
-    """Return lines that stay as they are."""
+    """Return the lines of a block whose line breaks are kept."""
     lines = [_guarded(_escaped(line)) for line in text.rstrip("\n").split("\n")]
     return [".PP", ".RS 2", ".nf", *lines, ".fi", ".RE"]
 
@@ -194,7 +194,7 @@ def _joined(lines: Iterable[str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return the argument of a macro."""
+    """Return the text as a quoted argument of a macro."""
     return '"' + _escaped(text).replace('"', "\\(dq") + '"'
 
 

@@ -96,7 +96,7 @@ def _anchor(text: str, taken: Sequence[str]) -> str:
 
 
 def _file_about(code: str) -> str:
-    """Return the page to which a command in the text leads, "" if it is none."""
+    """Return the file of the page about a command in the text, or "" if there is none."""
     words = code.split()
     if words[:2] == ["bncli", "help"] and len(words) == 3:
         return f"{words[2]}.html" if words[2] in TOPICS else f"bncli-{words[2]}.html" if words[2] in BY_WORD else ""
@@ -124,7 +124,7 @@ def _linked(text: str) -> str:
 
 
 def command_context(word: str) -> click.Context:
-    """Return the context of a command, as its help has it."""
+    """Return the click context in which the help of a command is written."""
     command = group.get_command(click.Context(group), word)
     assert command is not None
     return click.Context(command, info_name=word, parent=click.Context(group, info_name="bncli"))
@@ -177,7 +177,7 @@ def _command_page(word: str) -> _Page:
 
 
 def _flag_of(typed: str) -> str:
-    """Return the long flag in a row of the help such as `-o, --output FILE`; of a row about a figure, its name."""
+    """Return the long flag in a row of the help such as `-o, --output FILE`; for a row about a figure, its name."""
     flags = re.findall(r"(?<!\S)--[\w-]+", typed)
     return flags[0] if flags else typed.split(",")[0]
 
@@ -272,7 +272,7 @@ def _search_entries(page: _Page) -> Iterator[tuple[str, str, str]]:
 
 
 def _option_entries() -> Iterator[tuple[str, str, str]]:
-    """Yield every option and every word that it accepts, with the commands that take them; the first has the anchor."""
+    """Yield every option and every word that it accepts, a link to its first command, and the commands with it."""
     owners: dict[tuple[str, str], list[str]] = {}
     for command in COMMANDS:
         for rows in option_groups(command.word).values():

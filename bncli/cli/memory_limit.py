@@ -100,7 +100,7 @@ def _run_in_child(work: Callable[[], int], send: int, library_messages: BinaryIO
 
 
 def _ended_by_request() -> list[int]:
-    """Return the exit codes of a child that a signal asked to end before its work began."""
+    """Return the exit codes of a child that a forwarded signal ended before its work began."""
     return [128 + getattr(signal, name) for name in _FORWARDED if hasattr(signal, name)]
 
 

@@ -34,7 +34,7 @@ def move_lines(moves: Sequence[NamedMove]) -> list[str]:
 
 
 def acll_error_text(error: float) -> str:
-    """Return by how much the approximate conditional log-likelihood (acll) is off, as a share of the exact one."""
+    """Return the relative error of the approximate conditional log-likelihood (acll) as text."""
     return f"{100 * error:.4g} % off the CLL of the same parameters"
 
 

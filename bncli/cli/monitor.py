@@ -1,4 +1,4 @@
-"""`bncli monitor`: compare rows with the training rows of a model, or show such counts of several weeks together."""
+"""`bncli monitor`: compare rows with the training rows of a model, or combine such counts of several weeks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ FAIL = output_flag(
 )
 _BARS = "▁▂▃▄▅▆▇█"
 _FULL_BAR = 0.25
-"""The population stability index (PSI) from which on a bar is full; it is usually called a large change."""
+"""The population stability index (PSI) at which a bar is full; larger values are usually called a large change."""
 
 
 @declare(
@@ -62,7 +62,7 @@ _FULL_BAR = 0.25
     "anything has drifted or not, unless --fail-on-drift is typed.",
 )
 def command(**typed: Any) -> None:
-    """Count rows and compare them with the training rows, or join such counts; print a line per attribute."""
+    """Count rows and compare them with the training rows, or combine such counts; print a line per attribute."""
     first, *data = typed["files"]
     has_rows = _is_model(first)
     if has_rows:

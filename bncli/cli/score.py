@@ -226,7 +226,7 @@ def command(**typed: Any) -> None:
 
 
 def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
-    """Raise UsageError for options that exclude each other, or that have no effect beside the others."""
+    """Raise UsageError for options that exclude each other, or that have no effect with the others."""
     to_stdout = typed["output"] in (None, "-")
     if typed["as_json"] and to_stdout:
         raise UsageError(
@@ -293,7 +293,7 @@ def _what_if_questions(typed: Mapping[str, Any]) -> WhatIfQuestions:
 
 
 def _seconds_per_row(typed: Mapping[str, Any]) -> float | None:
-    """Return the seconds per row to search for sufficient reasons; None if they are not wanted."""
+    """Return the seconds per row to search for sufficient reasons; None if they are not requested."""
     if not typed["because"]:
         return None
     return 1.0 if typed["because_seconds"] is None else float(typed["because_seconds"])

@@ -4,8 +4,8 @@ What is typed overrules a variable, and a variable overrules the file. A key of 
 without its leading hyphens. Keys at the top level hold for every command that has the option; keys in a table
 `[COMMAND]` hold for that command. A single value counts as a list of one, and an empty variable counts as not set.
 
-A setting of another command, or one that has no effect beside what was typed, is left aside; if it is a learning
-option, a note says so (`bncli.cli.learning_options`).
+A setting of another command, or one that has no effect with the typed options, is ignored; if it is a learning option,
+a note says so (`bncli.cli.learning_options`).
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ _DEFAULT_ROWS = 1000
 
 
 def _range(text: str) -> Range:
-    """Return the bounds in N-N, or N twice."""
+    """Return the bounds of a range N-N; for a single N both are N."""
     least, hyphen, most = text.partition("-")
     number = integer(2)
     return number(least), number(most if hyphen else least)

@@ -170,8 +170,8 @@ def _truncated(text: str, width: int) -> str:
 def attribute_table(attributes: Iterable[Attribute], has_rows: bool = True) -> Table:
     """Return a table with the type, the number of values, and the cuts or levels of each attribute.
 
-    Without rows (`has_rows`), nothing is known of missing values, and so not whether an attribute without a cut is
-    used.
+    has_rows: whether rows were read. If not, missing values are not known, and so neither is whether an attribute
+    without a cut is used.
     """
     from bncli.engine.data.number_formats import DateForm, NumberForm
     from bncli.engine.data.schema import NumericAttribute

@@ -171,14 +171,14 @@ def _search_topic(
 
 @cache
 def _passages(topic: str) -> tuple[tuple[str, str, bool], ...]:
-    """Return the paragraphs, as `_split_passages` yields them."""
+    """Return what `_split_passages` yields, as a tuple that can be cached."""
     return tuple(_split_passages(topic))
 
 
 def _split_passages(topic: str) -> Iterator[tuple[str, str, bool]]:
     """Yield the paragraphs, items, rows of tables and lines of examples of a topic.
 
-    Each comes with the heading above it, which is "" above the first, and with whether it is of an example.
+    Each comes with the heading above it ("" before the first heading), and with whether it belongs to an example.
     """
     heading, paragraph, in_block = "", "", False
     for line in [*read_topic(topic).splitlines()[1:], ""]:

@@ -1,6 +1,6 @@
-"""Options that do not exist: what was probably meant, by names that other programs have.
+"""Suggestions for options that do not exist, from misspellings and from the names that other programs have.
 
-It is imported where an option is unknown, and nowhere else.
+The module is imported only after an option was not found.
 """
 
 from __future__ import annotations
@@ -61,17 +61,17 @@ _OTHER_NAMES = {
     "increasing": "monotone monotonic",
     "knowledge": "forbid forbidden require required constraints blacklist whitelist",
 }
-"""Names that people type for an option; an option that stands before another is tried first."""
+"""Names that people may type for an option; options are tried in this order."""
 _ARGUMENTS = ("model", "data", "input", "file", "i", "f")
-"""Names of what is typed without an option."""
+"""Names that people may type as options for arguments."""
 _WITHOUT = {
     "class": "the model knows its class",
     "seed": "nothing in its result is random",
     "output": "it prints its result: > FILE keeps it",
 }
-"""What to say of a command that does not have an option."""
+"""Hints for commands that do not have the option."""
 _AMBIGUOUS = ("groups",)
-"""Names for which two options are proposed."""
+"""Names for which two options are suggested."""
 _OTHER_VALUES = {
     "--to": {
         "sql --dialect postgres": "postgres postgresql psql",
@@ -82,7 +82,7 @@ _OTHER_VALUES = {
         "scorecard": "points card",
     },
 }
-"""What to type for an option instead of the values that other programs have."""
+"""Values of an option, each with the words that people may type for it."""
 _REMARKS = {
     ("evaluate", "ci"): "every figure has its 95 % interval beside it",
     ("evaluate", "confidence"): "every figure has its 95 % interval beside it",
@@ -90,9 +90,9 @@ _REMARKS = {
     ("score", "proba"): "it writes the probability of every label",
     ("score", "probabilities"): "it writes the probability of every label",
 }
-"""What to say of an option that a command does not need."""
+"""Hints for options that a command does not need, by the command and the option that was typed."""
 _CLOSE, _LIKE = 0.8, 0.6
-"""Similarity from which a word is taken for a misspelling, and from which it is worth a question."""
+"""Similarity to an option from which it is suggested as a misspelling, and as a last resort."""
 _MOST_COMMANDS = 3
 
 
@@ -162,7 +162,7 @@ def with_meant_value(error: click.BadParameter) -> click.BadParameter | UsageErr
 
 
 def _options(command: click.Command) -> dict[str, click.Option]:
-    """Return the options of a command by name, without hyphens."""
+    """Return the long options of a command by name, without the leading hyphens."""
     options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
     return {name.lstrip("-"): option for option in options for name in option.opts if name.startswith("--")}
 
@@ -176,7 +176,7 @@ def _as_typed(ctx: click.Context, name: str) -> str:
 
 
 def _owners(name: str) -> str:
-    """Return which commands have an option, as the beginning of a sentence; "" if none has it."""
+    """Return the beginning of a sentence that names the commands with an option; "" if there are none."""
     words = [command.word for command in COMMANDS if name in _options(_command(command.word))]
     if not words:
         return ""

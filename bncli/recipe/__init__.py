@@ -35,7 +35,7 @@ from bncli.recipe.defaults import (
 from bncli.recipe.refusals import refuse
 
 _OF_REGIONS = ("theta", "degrees_of_freedom")
-"""Options of kikuchi that its parameters have too."""
+"""Options of the structure kikuchi that its parameter learner takes too."""
 
 
 class Recipe:
@@ -50,8 +50,8 @@ class Recipe:
     - missing_policy is None in models that were written before the option existed, which means `level`.
 
     `alternative` is the word of a structure that competes with `structure` on held-out rows, or None. It cannot be
-    typed: the recipes of commands have it if nothing was typed that decides the structure, the cuts or the parameters.
-    The recipe of a fitted model has none, since it holds the structure that was chosen.
+    typed: commands set it if no typed option decides the structure, the cuts or the parameters. The recipe of a fitted
+    model has none, since it holds the structure that was chosen.
     """
 
     __slots__ = ("_values",)
@@ -71,8 +71,8 @@ class Recipe:
     ) -> Recipe:
         """Return the recipe for options by key; None means not typed, and numbers may be text.
 
-        files: files that replace a part of learning. choices: those that the running command has; error messages
-        mention no others. alternatives: whether the default structure may get an alternative, as `bncli fit` has it.
+        files: files that replace a part of learning. choices: the choices of the running command; error messages
+        mention no others. alternatives: whether the default structure may get an alternative, as in `bncli fit`.
         Raises UsageError.
         """
         typed = parse_options(words)
@@ -99,7 +99,7 @@ class Recipe:
         return recipe
 
     def options(self, method: Method | None) -> dict[str, Any]:
-        """Return the keyword arguments of the method's function; None (a file instead of a method) has none."""
+        """Return the keyword arguments for the function of a method; none if a file replaces the method (None)."""
         keys = () if method is None else map(key_of, method.keyword_options)
         return {key: NONE_IF_DEFAULT.get(key) if self._values[key] is None else self._values[key] for key in keys}
 
@@ -118,7 +118,7 @@ class Recipe:
         return Recipe.recorded({**self._values, **values})
 
     def without_limit(self) -> Recipe:
-        """Return this recipe without `--max-attributes`: that of a table with no more attributes than the limit."""
+        """Return this recipe without `--max-attributes`, for a table that has no more attributes than the limit."""
         values = {**self._values, "max_attributes": None}
         return Recipe.recorded(values if is_random(values) else {**values, "seed": None})
 
@@ -134,8 +134,9 @@ class Recipe:
     def with_structure(self, method: str, options: Mapping[str, int | float | str | bool], arcs: str = "all") -> Recipe:
         """Return this recipe for a supplied structure that `method` made with `options`.
 
-        A theta and degrees of freedom of this recipe stay. `arcs` is the value of `--arcs` if none was typed. Unknown
-        options are left out. Raises BncliError for an option whose value has the wrong type.
+        This recipe's own `theta` and `degrees_of_freedom`, if set, take precedence. `arcs` is used for a network whose
+        penalty is cross-validated and whose `--arcs` was not typed. Unknown options are left out. Raises BncliError for
+        an option whose value has the wrong type.
         """
         values = {key: check_structure_option(key, options.get(key)) for key in map(key_of, STRUCTURES.method_options)}
         for key in _OF_REGIONS:

@@ -35,17 +35,17 @@ GO_WITH_ALTERNATIVE = frozenset(
 """The options that mean the same with both structures, so that they leave the choice between them open."""
 _SWITCHES = {option.flag for option in OPTIONS if isinstance(option.kind, Switch)}
 _OF_ALL_METHODS = ("class_weights", "calibrate", "max_attributes", "knowledge", "prior_network", "prior_rows")
-"""Keys of options that no single method takes."""
+"""Keys of options that do not belong to any method."""
 _MOST_ROWS = 1e15
-"""Largest number of a smoothing or score rule; if more rows were added, rounding would drown the counts."""
+"""Largest number of a smoothing or score rule; with more prior rows than this, rounding would erase the counts."""
 
 
 class SuppliedKinds(NamedTuple):
-    """Files that replace a part of learning, under the names by which errors call them (None: no such file).
+    """Files that replace a part of learning, by the names that error messages use (None: no such file).
 
     cuts, structure, counts: files of that type; counts replace the rows and their cuts. kind: the kind of the supplied
-    structure, as `kind_of` returns it. trace: a file to write, which only parameters with an optimizer can do. coded:
-    whether the cuts are those of the table itself, whose rows are codes.
+    structure, as `kind_of` returns it. trace: a trace file to write, which needs parameters with an optimizer. coded:
+    whether the table holds codes, whose cuts it stores itself.
     """
 
     cuts: str | None = None
@@ -94,7 +94,7 @@ class ChosenMethods(NamedTuple):
 
     @property
     def structure_method(self) -> Method | None:
-        """The method of the structure; of a structure file the method that makes such regions, None for networks."""
+        """The structure learner; for a structure file the learner of such regions, or None if it holds a network."""
         return self.structure or (STRUCTURES.method(self.kind) if self.kind else None)
 
     def value(self, flag: str) -> Any:
@@ -132,7 +132,7 @@ def recipe_values(chosen: ChosenMethods, seed: int) -> dict[str, Any]:
         cut_options = DISCRETIZERS.method_options - {*LEVEL_GROUPING}
         values |= {"discretize": "auto", **dict.fromkeys(map(key_of, cut_options))}
     values |= dependent_defaults(chosen)
-    # Beside a structure file, a default that was typed overrules the value of the file, so it is not replaced by None.
+    # With a structure file, a typed default overrules the value in the file, so it is not replaced by None.
     overruling = set()
     if chosen.structure is None:
         overruling = set(map(key_of, chosen.typed)) & set(map(key_of, STRUCTURES.method_options))
@@ -143,7 +143,7 @@ def recipe_values(chosen: ChosenMethods, seed: int) -> dict[str, Any]:
 
 
 def is_random(values: Mapping[str, Any]) -> bool:
-    """Return whether anything in learning by these values of a recipe is drawn, so that it needs a seed."""
+    """Return whether learning with these values of a recipe draws random numbers, and so needs a seed."""
     holds_rows_out = values["sets"] is not None or parse_decimal(values["threshold"] or "0") is None
     by_folds = values["param"] == "auto" or "cv" in (values["penalty"], values["early_stop"], values["arcs"])
     # An optimizer fits rows that are drawn from a prior network.
@@ -262,7 +262,7 @@ def parse_rule(text: str, choice: Choice) -> str:
 
 
 def suggestion(word: str, words: Iterable[str], also: str = "") -> str:
-    """Return the hint after a mistyped word: the most similar word, or else all words followed by `also`."""
+    """Return the hint for a mistyped word: the most similar word, or else all words followed by `also`."""
     from difflib import get_close_matches
 
     words = list(words)

@@ -109,7 +109,7 @@ def _refuse_flags(flags: Iterable[str], idle: tuple[str, ...], why: str, hint: s
 
 
 def _refuse_limit(chosen: ChosenMethods, files: SuppliedKinds) -> None:
-    """Raise UsageError if a number of attributes cannot be obeyed: files name them, and auto holds out its own rows."""
+    """Raise UsageError if --max-attributes has no effect: files name the attributes, and auto selects its own."""
     if "--max-attributes" not in chosen.typed:
         return
     if chosen.structure is not None and chosen.kind == "auto":
@@ -130,7 +130,7 @@ def _refuse_limit(chosen: ChosenMethods, files: SuppliedKinds) -> None:
 
 
 def _refuse_knowledge(chosen: ChosenMethods, files: SuppliedKinds) -> None:
-    """Raise UsageError for knowledge that the structure cannot obey."""
+    """Raise UsageError for domain knowledge that the structure cannot obey."""
     if "--knowledge" not in chosen.typed:
         return
     known = Knowledge.parse(chosen.typed["--knowledge"])
@@ -154,7 +154,7 @@ def _refuse_knowledge(chosen: ChosenMethods, files: SuppliedKinds) -> None:
 
 
 def _refuse_prior(chosen: ChosenMethods, files: SuppliedKinds) -> None:
-    """Raise UsageError for a prior network that is not worth a number of rows, or that has no effect."""
+    """Raise UsageError if --prior-network or --prior-rows was typed without the other, or has no effect."""
     typed, flags = chosen.typed, ("--prior-network", "--prior-rows")
     given = [flag for flag in flags if flag in typed]
     if not given:
@@ -191,7 +191,7 @@ def _refuse_below_limits(chosen: ChosenMethods) -> None:
 
 
 def _refuse_unsuitable_parameters(chosen: ChosenMethods) -> None:
-    """Raise UsageError if parameters do not go with the structure or the missing policy, or an option with them."""
+    """Raise UsageError if the parameters do not go with the structure, the missing policy or a typed option."""
     typed, kind, param = chosen.typed, chosen.kind, chosen.param
     if kind and param.word not in params_of(kind):
         what = f"--param {param.word} cannot go with {_KIND_NAMES.get(kind, f'--structure {kind}')}"
@@ -249,7 +249,7 @@ def _refuse_optimization(chosen: ChosenMethods) -> None:
 
 
 def refuse_decisions(typed: Mapping[str, Any], has_sets: bool = False) -> None:
-    """Raise UsageError for two decision rules at once, and for an option of prediction sets without sets.
+    """Raise UsageError for two decision rules at once, and for `--sets-by` without prediction sets.
 
     typed: values by flag, None if an option was not typed. has_sets: whether a model supplies prediction sets.
     """

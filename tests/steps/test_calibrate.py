@@ -294,7 +294,7 @@ def test_bad_input_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "-o FILE is missing" in capsys.readouterr().err
     with pytest.raises(UsageError, match="there is no calibration 'platt'"):
         bncli.load(model).calibrate(table, "platt")
-    with pytest.raises(TypeError, match="nothing is called 'wieghts'"):
+    with pytest.raises(TypeError, match="there is no option 'wieghts'"):
         bncli.load(model).calibrate(table, wieghts="w")
 
 
