@@ -6,7 +6,8 @@ rows with the cuts, structure, penalty and method of the model. Then the effects
     CLL(W + L z) - penalty / 2 |z|^2
 
 is maximised over z, where L removes the part of z that would change them. The cost of the edit is the difference
-in log-loss on held-out rows: in each of five stratified folds both models are learned without the rows of the fold.
+in log-loss on held-out rows: in each of five stratified folds both models are learned without the rows of the fold. If
+the model was fitted with groups or times, the folds are of groups, or the latest rows are held out.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from bncli.engine.data.class_weights import apply_class_weights
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import ReadingRules, direction_of
-from bncli.engine.data.splits import splits_of_folds, stratified_folds
+from bncli.engine.data.splits import inner_splits
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.learn import learn_parameters
 from bncli.engine.model import Edit, Model, RefitLoss, Tables
@@ -265,16 +266,19 @@ def _refit(
     earlier = {own.attributes: own for own in (editable_effect(model, edit.effect) for edit in model.edits)}
     before: list[FixedEffect] = [(own, own.read(now)) for own in earlier.values()]
     after = [*((own, fixed) for own, fixed in before if own.attributes != effect.attributes), (effect, target)]
-    losses = np.zeros(2)
-    n_folds = min(FOLDS, data.n_rows)
-    for others, rows in splits_of_folds(stratified_folds(data.labels, n_folds, 0)):
+    losses, tested = np.zeros(2), 0.0
+    splits = inner_splits(data.labels, FOLDS, 0, data.split_by)
+    if not splits:
+        raise BncliError("no row can be held out of the rows to refit on", where=source.paths[0], hint="add rows")
+    for others, rows in splits:
         training, held_out = data.take(others), data.take(rows)
         learned = _learn_tables(model, training)
         weights = np.ones(held_out.n_rows) if held_out.weights is None else held_out.weights
+        tested += float(weights.sum())
         for i, effects in enumerate((before, after)):
             log_p = log_probabilities_of(_fit_around(model, effects, learned, training), held_out)
             losses[i] -= float(weights @ log_p[held_out.labels, np.arange(held_out.n_rows)])
-    losses /= data.total_weight
+    losses /= tested
     run.watch(Stage("parameters"))
     fitted = _fit_around(model, after, _learn_tables(model, data), data)
     return parameter_arrays(fitted), RefitLoss(data.n_rows, float(losses[1]), float(losses[0]))
@@ -283,6 +287,10 @@ def _refit(
 def _read_rows(model: Model, source: Source, run: Run) -> Dataset:
     """Return the rows in the codes of the model; ModelError if they do not have the same values."""
     schema = model.schema
+    if model.split is not None:  # held out as when the model was fitted
+        *group, last = model.split.columns
+        has_time = "time" in model.split.kind
+        source = replace(source, group=tuple(group if has_time else (*group, last)), time=last if has_time else None)
     memory = with_memory_limit(run).memory
     run.watch(Stage("read"))
     columns = read_labelled(source, schema, threads=run.threads, watch=run.watch, memory=memory)

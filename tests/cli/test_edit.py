@@ -138,6 +138,24 @@ def test_with_more_labels_the_others_move_alike(bncli: Bncli, fitted: dict[str, 
     assert bncli("verify", str(path)).code == 0
 
 
+def test_refit_holds_out_the_groups_of_the_model(bncli: Bncli, tmp_path: Path) -> None:
+    """Of rows that stand there three times, a fold of rows has copies to learn from, and a fold of groups has none."""
+    header, *lines = (SAMPLE_DATA / "tumours.csv").read_text().splitlines()
+    rows = [f"{line},p{i}" for i, line in enumerate(lines[:150]) for _ in range(3)]
+    (tmp_path / "copies.csv").write_text("\n".join([f"{header},patient", *rows]) + "\n")
+    losses = []
+    for option in ("--ignore", "--group"):
+        path = str(tmp_path / f"{option[2:]}.bnc")
+        words = ("--structure", "tan", "--class", "diagnosis", "--penalty", "1", "-q", "-o", path)
+        assert bncli("fit", str(tmp_path / "copies.csv"), option, "patient", *words).code == 0
+        edit = ("edit", path, "--effect", "worst_area", "--flatten", *WHY, "-q", "--json")
+        losses.append(json.loads(bncli(*edit, "--refit", str(tmp_path / "copies.csv")).out)["done"]["refit"])
+    assert losses[1]["log_loss_before"] > 1.05 * losses[0]["log_loss_before"]
+    assert losses[1]["log_loss"] > 1.05 * losses[0]["log_loss"]
+    refused = bncli(*edit, "--refit", "tumours.csv")
+    assert (refused.code, "no column 'patient'" in refused.err) == (2, True), refused.err
+
+
 def test_refit_keeps_the_effect_and_fits_the_rest(bncli: Bncli, fitted: dict[str, Path], tmp_path: Path) -> None:
     path, plain = copied(fitted, "tan", tmp_path), tmp_path / "plain.bnc"
     typed = ("edit", str(path), "--effect", "worst_area", "--set", ">1214=0.9", *WHY)

@@ -95,6 +95,7 @@ def test_fit_holds_out_whole_groups_and_the_model_records_them(bncli: Bncli) -> 
         ("--structure", "nb", "--param", "map", "--sets", "0.2"),
         ("--structure", "nb", "--param", "extended", "--early-stop", "cv"),
         ("--structure", "nb", "--max-attributes", "2"),
+        ("--structure", "skdb", "--k", "1"),
     ],
 )
 def test_one_row_per_group_gives_the_bytes_without_groups(bncli: Bncli, words: tuple[str, ...]) -> None:
@@ -110,6 +111,18 @@ def test_one_row_per_group_gives_the_bytes_without_groups(bncli: Bncli, words: t
     assert plain == grouped
 
 
+def test_the_bootstrap_of_regions_draws_whole_groups(bncli: Bncli) -> None:
+    write("rows.csv", visits(30, 3))
+    write("alone.csv", visits(30, 3), setting("patient", lambda i, old: f"p{i}"))
+    words = ("--structure", "kikuchi", "--bootstrap", "3", "-q")
+    by_rows = bncli("learn-structure", "rows.csv", "--ignore", "patient", *words).out
+    assert bncli("learn-structure", "alone.csv", "--group", "patient", *words).out == by_rows
+    by_groups = json.loads(bncli("learn-structure", "rows.csv", "--group", "patient", *words).out)
+    expected = json.loads(by_rows)
+    assert by_groups["regions"] == expected["regions"]
+    assert by_groups["bootstrap_log_loss"] != expected["bootstrap_log_loss"]
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -120,6 +133,7 @@ def test_one_row_per_group_gives_the_bytes_without_groups(bncli: Bncli, words: t
         ("--structure", "nb", "--param", "map", "--sets", "0.2"),
         ("--structure", "nb", "--param", "extended", "--early-stop", "cv"),
         ("--structure", "nb", "--max-attributes", "2"),
+        ("--structure", "skdb", "--k", "1"),
         ("--structure", "tan", "--arcs", "cv", "--window", "4", "--gap", "5d"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Leave-one-out by its definition: a network is fitted again without each row, by loops."""
+"""Leave-one-out by its definition: a network is fitted again without each row, or each unit of rows, by loops."""
 
 from __future__ import annotations
 
@@ -35,11 +35,19 @@ def m_estimate(data: Dataset, weights: list[float], row: int, child: int | None,
     return found
 
 
-def slow_loss(data: Dataset, members: Members, k: int, p: int, loss: str) -> float:
-    """Every row is scored by the network fitted to the weights with one copy of it taken away."""
-    weights, terms = weights_of(data), []
+def slow_loss(
+    data: Dataset, members: Members, k: int, p: int, loss: str, rest_of: list[list[float]] | None = None
+) -> float:
+    """Every row is scored by the network fitted to the weights with one copy of it taken away.
+
+    rest_of: the weights to fit to, for each row that is scored; [] if it is not.
+    """
+    weights, terms, scored = weights_of(data), [], []
     for t, w in enumerate(weights):
-        rest = [*weights[:t], w - min(w, 1.0), *weights[t + 1 :]]
+        rest = [*weights[:t], w - min(w, 1.0), *weights[t + 1 :]] if rest_of is None else rest_of[t]
+        if not rest:
+            continue
+        scored.append(w)
         factors = [m_estimate(data, rest, t, None, ())]
         factors += [m_estimate(data, rest, t, child, parents[:k]) for child, parents in members[:p]]
         log_p = log_posterior([math.fsum(column) for column in zip(*factors, strict=True)])
@@ -47,5 +55,5 @@ def slow_loss(data: Dataset, members: Members, k: int, p: int, loss: str) -> flo
         predicted = next(y for y, value in enumerate(log_p) if value >= max(log_p) - 1e-10)
         by_loss = {"rmse": (1 - math.exp(log_p[truth])) ** 2, "error": float(predicted != truth)}
         terms.append(w * by_loss.get(loss, -log_p[truth]))
-    mean = math.fsum(terms) / math.fsum(weights)
+    mean = math.fsum(terms) / math.fsum(scored)
     return math.sqrt(mean) if loss == "rmse" else mean

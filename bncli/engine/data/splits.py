@@ -101,7 +101,7 @@ def stratified_folds(labels: Integers, n_folds: int, seed: Seed, by: SplitBy | N
     """
     if n_folds < 2:
         raise BncliError(f"cross-validation needs at least 2 folds, not {n_folds}")
-    units = _units_of_several_rows(by)
+    units = units_of_several_rows(by)
     if units is not None:
         return _folds_of_units(labels, units, n_folds, seed)
     if n_folds > len(labels):
@@ -201,7 +201,7 @@ def stratified_sample(labels: Integers, n_rows: int, seed: Seed, by: SplitBy | N
     """
     if len(labels) <= n_rows:
         return np.arange(len(labels))
-    units = _units_of_several_rows(by)
+    units = units_of_several_rows(by)
     if units is not None:
         return next(_samples_of_units(labels, units, [n_rows], seed))
     # in whole numbers, so that rounding cannot take a row twice
@@ -211,7 +211,7 @@ def stratified_sample(labels: Integers, n_rows: int, seed: Seed, by: SplitBy | N
 
 def nested_samples(labels: Integers, sizes: Sequence[int], seed: Seed, by: SplitBy | None = None) -> Iterator[Index]:
     """Yield a stratified sample per size, ascending rows; larger samples contain the smaller ones."""
-    units = _units_of_several_rows(by)
+    units = units_of_several_rows(by)
     if units is not None:
         yield from _samples_of_units(labels, units, sizes, seed)
     elif sizes:
@@ -231,18 +231,18 @@ def nested_order(labels: Integers, seed: Seed) -> Index:
     return shuffled[np.argsort((places + 0.5) / sizes[own], kind="stable")]
 
 
-def _shuffled_by_class(labels: Integers, seed: Seed) -> Index:
-    """Return all rows, class after class, shuffled within each."""
-    shuffled = np.random.default_rng(seed).permutation(len(labels))
-    return shuffled[np.argsort(labels[shuffled], kind="stable")]
-
-
-def _units_of_several_rows(by: SplitBy | None) -> Index | None:
+def units_of_several_rows(by: SplitBy | None) -> Index | None:
     """Return the units of the rows, numbered from 0; None if each row is a unit."""
     if by is None or by.units is None:
         return None
     distinct, units = np.unique(by.units, return_inverse=True)
     return None if len(distinct) == len(units) else units
+
+
+def _shuffled_by_class(labels: Integers, seed: Seed) -> Index:
+    """Return all rows, class after class, shuffled within each."""
+    shuffled = np.random.default_rng(seed).permutation(len(labels))
+    return shuffled[np.argsort(labels[shuffled], kind="stable")]
 
 
 def _class_counts(labels: Integers, units: Index) -> tuple[Index, Index, Index]:

@@ -25,6 +25,7 @@ import numpy as np
 from bncli.engine.counting.counts import Counts
 from bncli.engine.counting.table_batches import MAX_ENTRIES
 from bncli.engine.data.dataset import Dataset, RowBlock
+from bncli.engine.data.splits import units_of_several_rows
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.kernels.cells import cell_numbers
 from bncli.engine.kikuchi.model_paths import changes_along, score_table
@@ -228,10 +229,17 @@ class Resampling(NamedTuple):
     def draw(self, data: Dataset) -> Iterator[Dataset]:
         """Yield the resamples: as many rows as the data weigh, drawn with replacement.
 
-        Rows with weights are drawn in proportion to them and counted, so that each appears once with a new weight.
+        Rows with weights are drawn in proportion to them and counted, so that each appears once with a new weight. Of
+        rows that belong together, as many units are drawn as there are, each with all of its rows and their weights.
         """
+        units = units_of_several_rows(data.split_by)
         for number in range(self.resamples):
             rng = np.random.default_rng((self.seed, number))
+            if units is not None:
+                n_units = int(units.max()) + 1
+                times = np.bincount(rng.choice(n_units, n_units), minlength=n_units)
+                yield data.take(np.repeat(np.arange(data.n_rows), times[units]))
+                continue
             if data.weights is None:
                 yield data.take(rng.choice(data.n_rows, data.n_rows))
                 continue

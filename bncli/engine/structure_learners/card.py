@@ -47,7 +47,7 @@ def learn(counts: Counts, *, columns: int, rows: int, watch: Watch = silent) -> 
     attributes = [i for i in data.schema.informative if data.schema.cardinalities[i] > 1]
     chosen = _Set(0.0, (), np.zeros(data.n_labels), ())
     if attributes and data.n_rows:
-        sample = stratified_sample(data.labels, MOST_ROWS, 0, None) if data.n_rows > MOST_ROWS else slice(None)
+        sample = stratified_sample(data.labels, MOST_ROWS, 0, data.split_by) if data.n_rows > MOST_ROWS else slice(None)
         mass = np.ones(data.n_rows) if data.weights is None else data.weights
         labels = np.asarray(data.labels[sample], np.intp)
         cells = {i: np.asarray(data.codes[i][sample], np.intp) for i in attributes}

@@ -7,6 +7,9 @@ of Machine Learning Research 17). With p_t = P(y_t | x_t) from the network witho
 
     rmse = sqrt( mean of (1 - p_t)^2 ),    error = mean of [y_t is not predicted],    log-loss = mean of -ln p_t
 
+If rows belong together, the network is without all rows of the row's unit. If rows have times, the latest rows are held
+out once, and the losses are theirs, from the network of the earlier rows (`bncli.engine.data.splits`).
+
 Conventions: ties (at 12 significant digits) go to fewer parents, then to fewer attributes. The choice may be no
 attribute at all if none is informative about the class. Networks whose tables with parents have more than 2^27 entries
 (1 GiB) together are no candidates. Under `--missing-policy marginalize`, the choice takes a missing value for one more
@@ -27,6 +30,7 @@ from bncli.engine.counting.fused_codes import JointCodes, extend, no_attributes
 from bncli.engine.counting.table_batches import MAX_ENTRIES
 from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.data.schema import Schema
+from bncli.engine.data.splits import inner_splits, units_of_several_rows
 from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.kernels.cells import add_counts
 from bncli.engine.kernels.information import rounded
@@ -38,6 +42,8 @@ from bncli.watch import Note, Progress, Watch, silent
 RowLoss = Callable[[Array, Integers], Array]
 TIE = 1e-10
 """Classes at most this far (nats) below the highest score are tied with it; the first of them is predicted."""
+LATEST_PART = 5
+"""If rows have times, the latest of so many equal parts of the rows is held out."""
 MOST_SCORES = 1 << 26
 """Running scores held at a time (512 MiB); more values of k take another round each."""
 
@@ -54,7 +60,8 @@ def learn(
     order, k_parents = k_dependence_parents(counts, k, watch, constraints)
     attributes = [(i, k_parents[i]) for i in order]
     n_k = _feasible_k(data.schema, attributes, min(k, max(len(attributes) - 1, 0)))
-    losses = nested_losses(data, attributes, n_k, loss, watch)
+    held_out = find_held_out(data)
+    losses = nested_losses(data, attributes, n_k, loss, watch, held_out)
     if constraints is not None:
         n_required = constraints.required.sum(axis=0)
         losses[: int(n_required.max(initial=0))] = np.inf
@@ -72,8 +79,38 @@ def learn(
     limit = ""
     if n_k and n_k[-1] != n_k[0]:
         limit = f" (k above {n_k[-1] - 1} was tried with fewer attributes only: larger tables do not fit)"
-    watch(Note(f"skdb chose {what}: leave-one-out {loss} {losses[best_k, n_chosen]:.6g}{limit}"))
+    method = "leave-one-out" if held_out is None else held_out.method
+    watch(Note(f"skdb chose {what}: {method} {loss} {losses[best_k, n_chosen]:.6g}{limit}"))
     return Dag(tuple(parents), tuple(sorted(chosen)), method="skdb", options={"k": k, "loss": loss})
+
+
+class HeldOut(NamedTuple):
+    """Sets of rows that are left out together, in place of single rows.
+
+    sets: the number of the set of each row, by row block. weights: what each row counts in the loss, by row block.
+    """
+
+    method: str
+    sets: JointCodes
+    weights: list[Array]
+
+
+def find_held_out(data: Dataset) -> HeldOut | None:
+    """Return what is left out together: units of rows, or all rows from the first held-out time on; None: each row."""
+    by = data.split_by
+    weights = np.ones(data.n_rows) if data.weights is None else data.weights
+    sets, method = units_of_several_rows(by), "leave-one-group-out"
+    for others, rows in (
+        inner_splits(data.labels, LATEST_PART, 0, by) if by is not None and by.times is not None else []
+    ):
+        sets, method = np.ones(data.n_rows, np.intp), "held-out"
+        sets[others] = 0
+        weights = np.where(np.isin(np.arange(data.n_rows), rows), weights, 0.0)
+    if sets is None:
+        return None
+    bounds = data.bounds()
+    codes = JointCodes([sets[a:b].astype(np.uint32) for a, b in bounds], int(sets.max()) + 1)
+    return HeldOut(method, codes, [weights[a:b] for a, b in bounds])
 
 
 def _feasible_k(schema: Schema, attributes: Sequence[tuple[int, Sequence[int]]], k: int) -> list[int]:
@@ -96,6 +133,7 @@ def nested_losses(
     n_k: Sequence[int],
     loss: str,
     watch: Watch = silent,
+    held_out: HeldOut | None = None,
 ) -> Array:
     """Return the leave-one-out loss of many nested networks, shape (largest of n_k, 1 + attributes).
 
@@ -112,7 +150,8 @@ def nested_losses(
         theta_i(k | j, y) = (N_ijky - d [y = y_t] + 1/|X_i|) / (N_ijy - d [y = y_t] + 1)
 
     and likewise for the class (Martinez, Webb, Chen & Zaidi 2016). A weight counts as that many equal rows, of which
-    one is left out, and all of them count in the loss; a row of weight below 1 is left out whole.
+    one is left out, and all of them count in the loss; a row of weight below 1 is left out whole. If sets of rows are
+    left out together, the counts of the row's set are subtracted from those of every class, with all their weight.
 
     Cost: for each attribute and k three passes over rows and K N exponentials; K + 1 numbers per row for each k that is
     held at a time, as many as fit MOST_SCORES, and for tables only the joint values that occur.
@@ -122,39 +161,57 @@ def nested_losses(
     step = max(1, MOST_SCORES // max(1, data.n_rows * (data.n_labels + 1)))
     total, done = sum(n_k), 0
     for start in range(0, ks, step):
-        for k, p, summed in _nested_sums(data, attributes, n_k, range(start, min(start + step, ks)), loss):
+        for k, p, summed in _nested_sums(data, attributes, n_k, range(start, min(start + step, ks)), loss, held_out):
             sums[k, p] = summed
             done += p > 0
             watch(Progress(done, total, "networks"))
-    means = sums / max(data.total_weight, np.finfo(float).tiny)
+    weight = data.total_weight if held_out is None else float(sum(part.sum() for part in held_out.weights))
+    means = sums / max(weight, np.finfo(float).tiny)
     return np.sqrt(means) if loss == "rmse" else means
 
 
 def _nested_sums(
-    data: Dataset, attributes: Sequence[tuple[int, Sequence[int]]], n_k: Sequence[int], ks: range, loss: str
+    data: Dataset,
+    attributes: Sequence[tuple[int, Sequence[int]]],
+    n_k: Sequence[int],
+    ks: range,
+    loss: str,
+    held_out: HeldOut | None,
 ) -> Iterator[tuple[int, int, float]]:
     """Yield (k, p, summed loss) of every network with k in `ks`."""
-    initial = data.map(_class_scores, _count_by_class(data, no_attributes(data))[:, 0])
-    summed = sum(data.map(_sum_losses, loss, states=initial))
+    none = no_attributes(data)
+    by_class = _count_by_class(data, none)
+    if held_out is None:
+        initial = data.map(_class_scores, by_class[:, 0])
+    else:
+        left_out = _count_by_class(data, held_out.sets)
+        initial = data.map(_class_scores_without_sets, by_class, left_out, states=held_out.sets.codes)
+    loss_weights = [None] * len(initial) if held_out is None else held_out.weights
+    summed = sum(data.map(_sum_losses, loss, states=list(zip(initial, loss_weights, strict=True))))
     yield from ((k, 0, summed) for k in ks)
     running = {k: [scores.copy() for scores in initial] for k in ks}
     for p, ((child, parents), limit) in enumerate(zip(attributes, n_k, strict=True), start=1):
-        configurations, factor = no_attributes(data), None
+        configurations, sets, factor = none, None if held_out is None else held_out.sets, None
         for k in range(min(ks.stop, limit)):
             if 1 <= k <= len(parents):
                 configurations, factor = extend(data, configurations, parents[k - 1])[0], None
+                sets = None if sets is None else extend(data, sets, parents[k - 1])[0]
             if k not in ks:
                 continue
             # with no further parent to add, the factor of the last k is still valid
             if factor is None:
-                cells, configuration = extend(data, configurations, child)
-                counts = _count_by_class(data, cells)
-                sums = [np.bincount(configuration, row, configurations.size) for row in counts]
-                totals = np.stack(sums).astype(np.float64, copy=False)
-                factor = _Factor(cells, counts, totals[:, configuration], 1.0 / data.schema.cardinalities[child])
-            states = list(zip(running[k], factor.cells.codes, strict=True))
-            log_theta = np.log((factor.counts + factor.prior) / (factor.totals + 1.0))
-            added = data.map(_add_factor, log_theta, factor.counts, factor.totals, factor.prior, loss, states=states)
+                factor = _make_factor(data, configurations, sets, child)
+            if factor.left_out is None:
+                states: list[tuple[object, ...]] = list(zip(running[k], factor.cells.codes, strict=True))
+                log_theta = np.log((factor.counts + factor.prior) / (factor.totals + 1.0))
+                added = data.map(
+                    _add_factor, log_theta, factor.counts, factor.totals, factor.prior, loss, states=states
+                )
+            else:
+                left, codes = factor.left_out, (factor.cells.codes, factor.left_out.cells.codes)
+                states = list(zip(running[k], *codes, loss_weights, strict=True))
+                both = (factor.counts, factor.totals, left.counts, left.totals)
+                added = data.map(_add_factor_without_sets, both, factor.prior, loss, states=states)
             running[k] = [scores for scores, _ in added]
             yield k, p, sum(summed for _, summed in added)
 
@@ -162,13 +219,25 @@ def _nested_sums(
 class _Factor(NamedTuple):
     """One factor by the joint values that occur: `cells` says which one each row has.
 
-    counts (K, cells): N_ijky; totals (K, cells): N_ijy; prior = 1/|X_i|.
+    counts (K, cells): N_ijky; totals (K, cells): N_ijy; prior = 1/|X_i|. `left_out` has the same counts of each set of
+    rows by itself: its cells are the joint values with the number of the set.
     """
 
     cells: JointCodes
     counts: Array
     totals: Array
     prior: float
+    left_out: _Factor | None = None
+
+
+def _make_factor(data: Dataset, configurations: JointCodes, sets: JointCodes | None, child: int) -> _Factor:
+    """Count the child's values in each configuration of its parents, and in each of a set of rows."""
+    cells, configuration = extend(data, configurations, child)
+    counts = _count_by_class(data, cells)
+    sums = [np.bincount(configuration, row, configurations.size) for row in counts]
+    totals = np.stack(sums).astype(np.float64, copy=False)
+    left_out = None if sets is None else _make_factor(data, sets, None, child)
+    return _Factor(cells, counts, totals[:, configuration], 1.0 / data.schema.cardinalities[child], left_out)
 
 
 def _count_by_class(data: Dataset, cells: JointCodes) -> Array:
@@ -205,6 +274,17 @@ def _class_scores(block: RowBlock, counts: Array) -> Array:
     return scores
 
 
+def _class_scores_without_sets(block: RowBlock, counts: Array, left_out: Array) -> Array:
+    """Return scores as `_class_scores` does, each row's set of rows left out of all classes.
+
+    counts (K, 1); left_out (K, sets); the state of the block is the set of each row.
+    """
+    scores = np.empty((len(counts) + 1, block.n_rows))
+    scores[:-1] = np.log(np.maximum(counts - left_out, 0.0) + 1.0 / len(counts))[:, block.state]
+    scores[-1] = scores[block.labels, np.arange(block.n_rows)]
+    return scores
+
+
 def _add_factor(
     block: RowBlock, log_theta: Array, counts: Array, totals: Array, prior: float, loss: str
 ) -> tuple[Array, float]:
@@ -220,20 +300,44 @@ def _add_factor(
         own = _own_cells(block, cells, rows, counts.shape[1])
         left_out = 1.0 if block.weights is None else np.minimum(block.weights[rows], 1.0)
         here[-1] += np.log((counts.take(own) - left_out + prior) / (totals.take(own) - left_out + 1.0))
-        summed += _sum_slice(block, rows, here, loss)
+        summed += _sum_slice(block, rows, here, loss, block.weights)
+    return scores, summed
+
+
+def _add_factor_without_sets(
+    block: RowBlock, tables: tuple[Array, Array, Array, Array], prior: float, loss: str
+) -> tuple[Array, float]:
+    """Add a factor as `_add_factor` does, each row's set of rows left out of the counts of all classes.
+
+    tables: counts and totals (K, cells), and those of the sets (K, cells of the sets). State: scores (K + 1, rows), the
+    factor's cell of each row, its cell of the set, and what the row counts in the loss.
+    """
+    counts, totals, set_counts, set_totals = tables
+    scores, cells, set_cells, weights = block.state
+    summed = 0.0
+    for rows in block.slices():
+        here, cell, set_cell = scores[:, rows], cells[rows].astype(np.intp), set_cells[rows].astype(np.intp)
+        # differences of sums of weights may fall below 0 by rounding
+        own = np.maximum(np.take(counts, cell, axis=1) - np.take(set_counts, set_cell, axis=1), 0.0)
+        total = np.maximum(np.take(totals, cell, axis=1) - np.take(set_totals, set_cell, axis=1), 0.0)
+        here[:-1] += np.log((own + prior) / (total + 1.0))
+        here[-1] = here[block.labels[rows], np.arange(here.shape[1])]
+        summed += _sum_slice(block, rows, here, loss, weights)
     return scores, summed
 
 
 def _sum_losses(block: RowBlock, loss: str) -> float:
-    return sum(_sum_slice(block, rows, block.state[:, rows], loss) for rows in block.slices())
+    scores, weights = block.state
+    weights = block.weights if weights is None else weights
+    return sum(_sum_slice(block, rows, scores[:, rows], loss, weights) for rows in block.slices())
 
 
-def _sum_slice(block: RowBlock, rows: slice, scores: Array, loss: str) -> float:
+def _sum_slice(block: RowBlock, rows: slice, scores: Array, loss: str, weights: Array | None) -> float:
     margins = scores[:-1] - scores[-1]
     # the true class is compared with itself, without the row on either side
     margins[block.labels[rows], np.arange(margins.shape[1])] = 0.0
     losses = ROW_LOSSES[loss](margins, block.labels[rows])
-    return float(losses.sum() if block.weights is None else losses @ block.weights[rows])
+    return float(losses.sum() if weights is None else losses @ weights[rows])
 
 
 def squared_errors(margins: Array, labels: Integers) -> Array:

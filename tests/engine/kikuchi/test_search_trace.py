@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.splits import SplitBy
 from bncli.engine.kikuchi import search_trace
 from bncli.engine.kikuchi.candidate_gains import Candidates, all_sets
 from bncli.engine.kikuchi.search_trace import (
@@ -261,6 +262,30 @@ def test_rows_are_drawn_by_weight() -> None:
     resamples = list(Resampling(400).draw(data))
     drawn = np.sum([np.bincount(one.codes[0], one.weights, 4) for one in resamples], axis=0)
     np.testing.assert_allclose(drawn / 4000, [0.1, 0.05, 0.65, 0.2], atol=0.03)
+
+
+@given(datasets(), st.integers(0, 9), st.integers(1, 5))
+def test_units_are_drawn_whole(data: Dataset, seed: int, size: int) -> None:
+    units = np.random.default_rng(seed).permutation(data.n_rows) // size
+    numbered = dataset_of([np.arange(data.n_rows)], data.labels, (data.n_rows,), data.n_labels, data.weights)
+    for resample in Resampling(2, seed).draw(replace(numbered, split_by=SplitBy(units))):
+        if size == 1:
+            assert resample.total_weight == pytest.approx(data.total_weight)
+            continue
+        times = np.bincount(resample.codes[0], minlength=data.n_rows)
+        drawn = {int(unit): set(times[units == unit].tolist()) for unit in units}
+        assert all(len(each) == 1 for each in drawn.values())  # all rows of a unit equally often
+        assert sum(min(each) for each in drawn.values()) == len(drawn)  # as many units as there are
+        np.testing.assert_array_equal(resample.labels, data.labels[resample.codes[0]])
+        assert (resample.weights is None) == (data.weights is None)
+
+
+@given(datasets(), st.integers(0, 9))
+def test_units_of_one_row_give_the_same_losses(data: Dataset, seed: int) -> None:
+    regions = [region for region in REGIONS if max(region) < len(data.codes)]
+    alone = replace(data, split_by=SplitBy(np.arange(data.n_rows)[::-1]))
+    expected = bootstrap_log_losses(data, regions, 1.0, Resampling(2, seed))
+    assert bootstrap_log_losses(alone, regions, 1.0, Resampling(2, seed)) == expected
 
 
 def test_heavy_rows_take_no_memory() -> None:

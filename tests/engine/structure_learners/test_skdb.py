@@ -8,21 +8,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.splits import SplitBy, inner_splits
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.information import rounded
 from bncli.engine.parameter_learners.closed_form import learn_map
 from bncli.engine.structure_learners import kdb, skdb
-from bncli.engine.structure_learners.skdb import errors, log_losses, nested_losses, squared_errors
+from bncli.engine.structure_learners.skdb import errors, find_held_out, log_losses, nested_losses, squared_errors
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Event, Note, Progress
 from tests.datasets import dataset_of, random_dataset
 from tests.engine.leaving_out import LOSSES, members_of, slow_loss
-from tests.oracles import log_posterior
+from tests.oracles import log_posterior, weights_of
 from tests.strategies import datasets
 
 
@@ -107,6 +108,65 @@ def test_many_parents_of_many_values_take_no_dense_table() -> None:
     assert set(skdb.learn(Counts(data), k=11, loss="rmse").class_children) <= set(range(12))
 
 
+@st.composite
+def datasets_with_units(draw: st.DrawFn, *, has_times: bool) -> Dataset:
+    data = draw(datasets(min_rows=2, max_rows=25, max_attributes=4))
+    units = st.lists(st.integers(0, 6), min_size=data.n_rows, max_size=data.n_rows)
+    times = st.lists(st.sampled_from([0.0, 1.0, 2.5, 3.0]), min_size=data.n_rows, max_size=data.n_rows)
+    by = SplitBy(
+        np.array(draw(units)) if not has_times or draw(st.booleans()) else None,
+        np.array(draw(times)) if has_times else None,
+    )
+    return replace(data, split_by=by)
+
+
+@settings(max_examples=60)
+@given(datasets_with_units(has_times=False), st.integers(0, 2), st.sampled_from(LOSSES))
+def test_units_are_left_out_whole(data: Dataset, k: int, loss: str) -> None:
+    assert data.split_by is not None
+    units = data.split_by.units
+    assert units is not None
+    members, weights = members_of(data, 2), np.array(weights_of(data))
+    held_out = find_held_out(data)
+    assert (held_out is None) == (len(set(units.tolist())) == data.n_rows)
+    rest = None if held_out is None else [np.where(units == unit, 0.0, weights).tolist() for unit in units]
+    found = nested_losses(data, members, [k + 1] * len(members), loss, held_out=held_out)
+    for p in range(len(members) + 1):
+        assert found[k, p] == pytest.approx(slow_loss(data, members, k, p, loss, rest), rel=1e-9, abs=1e-12)
+
+
+@settings(max_examples=60)
+@given(datasets_with_units(has_times=True), st.integers(0, 2), st.sampled_from(LOSSES))
+def test_the_latest_rows_are_held_out_once(data: Dataset, k: int, loss: str) -> None:
+    members, weights = members_of(data, 2), np.array(weights_of(data))
+    splits = inner_splits(data.labels, 5, 0, data.split_by)
+    assume(splits)
+    ((others, rows),) = splits
+    fitted = np.where(np.isin(np.arange(data.n_rows), others), weights, 0.0).tolist()
+    rest = [fitted if t in set(rows.tolist()) else [] for t in range(data.n_rows)]
+    found = nested_losses(data, members, [k + 1] * len(members), loss, held_out=find_held_out(data))
+    for p in range(len(members) + 1):
+        assert found[k, p] == pytest.approx(slow_loss(data, members, k, p, loss, rest), rel=1e-9, abs=1e-12)
+
+
+@given(datasets(), st.sampled_from(LOSSES))
+def test_units_of_one_row_choose_the_same_network(data: Dataset, loss: str) -> None:
+    alone = replace(data, split_by=SplitBy(np.arange(data.n_rows)[::-1]))
+    assert skdb.learn(Counts(alone), k=2, loss=loss) == skdb.learn(Counts(data), k=2, loss=loss)
+
+
+def test_an_identifier_of_units_is_no_evidence() -> None:
+    """Values that name the unit predict the labels of its other rows, but none of a new unit."""
+    rng = np.random.default_rng(3)
+    units = np.repeat(np.arange(40), 5)
+    data = dataset_of([units], (rng.random(40) < 0.2).astype(int)[units], (40,), 2)
+    assert skdb.learn(Counts(data), k=0, loss="log-loss").class_children == (0,)
+    notes: list[Event] = []
+    grouped = replace(data, split_by=SplitBy(units))
+    assert skdb.learn(Counts(grouped), k=0, loss="log-loss", watch=notes.append).class_children == ()
+    assert "leave-one-group-out log-loss" in str(notes[-1])
+
+
 @settings(max_examples=40)
 @given(datasets(max_rows=20, max_attributes=4), st.integers(0, 3), st.sampled_from(LOSSES))
 def test_equals_refitting_without_each_row(data: Dataset, k: int, loss: str) -> None:
@@ -145,14 +205,18 @@ def test_a_network_is_the_one_that_map_learns() -> None:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("by", [None, SplitBy(np.arange(20_000) // 3)])
 @pytest.mark.usefixtures("small_blocks")
-def test_rounds_and_threads_change_no_bit(weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, two = (random_dataset(20_000, (3, 5, 4), 3, weighted=weighted, threads=threads) for threads in (1, 2))
-    members = members_of(one, 2)
-    expected = nested_losses(one, members, [3] * 3, "rmse")
-    assert (nested_losses(two, members, [3] * 3, "rmse") == expected).all()
+def test_rounds_and_threads_change_no_bit(weighted: bool, by: SplitBy | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = (
+        replace(random_dataset(20_000, (3, 5, 4), 3, weighted=weighted, threads=threads), split_by=by)
+        for threads in (1, 2)
+    )
+    members, held_out = members_of(one, 2), find_held_out(one)
+    expected = nested_losses(one, members, [3] * 3, "rmse", held_out=held_out)
+    assert (nested_losses(two, members, [3] * 3, "rmse", held_out=held_out) == expected).all()
     monkeypatch.setattr(skdb, "MOST_SCORES", 1)
-    assert (nested_losses(one, members, [3] * 3, "rmse") == expected).all()
+    assert (nested_losses(one, members, [3] * 3, "rmse", held_out=held_out) == expected).all()
 
 
 def test_networks_not_asked_for_are_infinitely_bad() -> None:
