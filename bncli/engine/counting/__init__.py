@@ -1,7 +1,7 @@
 """Contingency tables, counted in few passes over the rows.
 
-counts          the entry point: the tables that a learner requests, counted once and kept
-table_batches   many tables in one pass: pairs as super-attributes, families in sweeps
-fused_codes     joint values of several attributes, numbered by what occurs
-counted_rows    counts of a table in a file, which can be merged
+- `counts`: the entry point: the tables that a learner requests, counted once and kept
+- `table_batches`: many tables in one pass over the rows: of all pairs, or of a family with one more parent
+- `fused_codes`: joint codes of several attributes, numbered by the values that occur
+- `counted_rows`: counts of a table as `bncli count` writes them, which can be merged
 """

@@ -1,9 +1,8 @@
 """Contingency tables of rows that are counted in parts, and their sums: exact whatever the parts and their order.
 
-A part is coded by cuts that all parts share. What parts cannot know about each other is settled when they are merged:
-an attribute has a code for missing values (its last) as soon as one part has a missing value of it, and the labels are
-those of all parts. A table over attributes that have one code is the one over the others, so nothing is stored for
-them.
+All parts are encoded with the same cuts. Merging settles where parts differ: an attribute has a code for missing
+values, its last, if any part has a missing value of it, and the labels are those of all parts. Attributes with a single
+code are left out of every table, since they do not change it.
 
 Counts are whole numbers, int64, of at most 2^53, so that float64 holds them exactly when a model is learned. Sums with
 a `decay` F, in the order of time,
@@ -31,15 +30,15 @@ from bncli.engine.data.schema import Cuts, MissingPolicy, ReadingRules, Schema
 from bncli.errors import BncliError
 
 LARGEST_COUNT = 2**53
-"""Float64 holds every whole number up to here."""
+"""Float64 represents every whole number up to this one."""
 Numbers = NDArray[Any]
 RequestedSets = tuple[Set, ...] | None
-"""The sets of attributes that are counted with the class; None: all pairs."""
+"""The sets of attributes that are counted with the class; None means all pairs."""
 
 
 @dataclass(frozen=True)
 class CountsLayout:
-    """The tables one after the other in one array: the class, each attribute, then the requested sets, by size.
+    """The positions of the tables in one flat array: the class, each attribute, then the requested sets by size.
 
     radices: the number of codes of each attribute; attributes with one code are left out of all sets.
     """
@@ -50,7 +49,7 @@ class CountsLayout:
 
     @cached_property
     def sets(self) -> tuple[Set, ...]:
-        """Every set that has a table, once."""
+        """Every set that has a table, in the order of the tables."""
         several = [i for i, radix in enumerate(self.radices) if radix > 1]
         single = ((), *((i,) for i in several))
         if self.requested is None:
@@ -59,7 +58,7 @@ class CountsLayout:
         return (*single, *sorted(reduced, key=lambda s: (len(s), s)))
 
     def reduced(self, s: Set) -> Set:
-        """Return the set without the attributes that have one code: its table holds the same numbers."""
+        """Return the set without the attributes that have one code; its table holds the same numbers."""
         return tuple(i for i in s if self.radices[i] > 1)
 
     def shape(self, s: Set) -> tuple[int, ...]:
@@ -73,20 +72,20 @@ class CountsLayout:
 
     @cached_property
     def n_entries(self) -> int:
-        if self.requested is None:  # without listing the pairs: a damaged file may claim any number of them
+        if self.requested is None:  # the pairs are not listed, because a damaged file may claim any number of them
             several = [radix for radix in self.radices if radix > 1]
             return self.n_labels * (1 + sum(several) + (sum(several) ** 2 - sum(r * r for r in several)) // 2)
         return sum(math.prod(self.shape(s)) for s in self.sets)
 
     def table(self, numbers: Numbers, s: Set) -> Numbers:
-        """Return the table of a set of `sets`: a view."""
+        """Return the table of one of the `sets`, as a view."""
         shape, first = self.shape(s), self.starts[s]
         return numbers[first : first + math.prod(shape)].reshape(shape)
 
 
 @dataclass(frozen=True)
 class CountsPart:
-    """Rows that went into the counts: their fingerprint, how many they were, and the weight of each."""
+    """One table whose rows were counted: its fingerprint, its number of rows, and the weight of each row."""
 
     fingerprint: str
     n_rows: int
@@ -95,10 +94,10 @@ class CountsPart:
 
 @dataclass(frozen=True)
 class CountedRows:
-    """The tables of some rows, coded by `cuts`, whose attributes have `missing` set if there is a code for that.
+    """The contingency tables of rows encoded with `cuts`, whose attributes have `missing` set if they have that code.
 
-    numbers: the tables as the layout places them. n_missing: rows in which each attribute is missing. missing_tokens:
-    as in a `Schema`.
+    numbers: the tables in one flat array, placed by `layout`. n_missing: the number of rows in which each attribute is
+    missing. missing_tokens: as in `Schema`. parts: the tables that were counted.
     """
 
     cuts: Cuts
@@ -116,7 +115,7 @@ class CountedRows:
 
     @property
     def is_decayed(self) -> bool:
-        """Whether earlier parts count for less, so that these are no whole numbers."""
+        """Whether earlier parts were multiplied by a decay, so that the counts are not whole numbers."""
         return self.numbers.dtype.kind == "f"
 
     @property
@@ -125,7 +124,7 @@ class CountedRows:
         return self.layout.table(self.numbers, ())
 
     def stored(self, policy: MissingPolicy, reading: ReadingRules) -> StoredTables:
-        """Return the tables in the form that learners use; BncliError if there are no rows."""
+        """Return the tables in the form that learners use; raise BncliError if there are no rows."""
         if self.n_rows == 0:
             what = "there are no rows behind these counts"
             raise BncliError(what, hint="count a table that has some, and merge its counts")
@@ -150,7 +149,7 @@ def empty_counts(cuts: Cuts, requested: RequestedSets) -> CountedRows:
 
 
 def count_rows(data: Dataset, cuts: Cuts, requested: RequestedSets) -> CountedRows:
-    """Return the counts of coded rows whose weights are whole numbers; the code of a missing value is the last one."""
+    """Count encoded rows, whose weights are whole numbers; the code of a missing value is the last one."""
     n_missing = tuple(
         int(np.count_nonzero(codes == a.n_values)) for codes, a in zip(data.codes, cuts.attributes, strict=True)
     )
@@ -175,12 +174,12 @@ def count_rows(data: Dataset, cuts: Cuts, requested: RequestedSets) -> CountedRo
 
 
 def relabel(counted: CountedRows, labels: tuple[str, ...]) -> CountedRows:
-    """Return the counts with other labels, in their order: new ones have no rows, those left out are dropped."""
+    """Return the counts for these labels, in this order: new labels have no rows, labels not listed are dropped."""
     return replace(counted, labels=labels, numbers=_rearrange(counted, counted.layout.radices, labels))
 
 
 def _rearrange(counted: CountedRows, radices: tuple[int, ...], labels: tuple[str, ...]) -> Numbers:
-    """Return the numbers in the layout for these labels and radices, which are at least the own ones."""
+    """Return the numbers in the layout for other labels and for radices no smaller than those of `counted`."""
     own = counted.layout
     if own.radices == radices and counted.labels == labels:
         return counted.numbers
@@ -196,11 +195,11 @@ def _rearrange(counted: CountedRows, radices: tuple[int, ...], labels: tuple[str
 
 
 def merge_counts(counted: Sequence[CountedRows], labels: tuple[str, ...], decay: float | None = None) -> CountedRows:
-    """Return the sum of counts under the same cuts; `labels` has those of all, in the order of the result.
+    """Return the sum of counts made with the same cuts; `labels` are those of the result.
 
-    decay: the factor in (0, 1) by which everything is multiplied before each further counts are added. With None all
-    count alike, and the order of `counted` has no effect, except for rounding if one of them is decayed. Raises
-    BncliError if the numbers grow too large.
+    decay: the factor in (0, 1) by which the sum so far is multiplied before the next counts are added. With None all
+    have the same weight, and the order of `counted` has no effect, except for rounding if one of them is decayed.
+    Raises BncliError if the counts exceed LARGEST_COUNT.
     """
     first = counted[0]
     missing = [any(flags) for flags in zip(*([a.missing for a in c.cuts.attributes] for c in counted), strict=True)]
@@ -224,6 +223,6 @@ def merge_counts(counted: Sequence[CountedRows], labels: tuple[str, ...], decay:
         tuple(map(sum, zip(*(c.n_missing for c in counted), strict=True))),
         total,
         first.missing_tokens,
-        # in an order that does not depend on that of `counted`
+        # sorted, so that the order of `counted` does not matter
         tuple(sorted(parts, key=lambda part: (part.fingerprint, part.n_rows, part.weight))),
     )

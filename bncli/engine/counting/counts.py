@@ -1,15 +1,15 @@
 """Contingency tables of attribute sets with the class: requested in batches, kept, shared by all learners of one fit.
 
-A known table also provides its margins, so that requesting them costs no pass over the rows. The tables of all pairs of
-attributes, which tree learners need, are counted together (`bncli.engine.counting.table_batches`). Counts are exact
-integers, or sums of row weights.
+The margins of a known table need no further pass over the rows. The tables of all pairs of attributes, which tree
+learners need, are counted together (`bncli.engine.counting.table_batches`). Counts are exact integers, or sums of row
+weights.
 
 A table counts the rows in which all its attributes are observed (available cases). Internally an attribute with missing
 values has one more value, "unobserved", so that the margins of a table are those of all rows; tables are returned
 without it.
 
-Tables that were counted before may take the place of the rows (`StoredTables`). They provide their margins too; another
-table, or the rows, cannot be had then, which is an error.
+Tables that were counted before may take the place of the rows (`StoredTables`). Their margins are known too; requesting
+any other table, or the rows, is an error.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ from bncli.watch import Note, Progress, Watch, silent
 
 Set = tuple[int, ...]
 PAIR_ENTRIES_KEPT = 1 << 24
-"""Most entries of the pair tables that are kept (128 MiB)."""
+"""The most entries of pair tables that are kept (128 MiB)."""
 
 
 class Prior(Protocol):
-    """What is known of the parameters besides the rows (`bncli.engine.networks.prior_network`)."""
+    """Prior knowledge of the parameters, as expected counts (`bncli.engine.networks.prior_network`)."""
 
     def expected(self, members: Sequence[int]) -> Array:
-        """Return what is added to the table of a set of attributes, shape (cardinalities..., K)."""
+        """Return the expected counts that are added to the table of a set of attributes, (cardinalities..., K)."""
 
     def added_to(self, data: Dataset) -> Dataset:
-        """Return the rows with weighted rows that are worth the same."""
+        """Return the data with weighted rows added that represent the prior."""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """The tables of one data set; `tables` counts what is not known yet in a single pass.
+    """The contingency tables of one data set; `tables` counts those that are not known yet in a single pass.
 
     A `prior` is added to all tables, and to `fitted_rows`.
     """
 
     source: Dataset | StoredTables
     prior: Prior | None = None
-    _known: dict[Set, Array] = field(default_factory=dict)  # the sets ascending
+    _known: dict[Set, Array] = field(default_factory=dict)  # the attributes of each set ascend
     _with: dict[int, list[tuple[int, Set]]] = field(default_factory=dict)  # known sets that contain an attribute
     _pairs: list[_KeptPairs] = field(default_factory=list)
 
@@ -68,18 +68,18 @@ class Counts:
 
     @property
     def data(self) -> Dataset:
-        """The rows; BncliError if only their tables are known."""
+        """The rows; raises BncliError if only their tables are known."""
         if isinstance(self.source, StoredTables):
             raise BncliError("this takes the rows, and counts do not hold them", hint="learn from the table itself")
         return self.source
 
     @cached_property
     def fitted_rows(self) -> Dataset:
-        """The rows that an optimizer fits: those of the data, and those of the prior if there is one."""
+        """The rows that an optimizer fits: those of the data and, if there is a prior, the rows that represent it."""
         return self.data if self.prior is None else self.prior.added_to(self.data)
 
     def with_prior(self, prior: Prior | None) -> Counts:
-        """Return these counts with another prior; what is counted is shared."""
+        """Return these counts with another prior; both share the counted tables."""
         return self if prior is self.prior else replace(self, prior=prior)
 
     @property
@@ -93,15 +93,15 @@ class Counts:
 
     @property
     def any_missing(self) -> bool:
-        """Whether rows have missing values that are marginalized."""
+        """Whether any row has a missing value that is marginalized."""
         return any(self.source.n_missing)
 
     def with_missing_levels(self, method: str, watch: Watch) -> Counts:
-        """Return the counts of the same rows with a missing value as one more level; self if nothing is missing.
+        """Return the counts of the same rows with missing values as one more level; self if nothing is missing.
 
-        A score is a sum over rows. If only the rows in which a whole family is observed counted, a search would compare
-        sums over fewer and fewer rows as parents are added, and favour attributes with missing values. The network that
-        the search finds is still learned and used with missing values marginalized.
+        A score is a sum over rows. If it were a sum over the rows in which a whole family is observed, a search would
+        compare sums over fewer and fewer rows as parents are added, and favour attributes with missing values. The
+        network that the search finds is still learned and used with missing values marginalized.
         """
         data = self.data
         if not any(data.n_missing):
@@ -114,9 +114,9 @@ class Counts:
         return Counts(replace(data, schema=schema))
 
     def tables(self, sets: Iterable[Set]) -> list[Array]:
-        """Return the counts of each set of attributes, shape (cardinalities in the set's order..., K), float64.
+        """Return the table of each set of attributes, shape (cardinalities in the set's order..., K), float64.
 
-        Raises BncliError for a table of more than MAX_ENTRIES entries, or one that the stored tables do not provide.
+        Raises BncliError for a table of more than MAX_ENTRIES entries, or one that stored tables do not contain.
         """
         requested = list(sets)
         missing = [s for s in dict.fromkeys(tuple(sorted(s)) for s in requested) if self._derive(s) is None]
@@ -132,14 +132,14 @@ class Counts:
         for s in requested:
             table = self._derive(s)
             if any(self.source.n_missing[i] for i in s):
-                # without the cells of rows in which a member is unobserved
+                # drop the cells of rows in which an attribute of the set is unobserved
                 observed = tuple(slice(self.source.schema.cardinalities[i]) for i in s)
                 table = np.ascontiguousarray(table[observed])  # type: ignore[index]
             tables.append(table if self.prior is None else table + self.prior.expected(s))
         return tables
 
     def of_prior(self, sets: Iterable[Set]) -> Counts:
-        """Return what the prior adds to the tables of some sets, as counts."""
+        """Return the expected counts of the prior for some sets, as `Counts`."""
         assert self.prior is not None
         tables = {s: self.prior.expected(s) for s in (tuple(sorted(s)) for s in sets)}
         return Counts(StoredTables(self.schema, 0, (0,) * len(self.schema.attributes), tables))
@@ -149,7 +149,7 @@ class Counts:
         return self.tables([()])[0]
 
     def pair_batches(self, attributes: Sequence[int], watch: Watch = silent) -> Iterator[PairBatch]:
-        """Yield n[x_i, x_j, y] of every pair of `attributes` once, pairs whose tables have one shape together."""
+        """Yield the table n[x_i, x_j, y] of every pair of `attributes` once, in batches of tables of equal shape."""
         if isinstance(self.source, StoredTables):
             for batch in self.source.pair_batches(attributes):
                 yield from self._observed_pairs(batch)
@@ -166,7 +166,7 @@ class Counts:
             yield from self._observed_pairs(batch)
 
     def _observed_pairs(self, batch: PairBatch) -> Iterator[PairBatch]:
-        """Yield the batch without unobserved values, in parts if its pairs have missing values along different axes."""
+        """Yield the batch without "unobserved" values, in parts if pairs have missing values along different axes."""
         incomplete = np.array(self.source.n_missing) > 0
         kinds = 2 * incomplete[batch.i] + incomplete[batch.j]
         if not kinds.any():
@@ -186,13 +186,13 @@ class Counts:
         return table
 
     def _derive(self, requested: Set) -> Array | None:
-        """Return the table, if it is known or a margin of one that is."""
+        """Return the table if it is known, or a margin of a known table, else None."""
         ascending = tuple(sorted(requested))
         table = self._known.get(ascending)
         if table is None and len(ascending) == 2:
             table = self._kept_pair(ascending)
         elif table is None and len(ascending) == 1 and not isinstance(self.source, StoredTables):
-            # A margin of a kept pair; only of exact counts, for sums of weights depend on how they are added.
+            # A margin of a kept pair, of exact counts only: sums of weights depend on the order of addition.
             (i,) = ascending
             partners = (kept.partner(i) for kept in self._pairs if self.source.weights is None)
             j = next((j for j in partners if j is not None), None)
@@ -212,7 +212,7 @@ class Counts:
         return None
 
     def _margin(self, ascending: Set) -> Array | None:
-        """Return the table as a margin of the smallest set that contains it, if one is known."""
+        """Return the table as a margin of the smallest known set that contains this one, or None if there is none."""
         bits = _bits(ascending)
         candidates = self._with.get(ascending[0], []) if ascending else [(0, s) for s in self._known]
         within = [s for mask, s in candidates if mask & bits == bits]
@@ -224,11 +224,11 @@ class Counts:
         return self._keep(ascending, self._known[source].sum(axis=dropped))
 
     def _shape(self, s: Set) -> tuple[int, ...]:
-        """Return the shape of a table with the value "unobserved" of attributes with missing values."""
+        """Return the shape of a table, including the value "unobserved" of attributes with missing values."""
         return (*(self.source.radices[i] for i in s), self.source.n_labels)
 
     def _check_size(self, s: Set) -> None:
-        """Raise BncliError for a set whose table would have too many entries."""
+        """Raise BncliError if the table of a set would have more than MAX_ENTRIES entries."""
         entries = math.prod(self._shape(s))
         if entries > MAX_ENTRIES:
             names = ", ".join(repr(self.source.schema.attributes[i].name) for i in s)
@@ -243,7 +243,7 @@ def _bits(s: Set) -> int:
 
 
 def _count(block: RowBlock, sets: list[tuple[Set, tuple[int, ...]]]) -> list[NDArray[np.generic]]:
-    """Return partial tables of one block, flat, for every (set, shape)."""
+    """Return the tables of one block, flattened, for every (set, shape)."""
     kind = np.int64 if block.weights is None else np.float64
     totals: list[NDArray[np.generic]] = [np.zeros(math.prod(shape), kind) for _, shape in sets]
     for rows in block.slices(BLOCK):
@@ -256,7 +256,7 @@ def _count(block: RowBlock, sets: list[tuple[Set, tuple[int, ...]]]) -> list[NDA
 
 @dataclass
 class _KeptPairs:
-    """Batches of pair tables that are kept within the memory budget; where[i, j] is the position of a pair, or -1."""
+    """Batches of pair tables, kept up to PAIR_ENTRIES_KEPT entries; where[i, j] is the position of a pair, or -1."""
 
     where: Index
     batches: list[Array] = field(default_factory=list)
@@ -273,12 +273,12 @@ class _KeptPairs:
         self.ends.append(first + len(batch.i))
 
     def partner(self, i: int) -> int | None:
-        """Return the first attribute with which `i` is kept as a pair, or None."""
+        """Return the first attribute whose pair with `i` is kept, or None."""
         partners = np.flatnonzero((self.where[i] >= 0) | (self.where[:, i] >= 0))
         return int(partners[0]) if len(partners) else None
 
     def find(self, i: int, j: int) -> Array | None:
-        """Return n[x_i, x_j, y], or None."""
+        """Return the table n[x_i, x_j, y], or None if it was not kept."""
         # a pair is kept in one of its two orders; the other place is -1
         place = int(max(self.where[i, j], self.where[j, i]))
         if place < 0:
@@ -292,8 +292,8 @@ class _KeptPairs:
 class StoredTables:
     """Tables in place of rows, as a file of counts holds them; learners in closed form need nothing else.
 
-    tables[s] (codes of each attribute of s..., K), float64: s ascending; the class alone is the set (). n_rows is the
-    number of rows. n_missing: in how many each attribute is unobserved, 0 if that counts as a value.
+    tables[s] (codes of each attribute of s..., K), float64, has ascending sets s as keys; the class alone is the set
+    (). n_missing is the number of rows in which each attribute is unobserved, 0 if missing values are a level.
     """
 
     schema: Schema
@@ -311,7 +311,7 @@ class StoredTables:
         return tuple(r + (n > 0) for r, n in zip(self.schema.cardinalities, self.n_missing, strict=True))
 
     def pair_batches(self, attributes: Sequence[int]) -> Iterator[PairBatch]:
-        """Yield every pair of `attributes` once, those of one shape together; BncliError for one that is missing."""
+        """Yield every pair of `attributes` once, in batches of equal shape; raise BncliError if a table is lacking."""
         by_shape: dict[tuple[int, int], list[Set]] = {}
         for i, j in itertools.combinations(sorted(attributes), 2):
             if (i, j) not in self.tables:
@@ -333,10 +333,11 @@ class StoredTables:
 def stored_tables(
     bare: Schema, n_rows: int, n_missing: Sequence[int], tables: Mapping[Set, Array], missing_policy: MissingPolicy
 ) -> StoredTables:
-    """Return the tables under the policy, with the frequencies that follow from them.
+    """Adapt tables to a missing policy, and count the frequencies of the attributes from them.
 
-    `bare`: attributes without frequencies, with a missing level if the tables have a code for it, the last. n_missing:
-    rows in which each attribute is missing. The tables of every single attribute and of the class must be there.
+    bare: the schema without frequencies, whose attributes have a missing level if the tables have a code for it, the
+    last. n_missing: the number of rows in which each attribute is missing. `tables` must include that of the class and
+    of every single attribute.
     """
     marginalized = missing_policy == "marginalize"
     attributes = []
@@ -353,7 +354,7 @@ def stored_tables(
     trimmed = {}
     for s, table in tables.items():
         if all(attributes[i].informative for i in s):
-            # a code for missing values that never occurred is left off if they are marginalized
+            # if missing values are marginalized, a code for them that never occurred is dropped
             shape = (*(stored.radices[i] for i in s), stored.n_labels)
             trimmed[s] = table if table.shape == shape else np.ascontiguousarray(table[tuple(map(slice, shape))])
     return replace(stored, tables=trimmed)

@@ -1,11 +1,10 @@
-"""Fused codes: the joint values of several attributes in each row, numbered by what occurs.
+"""Fused codes: one code per row for the joint value of several attributes, numbered by the values that occur.
 
-Two uses: `fuse` packs families into groups, so that a pass over the rows looks up one number per group instead of one
-per family; `extend` grows the joint codes of a set of attributes by one attribute.
+`fuse` packs families into groups, so that a pass over the rows looks up one number per group instead of one per family.
+`extend` adds one attribute to the joint codes of others.
 
-A pass over the data looks up one number per family and row. Families are fused into groups as long as the joint
-configurations *observed* in the data stay few enough for a group's table to fit the second-level cache; then one
-look-up serves the whole group, and a gradient is one bincount per group:
+Families are fused into groups as long as the joint configurations *observed* in the data are few enough for a group's
+table to fit the second-level cache. Then one look-up serves the whole group, and a gradient is one bincount per group:
 
     S[t] = sum over groups g of E_g[code_g(t)],    E_g[u] = sum over families f in g of W[cell_f(u)]
 
@@ -41,25 +40,25 @@ from bncli.engine.kernels.cells import cell_numbers
 from bncli.engine.structures.structure import Family
 
 FusedCodes = Sequence[Integers]
-"""The codes of a block's rows, group by group: a list, or an array (groups, rows)."""
+"""The codes of a block's rows in each group: a list of arrays (rows,), or an array (groups, rows)."""
 MAX_JOINT = 1 << 22
-"""A group is closed rather than grown to more possible joint configurations than this."""
+"""No attribute is added to a group that would then have more possible joint configurations than this."""
 WIDE_BYTES = 200 << 20
-"""Codes are kept ready for indexing (8 bytes each) up to this size in all, in the narrowest type beyond it."""
+"""Codes are kept in 8 bytes each, ready for indexing, up to this size in total, else in the narrowest type."""
 MANY_ROWS = 1 << 18
 """From this many rows per block on, freed memory is returned to the system at once."""
 NUMBERS_AT_A_TIME = 1 << 14
-"""Numbers that are looked up at a time if the loop is over configurations: they stay in cache."""
+"""Numbers looked up at a time if the loop is over configurations, few enough to stay in the cache."""
 MAX_MARKED = 1 << 25
-"""Presence is marked for up to this many possible values (5 bytes each); beyond it values are sorted."""
+"""Presence is marked in an array for up to this many possible values (5 bytes each); else values are sorted."""
 
 
 @dataclass(frozen=True)
 class Fusion:
-    """Families in groups; n_cells counts the cells of all families and the bias.
+    """Families fused into groups; n_cells is the number of cells of all families, plus 1 for the bias.
 
-    members[g] (configurations, families in g): the cells that a configuration of group g activates. codes[s][g] (rows
-    of block s,): the configuration of each row.
+    members[g] (configurations, families in g) are the cells that a configuration of group g activates. codes[s][g]
+    (rows of block s,) is the configuration of each row.
     """
 
     members: tuple[Index, ...]
@@ -67,7 +66,7 @@ class Fusion:
     n_cells: int
 
     def expand(self, cells: Array) -> list[Array]:
-        """Return the tables of the groups, each (rows of `cells`, configurations), from cells (any, n_cells).
+        """Return the tables E_g, each (any, configurations of g), as sums of the cells (any, n_cells).
 
         The loop is over configurations or families, whichever are fewer.
         """
@@ -86,7 +85,7 @@ class Fusion:
         return tables
 
     def gather(self, tables: Sequence[Array]) -> Array:
-        """Return the transpose of `expand`: cells (any, n_cells) from one table (any, configurations) per group."""
+        """Apply the transpose of `expand`: sum tables[g] (any, configurations of g) into cells (any, n_cells)."""
         targets, widths = self._targets
         rows = (row[0] if len(row) == 1 else np.concatenate(row) for row in zip(*tables, strict=True))
         sums = [np.bincount(targets, row.repeat(widths), self.n_cells) for row in rows]
@@ -94,7 +93,7 @@ class Fusion:
 
     @cached_property
     def _targets(self) -> tuple[Index, Index | int]:
-        """The cells of all configurations of all groups in turn, and how many each configuration has."""
+        """The cells of all configurations, group after group, and the number of cells of each configuration."""
         if len(self.members) == 1:
             return self.members[0].ravel(), self.members[0].shape[1]
         widths = [np.full(len(members), members.shape[1]) for members in self.members]
@@ -102,7 +101,7 @@ class Fusion:
 
     @cached_property
     def activations(self) -> Any:
-        """The sparse matrix A[u, c] = 1 if configuration u, of all groups in turn, activates cell c, by rows.
+        """The sparse matrix A[u, c] = 1 if configuration u (numbered group after group) activates cell c, by rows.
 
         A W replaces `expand` and A'T replaces `gather` in repeated passes over many rows.
         """
@@ -115,9 +114,10 @@ class Fusion:
 
 
 def fuse(data: Dataset, families: Sequence[Family], max_configurations: int, *, interleaved: bool = False) -> Fusion:
-    """Return groups with at most `max_configurations` observed configurations; a single family may have more.
+    """Fuse families into groups of at most `max_configurations` observed configurations; a single family may have more.
 
-    Interleaved codes are arrays (groups, rows) with the codes of a row side by side, in the narrowest type.
+    With `interleaved`, codes are arrays (groups, rows) that hold the codes of a row side by side in memory, in the
+    narrowest type.
     """
     offsets = list(itertools.accumulate((family.n_cells for family in families), initial=1))
     order = _depth_first(families)
@@ -144,7 +144,10 @@ def fuse(data: Dataset, families: Sequence[Family], max_configurations: int, *, 
 
 
 def _depth_first(families: Sequence[Family]) -> list[int]:
-    """Return the families so that a child follows the family of its first parent: neighbours share attributes."""
+    """Return the numbers of the families, ordered so that a child follows the family of its first parent.
+
+    Neighbours then share attributes.
+    """
     by_child = {family.attributes[0]: f for f, family in enumerate(families) if family.child is not None}
     followers: dict[int | None, list[int]] = {}
     for f, family in enumerate(families):
@@ -161,9 +164,9 @@ def _depth_first(families: Sequence[Family]) -> list[int]:
 def _fuse_distinct_rows(
     data: Dataset, families: Sequence[Family], offsets: list[int], order: list[int]
 ) -> tuple[Index, FusedCodes]:
-    """Return the members and codes of one group of all families, for so few rows that none can be too large.
+    """Return the members and codes of one group of all families, for rows too few to make that group too large.
 
-    The configurations are the distinct rows, in the order in which adding family after family would number them.
+    The configurations are the distinct rows, numbered as adding one family after the other would number them.
     """
     # the cell of every row in every family, (families, N), families of one size together
     cells = np.zeros((len(families), data.n_rows), np.intp)
@@ -188,10 +191,10 @@ def _fuse_distinct_rows(
 
 
 class _Group:
-    """Families fused so far, and the configuration of each row, block by block.
+    """A group that families are added to, and the configuration of each row, block by block.
 
-    Attributes were added one by one: added[a] = (radix, present), where present[u] = u' radix + value of a is the
-    configuration u in terms of the configuration u' before a was added.
+    Attributes are added one by one: _added[a] = (radix, present), where present[u] = u' radix + value of a expresses
+    the configuration u by the configuration u' before a was added.
     """
 
     def __init__(self, data: Dataset) -> None:
@@ -202,15 +205,15 @@ class _Group:
         self._size = 1
 
     def add(self, f: int, family: Family, max_configurations: int) -> bool:
-        """Add one family more if it fits, and return whether it does; the first one always fits."""
+        """Add a family if the group stays small enough, and return whether it was added; the first one always is."""
         added, codes, size = dict[int, tuple[int, Index]](), self.codes, self._size
         for attribute, radix in zip(family.attributes, family.shape, strict=True):
             if attribute not in self._added:
                 if self._families and size * radix > MAX_JOINT:
                     return False
-                # the joint configurations that occur, and the number of each row's among them
+                # the joint configurations that occur; rows are then renumbered by their rank among these
                 present = np.flatnonzero(self._data.reduce(_presence, attribute, radix, size, states=codes))
-                # in the narrowest type at once: of many rows the codes of all groups would not fit in wide ones
+                # in the narrowest type at once: with many rows the wide codes of all groups would not fit in memory
                 renumber = np.zeros(size * radix, code_dtype(len(present)))
                 renumber[present] = np.arange(len(present), dtype=renumber.dtype)
                 codes = self._data.keep(_renumber, attribute, radix, renumber, states=codes)
@@ -223,8 +226,8 @@ class _Group:
         return True
 
     def members(self, families: Sequence[Family], offsets: list[int], *, bias: bool) -> Index:
-        """Return the cells that every configuration activates, (configurations, families), the bias first."""
-        values = {}  # of every attribute in each configuration
+        """Return the cells that every configuration activates, (configurations, families); `bias` adds cell 0 first."""
+        values = {}  # the value of every attribute in each configuration
         configurations = np.arange(self._size)
         for attribute, (radix, present) in reversed(self._added.items()):
             configurations, values[attribute] = np.divmod(present[configurations], radix)
@@ -240,12 +243,12 @@ def _zeros(block: RowBlock) -> Codes:
 
 
 def _joint_values(block: RowBlock, attribute: int, radix: int, rows: slice) -> Index:
-    """Return u |X| + x of the rows, u being the joint code in the block's state and x the attribute's value."""
+    """Return u |X| + x, (rows,), where u is the joint code in the block's state and x the attribute's value."""
     return cell_numbers([block.state[rows], block.codes[attribute][rows]], (0, radix))
 
 
 def _presence(block: RowBlock, attribute: int, radix: int, size: int) -> Mask:
-    """Return which joint values occur in the block (the sum of booleans is a logical or)."""
+    """Return whether each joint value occurs in the block; the sum of booleans over blocks is a logical or."""
     present = np.zeros(size * radix, bool)
     for rows in block.slices():
         present[_joint_values(block, attribute, radix, rows)] = True
@@ -260,12 +263,12 @@ def _renumber(block: RowBlock, attribute: int, radix: int, renumber: Codes) -> C
 
 
 def _interleave(block: RowBlock, kind: np.dtype[Any]) -> Integers:
-    """Return the codes as one array, and free the separate ones one by one: of many rows there is no room for both."""
+    """Return the codes as one array; free the separate ones on the way, because memory may not hold both."""
     codes = np.empty((block.n_rows, len(block.state)), kind)
     for g in reversed(range(len(block.state))):
         codes[:, g] = block.state.pop()
     if block.n_rows >= MANY_ROWS:
-        # the C library (of GNU) would keep what was freed between pieces in use: return it to the system
+        # the GNU C library keeps freed memory between pieces in use; malloc_trim returns it to the system
         with suppress(OSError, AttributeError, TypeError):
             ctypes.CDLL(None).malloc_trim(0)
     return codes.T
@@ -277,7 +280,7 @@ def _as_types(block: RowBlock, kinds: Sequence[np.dtype[Any]]) -> list[Integers]
 
 @dataclass(frozen=True)
 class JointCodes:
-    """codes[s] (rows of block s,): the number of each row's joint value, below `size`; every number occurs."""
+    """The code of each row's joint value, codes[s] (rows of block s,); every code below `size` occurs."""
 
     codes: list[NDArray[np.uint32]]
     size: int
@@ -289,7 +292,7 @@ def no_attributes(data: Dataset) -> JointCodes:
 
 
 def extend(data: Dataset, joint: JointCodes, attribute: int) -> tuple[JointCodes, Index]:
-    """Return the joint codes with `attribute` added, and the old number of each new one, ascending."""
+    """Add an attribute to the joint codes; return the new codes, and the old code of each new one, ascending."""
     radix = data.schema.cardinalities[attribute]
     if joint.size * radix <= MAX_MARKED:
         present = np.flatnonzero(data.reduce(_presence, attribute, radix, joint.size, states=joint.codes))

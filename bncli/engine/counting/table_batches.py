@@ -1,4 +1,4 @@
-"""Many contingency tables in one pass over the rows: all pairs of attributes, or families that differ in one parent.
+"""Many contingency tables in one pass over the rows: of all pairs of attributes, or of families with one more parent.
 
 *Pairs.* Counting the tables n[x_i, x_j, y] pair by pair costs n(n-1)/2 increments per row. Attributes with few values
 are therefore joined to *super-attributes* of at most S joint values; pairs of these are counted, and the table of two
@@ -6,10 +6,10 @@ attributes is a margin of the table of their super-attributes:
 
     n[a, b, y] = sum over the joint values u with i's value a, and v with j's value b, of n[u, v, y]
 
-All margins of two are two products with matrices of zeros and ones. S is chosen by the cost model
+All margins of two super-attributes are two products with 0/1 matrices. S is chosen by the cost model
 4 ns N G(G-1)/2 + 1 ns (cells of all tables) with G super-attributes. Counts are exact integers, or sums of row weights.
-Instead of counts by class the tables may hold sums of any numbers of the rows (`pair_sums`); all of them are summed for
-one pair before the next, so that the pair's joint codes are computed once.
+Instead of counts per class, the tables may hold sums of any numbers per row (`pair_sums`); all of them are summed for
+one pair before the next, so that the joint codes of a pair are computed once.
 
 *Families.* For a child i with the attribute parents P and every candidate j the table n[x_i, (x_P, x_j), y] is needed
 (`tables_with_one_more`). The cells of (i, P, class) are numbered once per row; each candidate adds one digit:
@@ -44,14 +44,14 @@ from bncli.engine.kernels.cells import (
 
 T = TypeVar("T")
 JOINT_SIZES = (1, 32, 64, 128)
-"""The values of S that are compared."""
+"""The values of S whose costs are compared."""
 BLOCK = 1 << 15
 MAX_ENTRIES = 1 << 27
 """No single table has more entries than this (1 GiB)."""
 ROUND = 1 << 24
 """Entries of the tables that are counted in one pass over the rows (128 MiB)."""
 SWEEP_BLOCK = 1 << 15
-"""Rows that are numbered at a time; more if a table has more cells, which are all added for every block."""
+"""Rows numbered at a time; more if a table has more cells, since all its cells are added once per block."""
 SWEEP_ROUND = 1 << 17
 """Cells of the tables that are counted in one pass over the rows (1 MiB), or one per row if there are more rows.
 
@@ -60,10 +60,10 @@ Fresh memory costs more than counting: with tables that stay in the cache a sear
 
 
 class PairBatch(NamedTuple):
-    """Pairs of attributes (i[m], j[m]), in any order, and counts[m] = n[x_i, x_j, y]; all of one shape.
+    """Pairs of attributes (i[m], j[m]), in any order, and their tables counts[m] = n[x_i, x_j, y], all of one shape.
 
-    If rows have missing values, the last value of an attribute is "unobserved". In batches of sums the last axis holds
-    the sums of a cell.
+    If rows have missing values, the last value of an attribute is "unobserved". In batches of sums, the last axis holds
+    the sums of a cell instead of its counts per class.
     """
 
     i: Index
@@ -73,7 +73,7 @@ class PairBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class SuperAttribute:
-    """Attributes, ascending, whose joint values are one code, and their cardinalities."""
+    """Attributes, ascending, whose joint values are one code; `shape` has their cardinalities."""
 
     attributes: tuple[int, ...]
     shape: tuple[int, ...]
@@ -84,14 +84,14 @@ class SuperAttribute:
 
     @cached_property
     def margins(self) -> Array:
-        """Zeros and ones (values of all attributes in turn, joint values): 1 if the joint value contains the value."""
+        """The 0/1 matrix (values of all attributes in turn, joint values): 1 if the joint value contains the value."""
         digits = np.unravel_index(np.arange(self.size), self.shape)
         return np.concatenate(
             [np.arange(radix)[:, np.newaxis] == digit for radix, digit in zip(self.shape, digits, strict=True)]
         ).astype(np.float64)
 
     def of_cardinality(self, cardinality: int) -> tuple[list[int], Index]:
-        """Return the attributes of this cardinality, and their rows in `margins`, shape (attributes, values)."""
+        """Return the attributes with this cardinality, and their rows in `margins`, (attributes, values)."""
         starts = list(itertools.accumulate(self.shape, initial=0))
         places = [place for place, radix in enumerate(self.shape) if radix == cardinality]
         rows = np.array([starts[place] for place in places])[:, np.newaxis] + np.arange(cardinality)
@@ -99,7 +99,7 @@ class SuperAttribute:
 
 
 def pair_batches(data: Dataset, attributes: Sequence[int]) -> Iterator[PairBatch]:
-    """Yield every pair of `attributes` once, counted in rounds that fit the memory budget."""
+    """Yield the table of every pair of `attributes` once, counted in rounds of at most ROUND entries."""
     supers = super_attributes({i: data.radices[i] for i in attributes}, data.n_rows, data.n_labels)
     many = data.weights is None and data.n_rows * math.comb(len(supers), 2) >= MANY_INCREMENTS
     kernel = _count_pairs_of_many_rows if many else _count_pairs
@@ -110,7 +110,7 @@ def pair_batches(data: Dataset, attributes: Sequence[int]) -> Iterator[PairBatch
 
 
 def pair_sums(data: Dataset, attributes: Sequence[int], columns: Sequence[Array]) -> Iterator[PairBatch]:
-    """Yield every pair of `attributes` once, with sums over rows of columns[s] (C, rows of block s) as `counts`."""
+    """Yield every pair of `attributes` once, with sums of columns[s] (C, rows of block s) per cell as `counts`."""
     n_columns = len(columns[0])
     supers = super_attributes({i: data.radices[i] for i in attributes}, data.n_rows * n_columns, n_columns)
     for pairs in in_rounds(_pairs(supers), lambda pair: _n_joint(supers, *pair) * n_columns, ROUND):
@@ -120,7 +120,7 @@ def pair_sums(data: Dataset, attributes: Sequence[int], columns: Sequence[Array]
 
 
 def super_attributes(cardinalities: dict[int, int], n_rows: int, n_labels: int) -> list[SuperAttribute]:
-    """Return the cheapest grouping by the cost model, first-fit decreasing for each S."""
+    """Group attributes into super-attributes, by first-fit decreasing for each S; return the cheapest grouping."""
     groupings = [_first_fit(cardinalities, size) for size in JOINT_SIZES]
     return min(groupings, key=lambda supers: _cost(supers, n_rows, n_labels))
 
@@ -153,18 +153,18 @@ def _cost(supers: list[SuperAttribute], n_rows: int, n_labels: int) -> float:
 
 
 def _pairs(supers: list[SuperAttribute]) -> list[tuple[int, int]]:
-    """Return all pairs of super-attributes, and those of one that holds several attributes with itself."""
+    """Return all pairs of super-attributes; one that holds several attributes is also paired with itself."""
     pairs = itertools.combinations_with_replacement(range(len(supers)), 2)
     return [(p, q) for p, q in pairs if p != q or len(supers[p].attributes) > 1]
 
 
 def _n_joint(supers: list[SuperAttribute], p: int, q: int) -> int:
-    """Return the number of joint values of a pair; of a super-attribute with itself, that of its own values."""
+    """Return the number of joint values of a pair, or that of a super-attribute's own values if p = q."""
     return supers[p].size * (1 if p == q else supers[q].size)
 
 
 def in_rounds(items: Iterable[T], cost_of: Callable[[T], int], limit: int) -> Iterator[list[T]]:
-    """Yield lists of consecutive items that cost at most the limit together, or are a single item."""
+    """Yield lists of consecutive items that together cost at most `limit`; a single item may cost more."""
     taken: list[T] = []
     cost = 0
     for item in items:
@@ -180,7 +180,7 @@ def in_rounds(items: Iterable[T], cost_of: Callable[[T], int], limit: int) -> It
 def _count_pairs(
     block: RowBlock, supers: list[SuperAttribute], pairs: list[tuple[int, int]], n_labels: int
 ) -> list[NDArray[np.generic]]:
-    """Return partial tables n[u, y, v] of pairs, flat; n[u, y] for a super-attribute with itself."""
+    """Return the block's tables n[u, y, v] of pairs, flattened; n[u, y] for a super-attribute with itself."""
     kind = np.int64 if block.weights is None else np.float64
     sizes = [_n_joint(supers, p, q) * n_labels for p, q in pairs]
     totals: list[NDArray[np.generic]] = [np.zeros(size, kind) for size in sizes]
@@ -203,7 +203,7 @@ def _count_pairs(
 def _count_pairs_of_many_rows(
     block: RowBlock, supers: list[SuperAttribute], pairs: list[tuple[int, int]], n_labels: int
 ) -> list[NDArray[np.int64]]:
-    """Return the same as `_count_pairs` for rows of weight 1, counted by sparse matrices."""
+    """Return the same as `_count_pairs`, for rows of weight 1, counted with sparse matrices."""
     totals = [np.zeros(_n_joint(supers, p, q) * n_labels, np.int64) for p, q in pairs]
     used = sorted({k for pair in pairs for k in pair})
     for rows in block.slices(MANY_ROWS):
@@ -220,7 +220,7 @@ def _count_pairs_of_many_rows(
 
 
 def _fuse(block: RowBlock, packed: SuperAttribute, rows: slice) -> NDArray[np.int32]:
-    """Return the joint values of a super-attribute, (rows,), computed in parts that stay in cache."""
+    """Return the joint values of a super-attribute, (rows,), computed in parts that fit the cache."""
     fused = np.empty(rows.stop - rows.start, np.int32)
     for start in range(rows.start, rows.stop, BLOCK):
         part = slice(start, min(start + BLOCK, rows.stop))
@@ -230,7 +230,7 @@ def _fuse(block: RowBlock, packed: SuperAttribute, rows: slice) -> NDArray[np.in
 
 
 def _sum_pairs(block: RowBlock, supers: list[SuperAttribute], pairs: list[tuple[int, int]]) -> list[Array]:
-    """Return partial sums s[c, u, v] of pairs, (C, cells); s[c, u] for a super-attribute with itself."""
+    """Return the block's sums s[c, u, v] of pairs, (C, cells); s[c, u] for a super-attribute with itself."""
     columns: Array = block.state
     totals = [np.zeros((len(columns), _n_joint(supers, p, q))) for p, q in pairs]
     used = sorted({k for pair in pairs for k in pair})
@@ -249,8 +249,8 @@ def _sum_pairs(block: RowBlock, supers: list[SuperAttribute], pairs: list[tuple[
 def _margins(
     supers: list[SuperAttribute], pairs: list[tuple[int, int]], tables: list[NDArray[Any]]
 ) -> Iterator[PairBatch]:
-    """Yield all pairs of attributes, from tables[k] [u, y, v] of pair k; [u, y, 0] if it is one with itself."""
-    # the pairs of p with others of one shape, or with itself (None), are done together
+    """Yield all pairs of attributes; tables[k] is [u, y, v] of super-attribute pair k, or [u, y, 0] if p = q."""
+    # the pairs of p with others of one shape, or with itself (None), are processed together
     alike: dict[tuple[int, tuple[int, ...] | None], list[int]] = {}
     for k, (p, q) in enumerate(pairs):
         alike.setdefault((p, None if p == q else supers[q].shape), []).append(k)
@@ -276,7 +276,7 @@ def _margins(
 
 
 def _batches(p: SuperAttribute, others: list[SuperAttribute], joint: Array) -> Iterator[PairBatch]:
-    """Yield the tables in joint[q, values of all of p, y, values of all of q], those of one shape together."""
+    """Yield the tables in joint[q, values of all of p, y, values of all of q], in batches of equal shape."""
     n_others, _, n_labels, _ = joint.shape
     for a, b in itertools.product(sorted(set(p.shape)), sorted(set(others[0].shape))):
         (of_p, rows), (_, columns) = p.of_cardinality(a), others[0].of_cardinality(b)
@@ -298,7 +298,10 @@ def n_cells(data: Dataset, members: Sequence[int]) -> int:
 def tables_with_one_more(
     data: Dataset, child: int, parents: tuple[int, ...], candidates: Sequence[int]
 ) -> Iterator[tuple[list[int], Array]]:
-    """Yield candidates of one cardinality, and their tables n[x_i, (x_P, x_j), y], shape (candidates, r_i, q, K)."""
+    """Yield lists of candidates j of equal cardinality, with their tables n[x_i, (x_P, x_j), y].
+
+    The tables have shape (candidates, r_i, q, K), where q is the number of values of (x_P, x_j).
+    """
     cardinalities, family = data.schema.cardinalities, (child, *parents)
     # whether importing scipy.sparse pays, since a search requests one family after the other
     many = data.weights is None and data.n_rows * math.comb(len(cardinalities), 2) >= MANY_INCREMENTS
@@ -316,7 +319,7 @@ def tables_with_one_more(
 def _count_columns(
     block: RowBlock, base: tuple[int, ...], cardinalities: tuple[int, ...], n_labels: int, candidates: list[int]
 ) -> list[NDArray[np.generic]]:
-    """Return partial tables n[x_base, y, x_j] of one block, flat, for every candidate."""
+    """Return the block's tables n[x_base, y, x_j], flattened, for every candidate j."""
     kind = np.int64 if block.weights is None else np.float64
     shape = (*(cardinalities[i] for i in base), n_labels)
     totals: list[NDArray[np.generic]] = [np.zeros(math.prod(shape) * cardinalities[j], kind) for j in candidates]
@@ -333,7 +336,7 @@ def _count_columns(
 def _count_columns_of_many_rows(
     block: RowBlock, base: tuple[int, ...], cardinalities: tuple[int, ...], n_labels: int, candidates: list[int]
 ) -> list[NDArray[np.int64]]:
-    """Return the same as `_count_columns` for rows of weight 1, counted by sparse matrices."""
+    """Return the same as `_count_columns`, for rows of weight 1, counted with sparse matrices."""
     shape = (*(cardinalities[i] for i in base), n_labels)
     totals = [np.zeros(math.prod(shape) * cardinalities[j], np.int64) for j in candidates]
     for rows in block.slices(MANY_ROWS):

@@ -22,9 +22,9 @@ BALANCED = "balanced"
 
 
 def parse_class_weights(words: str | None, columns: Columns) -> Array | None:
-    """Return the number of each label (K,), from `balanced` or `label=number,...`; labels that are not named have 1.
+    """Return the factor of each label, (K,), from `balanced` or `label=number,...`; labels not named there have 1.
 
-    Returns None without words. Raises UsageError for a label that the class does not have.
+    Returns None without words or without a class column. Raises UsageError for a label that the class does not have.
     """
     if words is None or columns.label is None:
         return None
@@ -43,14 +43,14 @@ def parse_class_weights(words: str | None, columns: Columns) -> Array | None:
 
 
 def unknown_label_error(label: str, labels: tuple[str, ...], option: str, class_name: str) -> BncliError:
-    """Return an error about a label that an option names and the class does not have."""
+    """Return the error for an option that names a label which the class does not have."""
     known = ", ".join(labels[:10]) + (", ..." if len(labels) > 10 else "")
     what = f"{option} names the label {label!r}, which the class {class_name!r} does not have"
     return BncliError(what, hint=f"it has {known}")
 
 
 def apply_class_weights(columns: Columns, class_weights: Array) -> Columns:
-    """Return the rows with their weights times those of their classes (K,), and likewise the raw rows they keep."""
+    """Multiply the weight of every row by that of its class, from (K,); likewise in the kept sample of raw rows."""
     assert columns.label is not None
     weights = class_weights[columns.label.codes]
     weights = weights if columns.weights is None else weights * columns.weights

@@ -20,14 +20,14 @@ MISSING = -1
 UNSEEN = -2
 """Code of a value that is not among the column's levels (only if the levels are fixed by a model)."""
 ROWS_AT_A_TIME = 1 << 16
-"""Codes are counted in slices of this many rows, since counting takes 8 bytes for each of them."""
+"""Codes are counted in slices of this many rows, since counting takes 8 bytes per row."""
 
 
 @dataclass(frozen=True)
 class NumericColumn:
-    """Numbers by row, shape (N,): float64 with NaN for missing, or a narrower dtype if no number needs more.
+    """The number in each row, shape (N,): float64 with NaN for missing, or a narrower dtype that holds all of them.
 
-    `form` says how the numbers were written; None: as plain numbers.
+    `form` is how the numbers were written, or None for plain numbers.
     """
 
     values: NDArray[np.generic]
@@ -39,7 +39,7 @@ class NumericColumn:
 
 @dataclass(frozen=True)
 class CategoricalColumn:
-    """Codes by row into `levels`, shape (N,), signed integers; MISSING and UNSEEN are negative."""
+    """The level in each row, as a position in `levels`: signed integers (N,), negative for MISSING and UNSEEN."""
 
     codes: NDArray[np.signedinteger]
     levels: tuple[str, ...]
@@ -54,9 +54,9 @@ Column = NumericColumn | CategoricalColumn
 
 @dataclass(frozen=True)
 class CodedColumn:
-    """Codes that were computed before: `attribute` has the cuts or levels, without frequencies.
+    """A column that is already encoded; `attribute` has the cuts or levels, without frequencies.
 
-    A missing value has the code after those of the values, whether any row has one or not.
+    The code of a missing value is the one after those of the values, even if no row has it.
     """
 
     codes: ChunkedColumn
@@ -68,12 +68,11 @@ class CodedColumn:
 
 @dataclass(frozen=True)
 class ChunkedColumn:
-    """A column of codes in parts: the record batches of a mapped file, or what was read block by block.
+    """A column of codes in parts: the record batches of a memory-mapped file, or blocks that were read one by one.
 
-    `parts` (n_p,) are in row order and of one type. A part is used without copying it; only a range across the ends of
-    parts, or the whole column, is copied. `release` is called after each pass over a mapped file: it lets go of the
-    pages that were read and count as memory of the process until then (the system's file cache keeps them), and raises
-    BncliError if the file has become shorter.
+    The parts, (rows,) each, are in row order and of one type. Only a range across the ends of parts, or the whole
+    column, is copied. `release` is called after each pass over a mapped file: it gives back the pages that were read,
+    which count as memory of the process until then, and raises BncliError if the file has become shorter.
     """
 
     parts: tuple[Codes, ...]
@@ -87,11 +86,11 @@ class ChunkedColumn:
         return tuple(itertools.accumulate(map(len, self.parts), initial=0))
 
     def whole(self) -> Codes:
-        """Return all rows, (N,): a copy unless there is one part."""
+        """Return the codes of all rows, (N,): a copy unless there is only one part."""
         return self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
 
     def rows(self, start: int, stop: int) -> Codes:
-        """Return consecutive rows: a view if they lie in one part."""
+        """Return the codes of rows start .. stop - 1: a view if they lie in one part."""
         bounded = zip(self.parts, itertools.pairwise(self._edges), strict=True)
         pieces = [part[max(start - a, 0) : stop - a] for part, (a, b) in bounded if a < stop and start < b]
         if not pieces:
@@ -99,7 +98,7 @@ class ChunkedColumn:
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
     def count(self, n: int, weights: Array | None = None) -> Array:
-        """Return the number or weight of the rows with each code, (at least n,), summed in row order."""
+        """Return the number, or weight, of the rows with each code, (at least n,), summed in row order."""
         if weights is not None:
             return np.bincount(self.whole(), weights, n).astype(np.float64)
         counted = self._counted.astype(np.float64)
@@ -107,7 +106,7 @@ class ChunkedColumn:
 
     @cached_property
     def _counted(self) -> NDArray[np.int64]:
-        """The rows of each code up to the largest; they validate a file of codes, and are its frequencies."""
+        """The number of rows with each code up to the largest; used to validate a file of codes, and as frequencies."""
         counted = np.zeros(0, np.int64)
         for part in self.parts:
             for start in range(0, len(part), ROWS_AT_A_TIME):
@@ -117,7 +116,7 @@ class ChunkedColumn:
 
 
 class ColumnsJoinedOnDemand(Sequence[Codes]):
-    """Columns in parts as a sequence of arrays: a column is joined when it is accessed, and not kept."""
+    """A sequence of columns in parts whose elements are whole arrays, joined at each access and not kept."""
 
     def __init__(self, columns: Sequence[ChunkedColumn]) -> None:
         self.columns = tuple(columns)
@@ -126,7 +125,7 @@ class ColumnsJoinedOnDemand(Sequence[Codes]):
         return len(self.columns)
 
     def release(self) -> None:
-        """Let go of the pages of mapped files."""
+        """Give back the pages of mapped files."""
         for release in {column.release for column in self.columns}:
             if release is not None:
                 release()
@@ -141,11 +140,12 @@ class ColumnsJoinedOnDemand(Sequence[Codes]):
 
 @dataclass(frozen=True)
 class Origin:
-    """What coded columns know about the table that they were made from.
+    """Facts about the table from which coded columns were made.
 
-    `sample` holds rows as they were read, those that the choice of a penalty draws with `seed`; seed None: all rows, in
-    their order; sample None: nothing was kept. `file`: whether the codes were in a file, with somebody else's cuts.
-    `sampled_rows`: as in `Cuts`.
+    - missing_tokens: as in `Schema`
+    - sample: raw rows for choosing a penalty, drawn with `seed` (seed None: all rows in order); None if none were kept
+    - file: whether the codes were read from a file, with cuts learned elsewhere
+    - sampled_rows: as in `Cuts`
     """
 
     missing_tokens: tuple[str, ...] | None = None
@@ -155,7 +155,7 @@ class Origin:
     sampled_rows: int | None = None
 
     def drawn(self, seed: int) -> Columns | None:
-        """Return the rows drawn with this seed, if they were kept."""
+        """Return the raw rows drawn with this seed, or None if they were not kept."""
         return self.sample if self.seed in (None, seed) else None
 
     def take(self, rows: Index) -> Origin:
@@ -166,11 +166,11 @@ class Origin:
 
 @dataclass(frozen=True)
 class Columns:
-    """A table or a batch of one: attributes by name in file order, the class, the row weights.
+    """A table, or a batch of its rows: attributes by name in file order, the class, the row weights.
 
-    `label` is None if the rows carry no class (scoring); `weights` is None if every row weighs 1. `origin` is None for
-    columns as they were read, not coded. `split_by` is None if each row is a unit and the rows have no order. Levels
-    are ordered by number if all are numbers, else by code point.
+    `label` is None if the rows have no class column (scoring); `weights` is None if every row weighs 1. `origin` is
+    None unless columns are coded. `split_by` is None if each row is a unit and the rows have no order in time. Levels
+    are in numeric order if all are numbers, else in the order of code points.
     """
 
     n_rows: int
@@ -183,7 +183,7 @@ class Columns:
 
     @property
     def as_read(self) -> Mapping[str, Column]:
-        """The attributes of a table that is not coded."""
+        """The attributes whose columns are not coded."""
         return {name: column for name, column in self.attributes.items() if not isinstance(column, CodedColumn)}
 
     def take(self, rows: Index) -> Columns:

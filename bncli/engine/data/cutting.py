@@ -1,23 +1,23 @@
 """Learn a schema from raw columns, and encode the columns with it: the first step of learning.
 
-Only training rows are used: a numeric column is cut by the chosen discretizer; a categorical column keeps the levels
-that occur with positive weight, in their order, pooled if they are too many; and an attribute has a missing level if
-these rows have a missing value, unless missing values are marginalized, in which case they are not counted. The class
-keeps every label it was read with, so that the folds of one table agree on the classes. Frequencies are counted on the
-codes of the rows, and these codes are the data set, so a column is read once.
+Only training rows are used. A numeric column is cut by the chosen discretizer. A categorical column keeps the levels
+that occur with positive weight, in their order, pooled if there are too many. An attribute has a missing level if these
+rows have a missing value, unless missing values are marginalized; then they are not counted. The class keeps every
+label it was read with, so that the folds of one table agree on the classes. Frequencies are counted on the codes of the
+rows, and these codes are the data set, so a column is read once.
 
 Pooling: a table over an attribute of hundreds of levels has more cells than there are rows, and it fits noise. The
-levels of such an attribute are pooled by what they say about the class, as far as the rows can show it
-(`bncli.engine.kernels.value_grouping`). If they show nothing, one level is left, and the attribute is not informative.
-With the rule `auto`, an attribute is pooled that has more than FEW levels and more than the square root of the training
-weight, so that a table of two of its kind would have more cells than there are rows; with a number, one that has more
-levels than that. Missing values stay a separate level. Pooled levels are in the order of the first value of each, and a
-level of several values is named after its most frequent ones; no name is a value or is used twice.
+levels of such an attribute are pooled by their class proportions, as far as the rows show differences
+(`bncli.engine.kernels.value_grouping`). If the rows show none, one level is left, and the attribute is not informative.
+With the rule `auto`, an attribute is pooled if it has more than FEW levels and more than the square root of the
+training weight, because a table of two such attributes would have more cells than there are rows; with a number, if it
+has more levels than that. Missing values stay a separate level. Pooled levels are in the order of the first value of
+each, and a level of several values is named after its most frequent ones; no name is a value or is used twice.
 
 Conventions: with supplied cuts the attributes are those of the cuts, in their order, and their cuts and levels are used
-as they are; other columns are left out; a level that the rows have and the cuts lack is an error. An attribute that has
-a missing level in the cuts keeps it even if no value of these rows is missing. Columns are encoded by several
-threads; the result does not depend on how many. Cost: that of the discretizer, per column.
+as they are. Other columns are left out. A level that occurs in the rows but not in the cuts is an error. An attribute
+that has a missing level in the cuts keeps it even if no value of these rows is missing. Columns are encoded by several
+threads; the result does not depend on their number. Cost: that of the discretizer, per column.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ FEW = 20
 MOST_NAMED_WHOLE, NAMED, LONGEST_VALUE = 3, 2, 24
 """A pooled level of at most MOST_NAMED_WHOLE values is named after all of them, a larger one after NAMED of them."""
 MOST_LISTED = 8
-"""Most attributes that a note lists."""
+"""The most attributes that a note lists."""
 ROWS_PER_THREAD = 1 << 12
 """Columns of fewer rows are cut in the calling thread: handing them to others costs more."""
 COLUMNS_AT_A_TIME = 1 << 12
@@ -86,11 +86,10 @@ def learn_dataset(
     run: Run = Run(),
     **options: Any,
 ) -> Dataset:
-    """Return labelled training rows in codes, under the schema learned from them.
+    """Learn a schema from labelled training rows, and return the rows encoded with it.
 
-    The discretizer, a name or a function, makes the cuts unless there are `cuts` already; `options` are its options,
-    where None means its own default. Raises BncliError for rows without a class, and if the cuts do not fit the
-    columns.
+    The discretizer, a name or a function, makes the cuts unless `cuts` are supplied; `options` are its options, where
+    None means its default. Raises BncliError for rows without a class, and if the cuts do not fit the columns.
     """
     if columns.label is None or (columns.label.codes < 0).any():
         raise BncliError(f"there are rows without a class {columns.class_name!r}")
@@ -137,7 +136,7 @@ def learn_dataset(
 
 
 class _EncodedAttribute(NamedTuple):
-    """An attribute, and the code of every row, shape (N,)."""
+    """An attribute, and its code in every row, shape (N,)."""
 
     attribute: Attribute
     codes: Codes | ChunkedColumn
@@ -147,8 +146,10 @@ class _EncodedAttribute(NamedTuple):
 class _ColumnEncoder:
     """Learns the attribute of each column, or takes the supplied one, and encodes the column with it.
 
-    cut_points: None with supplied attributes. units: the weights of the rows in whole units, and the unit. supplied:
-    attributes by name, None to learn them. uncut: numeric columns without missing values that are known to have no cut.
+    - cut_points: the discretizer; None with supplied attributes
+    - units: the weights of the rows as integer multiples of a unit, and the unit (`whole_units`)
+    - supplied: attributes by name, or None to learn them
+    - uncut: numeric columns without missing values that are known to have no cut
     """
 
     columns: Columns
@@ -161,7 +162,7 @@ class _ColumnEncoder:
     missing_policy: MissingPolicy
 
     def encode(self, name: str) -> _EncodedAttribute:
-        """Return the attribute with its frequencies and the codes; codes that say nothing are all 0, without memory."""
+        """Return the attribute with its frequencies, and the codes; all 0, without memory, if it is uninformative."""
         weights, column = self.columns.weights, self.columns.attributes.get(name)
         zeros = np.broadcast_to(np.zeros(1, np.uint8), self.columns.n_rows)
         if name in self.uncut:
@@ -191,7 +192,7 @@ class _ColumnEncoder:
         return _EncodedAttribute(attribute, codes if attribute.informative else zeros)
 
     def _learn(self, name: str) -> Attribute:
-        """Return the attribute of a column; only one with levels has its frequencies."""
+        """Learn the attribute of a column; its frequencies are counted here only if it is categorical."""
         column, weights = self.columns.attributes[name], self.columns.weights
         if isinstance(column, CodedColumn):
             return column.attribute
@@ -217,7 +218,10 @@ class _ColumnEncoder:
         return NumericAttribute(name, False, (), cuts, column.form)
 
     def _adopt(self, name: str) -> Attribute:
-        """Return the supplied attribute, with frequencies if it has levels; BncliError if the column does not fit."""
+        """Return the supplied attribute, with frequencies if it is categorical.
+
+        Raises BncliError if the column does not fit.
+        """
         assert self.supplied is not None
         attribute, column = self.supplied[name], self.columns.attributes.get(name)
         if column is None:
@@ -239,7 +243,10 @@ class _ColumnEncoder:
 
 
 def _surely_uncut(columns: Columns, labels: Codes, module: Any) -> frozenset[str]:
-    """Return complete columns of few rows that surely have no cut, if the discretizer has a quick test for that."""
+    """Return the columns without missing values that certainly have no cut, by the discretizer's `uncut`, if any.
+
+    The result is empty if rows are weighted, or if there are more rows than that test allows.
+    """
     if not hasattr(module, "uncut") or columns.weights is not None or columns.label is None:
         return frozenset()
     if columns.n_rows > module.FEW_ROWS:
@@ -262,7 +269,7 @@ def _has_missing(column: NumericColumn) -> bool:
 
 
 def _occurring_levels(name: str, column: CategoricalColumn, weights: Array | None) -> CategoricalAttribute:
-    """Return the attribute of the levels that occur, in their order, with their frequencies."""
+    """Return an attribute with the levels that occur, in their order, and their frequencies."""
     n = len(column.levels)
     codes = column.codes.astype(np.intp)  # the type of the codes may be too narrow for n itself
     codes[codes < 0] = n
@@ -275,9 +282,9 @@ def _occurring_levels(name: str, column: CategoricalColumn, weights: Array | Non
 def _frequencies(
     codes: Integers, n: int, weights: Array | None, *, level: bool = False
 ) -> tuple[bool, tuple[float, ...]]:
-    """Return whether missing values (code n) are a level, and the weight of each code, theirs last if they are.
+    """Return whether missing values (code n) are a level, and the weight of each code, including n if they are.
 
-    They are a level if they have weight, or if `level` says so.
+    They are a level if their rows have weight, or if `level` is True.
     """
     sums = ChunkedColumn((codes,)).count(n + 1, weights)  # type: ignore[arg-type]
     # rows of weight 0 do not make a level
@@ -286,7 +293,7 @@ def _frequencies(
 
 
 def _with_frequencies(attribute: CategoricalAttribute, occurring: CategoricalAttribute) -> CategoricalAttribute:
-    """Return the attribute with the frequencies of the values that occur, all of which it has."""
+    """Return the attribute with the frequencies of `occurring`, whose levels are all among its own."""
     missing = occurring.missing or attribute.missing
     counted = np.zeros(attribute.n_values + missing)
     for level, weight in zip(occurring.levels, occurring.frequencies, strict=False):
@@ -298,7 +305,7 @@ def _with_frequencies(attribute: CategoricalAttribute, occurring: CategoricalAtt
 
 
 def needs_pooling(attribute: CategoricalAttribute, rule: PoolingRule) -> bool:
-    """Return whether an attribute, given with the levels that occur and their frequencies, is to be pooled."""
+    """Return whether the levels of an attribute, given with those that occur and their frequencies, are pooled."""
     if rule in (None, "off"):
         return False
     n = attribute.n_values
@@ -313,9 +320,9 @@ def _pool_levels(
     units: tuple[NDArray[np.int64] | None, float],
     most: int | None,
 ) -> CategoricalAttribute:
-    """Return the attribute with its levels pooled to at most `most`, without frequencies; unchanged if none is pooled.
+    """Pool the levels of an attribute to at most `most`; return it without frequencies, or unchanged if none is pooled.
 
-    labels (N,): the class of every row; units: its weight in whole units, and the unit.
+    labels (N,): the class of every row; units: the weights of the rows and their unit, as `whole_units` returns them.
     """
     weights, unit = units
     position = {level: code for code, level in enumerate(attribute.levels)}
@@ -333,7 +340,7 @@ def _pool_levels(
 
 
 def _name_groups(attribute: CategoricalAttribute, members: Sequence[list[int]]) -> tuple[str, ...]:
-    """Return a name for each group: its value, or its most frequent values and how many more there are."""
+    """Return a name for each group: its only value, or its most frequent values and the number of others."""
     taken = set(attribute.levels)
     names = []
     for group in members:
@@ -356,7 +363,7 @@ def _name_groups(attribute: CategoricalAttribute, members: Sequence[list[int]]) 
 
 
 def pooling_notes(attributes: Sequence[Attribute], n_rows: int) -> list[str]:
-    """Return a sentence about the levels that were pooled, and one about attributes left out as not informative."""
+    """Return up to two notes: which levels were pooled, and which attributes were left out because of that."""
     grouped = [a for a in attributes if isinstance(a, CategoricalAttribute) and a.groups]
     n_values = {a.name: sum(map(len, a.groups)) for a in grouped}
     pooled = [
@@ -382,6 +389,6 @@ def _list_few(texts: Sequence[str]) -> str:
 
 
 def cuts_of(schema: Schema, method: str, options: Mapping[str, Any]) -> Cuts:
-    """Return the cuts and levels of a schema, missing levels among them, without frequencies."""
+    """Return the cuts and levels of a schema, including missing levels, without frequencies."""
     bare = tuple(replace(attribute, frequencies=(), missing_weight=0.0) for attribute in schema.attributes)
     return Cuts(schema.class_name, bare, method, dict(options))

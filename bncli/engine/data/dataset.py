@@ -1,9 +1,9 @@
-"""Coded rows, and the sums over them that all learners use.
+"""Encoded rows, and the sums over them that all learners use.
 
 Learners request sums over rows; they never loop over rows. `data.reduce(kernel, *broadcast)` cuts the rows into at most
 16 row blocks (more for very many rows), lets `kernel(block, *broadcast)` sum over each, and adds the partial results in
-order. `data.map` returns the results of all blocks instead, for state per row. The blocks follow from N alone and
-partial sums are added in block order, so neither the number of threads nor the machines on which blocks live change a
+order. `data.map` returns the results of all blocks instead, for state per row. The blocks depend on N alone, and
+partial sums are added in block order, so neither the number of threads nor the machines that hold the blocks change a
 bit of the result. Kernels are module-level functions of arrays.
 """
 
@@ -25,12 +25,12 @@ from bncli.engine.data.splits import SplitBy
 from bncli.engine.kernels.arrays import Array, Codes, Index
 
 ROWS_PER_BLOCK = 1 << 16
-"""A row block has at least this many rows, unless it is the only one: handing fewer to a thread does not pay."""
+"""A row block has at least this many rows, unless it is the only one; smaller ones are not worth a thread."""
 MAX_BLOCKS = 16
 MORE_BLOCKS = ((1 << 24, 64), (1 << 30, 256))
 """(rows, blocks): from this many rows on there are up to this many blocks, so that more machines help."""
 ROWS_PER_SLICE = 1 << 14
-"""Kernels walk a row block in slices whose temporaries stay in the second-level cache."""
+"""Kernels process a row block in slices of this many rows, whose temporaries stay in the second-level cache."""
 T = TypeVar("T")
 
 
@@ -48,7 +48,7 @@ class RowBlock:
         return len(self.labels)
 
     def __sizeof__(self) -> int:
-        """Return the bytes of the arrays; a cluster decides by them whether to move a block."""
+        """Return the bytes of the arrays; a cluster weighs them before it moves a block."""
         arrays = (*self.codes, self.labels, *(() if self.weights is None else (self.weights,)))
         return sum(array.nbytes for array in arrays)
 
@@ -60,11 +60,11 @@ class RowBlock:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Training rows in codes: codes[i] (N,) of schema attribute i in the narrowest unsigned type, labels (N,).
+    """Encoded training rows: codes[i] (N,) of schema attribute i in the narrowest unsigned type, labels (N,).
 
     weights (N,) are positive; None means that every row weighs 1. If the schema marginalizes missing values, the code
-    of a missing value is the cardinality of its attribute; otherwise every code is below it. split_by: what splits of
-    the rows respect.
+    of a missing value is the cardinality of its attribute; otherwise every code is below the cardinality. split_by has
+    the groups and times that splits of the rows respect, if any.
     """
 
     schema: Schema
@@ -89,12 +89,12 @@ class Dataset:
 
     @cached_property
     def class_counts(self) -> Array:
-        """The weight of the rows of each class (K,)."""
+        """The weight of the rows of each class, (K,)."""
         return ChunkedColumn((self.labels,)).count(self.n_labels, self.weights)
 
     @cached_property
     def n_missing(self) -> tuple[int, ...]:
-        """Rows in which each informative attribute is unobserved; 0 if missing values are levels."""
+        """The number of rows in which each informative attribute is unobserved; 0 if missing values are levels."""
         if not self.schema.marginalizes:
             return (0,) * len(self.codes)
         counted = self.reduce(_count_missing, self.schema.cardinalities)
@@ -116,7 +116,7 @@ class Dataset:
         )
 
     def bounds(self) -> list[tuple[int, int]]:
-        """Return first and last row + 1 of every block."""
+        """Return the first row of every block, and the row after its last."""
         return block_bounds(self.n_rows)
 
     def row_blocks(self, states: Sequence[Any] | None = None) -> list[RowBlock]:
@@ -149,11 +149,14 @@ class Dataset:
         return results
 
     def keep(self, kernel: Callable[..., Any], *broadcast: Any, states: Sequence[Any] | None = None) -> list[Any]:
-        """Return the same as `map`, for row state that only kernels use: on a cluster it stays with the blocks."""
+        """Return the same as `map`, for state that only kernels use; on a cluster it stays where the blocks are."""
         return self.map(kernel, *broadcast, states=states)
 
     def reduce(self, kernel: Callable[..., Any], *broadcast: Any, states: Sequence[Any] | None = None) -> Any:
-        """Return the sum over row blocks of `kernel(block, *broadcast)`: an array, a number, a tuple or a list."""
+        """Return the sum of `kernel(block, *broadcast)` over the blocks.
+
+        The kernel returns an array, a number, or a tuple or list of these, which are added element by element.
+        """
         results = self._results(kernel, broadcast, states)
         # in block order, whichever was finished first: floating-point sums depend on the order
         total = next(results)
@@ -164,7 +167,7 @@ class Dataset:
         return total
 
     def _results(self, kernel: Callable[..., T], broadcast: Any, states: Sequence[Any] | None) -> Iterator[T]:
-        """Yield results in block order; at most two per thread exist at a time, so that large partial sums stay few."""
+        """Yield results in block order; at most two per thread exist at a time, since partial sums may be large."""
         blocks = self.row_blocks(states)
         threads = min(self.threads, len(blocks))
         if threads <= 1:
@@ -172,7 +175,7 @@ class Dataset:
             return
         tasks = [partial(kernel, block, *broadcast) for block in blocks]
         ahead = 2 * threads  # one running and one waiting, so that no thread is idle between two
-        # this thread works too: one that only waits for the others costs more than what it does
+        # the calling thread works too: if it only waited for the others, that would cost more than it saves
         with ThreadPoolExecutor(threads - 1) as pool:
             waiting = deque(_Task(pool, task) for task in tasks[:ahead])
             for task in [*tasks[ahead:], *[None] * len(waiting)]:
@@ -185,7 +188,7 @@ class Dataset:
 
 
 class _Task(Generic[T]):
-    """A kernel on a row block, run by the thread that is free first: one of the pool, or the calling one."""
+    """A call of a kernel on a row block, made by whichever thread is free first: one of the pool, or the caller's."""
 
     def __init__(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> None:
         self._work, self._future = work, pool.submit(work)
@@ -195,7 +198,7 @@ class _Task(Generic[T]):
         return bool(self._results_here) or self._future.done()
 
     def run_here(self) -> bool:
-        """Run the task in the calling thread unless a thread of the pool has begun; return whether it was run."""
+        """Run the task in the calling thread unless a thread of the pool has begun it; return whether it was run."""
         if self._results_here or not self._future.cancel():
             return False
         self._results_here.append(self._work())
@@ -214,18 +217,18 @@ class BlockKeeper(Protocol):
     ) -> Sequence[Any]:
         """Return `kernel(block, *broadcast)` of every block, transferred to this process.
 
-        `states` are arrays or what `keep` returned.
+        `states` has one element per block: an array, or a reference that `keep` returned.
         """
 
     def keep(self, kernel: Callable[..., Any], broadcast: Sequence[Any], states: Sequence[Any] | None) -> list[Any]:
-        """Return references to the results, which stay where the blocks are."""
+        """Call the kernel on every block; return references to the results, which stay where the blocks are."""
 
 
 @dataclass(frozen=True)
 class DistributedDataset(Dataset):
-    """Training rows whose blocks live elsewhere: sums are made by `keeper`, with the same blocks and the same bits.
+    """Training rows whose blocks are on other machines; `keeper` computes the sums, with the same bits as here.
 
-    Codes, labels and weights are the same rows as this process sees them; `take` (for folds and samples) copies from
+    Codes, labels and weights are this process's own view of the same rows; `take` (for folds and samples) copies from
     them and returns an ordinary Dataset.
     """
 
@@ -242,13 +245,13 @@ class DistributedDataset(Dataset):
 
 
 def block_bounds(n_rows: int) -> list[tuple[int, int]]:
-    """Return first and last row + 1 of every block.
+    """Return the first row of every block, and the row after its last.
 
     The number of blocks is a power of two, at most 16 (more for very many rows, see MORE_BLOCKS); no block has fewer
     than ROWS_PER_BLOCK rows unless it is the only one.
     """
     n_blocks, most = 1, max([MAX_BLOCKS, *(n for least, n in MORE_BLOCKS if n_rows >= least)])
-    # by the number of rows alone: threads must not move the edges, nor with them the last digits of sums
+    # depends on the number of rows alone: other edges would change the last digits of sums
     while n_blocks < most and n_rows >= 2 * n_blocks * ROWS_PER_BLOCK:
         n_blocks *= 2
     edges = [n_rows * s // n_blocks for s in range(n_blocks + 1)]

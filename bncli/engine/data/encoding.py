@@ -27,7 +27,7 @@ from bncli.errors import ModelError
 
 @dataclass(frozen=True)
 class EncodedAttributes:
-    """Codes (N,) of several attributes; in how many rows the value of each was never seen, and is missing."""
+    """The codes (N,) of several attributes, and in how many rows the value of each is unseen, and is missing."""
 
     codes: tuple[Codes, ...]
     unseen: tuple[int, ...]
@@ -36,7 +36,7 @@ class EncodedAttributes:
 
 @dataclass(frozen=True)
 class EncodedColumn:
-    """Codes (N,) of one attribute; in how many rows the value was never seen, and is missing."""
+    """The codes (N,) of one attribute, and in how many rows its value is unseen, and is missing."""
 
     codes: Codes
     unseen: int
@@ -46,9 +46,10 @@ class EncodedColumn:
 def encode_attributes(
     columns: Columns, schema: Schema, used: Iterable[int], *, allow_missing: bool = False
 ) -> EncodedAttributes:
-    """Return the codes of the attributes with these indices, for scoring; no class is needed.
+    """Encode the attributes with the indices `used`, for scoring; no class column is needed.
 
-    A missing column raises ModelError or, with `allow_missing`, is unknown in every row: neither unseen nor missing.
+    If the table lacks a column, raise ModelError or, with `allow_missing`, give it the code of unknown values in every
+    row and count it neither as unseen nor as missing.
     """
     encoded = []
     for i in used:
@@ -67,7 +68,7 @@ def encode_attributes(
 
 
 def encode_column(column: Column | CodedColumn, attribute: Attribute) -> EncodedColumn:
-    """Return the codes of a column; ModelError if it is not of the attribute's kind."""
+    """Encode a column; raise ModelError if it is numeric and the attribute categorical, or the other way round."""
     unknown = attribute.cardinality
     if isinstance(column, CodedColumn):
         return _recode_column(column, attribute)
@@ -94,7 +95,10 @@ def encode_column(column: Column | CodedColumn, attribute: Attribute) -> Encoded
 
 
 def _recode_column(column: CodedColumn, attribute: Attribute) -> EncodedColumn:
-    """Return codes made with the same cuts or levels; only a level that the attribute lacks is unseen."""
+    """Translate the codes of a column to those of `attribute`; a level that the attribute lacks is unseen.
+
+    Raises ModelError if the cuts differ.
+    """
     own, unknown = column.attribute, attribute.cardinality
     if isinstance(own, CategoricalAttribute) and isinstance(attribute, CategoricalAttribute):
         table = _translation(own.levels, attribute.code_of, unknown)
@@ -110,7 +114,7 @@ def _recode_column(column: CodedColumn, attribute: Attribute) -> EncodedColumn:
 
 
 def encode_labels(columns: Columns, schema: Schema) -> Codes:
-    """Return the class of every row as a position in the schema's labels.
+    """Return the class of every row, (N,), as a position in the schema's labels.
 
     Raises ModelError if a row has no class, or a label that the schema lacks.
     """
@@ -127,11 +131,11 @@ def encode_labels(columns: Columns, schema: Schema) -> Codes:
         listed = ", ".join(schema.labels[:10]) + (", ..." if len(schema.labels) > 10 else "")
         what = f"class {schema.class_name!r} has a label that the model does not know: {columns.label.levels[own]!r}"
         raise ModelError(what, hint=f"it knows {listed}")
-    # no label is unknown, so the type need not hold n itself
+    # every label is known, so the type need not hold n itself
     narrow: Codes = codes.astype(code_dtype(n))
     return narrow
 
 
 def _translation(own: tuple[str, ...], code_of: Mapping[str, int], unknown: int) -> NDArray[np.int64]:
-    """Return the code of each level of `own`, `unknown` if it has none, and one more entry, unknown."""
+    """Return the code of each level of `own`, or `unknown` if it has none; one more entry is `unknown`."""
     return np.array([*(code_of.get(level, unknown) for level in own), unknown], np.int64)

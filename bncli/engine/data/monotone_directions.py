@@ -1,7 +1,7 @@
 """Monotone directions: the log-odds of a label never fall, or never rise, along a numeric attribute.
 
-The direction is a property of the attribute in the schema, and the label one of the schema itself, so that every
-learner of coded rows finds both there. With two labels it is the second one unless another is named.
+The direction is stored with the attribute in the schema, and the label in the schema itself, so that every learner
+finds both there. With two labels, the label is the second one unless another is named.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from bncli.errors import UsageError
 
 
 def set_directions(data: Dataset, increasing: Sequence[str], decreasing: Sequence[str], towards: str | None) -> Dataset:
-    """Return the rows with the directions of these attributes, and their label, in the schema.
+    """Return the data with a schema that has these directions of attributes, and their label.
 
-    Raises UsageError for a name that is not a numeric attribute, for a label that the class does not have, and if the
-    label is ambiguous or there is only one.
+    Raises UsageError for a name that is not a numeric attribute, for a label that the class does not have, if there are
+    more than two labels and `towards` is None, and if there is only one label.
     """
     if not increasing and not decreasing:
         return data

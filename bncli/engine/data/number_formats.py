@@ -1,6 +1,6 @@
-"""How the values of a numeric attribute are written in a table, if not as plain numbers: a date part, a national form.
+"""How a table writes the values of a numeric attribute, if not as plain numbers: date parts, decimal commas and so on.
 
-To the engine a form is data, carried from a column to its attribute and into model files. Files are read by it.
+The engine only passes a form on, from a column to its attribute and to model files. The readers of tables interpret it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ DATE_PARTS: tuple[DatePart, ...] = ("year", "month", "day", "weekday", "hour", "
 
 @dataclass(frozen=True)
 class NumberForm:
-    """A number with the decimal mark `decimal`, possibly thousands marks, and possibly a currency or percent sign.
+    """A number with the decimal mark `decimal`, perhaps thousands separators, and a currency or percent sign `affix`.
 
-    words: texts of the column that are no numbers, such as "k.A."; they are read as missing values.
+    words: texts of the column that are not numbers, such as "k.A."; they are read as missing values.
     """
 
     decimal: str
@@ -29,11 +29,11 @@ class NumberForm:
 
 @dataclass(frozen=True)
 class DateForm:
-    """A part of the date, or the time of the day, in the column `source`, by the clock that the text shows.
+    """A part of the date, or the time of day, in the column `source`, in local time as written.
 
-    order: whether day or month comes first in a date of three numbers with the year last; `ymd` if there was no such
-    date, `yymd` if the year comes first and has two digits, `time` for times of the day. weekday: 1 is Monday. days:
-    since `origin` (days since 1970-01-01).
+    - order: `dmy` or `mdy` for dates of three numbers with the year last; `ymd` if the column has no such date, `yymd`
+      if the year comes first and has two digits, `time` for times of day
+    - part: `weekday` counts from Monday = 1; `days` counts from the day `origin`, itself in days since 1970-01-01
     """
 
     source: str
@@ -42,7 +42,7 @@ class DateForm:
     origin: int = 0
 
     def of_part(self, part: DatePart, origin: int = 0) -> DateForm:
-        """Return the form of another part of the same date; only `days` has an origin."""
+        """Return the form of another part of the same date; `origin` is for the part `days`."""
         return replace(self, part=part, origin=origin)
 
 

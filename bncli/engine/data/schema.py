@@ -16,21 +16,21 @@ class _Attribute:
     missing: bool
     frequencies: tuple[float, ...]
     missing_weight: float = field(default=0.0, kw_only=True)
-    """Training weight of the rows in which it was unobserved; 0 if missing is a level (`missing`)."""
+    """Training weight of the rows in which the attribute was unobserved; 0 if missing values are a level."""
 
     @property
     def n_values(self) -> int:
-        """Number of intervals or levels, without the missing level."""
+        """The number of intervals or levels, not counting the missing level."""
         raise TypeError(type(self).__name__)
 
     @property
     def cardinality(self) -> int:
-        """Number of codes: the values, and one more (the last) for the missing level if training had missing values."""
+        """The number of codes: one per value, and a last one for the missing level if there is one."""
         return self.n_values + self.missing
 
     @property
     def informative(self) -> bool:
-        """False for an attribute with a single code; it takes no part in the structure."""
+        """Whether the attribute has more than one code; others take no part in the structure."""
         return self.cardinality > 1
 
 
@@ -38,8 +38,8 @@ class _Attribute:
 class NumericAttribute(_Attribute):
     """Intervals (-inf, c1], (c1, c2], ..., (cm, inf) coded 0..m; `frequencies` is the training weight of each code.
 
-    `form` says how tables write its numbers; None: as plain numbers. `direction` is 1 if the log-odds of a label of the
-    class (`Schema.towards`) never fall along the attribute, -1 if they never rise, 0 if they may do both.
+    `form` is how tables write the numbers, or None for plain numbers. `direction` is 1 if the log-odds of a label of
+    the class (`Schema.towards`) never fall along the attribute, -1 if they never rise, 0 if they may do both.
     """
 
     cuts: tuple[float, ...] = ()
@@ -55,8 +55,8 @@ class NumericAttribute(_Attribute):
 class CategoricalAttribute(_Attribute):
     """Levels coded 0..m in their order; `frequencies` is the training weight of each code.
 
-    A level may represent several values that were pooled: then `groups` lists the values of every level (one that was
-    not pooled has only itself). It is empty if nothing was pooled. The name of a pooled level is no value of the data.
+    A level may stand for several values that were pooled. Then `groups` lists the values of every level (a level that
+    was not pooled has only itself); it is empty if nothing was pooled. The name of a pooled level is not a value.
     """
 
     levels: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ class CategoricalAttribute(_Attribute):
 
     @cached_property
     def code_of(self) -> Mapping[str, int]:
-        """The code of every level, and of the values that were pooled to one.
+        """The code of every level, and of every value that was pooled.
 
         A pooled level's name has a code too, so that rows simulated from a model, and binned tables, can be read.
         """
@@ -81,13 +81,13 @@ Attribute = NumericAttribute | CategoricalAttribute
 
 
 def source_column(attribute: Attribute) -> str:
-    """Return the table column that the attribute is made from: that of a date, or the one of its own name."""
+    """Return the table column that the attribute is made from: the date column of a date part, else its own name."""
     form = attribute.form if isinstance(attribute, NumericAttribute) else None
     return form.source if isinstance(form, DateForm) else attribute.name
 
 
 def direction_of(schema: Schema, i: int) -> int:
-    """Return the direction of attribute i: 1, -1 or 0; categorical attributes have none."""
+    """Return the monotone direction of attribute i: 1, -1, or 0 for none; a categorical attribute has none."""
     attribute = schema.attributes[i]
     return attribute.direction if isinstance(attribute, NumericAttribute) else 0
 
@@ -100,8 +100,8 @@ Unseen = Literal["average", "error"]
 class ReadingRules:
     """How a model reads new rows; stored in its schema, without effect on learning.
 
-    `missing_tokens`: the texts that mean a missing value; None: the reader's defaults. `unseen`: whether a value never
-    seen in training counts as unknown at scoring or is an error.
+    missing_tokens: the texts that mean a missing value, or None for the reader's defaults. unseen: whether a value that
+    did not occur in training is treated as unknown ("average") or is an error.
     """
 
     missing_tokens: tuple[str, ...] | None = None
@@ -112,9 +112,9 @@ class ReadingRules:
 class Cuts:
     """Cuts and levels without frequencies, and how they were made.
 
-    An attribute with a missing level (`missing`) keeps it for any rows; another gets one if rows have missing values.
-    `method` is a discretizer's name, or `file` for cuts written by hand; `options` are its options. `sampled_rows`: the
-    number of rows they were learned from, if these were a sample of the table; None: all rows.
+    An attribute with a missing level (`missing`) keeps it for any rows; others get one if rows have missing values.
+    `method` is a discretizer's name, or `file` for cuts written by hand; `options` are its options. `sampled_rows` is
+    the size of the sample of the table from which they were learned, or None for all rows.
     """
 
     class_name: str
@@ -126,13 +126,15 @@ class Cuts:
 
 @dataclass(frozen=True)
 class Schema:
-    """Class name and labels, attributes in file order (uninformative ones included), and the reading policies.
+    """Class name and labels, attributes in file order (including uninformative ones), and the rules for reading rows.
 
-    missing_tokens and unseen are as in `ReadingRules`. label_frequencies: the training weight of each label; empty if
-    it was not counted. missing_policy `level`: a missing value is one more level of an attribute that had missing
-    values in training. `marginalize`: it is unobserved, in training and in scoring; no attribute has a missing level,
-    and the code of a missing value is the cardinality. towards: the label whose log-odds against each other label
-    follow the directions of the attributes; None: the second of two.
+    - missing_tokens, unseen: as in `ReadingRules`
+    - missing_policy: with `level`, a missing value is one more level of an attribute that had missing values in
+      training; with `marginalize`, it is unobserved in training and in scoring, no attribute has a missing level, and
+      the code of a missing value is the cardinality
+    - label_frequencies: the training weight of each label; empty if it was not counted
+    - towards: the label whose log-odds against every other label follow the attributes' directions; None means the
+      second of two labels
     """
 
     class_name: str
@@ -156,22 +158,22 @@ class Schema:
 
     @cached_property
     def cardinalities(self) -> tuple[int, ...]:
-        """Number of codes of each attribute."""
+        """The number of codes of each attribute."""
         return tuple(attribute.cardinality for attribute in self.attributes)
 
     @cached_property
     def informative(self) -> tuple[int, ...]:
-        """Indices of the attributes that a structure may use."""
+        """The indices of the attributes that a structure may use."""
         return tuple(i for i, attribute in enumerate(self.attributes) if attribute.informative)
 
     @property
     def directed(self) -> bool:
-        """Whether any attribute has a direction."""
+        """Whether any attribute has a monotone direction."""
         return any(direction_of(self, i) for i in range(len(self.attributes)))
 
     @property
     def direction_label(self) -> int:
-        """The position of the label whose log-odds follow the directions of attributes."""
+        """The position of the label whose log-odds follow the directions of the attributes."""
         return 1 if self.towards is None else self.labels.index(self.towards)
 
     def index(self, name: str) -> int:
@@ -180,5 +182,5 @@ class Schema:
 
     @cached_property
     def _positions(self) -> dict[str, int]:
-        """The first attribute of each name."""
+        """The position of the first attribute of each name."""
         return {attribute.name: i for i, attribute in reversed(list(enumerate(self.attributes)))}

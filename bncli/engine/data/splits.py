@@ -1,7 +1,7 @@
-"""Splits of rows into those to learn from and those held out, and samples of rows: the one place where rows are split.
+"""Splits of rows into training and held-out rows, and samples of rows: the one place where rows are split.
 
-**Units.** A unit is a set of rows that belong together, such as the visits of a patient. Rows of one unit never stand
-on both sides of a split, and a sample takes whole units. Without groups each row is a unit.
+**Units.** A unit is a set of rows that belong together, such as the visits of a patient. Rows of one unit are never on
+both sides of a split, and a sample takes whole units. Without groups each row is a unit.
 
 Stratified folds of single rows: the rows of each class are shuffled, the classes laid end to end, and the rows dealt to
 the folds in turn:
@@ -9,12 +9,12 @@ the folds in turn:
     fold of the m-th row = m mod F
 
 so two folds differ by at most one row of any class, and by at most one row in all. Stratified folds of units
-(StratifiedGroupKFold of scikit-learn): the units are shuffled and sorted by falling standard deviation of their class
-counts. Each goes to the fold for which
+(StratifiedGroupKFold of scikit-learn): the units are shuffled and sorted by decreasing standard deviation of their
+class counts. Each goes to the fold for which
 
     sum over classes c of the standard deviation over folds f of n[f, c] / n[c]
 
-becomes least (ties: the fold of fewer rows, then the first). If each unit is one row, the folds are those of single
+becomes least (ties: the fold with fewer rows, then the first). If each unit is one row, the folds are those of single
 rows.
 
 **Time.** The rows are cut into blocks of about equal numbers of rows, with rows of equal times in one block. A block is
@@ -47,19 +47,20 @@ Seed = int | Sequence[int]
 RowSplit = tuple[Index, Index]
 """The rows to learn from and the rows held out, both ascending."""
 BLOCKS = 5
-"""Blocks in the order of time, unless another number is named."""
+"""The default number of blocks in the order of time."""
 FEW_HELD_OUT = 0.25
-"""If at most this share of the last rows is of new units, the rows to learn from give up the units of the others."""
+"""If at most this share of the last rows belongs to new units, units of the last rows are left out of training."""
 
 
 @dataclass(frozen=True)
 class SplitBy:
-    """What splits respect: the units of rows, and their order in time.
+    """What splits respect: the units of the rows, and their order in time.
 
-    units: the number of the unit of each row, (N,); None: each row is a unit. times: the time of each row, (N,), in
-    seconds or in the unit of a numeric column; None: the rows have no order. gap: the least distance in time between a
-    row to learn from and the first row held out, in the same unit. columns: the names of the columns of groups and of
-    time. is_date: whether times are seconds since 1970.
+    - units: the number of the unit of each row, (N,), or None if each row is a unit
+    - times: the time of each row, (N,), in seconds or in the unit of a numeric column, or None if rows have no order
+    - gap: the least time between a training row and the first held-out row, in the same unit as `times`
+    - columns: the names of the columns of groups and of time
+    - is_date: whether times are seconds since 1970
     """
 
     units: Integers | None = None
@@ -74,7 +75,7 @@ class SplitBy:
 
 
 class SplitRecord(NamedTuple):
-    """How rows were split: by `rows`, `group`, `time` or `group+time`, by which columns, and the number of units."""
+    """How rows were split: by `rows`, `group`, `time` or `group+time`, the columns used, and the number of units."""
 
     kind: str
     columns: tuple[str, ...]
@@ -82,7 +83,7 @@ class SplitRecord(NamedTuple):
 
 
 def record_split(n_rows: int, by: SplitBy | None) -> SplitRecord:
-    """Return the record of splits of so many rows."""
+    """Describe how `n_rows` rows are split."""
     if by is None:
         return SplitRecord("rows", (), n_rows)
     kinds = [*(["group"] if by.units is not None else []), *(["time"] if by.times is not None else [])]
@@ -95,7 +96,7 @@ def count_units(n_rows: int, by: SplitBy | None) -> int:
 
 
 def stratified_folds(labels: Integers, n_folds: int, seed: Seed, by: SplitBy | None = None) -> Index:
-    """Return the fold 0..n_folds-1 of every row, from its label (N,) and its unit; the same seed gives the same folds.
+    """Assign a fold 0..n_folds-1 to every row, (N,), by its label (N,) and its unit.
 
     Raises BncliError for fewer than 2 folds, and for more folds than units.
     """
@@ -112,10 +113,10 @@ def stratified_folds(labels: Integers, n_folds: int, seed: Seed, by: SplitBy | N
 
 
 def inner_splits(labels: Integers, n_folds: int, seed: Seed, by: SplitBy | None = None) -> list[RowSplit]:
-    """Return the splits of training rows by which a setting is chosen or a map is fitted.
+    """Split training rows to choose a setting, or to fit a calibration map, on held-out rows.
 
-    These are stratified folds, at most as many as there are units, or one split that holds out the last of `n_folds`
-    equal parts if the rows have times. There are none if no row can be held out.
+    Return stratified folds, at most as many as there are units, or, if the rows have times, one split that holds out
+    the last of `n_folds` equal parts. The list is empty if no row can be held out.
     """
     if by is not None and by.times is not None:
         block_of = _cut_by_time(by.times, [len(labels) - len(labels) // n_folds])
@@ -126,16 +127,16 @@ def inner_splits(labels: Integers, n_folds: int, seed: Seed, by: SplitBy | None 
 
 
 def splits_of_folds(fold_of: Index) -> list[RowSplit]:
-    """Return a split per fold, which holds out the rows of the fold."""
+    """Return one split per fold, which holds out the rows of that fold."""
     n_folds = int(fold_of.max()) + 1
     return [(np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)) for fold in range(n_folds)]
 
 
 def time_splits(by: SplitBy, n_blocks: int, window: int | None = None) -> list[RowSplit]:
-    """Return a split per block of rows in the order of time, but for the first one, which no row precedes.
+    """Cut the rows into blocks in the order of time; return one split per block after the first, which holds it out.
 
-    window: learn from so many blocks before the block only (None: from all). Raises BncliError if too many rows have
-    equal times, or if a split has no row on one of its sides.
+    window: how many blocks before the held-out one to learn from; None means all. Raises BncliError if too many rows
+    have equal times, or if a split has no row on one of its sides.
     """
     assert by.times is not None
     n = len(by.times)
@@ -173,10 +174,10 @@ def latest_rows(by: SplitBy, window: int) -> Index:
 def _before_block(
     by: SplitBy, block_of: Index, block: int, window: int | None, *, give_up_training_units: bool = False
 ) -> RowSplit:
-    """Return the rows to learn from before a block, and the rows of the block that are tested; either may be empty.
+    """Return the training rows before a block, and the held-out rows of the block; either may be empty.
 
-    give_up_training_units: if few rows of the block are of new units, keep all of them and leave their units out of the
-    rows to learn from.
+    give_up_training_units: if few rows of the block belong to new units, hold out all of the block, and leave its units
+    out of the training rows instead.
     """
     assert by.times is not None
     rows = np.flatnonzero(block_of == block)
@@ -195,9 +196,9 @@ def _before_block(
 
 
 def stratified_sample(labels: Integers, n_rows: int, seed: Seed, by: SplitBy | None = None) -> Index:
-    """Return at most `n_rows` of the rows, ascending; every class keeps its share within one row, or roughly for units.
+    """Draw at most `n_rows` rows, ascending; every class keeps its share within one row, or roughly for units.
 
-    A first unit of more rows is taken as a whole.
+    Whole units are drawn, at least one, even if it has more than `n_rows` rows.
     """
     if len(labels) <= n_rows:
         return np.arange(len(labels))
@@ -210,7 +211,7 @@ def stratified_sample(labels: Integers, n_rows: int, seed: Seed, by: SplitBy | N
 
 
 def nested_samples(labels: Integers, sizes: Sequence[int], seed: Seed, by: SplitBy | None = None) -> Iterator[Index]:
-    """Yield a stratified sample per size, ascending rows; larger samples contain the smaller ones."""
+    """Yield a stratified sample of each size, as ascending row numbers; larger samples contain smaller ones."""
     units = units_of_several_rows(by)
     if units is not None:
         yield from _samples_of_units(labels, units, sizes, seed)
@@ -220,7 +221,7 @@ def nested_samples(labels: Integers, sizes: Sequence[int], seed: Seed, by: Split
 
 
 def nested_order(labels: Integers, seed: Seed) -> Index:
-    """Return all rows in a random order of which every beginning is a stratified sample."""
+    """Return all rows in a random order whose every prefix is a stratified sample."""
     shuffled = np.random.default_rng(seed).permutation(len(labels))
     own = labels[shuffled]
     by_class = np.argsort(own, kind="stable")
@@ -240,20 +241,20 @@ def units_of_several_rows(by: SplitBy | None) -> Index | None:
 
 
 def _shuffled_by_class(labels: Integers, seed: Seed) -> Index:
-    """Return all rows, class after class, shuffled within each."""
+    """Return all rows, ordered by class and shuffled within each class."""
     shuffled = np.random.default_rng(seed).permutation(len(labels))
     return shuffled[np.argsort(labels[shuffled], kind="stable")]
 
 
 def _class_counts(labels: Integers, units: Index) -> tuple[Index, Index, Index]:
-    """Return the pairs of a unit and a label that occur, by rising unit and label, and the number of rows of each."""
+    """Return the unit, the label and the number of rows of every pair that occurs, sorted by unit and label."""
     n_labels = int(labels.max()) + 1
     pairs, counts = np.unique(units * n_labels + labels, return_counts=True)
     return pairs // n_labels, pairs % n_labels, counts
 
 
 def _folds_of_units(labels: Integers, units: Index, n_folds: int, seed: Seed) -> Index:
-    """Return the fold of every row, so that units stay together and every class is spread over the folds."""
+    """Assign a fold to every row, so that units stay together and every class is spread over the folds."""
     n_units = int(units.max()) + 1
     if n_folds > n_units:
         what = f"{n_folds} folds are more than the {n_units} groups of rows that belong together"
@@ -294,7 +295,10 @@ def _folds_of_units(labels: Integers, units: Index, n_folds: int, seed: Seed) ->
 
 
 def _samples_of_units(labels: Integers, units: Index, sizes: Sequence[int], seed: Seed) -> Iterator[Index]:
-    """Yield per size the rows of the first units in one order, at most so many rows but at least one unit."""
+    """Yield, for each size, the rows of the longest prefix of one order of units with at most `size` rows.
+
+    The prefix has at least one unit, even if that unit has more rows.
+    """
     owner, label, counts = _class_counts(labels, units)
     # the last of each unit's labels by rising number of rows, and of equal ones the lowest
     by_count = np.lexsort((-label, counts, owner))
@@ -307,7 +311,7 @@ def _samples_of_units(labels: Integers, units: Index, sizes: Sequence[int], seed
 
 
 def _cut_by_time(times: Array, positions: Sequence[int]) -> Index:
-    """Return the block of every row if the rows, in the order of time, are cut nearest to these positions."""
+    """Cut the rows, in the order of time, at the changes nearest to `positions`; return the block of every row."""
     ascending = np.sort(times)
     starts = np.flatnonzero(np.diff(ascending)) + 1
     if not len(starts):

@@ -1,5 +1,9 @@
 """Discretizers: where to cut a numeric attribute. The module's name is the word typed after `--discretize`.
 
+- `mdl`: cuts by the entropy of the class (Fayyad & Irani)
+- `equal_frequency`: intervals of about equal weight
+- `equal_width`: intervals of equal width
+
 Every module has one function:
 
     cut_points(values, labels, n_labels, weights, *, <options>) -> tuple[float, ...]
@@ -10,9 +14,9 @@ Every module has one function:
 - the result: cuts in ascending order, each at or above the lowest value and below the highest, so that
   (-inf, c1], (c1, c2], ..., (cm, inf) are the intervals. Without cuts the attribute is not informative.
 
-A module may have a second function, `uncut(values, labels, n_labels)` with values (columns, N), which says of each
-column whether it surely has no cut, for N up to its FEW_ROWS and rows of weight 1: in wide tables many columns are
-tested at once.
+A module may have a second function, `uncut(values, labels, n_labels)` with values (columns, N), which returns for each
+column whether it certainly has no cut. It is called for N up to the module's FEW_ROWS and rows of weight 1, because in
+wide tables many columns are then tested at once.
 
 The order of rows never matters, and a row of weight 2 is the row twice. Keyword options have defaults and are the ones
 that the catalogue lists for the method.

@@ -1,7 +1,7 @@
-"""Entropy-based cuts that pay for their own description (minimum description length; Fayyad & Irani 1993).
+"""Entropy-based cuts, accepted by the minimum description length criterion (Fayyad & Irani 1993).
 
-Of the candidate cuts of an interval S into S1, S2 the one of lowest class entropy is taken if its gain is worth its
-description (N = |S|, k, k1, k2 = classes present, entropies in bits)
+Among the candidate cuts of an interval S into S1 and S2, the one of lowest class entropy is accepted if its gain
+exceeds the cost of describing it (N = |S|; k, k1, k2 = number of classes present; entropies in bits)
 
     Ent(S) - (|S1| Ent(S1) + |S2| Ent(S2)) / N  >  [ log2(N - 1) + Delta ] / N
     Delta = log2(3^k - 2) - [ k Ent(S) - k1 Ent(S1) - k2 Ent(S2) ]
@@ -36,7 +36,7 @@ from bncli.engine.kernels.binning import Ordered, midpoints, ordered, whole_unit
 
 Counts = NDArray[np.int64]
 TIE = 1e-12
-"""Class entropies (bits per row) that differ by less are equal."""
+"""Class entropies (bits per row) that differ by less are tied."""
 FEW_ROWS = 256
 """Up to this many rows, `uncut` tests many columns at once: in wide tables a search in each would take too long."""
 _FEW_CLASSES = 16
@@ -50,7 +50,7 @@ def cut_points(
     n_labels: int,
     weights: Array | None,
 ) -> tuple[float, ...]:
-    """Return the accepted cuts, ascending; empty if no cut pays."""
+    """Return the accepted cuts, ascending; empty if no cut is accepted."""
     units, unit = whole_units(weights)
     if units is not None and not units.all():
         rows = np.flatnonzero(units)
@@ -70,7 +70,7 @@ def cut_points(
         middle[items.labels[whole.first : cut + 1]] = items.after[whole.first : cut + 1]
         left = _Range(whole.first, cut + 1, whole.start, middle)
         right = _Range(cut + 1, whole.stop, middle, whole.end)
-        if _pays(items, whole, left, right):
+        if _is_accepted(items, whole, left, right):
             accepted.append(cut)
             pending += [left, right]
     below = np.searchsorted(column.ends, np.array(sorted(accepted), np.intp), side="right")
@@ -79,12 +79,12 @@ def cut_points(
 
 @dataclass(frozen=True)
 class _Items:
-    """A column prepared for the search; all counts are in units of `unit`.
+    """A column prepared for the search; all weights are in multiples of `unit`.
 
-    after (M,): weight of the item's class up to and including the item, plus all of the classes before it, so that a
-    difference of two of them counts one class over a range. total (M,): weight up to and including the item.
-    start, end (K,): the values of `after` before the first and at the last item of each class.
-    candidates: the items after which a cut may lie, ascending.
+    after (M,): the weight of the item's class up to and including the item, plus the weight of all earlier classes, so
+    that a difference of two elements of one class is the weight of that class between them. total (M,): the weight up
+    to and including the item. start, end (K,): the values of `after` before the first and at the last item of each
+    class. candidates: the items after which a cut may lie, ascending.
     """
 
     labels: Codes
@@ -100,7 +100,7 @@ class _Items:
 
 @dataclass(frozen=True)
 class _Range:
-    """Items first .. stop - 1, and `after` of every class at their start and end."""
+    """Items first .. stop - 1, and the value of `after` for every class before and at the end of them."""
 
     first: int
     stop: int
@@ -109,7 +109,7 @@ class _Range:
 
     @property
     def counts(self) -> Counts:
-        """Weight of each class, in units."""
+        """The weight of each class, in units."""
         return self.end - self.start
 
 
@@ -155,7 +155,7 @@ def _rows_by_class(labels: Codes, n_labels: int) -> Index:
 
 
 def _best_cut(items: _Items, whole: _Range) -> int | None:
-    """Return the item after which the cut of lowest class entropy lies; None without candidates."""
+    """Return the item after which the cut of lowest class entropy lies, or None if there is no candidate."""
     low, high = np.searchsorted(items.candidates, [whole.first, whole.stop - 1])
     if low == high:
         return None
@@ -186,8 +186,8 @@ def _best_cut(items: _Items, whole: _Range) -> int | None:
     return int(candidates[np.argmax(costs <= costs.min() + tolerance)])
 
 
-def _pays(items: _Items, whole: _Range, left: _Range, right: _Range) -> bool:
-    """Return whether the gain of a cut is worth its description."""
+def _is_accepted(items: _Items, whole: _Range, left: _Range, right: _Range) -> bool:
+    """Return whether the gain of a cut exceeds the cost of its description."""
     n = float(whole.counts.sum()) * items.unit
     # log2(n - 1) has no value there
     if n <= 1 + TIE:
@@ -205,9 +205,9 @@ def _pays(items: _Items, whole: _Range, left: _Range, right: _Range) -> bool:
 
 
 class NLogN:
-    """n -> n log2 n in fixed point for whole numbers 0 <= n <= total; a table if there are enough look-ups.
+    """The function n log2 n in fixed point for whole numbers 0 <= n <= total; a table if there are enough look-ups.
 
-    The search adds and subtracts millions of such terms; in floating point the sum would drift with the order of rows.
+    The search adds and subtracts millions of such terms; in floating point the sum would depend on the order of rows.
     Here each term is rounded once, to a whole multiple of 2^-shift, and the rest is integer arithmetic:
 
         value(n) = rint(2^shift n log2 n),   shift the largest for which total log2 total stays below 2^60
@@ -220,7 +220,7 @@ class NLogN:
         self._table = self._compute(np.arange(total + 1)) if total <= n_lookups else None
 
     def __call__(self, n: Counts) -> Counts:
-        """Return fixed-point n log2 n of every element."""
+        """Return n log2 n of every element, in multiples of 2^-shift."""
         return self._compute(n) if self._table is None else self._table[n]
 
     def _compute(self, n: Counts) -> Counts:
@@ -238,10 +238,10 @@ class NLogN:
 
 
 def uncut(values: NDArray[np.generic], labels: Codes, n_labels: int) -> Mask:
-    """Return, for each row of values (columns, N), N <= FEW_ROWS, whether no cut of that column can pay.
+    """Return, for each row of values (columns, N), N <= FEW_ROWS, whether that column certainly has no cut.
 
-    Every place between two values counts as a cut, even between equal ones, and the rule of `_pays` has a margin for
-    rounding. So the rule is only ever met too easily: a column for which the result is False may have no cut either.
+    The test is one-sided: a column for which the result is False may have no cut either. Every place between two values
+    counts as a cut, even between equal values, and the criterion of `_is_accepted` has a margin for rounding.
     """
     n_columns, n = values.shape
     if n < 2:

@@ -1,4 +1,4 @@
-"""Names of array types, which say what an array holds (docstrings give the shapes), and sums in the log domain."""
+"""Array types named after what the arrays hold (docstrings give the shapes), and sums in the log domain."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ def log_sum(values: Array, axis: int | tuple[int, ...]) -> Array:
 
 
 def log_softmax(scores: Array, axis: int) -> Array:
-    """Return ln [ exp v / sum exp v ] over an axis; a share close to 1 keeps the digits of its logarithm."""
+    """Return ln [ exp v / sum exp v ] along an axis; the logarithm of a share close to 1 keeps its digits."""
     below = scores - scores.max(axis=axis, keepdims=True)
     return np.asarray(below - np.log(np.expand_dims(sum_in_order(np.exp(below), axis), axis)))
 
 
 def sum_in_order(values: Array, axis: int = 0) -> Array:
-    """Return the sum along an axis, one number added after the other.
+    """Return the sum along an axis, added one number after the other.
 
-    numpy adds the numbers of a single row in pairs, and those of several rows in order. The bits of a row must not
-    depend on whether there are others beside it.
+    numpy adds the numbers of a single row pairwise but those of several rows in order. Adding always in order makes the
+    sum of a row the same to the last bit whether or not other rows are summed with it.
     """
     if values.size == values.shape[axis]:
         return np.asarray(np.add.accumulate(values, axis=axis).take(-1, axis))

@@ -15,7 +15,7 @@ from bncli.engine.kernels.arrays import Array, Codes, Index
 
 _BLOCK = 1 << 14
 _MOST_COMPARED = 100
-"""Up to this many cuts, comparing beats binary search; their sum fits a byte."""
+"""Up to this many cuts, comparing beats binary search, and the number of cuts below a value fits a byte."""
 Numbers = NDArray[np.generic]
 _SIGN = np.uint32(0x80000000)
 _MOST_SCALED = 2.0**31
@@ -27,8 +27,8 @@ def interval_codes(values: NDArray[np.generic], cuts: Sequence[float], dtype: np
 
         code_t = sum over cuts c of [x_t > c],   intervals (-inf, c1], (c1, c2], ..., (cm, inf)
 
-    Infinities are values; the code of a NaN is arbitrary. Up to a hundred cuts, comparing a block with one cut after
-    the other and adding the results as bytes beats a binary search for each value, several times if cuts are few.
+    Infinities are values; the code of a NaN is arbitrary. Up to a hundred cuts, it is faster (several times if cuts are
+    few) to compare a block with one cut after the other and add the results as bytes than to search for each value.
     Integers and float32 are compared in their own width. Cost: 0.2 ns per value and cut by comparing, 5 to 40 ns per
     value by binary search.
 
@@ -52,10 +52,10 @@ def interval_codes(values: NDArray[np.generic], cuts: Sequence[float], dtype: np
 
 
 def _thresholds(cuts: Array, dtype: np.dtype[Any]) -> tuple[int, NDArray[np.generic]]:
-    """Return the number of cuts below every number of the type, and the others rounded down to the type.
+    """Return the number of cuts below every number of the type, and the other cuts rounded down to the type.
 
-    x > c gives the same result as before rounding. Cuts at or above the highest number of the type are dropped, since
-    nothing exceeds them.
+    For every x of the type, x > c has the same result as before rounding. Cuts at or above the highest integer of the
+    type are dropped, since nothing exceeds them.
     """
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
@@ -70,15 +70,16 @@ def _thresholds(cuts: Array, dtype: np.dtype[Any]) -> tuple[int, NDArray[np.gene
 
 
 def group_ends(mass: Array, n_groups: int) -> list[int]:
-    """Return the last element of each of about `n_groups` groups of neighbours, ascending, without that of the last.
+    """Divide a sequence into about `n_groups` groups of equal weight; return the end of each group but the last.
 
-    mass (any,) is the weight of every element. The groups have about equal weight. Plain quantiles collapse if one
-    element holds much of the weight: most of them fall into it, and the rest is left in one group. So an element that
-    alone holds more than its share of the weight, total / B, gets a group of its own, and the remaining groups go to
-    the remaining elements at equal weight.
+    mass (any,) is the weight of every element. The end of a group is the position of its last element; the ends ascend.
+    Plain quantiles collapse if one element holds
+    much of the weight: most of them fall into it, and the rest is left in one group. So an element that alone holds
+    more than total / n_groups gets a group of its own, and the remaining groups go to the remaining elements at equal
+    weight.
 
     Conventions: the heavy elements split the others into stretches; every stretch gets one group, and each further
-    group goes to the stretch with the most weight per group (ties: the first). So there are at most B groups, unless
+    group goes to the stretch with the most weight per group (ties: the first). So there are at most n_groups, unless
     the heavy elements leave more stretches than groups. Inside a stretch the next group ends at the element where its
     weight comes closest to the remaining weight over the remaining groups (ties: the earlier end), but early enough to
     leave one element to each of them. Cost: linear, and a binary search per group.
@@ -111,7 +112,7 @@ def group_ends(mass: Array, n_groups: int) -> list[int]:
 
 
 def _share_groups(weights: list[float], n_groups: int) -> list[int]:
-    """Return the number of groups of each stretch, given the weights of the stretches."""
+    """Return the number of groups that each stretch gets, given the weights of the stretches."""
     if len(weights) == 1:
         return [max(1, n_groups)]
     shares = [1] * len(weights)
@@ -127,10 +128,10 @@ def _share_groups(weights: list[float], n_groups: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Ordered:
-    """Distinct values (D,) ascending, ends (D,) of their items, labels (M,) and weights (M,) of the items.
+    """The distinct values (D,) of a column, ascending, and its items: their ends (D,), labels (M,) and weights (M,).
 
-    An item is a value, a class and a weight; values[g] owns the items ends[g-1] .. ends[g]-1. Weights keep the type
-    they came in; None means that every item weighs 1. Without rows D = M = 0.
+    An item is a value, a class and the weight of the class on the value; values[g] has the items ends[g-1] ..
+    ends[g]-1. Weights keep their type; None means that every item weighs 1. Without rows D = M = 0.
     """
 
     values: Array
@@ -140,14 +141,14 @@ class Ordered:
 
 
 def ordered(values: Numbers, labels: Codes, n_labels: int, weights: Numbers | None) -> Ordered:
-    """Return a column's distinct values in order, with the weight of each class on each, whatever the order of rows.
+    """Return a column's distinct values in ascending order, each with the weight of every class that it occurs with.
 
-    values (N,) finite, labels (N,) below n_labels, weights (N,) or None for all 1. -0.0 and 0.0 are one value. Columns
-    of small whole numbers are counted in a table and never sorted; columns whose values fit 32 bits (whole numbers, or
-    numbers that float32 holds exactly) are sorted as one 64-bit key, value and class together, which is about three
-    times faster than sorting row numbers; the rest is sorted by row number. All three give the same items except for
-    their order within a value. Numbers of at most four decimals are ordered as whole numbers. Cost: one sort, O(N)
-    memory.
+    values (N,) finite, labels (N,) below n_labels, weights (N,) or None for all 1. The result does not depend on the
+    order of rows, apart from the order of items within a value. -0.0 and 0.0 are one value. Cost: one sort, O(N)
+    memory. Columns of small whole numbers are counted in a table and never sorted. Columns whose values fit 32 bits
+    (whole numbers, or numbers that float32 holds exactly) are sorted by 64-bit keys that hold value and class, about
+    three times faster than by row number. All others are sorted by row number. Numbers of at most four decimals are
+    ordered as whole numbers.
     """
     narrow = _narrowed(values)
     if narrow.dtype == np.float64 and (scaled := _whole_multiples(narrow.astype(np.float64, copy=False))) is not None:
@@ -186,7 +187,7 @@ def _narrowed(values: Numbers) -> Numbers:
 
 
 def _whole_multiples(values: Array) -> tuple[float, Numbers] | None:
-    """Return a power of ten and values times it in 32 bits, if dividing gives the values again; else None."""
+    """Return a power of ten and the values times it as 32-bit integers, or None if dividing changes any value."""
     if len(values) == 0 or not max(-float(values.min()), float(values.max())) < _MOST_SCALED:
         return None
     sample = values[:1000]
@@ -201,7 +202,7 @@ def _whole_multiples(values: Array) -> tuple[float, Numbers] | None:
 def _occupied_cells(
     groups: Index, labels: Codes, n_groups: int, n_labels: int, weights: Numbers | None
 ) -> tuple[Index, Codes, Numbers]:
-    """Return the nonempty cells group * n_labels + label, ascending, their labels and weights. Overwrites `groups`."""
+    """Return the nonempty cells group * n_labels + label, ascending, with labels and weights; overwrite `groups`."""
     groups *= n_labels
     groups += labels.astype(np.intp)
     table = np.bincount(groups, weights=weights, minlength=n_groups * n_labels)
@@ -212,7 +213,7 @@ def _occupied_cells(
 
 
 def _sort_by_key(values: Numbers, labels: Codes) -> Ordered:
-    """Sort 64-bit keys: an unsigned 32-bit image of the value, in the same order, above the label."""
+    """Order 32-bit values by sorting 64-bit keys: an order-preserving unsigned image of the value, then the label."""
     whole = values.dtype.kind in "iu"
     low = int(values.min()) if whole and len(values) else 0
     if whole:
@@ -261,7 +262,7 @@ def _run_starts(ascending: Numbers) -> Index:
 
 
 def midpoints(below: Array, above: Array) -> Array:
-    """Return cuts between neighbouring values: below/2 + above/2 (no overflow), or `below` if that rounds to above.
+    """Return cuts between neighbouring values: below/2 + above/2, or `below` where that rounds to `above`.
 
     >>> midpoints(np.array([1.0, 1e308]), np.array([2.0, 1.5e308])).tolist()
     [1.5, 1.25e+308]
@@ -271,9 +272,10 @@ def midpoints(below: Array, above: Array) -> Array:
 
 
 def whole_units(weights: Array | None) -> tuple[NDArray[np.int64] | None, float]:
-    """Return the weights as integers, and the unit: 1 if they are whole numbers, else about 2^-52 of their sum.
+    """Return the weights as integer multiples of a unit, and the unit; None and 1 if there are no weights.
 
-    Sums of integers are exact, so that the order of rows cannot change the last digit.
+    The unit is 1 if the weights are whole numbers, else about 2^-52 of their sum. Sums of integers are exact, so that
+    the order of rows cannot change the last digit.
     """
     if weights is None or len(weights) == 0:
         return None, 1.0

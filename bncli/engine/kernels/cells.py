@@ -1,4 +1,4 @@
-"""Mixed-radix cell numbers, and counts of cells.
+"""Mixed-radix numbers of table cells, and counts of rows per cell.
 
     cell = (x_0 * shape_1 + x_1) * shape_2 + x_2 ...
 
@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from bncli.engine.kernels.arrays import Array, Index, Integers
 
 SPARSE_TABLE = 1 << 18
-"""Tables of at least this size are incremented in place; a bincount would write the whole table for every block."""
+"""Tables of at least this many cells are incremented in place; a bincount would write the whole table per block."""
 MANY_INCREMENTS = 1 << 29
-"""Rows times tables from which on `add_joint_counts` saves more than it costs to import scipy.sparse."""
+"""From this many increments (rows times tables) on, `add_joint_counts` saves more than importing scipy.sparse costs."""
 MANY_ROWS = 1 << 17
-"""Rows that are passed to `add_joint_counts` at a time."""
+"""Rows passed to `add_joint_counts` at a time."""
 
 
 def cell_numbers(codes: Sequence[Integers], shape: Sequence[int]) -> Index:
@@ -48,7 +48,7 @@ def add_counts(table: NDArray[Any], cells: Index, weights: Array | None) -> None
 
 
 def add_joint_counts(table: NDArray[np.int64], cells: NDArray[np.int32], codes: Integers, n_codes: int) -> None:
-    """Add 1 to table[cells[t] n_codes + codes[t]] for every row t, by summing the entries of a sparse matrix.
+    """Add 1 to table[cells[t] * n_codes + codes[t]] for every row t, by summing the entries of a sparse matrix.
 
     With many rows at a time this takes two thirds of the time of `add_counts`, and other threads compute meanwhile:
     np.bincount (numpy 2.4) holds the interpreter lock.

@@ -1,12 +1,13 @@
-"""Co-occurrence of indicators, weighted by one factor per row and block.
+"""Weighted Gram matrices Z'QZ of 0/1 indicator columns, one per block of weights.
 
     C_b[i, j] = sum over rows t of q_bt z_ti z_tj
 
-Rows are given as configurations of groups, and a configuration determines which indicators are active. Indicators that
+Here z_ti is 1 if indicator i is active in row t, and q_bt is the weight of the row in block b. A row has one
+configuration in each group of attributes, and its configurations determine the active indicators. Indicators that
 exclude one another form a *set*; the sets are packed under joint codes of up to PACKED values, and every pair of packs
-is one weighted bincount. Cost: packs^2 / 2 bincounts per block, whatever the number of indicators; on real tables
-between a tenth of the cost of the dense product of 0/1 columns and the same. Functions of few codes, several of which
-may be nonzero at a time, are packed and counted likewise.
+takes one weighted bincount. Cost: packs^2 / 2 bincounts per block, whatever the number of indicators; on real tables
+between a tenth and all of the cost of the dense product of 0/1 columns. Functions of a code with few values, several of
+which may be nonzero at a time, are packed and counted likewise.
 """
 
 from __future__ import annotations
@@ -20,17 +21,18 @@ import numpy as np
 from bncli.engine.kernels.arrays import Array, Index
 
 PACKED = 128
-"""Sets share a pack while their joint codes are at most this many; a larger set has a pack of its own."""
+"""Sets share a pack while they have at most this many joint codes; a larger set has a pack of its own."""
 ROWS = 1 << 14
-"""Rows at a time: temporaries stay in cache."""
+"""Rows processed at a time, so that temporaries stay in the cache."""
 
 
 @dataclass(frozen=True)
 class Pack:
-    """Sets under one code: that of row t is the sum over `parts` (g, share) of share[configuration of t in group g].
+    """Sets under one joint code.
 
-    active (n_codes, indicators in the pack) is 1 if a code has that indicator, or the value of that function; None if
-    code i is indicator i, and one more code, if there is one, means none.
+    The code of row t is the sum over `parts` (g, share) of share[configuration of t in group g]. active (n_codes,
+    indicators in the pack) is 1 where a code includes an indicator, or holds the values of functions; None if code i
+    is indicator i, and a further code, if there is one, means that no indicator is active.
     """
 
     parts: tuple[tuple[int, Index], ...]
@@ -46,7 +48,7 @@ class Pack:
         return total
 
     def project(self, tables: Array) -> Array:
-        """Return sums (any, any, indicators) over the codes, the last axis of `tables`."""
+        """Return, per indicator, the sum over its codes of `tables` (any, any, n_codes), (any, any, indicators)."""
         if self.active is None:
             return tables[..., : len(self.indicators)]
         return np.asarray(tables @ self.active)
@@ -64,16 +66,17 @@ class Packing:
         return _work([pack.n_codes for pack in self.packs], n_rows, n_blocks)
 
     def affordable_rows(self, budget: float, n_blocks: int) -> int:
-        """Return the number of rows that can be processed in `budget` nanoseconds."""
+        """Return the number of rows that take about `budget` nanoseconds."""
         fixed = self.work(0, n_blocks)
         return max(0, int((budget - fixed) / (self.work(ROWS, n_blocks) - fixed) * ROWS))
 
 
 @dataclass(frozen=True)
 class Functions:
-    """Functions of a code that follows from a group's configuration: codes (configurations,) of group `group`.
+    """Functions of one code, which follows from the configuration of the group with number `group`.
 
-    values (codes, functions); `numbers` are the functions' positions among all functions.
+    codes (configurations,) is the code of each configuration, values (codes, functions) the functions' values, and
+    numbers (functions,) their positions among all functions.
     """
 
     group: int
@@ -84,9 +87,10 @@ class Functions:
 
 @dataclass(frozen=True)
 class _Set:
-    """One set of attributes: per configuration the position of its indicator in `indicators`, or their number if none.
+    """Indicators of which a configuration of `group` activates at most one.
 
-    With `values` (n_codes, indicators) these are functions of a code instead.
+    local (configurations,) is the position in `indicators` of the active one, or their number if none is active. With
+    `values` (n_codes, indicators), `local` is a code instead, and the "indicators" are functions of it.
     """
 
     group: int
@@ -99,7 +103,7 @@ class _Set:
 def pack(places: Sequence[Index], n: int) -> Packing:
     """Return the packing of n indicators.
 
-    places[g] (configurations, sets) is the indicator that a configuration activates in each set, n if none.
+    places[g] (configurations, sets) is the indicator that a configuration of group g activates in each set, or n.
     """
     sets = []
     for g, place in enumerate(places):
@@ -113,12 +117,12 @@ def pack(places: Sequence[Index], n: int) -> Packing:
 
 
 def pack_functions(families: Sequence[Functions], n: int) -> Packing:
-    """Return the packing of n functions, in families with one code each."""
+    """Return the packing of n functions, given by families that share a code."""
     return _pack_sets([_Set(f.group, f.codes, len(f.values), f.numbers, f.values) for f in families], n)
 
 
 def _pack_sets(sets: Sequence[_Set], n: int) -> Packing:
-    """Return the packing of sets; joint codes are mixed-radix numbers, the first set being the slowest digit."""
+    """Return the packing of sets; joint codes are mixed-radix numbers with the first set as the slowest digit."""
     packs = []
     for part in _pack_slices([one_set.n_codes for one_set in sets]):
         members = sets[part]
@@ -144,7 +148,7 @@ def _pack_sets(sets: Sequence[_Set], n: int) -> Packing:
 
 
 def _pack_slices(n_codes: Sequence[int]) -> Iterator[slice]:
-    """Yield the neighbouring sets that share a pack."""
+    """Yield, for each pack, the slice of neighbouring sets that share it."""
     first, joint = 0, 1
     for place, size in enumerate(n_codes):
         if place > first and joint * size > PACKED:
@@ -156,13 +160,13 @@ def _pack_slices(n_codes: Sequence[int]) -> Iterator[slice]:
 
 
 def functions_work(families: Sequence[Functions], n_rows: int, n_blocks: int) -> float:
-    """Return the work, in nanoseconds, of the packing that `pack_functions` would make."""
+    """Return the approximate time, in nanoseconds, of `co_occurrences` with the packing of these functions."""
     n_codes = [len(family.values) for family in families]
     return _work([math.prod(n_codes[part]) for part in _pack_slices(n_codes)], n_rows, n_blocks)
 
 
 def _work(n_codes: Sequence[int], n_rows: int, n_blocks: int) -> float:
-    """Return the nanoseconds that packs of these numbers of codes take."""
+    """Return the approximate time in nanoseconds, given the number of codes of each pack."""
     sizes = np.array(n_codes, float)
     n_pairs = len(sizes) * (len(sizes) + 1) / 2
     entries = float(sizes.sum() ** 2 + np.square(sizes).sum()) / 2
@@ -170,7 +174,7 @@ def _work(n_codes: Sequence[int], n_rows: int, n_blocks: int) -> float:
 
 
 def co_occurrences(packing: Packing, configurations: Sequence[Index], factors: Array) -> Array:
-    """Return C (blocks, n, n); configurations[g] (rows,) of group g, factors (blocks, rows) not negative."""
+    """Return C (blocks, n, n), given configurations[g] (rows,) of group g and factors q (blocks, rows) >= 0."""
     total = np.zeros((len(factors), packing.n, packing.n))
     for start in range(0, factors.shape[1], ROWS):
         rows = slice(start, start + ROWS)

@@ -49,7 +49,7 @@ def conditional_mutual_information(table: Array) -> Array:
 
 
 def rounded(scores: Array) -> Array:
-    """Return `scores` rounded to 12 significant digits, the form in which they are compared.
+    """Round `scores` to 12 significant digits, so that scores that differ by rounding errors compare as equal.
 
     >>> bool(rounded(np.array(0.1 + 0.2)) == rounded(np.array(0.3)))
     True

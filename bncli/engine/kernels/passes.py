@@ -9,14 +9,14 @@ Products of the Hessian of -CLL with tables V:
     r[t, y]  = w_t P(y | x_t) (d[t, y] - sum over y' of P(y' | x_t) d[t, y'])
     (HV)_g[y, u] = sum over rows t with code_g(t) = u of r[t, y]
 
-The probabilities at the point of the Hessian are kept, (K, rows) numbers, as long as products are needed there; for two
-classes only the curvature w P(0 | x) P(1 | x).
+As long as products at one point are needed, the probabilities (K, rows) at that point are kept; for two classes only
+the curvature w P(0 | x) P(1 | x).
 
-There are kernels for two classes and for more, by look-ups for few rows and by sparse products for many (`Indicators`),
-which are faster once scipy.sparse is imported. All process rows in blocks whose temporaries stay in cache, keep scores
-class-major (reductions run over the short axis), and give probabilities that are finite whatever the scores. Tables of
-two classes hold differences, of the second class from the first. `np.take` with `out` needs mode="clip": the default
-mode buffers and costs three times as much.
+There are kernels for two classes and for more; for few rows they use look-ups, for many rows sparse products
+(`Indicators`), which are faster once scipy.sparse is imported. All process rows in blocks whose temporaries stay in
+cache, keep scores class-major (reductions run over the short axis), and give probabilities that are finite whatever the
+scores. Tables of two classes hold differences, of the second class from the first. `np.take` with `out` needs
+mode="clip": the default mode buffers and costs three times as much.
 """
 
 from __future__ import annotations
@@ -30,20 +30,23 @@ import numpy as np
 from bncli.engine.kernels.arrays import Array, Index, Integers
 
 MOST_ENTRIES = 1 << 19
-"""Entries of one sparse matrix, about: with many groups fewer rows are processed at a time."""
+"""Approximate number of entries of one sparse matrix: with many groups, fewer rows are processed at a time."""
 BLOCK = 1 << 15
-"""Rows at a time: more, and the memory of the scores of several classes is fetched again from the system in every pass
-(1.6 times the time of a pass); fewer, and two threads spend their time on handing over the interpreter lock."""
+"""Rows processed at a time.
+
+With more rows, the memory for the scores of several classes is requested from the system in every pass, which takes 1.6
+times as long. With fewer, two threads spend their time on handing over the interpreter lock.
+"""
 SPARSE_BLOCK = 3 << 13
-"""Rows at a time, about, in sparse products."""
+"""Approximate number of rows processed at a time by sparse products."""
 MANY_CLASSES_BLOCK = 1 << 12
-"""Rows at a time with more than SOME_CLASSES classes."""
+"""Rows processed at a time with more than SOME_CLASSES classes."""
 MANY_CLASSES = 64
-"""With more classes scores are kept row by row: transposing them would take most of the time of a pass."""
+"""With more classes, scores are kept row by row: transposing them would take most of the time of a pass."""
 SOME_CLASSES = 10
 """Up to this many classes, look-ups for few rows take no longer than sparse products."""
 LOG_FACTORS = 16
-"""Normalising sums under one logarithm; the product of this many, each at most K, is finite."""
+"""Normalising sums multiplied before one logarithm is taken; each is at most K, so that the product is finite."""
 
 
 class SparseRows(NamedTuple):
@@ -78,7 +81,7 @@ class Indicators:
         return len(self._codes)
 
     def __sizeof__(self) -> int:
-        """Return the bytes of the codes and of what is kept; a cluster decides by them whether to move them."""
+        """Return the bytes of the codes and the kept matrices; a cluster weighs them before it moves the object."""
         of_matrices = np.dtype(np.int32).itemsize * self._codes.size if self._kept is not None else 0
         return self._codes.nbytes + of_matrices
 
@@ -98,7 +101,7 @@ class Indicators:
 
 @lru_cache(maxsize=4)
 def _shared_arrays(n_rows: int, sizes: tuple[int, ...]) -> tuple[Array, Integers, Integers]:
-    """Return the arrays that matrices of one shape have in common: entries, first column of a group, start of a row."""
+    """Return what matrices of one shape share: the entries, the first column of each group, the start of each row."""
     n_entries = n_rows * len(sizes)
     first = np.cumsum([0, *sizes[:-1]], dtype=np.int32)
     return np.ones(n_entries), np.tile(first, n_rows), np.arange(0, n_entries + 1, len(sizes), dtype=np.int32)
@@ -133,7 +136,7 @@ def gradient_two_classes(
 def sparse_gradient_two_classes(
     z: Indicators, signs: Array, weights: Array | None, table: Array
 ) -> tuple[float, Array]:
-    """Return the same as `gradient_two_classes` for many rows; table and gradient are those of Z's columns."""
+    """Return the same as `gradient_two_classes`, for many rows; table and gradient have one element per column of Z."""
     total, cll = np.zeros(len(table)), 0.0
     buffers = [np.empty(min(z.at_a_time, z.n_rows)) for _ in range(2)]
     for rows, by_row, by_column in z:
@@ -169,7 +172,7 @@ def _logistic(margin: Array, spare: Array, residual: Array, weight: Array | None
 
 
 def _sum_of_logs(x: Array) -> float:
-    """Return the sum of ln x through products, which cost a tenth of a logarithm; 1 <= x <= 2^16 or so."""
+    """Return the sum of ln x for x between 1 and about 2^16, by products, which cost a tenth of a logarithm."""
     whole = len(x) - len(x) % LOG_FACTORS
     products = np.multiply.reduce(x[:whole].reshape(LOG_FACTORS, -1), axis=0)
     return float(np.add.reduce(np.log(products)) + np.add.reduce(np.log(x[whole:])))
@@ -226,7 +229,10 @@ def sparse_gradient_classes(
 def log_likelihood(
     codes: Sequence[Index], labels: Integers, weights: Array | None, tables: Sequence[Sequence[Array]]
 ) -> float:
-    """Return the CLL alone, of rows that fit the cache with their scores; tables as `class_differences` makes them."""
+    """Return the CLL alone, for few enough rows that their scores fit the cache.
+
+    tables[g] are the parts that `class_differences` returns.
+    """
     widths = [part.shape[1] for part in tables[0]]
     scores = np.empty((1 + sum(widths), len(labels)))
     look_up_scores(scores, [np.empty(max(widths, default=0) * len(labels)) for _ in range(2)], tables, codes)
@@ -234,9 +240,9 @@ def log_likelihood(
 
 
 def class_differences(table: Array) -> list[Array]:
-    """Return a table's differences from the first class in parts (configurations, 4, 2 or 1 classes).
+    """Return a table's differences from the first class, in parts of 4, 2 or 1 classes, (configurations, classes).
 
-    np.take moves parts of these sizes in one instruction.
+    np.take moves one row of such a part in one instruction.
     """
     parts, k = [], 1
     while k < len(table):
@@ -249,7 +255,7 @@ def class_differences(table: Array) -> list[Array]:
 def look_up_scores(
     scores: Array, spare: Sequence[Array], tables: Sequence[Sequence[Array]], codes: Sequence[Index]
 ) -> None:
-    """Fill scores (K, rows) from tables made by `class_differences`; two spare arrays hold those of one part."""
+    """Fill scores (K, rows) from tables made by `class_differences`; the two spare arrays hold one part at a time."""
     scores[0] = 0.0
     k = 1
     for parts in zip(*tables, strict=True):
@@ -263,7 +269,7 @@ def look_up_scores(
 
 
 def class_major(differences: Array) -> Array:
-    """Return scores (K, rows) from differences from the first class, (rows, K - 1): that class has 0."""
+    """Return scores (K, rows), 0 for the first class, given differences from the first class, (rows, K - 1)."""
     scores = np.zeros((differences.shape[1] + 1, len(differences)))
     scores[1:] = differences.T
     return scores
@@ -293,9 +299,9 @@ def residuals(scores: Array, labels: Integers, weights: Array | None) -> float:
 
 
 def residuals_by_row(differences: Array, labels: Integers, weights: Array | None) -> float:
-    """Do the same as `residuals` for differences from the first class, (rows, K - 1).
+    """Do the same as `residuals` with differences from the first class, (rows, K - 1).
 
-    That class's residuals, the negative sums of the others, are left out.
+    The residuals of the first class, which are minus the sums of the others, are left out.
     """
     highest = np.maximum(differences.max(axis=1), 0.0)
     others = np.flatnonzero(labels)  # the rows that are not of the first class
@@ -333,14 +339,14 @@ def sparse_curvature_two_classes(z: Indicators, weights: Array | None, table: Ar
 
 
 def _curvature(margin: Array) -> Array:
-    """Return P(0 | x) P(1 | x) if the scores differ by `margin`, which is overwritten."""
+    """Return P(0 | x) P(1 | x) for scores that differ by `margin`; overwrite `margin`."""
     np.abs(margin, out=margin)
     np.exp(np.negative(margin, out=margin), out=margin)
     return margin / np.square(1.0 + margin)
 
 
 def hessian_two_classes(codes: Sequence[Integers], curvature: Array, tables: Sequence[Array]) -> list[Array]:
-    """Return HV by group for tables V of differences: r of the second class, summed; the first has its negative."""
+    """Return (HV)_g of the second class for tables V of differences; that of the first class is its negative."""
     totals = [np.zeros(len(table)) for table in tables]
     for start in range(0, len(curvature), BLOCK):
         block = [np.asarray(c[start : start + BLOCK], np.intp) for c in codes]
@@ -364,7 +370,7 @@ def sparse_hessian_two_classes(z: Indicators, curvature: Array, table: Array) ->
 
 
 def probabilities(codes: Sequence[Integers], tables: Sequence[Array]) -> Array:
-    """Return P (K, rows)."""
+    """Return P(y | x), (K, rows)."""
     p = np.empty((len(tables[0]), len(codes[0])))
     for start, _block, scores in _score_blocks(codes, tables):
         _softmax(scores)
@@ -373,7 +379,10 @@ def probabilities(codes: Sequence[Integers], tables: Sequence[Array]) -> Array:
 
 
 def sparse_probabilities(z: Indicators, table: Array) -> list[Array]:
-    """Return P (K, rows) by block; table (configurations of all groups, K - 1) of differences from the first class."""
+    """Return P(y | x), (K, rows), of each block.
+
+    table (configurations of all groups, K - 1) has differences from the first class.
+    """
     blocks = []
     for _rows, by_row, _ in z:
         scores = class_major(by_row @ table)
@@ -383,7 +392,7 @@ def sparse_probabilities(z: Indicators, table: Array) -> list[Array]:
 
 
 def _score_blocks(codes: Sequence[Integers], tables: Sequence[Array]) -> Iterator[tuple[int, list[Index], Array]]:
-    """Yield (first row, codes, sums of tables less those of class 0 (K, rows)) of every block; the sums are reused."""
+    """Yield each block's first row, codes, and score differences from class 0 (K, rows), in an array that is reused."""
     n_labels, n_rows = len(tables[0]), len(codes[0])
     parts = [class_differences(table) for table in tables]
     buffers = [np.empty(n_labels * min(BLOCK, n_rows)) for _ in range(3)]
@@ -401,7 +410,7 @@ def _softmax(scores: Array) -> None:
 
 
 def hessian_classes(codes: Sequence[Integers], p: Array, weights: Array | None, tables: Sequence[Array]) -> list[Array]:
-    """Return HV by group, (K, configurations) each."""
+    """Return (HV)_g of every group g, each (K, configurations), given p = P(y | x), (K, rows)."""
     totals = [np.zeros(table.shape) for table in tables]
     for start, block, d in _score_blocks(codes, tables):
         rows = slice(start, start + d.shape[1])
@@ -415,7 +424,7 @@ def hessian_classes(codes: Sequence[Integers], p: Array, weights: Array | None, 
 
 
 def sparse_hessian_classes(z: Indicators, p: Sequence[Array], weights: Array | None, table: Array) -> Array:
-    """Return HV without the first class, in the shape of `table`, (configurations of all groups, K - 1)."""
+    """Return HV without the first class; it and `table` are (configurations of all groups, K - 1)."""
     total = np.zeros(table.shape)
     for (rows, by_row, by_column), of_block in zip(z, p, strict=True):
         d = class_major(by_row @ table)
@@ -425,7 +434,7 @@ def sparse_hessian_classes(z: Indicators, p: Sequence[Array], weights: Array | N
 
 
 def _to_hessian_residuals(d: Array, p: Array, weights: Array | None) -> None:
-    """Replace d by r in place."""
+    """Replace d by r = w p (d - sum over y of p d) in place; all are (K, rows)."""
     d -= np.einsum("kt,kt->t", d, p)
     d *= p
     if weights is not None:

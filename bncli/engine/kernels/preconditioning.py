@@ -30,26 +30,25 @@ from bncli.engine.kernels.arrays import Array, Index
 
 Precondition = Callable[[Array], Array]
 SHIFT_FLOOR = 1e-3
-"""If J_y varies, a common shift is used only for a penalty above this share of the mean curvature."""
+"""With curved tables, a common shift is used only for a penalty above this share of the mean curvature."""
 RIDGE = 1e-6
-"""Relative to the mean of the diagonal: keeps estimated matrices invertible."""
+"""Ridge relative to the mean of the diagonal, which keeps estimated matrices invertible."""
 NEGLIGIBLE = 1e-150
 """Curvature up to this value counts as 0: the square of its reciprocal would not be finite."""
 LEAST_SCALE = 1e-6
-"""On the subspace smaller factors s count as this value: the penalty alone decides there."""
+"""On the subspace, smaller factors s count as this value, because there the penalty outweighs the rows anyway."""
 MAX_SHARED = 800
 """With more shared parameters than this, only the diagonal is used."""
 MOST_INVERTED_WHOLE = 48
-"""Triangular matrices of more rows are inverted by halves, in matrix products."""
+"""Triangular matrices of more rows are halved, and the inverses of the halves combined by matrix products."""
 
 
 @dataclass(frozen=True)
 class Subspace:
-    """A subspace of the tables, as the 0/1 matrix R that leads from it to them, with every cell in a few columns.
+    """A subspace of the tables, as the 0/1 matrix R (n_cells, n) that maps its coordinates to cells.
 
-    columns (sets, n_cells) is the column of R that each cell belongs to, n if none. Row 0 has the top cells, the others
-    the sums; two cells of one family never share a column of row 0. Cost of a product: that of looking at the cells
-    once per row.
+    columns (sets, n_cells) is the column of R to which each cell belongs, or n. In row 0 every column is one cell, a
+    *top cell*; in the others a column is a sum of cells. A product with R looks at each cell once per row of `columns`.
     """
 
     columns: Index
@@ -57,12 +56,12 @@ class Subspace:
 
     @cached_property
     def top(self) -> Index:
-        """The top cells in the order of their columns."""
+        """The top cells, ordered by column."""
         cells = np.flatnonzero(self.columns[0] < self.n)
         return cells[np.argsort(self.columns[0][cells])]
 
     def places(self, members: Index) -> Index:
-        """Return the columns that configurations activate, given the cells (configurations, any) that they activate."""
+        """Return the columns of R of the cells that each configuration activates, `members` (configurations, any)."""
         return np.concatenate([columns[members] for columns in self.columns], axis=1)
 
     def restrict(self, cells: Array) -> Array:
@@ -96,13 +95,13 @@ class Subspace:
 
     @cached_property
     def _sums(self) -> list[tuple[Index, Index]]:
-        """For each row of sums, the cells that belong to a column, and the columns."""
+        """For each row of `columns` but the first, the cells that belong to a column, and these columns."""
         cells_of_rows = [np.flatnonzero(columns < self.n) for columns in self.columns[1:]]
         return [(cells, columns[cells]) for cells, columns in zip(cells_of_rows, self.columns[1:], strict=True)]
 
     @cached_property
     def _all_sums(self) -> tuple[Index, Index]:
-        """The cells and columns of all rows of sums together."""
+        """The cells and columns of `_sums`, joined."""
         none = np.zeros(0, np.intp)
         cells = np.concatenate([none, *(cells for cells, _ in self._sums)])
         return cells, np.concatenate([none, *(columns for _, columns in self._sums)])
@@ -110,7 +109,7 @@ class Subspace:
 
 @dataclass(frozen=True)
 class SampledCurvature:
-    """C_y on the columns of the subspace, grams (1 or K, n, n), and its diagonal, mass (1 or K, n_cells)."""
+    """C_y on the subspace, grams (1 or K, n, n), and the diagonal of C_y for all cells, mass (1 or K, n_cells)."""
 
     grams: Array
     subspace: Subspace
@@ -118,7 +117,7 @@ class SampledCurvature:
 
 
 def scaled_preconditioner(sample: SampledCurvature, scale: Array, penalty: float, n_labels: int) -> Precondition:
-    """Return the preconditioner for W = scale p, scale (1 or K, n_cells)."""
+    """Return the preconditioner for tables W = scale p, with scale (1 or K, n_cells)."""
     subspace, top = sample.subspace, sample.subspace.top
     spread = _diagonal(sample.mass * scale**2 + penalty, sample.mass, scale, penalty)
     # the sign stays: with a negative factor, table and parameter move in opposite directions
@@ -158,7 +157,7 @@ def scaled_preconditioner(sample: SampledCurvature, scale: Array, penalty: float
 
 
 def _diagonal(a: Array, mass: Array, scale: Array, free: float) -> Precondition:
-    """Return the solution for every cell by itself, a = A_y."""
+    """Return the solver of every cell by itself; a (1 or K, n_cells) is A_y, `free` the penalty without scale."""
     a = _divisor(a)
     if len(a) == 1:
         return partial(_spread_alike, a, free if free > 0 else a)
@@ -172,7 +171,7 @@ def _diagonal(a: Array, mass: Array, scale: Array, free: float) -> Precondition:
 
 
 def _divisor(a: Array) -> Array:
-    """Return the curvature, with 1 for cells without rows or penalty: their gradient is 0 anyway."""
+    """Return the curvature, with 1 for cells without rows or penalty, whose gradient is 0."""
     return np.where(a > 0, a, 1.0)
 
 
@@ -190,7 +189,7 @@ def _mean(g: Array) -> Array:
 
 
 def _inverse_in_units(units: Array, matrix: Array) -> Array:
-    """Return the inverse with a ridge relative to the mean of the diagonal in these units of the columns."""
+    """Return the inverse of a matrix, with a ridge in the given units of its rows and columns."""
     return np.asarray(units[:, np.newaxis] * inverse(units[:, np.newaxis] * matrix * units) * units)
 
 
@@ -199,7 +198,7 @@ def _blocks(inverses: Array) -> Precondition:
 
 
 def _coupled(inverses: Array, of_penalty: Array, n_labels: int) -> Precondition:
-    """Return the solution with a common shift; inverses = A_y^-1, of_penalty = L_y (each of one class for all)."""
+    """Return the solver with a common shift t, given A_y^-1 and L_y, each (1 or K, n, n)."""
     diagonals = np.diagonal(of_penalty, axis1=1, axis2=2)
     # without sums of cells in the subspace the penalty has no more than a diagonal, and products with it are cheap
     narrow = np.count_nonzero(of_penalty) == np.count_nonzero(diagonals)
@@ -227,10 +226,10 @@ def _coupled(inverses: Array, of_penalty: Array, n_labels: int) -> Precondition:
 def curved_preconditioner(
     sample: SampledCurvature, curvature: Array, jacobian: Array, penalty: float, n_labels: int
 ) -> Precondition:
-    """Return the preconditioner for tables that are not proportional to parameters.
+    """Return the preconditioner for tables that are not proportional to the parameters.
 
-    `jacobian` (1 or K, top, top) is J_y on the top cells; curvature (1 or K, n_cells) is the diagonal of J_y' C_y J_y.
-    The subspace is made of top cells alone. There
+    `jacobian` (1 or K, top, top) is J_y = dW_y/dp_y on the top cells; curvature (1 or K, n_cells) is the diagonal of
+    J_y' C_y J_y. The subspace is made of top cells alone. There
 
         x_y = A_y^-1 (g_y + U_y' t),    (C - sum_y U_y A_y^-1 U_y') t = sum_y U_y A_y^-1 g_y,    U_y = C_y J_y
 
@@ -256,7 +255,7 @@ def curved_preconditioner(
 
 
 def _woodbury(total: Array, weighted: Array, inverses: Array, n_labels: int) -> Precondition:
-    """Return the solution with a common shift; total = C, weighted = U_y, inverses = A_y^-1 (of one class for all)."""
+    """Return the solver with a common shift t; total = C, weighted = U_y, inverses = A_y^-1 (1 or K, n, n)."""
     back = inverses @ weighted.transpose(0, 2, 1)
     inner = inverse(total - (weighted @ back).sum(axis=0) * (n_labels / len(back)))
 
@@ -298,12 +297,12 @@ def shared_preconditioner(
 
 
 def dense_work(n_blocks: int) -> float:
-    """Return the approximate nanoseconds that this many dense blocks take, divided by the cube of their columns."""
+    """Return the approximate nanoseconds that `n_blocks` dense blocks take, divided by the cube of their columns."""
     return 0.06 * n_blocks + (0.2 if n_blocks > 1 else 0.0)
 
 
 def inverses_of(matrices: Array, penalties: Array) -> Array:
-    """Return `inverse` of each matrix with its penalty, both (1 or any, n, n), together unless one of them fails."""
+    """Return `inverse` of each matrix with its penalty, both (1 or any, n, n), computed together if possible."""
     added = np.broadcast_to(penalties, (max(len(matrices), len(penalties)), *penalties.shape[1:]))
     diagonal = np.diagonal(matrices, axis1=1, axis2=2)
     ridge = RIDGE * np.maximum(diagonal.mean(axis=1, keepdims=True), NEGLIGIBLE)
@@ -333,10 +332,10 @@ def _inverse_of_triangle(lower: Array) -> Array:
 
 
 def inverse(matrix: Array, penalty: Array | float = 0.0) -> Array:
-    """Return (matrix + L + ridge I)^-1 with a ridge large enough for a positive definite sum; rows of zeros get 1.
+    """Return (matrix + L + ridge I)^-1 with a ridge large enough for a positive definite sum.
 
-    L is `penalty`, a matrix or a factor of I. The ridge is relative to the mean of the diagonal of `matrix` alone. If
-    the matrix is not finite, the result is the unit matrix.
+    L is `penalty`, a matrix or a factor of I. The ridge is relative to the mean of the diagonal of `matrix` alone; in
+    rows of zeros it is 1. If the matrix is not finite, return the identity matrix.
     """
     added = penalty if isinstance(penalty, np.ndarray) else penalty * np.eye(len(matrix))
     diagonal = np.diag(matrix)

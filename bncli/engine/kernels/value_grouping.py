@@ -1,25 +1,25 @@
-"""Group the values of a category: the groups that best explain the class for what they cost to describe.
+"""Group the values of a categorical column by the class, with the minimum description length criterion MODL.
 
 A partition of V values into G groups, of which group g holds N_g rows and N_gk of class k (K classes), costs in nats
 
     ln V + V ln G - ln G! + sum over g of [ ln C(N_g + K - 1, K - 1) + ln ( N_g! / prod over k of N_gk! ) ]
 
-The first terms encode the number of groups and which value is in which, each of the G equally likely (groups have no
-names); the sum encodes how often each class occurs in a group, every table of counts being equally likely, and in which
-of its rows. It is the criterion of Boulle (2005), MODL, with a prior over partitions in closed form. One group is the
-model of no dependence, so that its cost is what a grouping has to undercut.
+The first terms encode the number of groups and the group of each value, all groups being equally likely and unnamed.
+The sum encodes how often each class occurs in a group, every table of counts being equally likely, and in which of its
+rows. This is the criterion of Boulle (2005), MODL, with a prior over partitions in closed form. One group is the
+model of no dependence, so a grouping must cost less than one group.
 
 Encoding to which of two groups a value belongs costs 0.7 nats, more than a rare value can gain, so that thousands of
-rare values would hide the common ones. So values rarer than a threshold may start as one value; 1, 2, 4, 8, ... rows
-are tried, and the best partition of all is taken.
+rare values would hide the common ones. Therefore values rarer than a threshold may be joined at the start; thresholds
+of 1, 2, 4, 8, ... rows are tried, and the cheapest partition of all is taken.
 
-For each threshold, values in which the classes have the same proportions are joined first. Then the two groups whose
-union costs least are merged until one is left, and the cheapest partition on the way is improved by moving one member
+For each threshold, values with the same proportions of classes are joined first into *units*. Then the two groups whose
+union costs least are merged until one is left, and the cheapest partition on the way is improved by moving one unit
 at a time to the group where it costs least.
 
 Conventions: counts are whole multiples of `unit`; ties (1e-9 nats) go to the lower position in an order of the counts
-alone, so that names and their order play no part. More than MOST_UNITS different proportions are joined to that many,
-neighbours in the order of the class that stands out and its share. Cost: O(V) and MOST_UNITS^2 K operations per
+alone, so that names and their order play no part. If there are more than MOST_UNITS different proportions, neighbours
+in the order of the class with the highest lift and its lift are joined. Cost: O(V) and MOST_UNITS^2 K operations per
 threshold; 0.3 s for 3,500 values and two classes.
 """
 
@@ -40,16 +40,16 @@ _TIE = 1e-9
 
 
 class Partition(NamedTuple):
-    """The group of every value (V,), 0 .. G - 1 by first member, and the cost of the partition in nats."""
+    """The group of every value (V,), numbered 0 .. G - 1 by first member, and the cost of the partition in nats."""
 
     groups: Index
     cost: float
 
 
 def group_values(counts: Counts, unit: float = 1.0, most: int | None = None) -> Partition:
-    """Return the best partition found into at most `most` groups.
+    """Return the cheapest partition found, with at most `most` groups (None: any number).
 
-    counts (V, K): the rows of each value and class, in units.
+    counts (V, K): the weight of the rows of each value and class, in multiples of `unit`.
     """
     everything = counts.sum(axis=0, keepdims=True) * unit
     best = Partition(np.zeros(len(counts), np.intp), partition_cost(everything, 1))
@@ -87,7 +87,7 @@ def _description_cost(n_values: int, n_groups: int) -> float:
 
 
 def _group_with_rare_as_one(counts: Counts, unit: float, rare: Mask, most: int | None) -> Partition:
-    """Return the best partition found in which the rare values are one value."""
+    """Return the cheapest partition found if the rare values count as one value."""
     first = int(rare.any())
     value = np.where(rare, 0, np.cumsum(~rare) - 1 + first)
     values = _sum_by_index(counts, value)
@@ -99,14 +99,14 @@ def _group_with_rare_as_one(counts: Counts, unit: float, rare: Mask, most: int |
 
 
 def _sum_by_index(counts: NDArray[Number], index: Index) -> NDArray[Number]:
-    """Return the sums of the rows (V, K) that have the same index, which takes all values from 0 on."""
+    """Return the sums of the rows (V, K) with the same index; `index` (V,) takes every value from 0 to its maximum."""
     sums = np.zeros((int(index.max()) + 1, counts.shape[1]), counts.dtype)
     np.add.at(sums, index, counts)
     return sums
 
 
 def _join_proportional(counts: Counts) -> Index:
-    """Return the unit of every value: one per proportion of classes, at most MOST_UNITS, ordered by the counts."""
+    """Return the unit of every value, (V,): a unit per proportion of classes, at most MOST_UNITS, ordered by counts."""
     divisor = np.gcd.reduce(counts, axis=1)
     directions, unit = np.unique(counts // np.maximum(divisor, 1)[:, None], axis=0, return_inverse=True)
     unit, n = unit.ravel(), len(directions)
@@ -115,7 +115,7 @@ def _join_proportional(counts: Counts) -> Index:
     sums = _sum_by_index(counts, unit)
     total = np.maximum(sums.sum(axis=0), 1)
     lifts = sums / np.maximum(sums.sum(axis=1, keepdims=True), 1) / total
-    # with two classes the share of one gives the order; with more, that of the class which stands out
+    # with two classes the lift of one gives the order; with more, the highest lift
     lifts = lifts[:, :1] if lifts.shape[1] == 2 else lifts
     outstanding = lifts.argmax(axis=1)
     order = np.lexsort((lifts[np.arange(n), outstanding], outstanding))
@@ -126,7 +126,7 @@ def _join_proportional(counts: Counts) -> Index:
 
 
 def _merge_groups(units: Array, n_values: int, most: int | None) -> Index:
-    """Return the group of every unit in the cheapest of the partitions that merging two groups at a time makes."""
+    """Merge two groups at a time; return the group of every unit in the cheapest partition on the way."""
     sums, costs = units.copy(), _label_costs(units)
     losses = np.stack([_label_costs(sums + counts) for counts in sums]) - costs - costs[:, None]
     np.fill_diagonal(losses, np.inf)
@@ -151,14 +151,14 @@ def _merge_groups(units: Array, n_values: int, most: int | None) -> Index:
 
 
 def _number_by_first(groups: Index) -> Index:
-    """Return the groups, numbered in the order of their first members."""
+    """Renumber the groups in the order of their first members."""
     _, first, group = np.unique(groups, return_index=True, return_inverse=True)
     numbers: Index = np.argsort(np.argsort(first))[group.ravel()]
     return numbers
 
 
 def _move_units(units: Array, groups: Index) -> Index:
-    """Return the partition after moving one unit at a time to the group where it costs least, while that pays.
+    """Move one unit at a time to the group where it costs least, while the cost falls; return the group of every unit.
 
     No group is emptied.
     """

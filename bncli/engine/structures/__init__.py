@@ -1,9 +1,10 @@
 """Structures: directed acyclic graphs and sets of regions over the attributes, and the scores of their families.
 
-structure           the two kinds by attribute index, and what they have in common
-named_structure     the same by column names, as files hold them
-regrouping          families that use an attribute with fewer intervals than its cuts make
-region_graph        counting numbers of overlapping regions
-scores              the scores that structure learners maximise: ll, aic, bic, k2, bdeu, acll, acll-uniform
-acll_approximation  the linear approximation behind acll, and its parameters in closed form
+- `structure`: both kinds, by attribute index, and their families
+- `named_structure`: both kinds by column names, as files hold them
+- `arc_constraints`: required, forbidden and ordered arcs (`--knowledge`)
+- `regrouping`: families that use an attribute with fewer intervals than its cuts make
+- `region_graph`: counting numbers of overlapping regions
+- `scores`: the scores that structure learners maximise: ll, aic, bic, k2, bdeu, acll, acll-uniform
+- `acll_approximation`: the linear approximation behind acll, and its parameters in closed form
 """

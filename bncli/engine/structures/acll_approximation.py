@@ -51,11 +51,11 @@ from bncli.errors import BncliError
 
 STEP = 1.0 / 32.0
 RANGE = 45.0
-"""Beyond exp(+-RANGE) the integrands are below rounding."""
+"""Outside exp(-RANGE) .. exp(RANGE) the integrands are below rounding errors."""
 
 
 class LinearApproximation(NamedTuple):
-    """The slope and the intercept of the linear fit, in nats, of any shape."""
+    """The slope and the intercept of the linear fit, in nats; arrays of any shape."""
 
     beta: Array
     gamma: Array
@@ -136,7 +136,7 @@ def uniform_approximation(n_labels: int) -> LinearApproximation:
 
 
 def class_contrasts(counts: Array, beta: Array) -> Array:
-    """Return M for counts (..., K), in the same shape; it may be negative. `beta` broadcasts against the counts.
+    """Return M, in the shape of the counts (..., K); it may be negative. `beta` broadcasts against the counts.
 
     >>> class_contrasts(np.array([[6.0, 2.0], [0.0, 4.0]]), np.array(0.25)).tolist()  # one cell per row
     [[4.0, 0.0], [-1.0, 3.0]]
@@ -145,12 +145,12 @@ def class_contrasts(counts: Array, beta: Array) -> Array:
 
 
 def log_theta(contrasts: Array, pseudo_counts: float, axis: int) -> Array:
-    """Return ln theta for contrasts (..., K), normalised over `axis`, the child's; finite because N' > 0."""
+    """Return ln theta for contrasts M (..., K), normalised over `axis`, that of the child; finite because N' > 0."""
     floored = np.maximum(contrasts, pseudo_counts)
     return np.asarray(np.log(floored / floored.sum(axis=axis, keepdims=True)))
 
 
 def acll_scores(counts: Array, beta: Array, pseudo_counts: float) -> Array:
-    """Return each family's share of aCLL at the best theta, in nats: counts (..., r, q, K), `beta` (...) to (...)."""
+    """Return the terms of aCLL at the best theta, (...), in nats, from counts (..., r, q, K) and beta (...)."""
     contrasts = class_contrasts(counts, beta[..., np.newaxis, np.newaxis, np.newaxis])
     return np.asarray((contrasts * log_theta(contrasts, pseudo_counts, axis=-3)).sum(axis=(-3, -2, -1)))

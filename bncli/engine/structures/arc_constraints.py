@@ -1,4 +1,4 @@
-"""Constraints on the arcs and tables of a structure, by attribute index: what `--knowledge` means for a schema."""
+"""Constraints on the arcs and tables of a structure, by attribute index, from the file given with `--knowledge`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from bncli.errors import BncliError, UsageError
 
 @dataclass(frozen=True)
 class ArcConstraints:
-    """What a structure over n attributes must obey.
+    """Constraints on a structure over n attributes; all matrices have shape (n, n).
 
-    - allowed[j, i]: an arc j -> i may exist; required[j, i]: it must. Both have shape (n, n).
-    - together[i, j]: i and j may be in one table; symmetric, shape (n, n).
-    - max_parents: the most attribute parents of an attribute; None: any number.
-    - earlier[j, i]: in an order of the attributes j comes before i, because of an arc, a tier or the root.
-    - names: of the attributes, for messages.
+    - allowed[j, i]: an arc j -> i may exist; required[j, i]: it must exist
+    - together[i, j]: i and j may be in one table; symmetric
+    - earlier[j, i]: j comes before i in any order of the attributes, because of an arc, a tier or the root
+    - max_parents: the most attribute parents of an attribute, or None for any number
+    - names: the names of the attributes, for messages
     """
 
     allowed: Mask
@@ -36,9 +36,10 @@ class ArcConstraints:
 
     @classmethod
     def of(cls, knowledge: Knowledge, schema: Schema) -> ArcConstraints:
-        """Return the constraints on the attributes of the schema; UsageError for a name that is none of them.
+        """Return the constraints on the attributes of the schema.
 
-        An attribute that a structure cannot use, because it has a single code, has no constraint.
+        An arc is not required if it has an end with a single code, since structures leave such attributes out. Raises
+        UsageError for a name that is not an attribute.
         """
         names = tuple(attribute.name for attribute in schema.attributes)
         for name in knowledge.names:
@@ -72,7 +73,10 @@ class ArcConstraints:
         return cls(allowed, required, together, earlier, knowledge.max_parents, names)
 
     def order(self, preferred: Sequence[int]) -> tuple[int, ...]:
-        """Return the attributes in the preferred order, each moved behind those that must come before it."""
+        """Return the attributes in the preferred order, each moved behind those that must come before it.
+
+        Raises UsageError if the constraints form a cycle.
+        """
         left, placed = list(preferred), []
         while left:
             free = (i for i in left if not any(self.earlier[j, i] for j in left))
@@ -87,7 +91,7 @@ class ArcConstraints:
     def parents_among(self, child: int, candidates: Sequence[int], most: int) -> tuple[int, ...]:
         """Return the required parents of an attribute, then the first candidates that may join them, at most `most`.
 
-        Raises UsageError if more are required.
+        Raises UsageError if there are more required parents.
         """
         most = most if self.max_parents is None else min(most, self.max_parents)
         chosen = [j for j in candidates if self.required[j, child]]
@@ -101,9 +105,9 @@ class ArcConstraints:
         return tuple(chosen)
 
     def allows_region(self, region: Sequence[int]) -> bool:
-        """Return whether the attributes may share a table that has no arcs.
+        """Return whether the attributes may form a region, which is a table without arcs.
 
-        Without directions a pair is excluded by one that is forbidden in either direction.
+        A region has no directions, so two attributes may not share one if an arc between them is forbidden either way.
         """
         if self.max_parents is not None and len(region) > self.max_parents + 1:
             return False
@@ -123,7 +127,7 @@ class ArcConstraints:
         return not (arcs & ~self.allowed).any() and not (self.required & ~arcs).any()
 
     def check(self, structure: Structure) -> None:
-        """Raise BncliError if a structure does not obey."""
+        """Raise BncliError unless a structure obeys all constraints."""
         if not self.is_obeyed(structure):
             what = f"--structure {structure.method} found no structure that obeys all of --knowledge"
             raise BncliError(what, hint="use --structure tan, kdb or hill-climb, or require less")

@@ -1,6 +1,6 @@
-"""Structures by column names, as files hold them: `resolve` and `name_structure` convert.
+"""Structures by column names, as files hold them, and their conversion to and from structures by attribute index.
 
-A structure is a graph (`NamedDag`) or a list of regions (`NamedRegions`); both validate themselves when they are made.
+A structure is a graph (`NamedDag`) or a list of regions (`NamedRegions`); both are validated when they are created.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class NamedDag:
     """A directed acyclic graph by column names, as a structure file holds it; every parent list may name the class.
 
     A name that occurs only as a parent is a node without parents. `class_name` is None if the file does not say which
-    node is the class; the caller of `resolve` decides then. `where` is the file, for error messages. `arcs` is "cv" if
-    the method was not chosen explicitly, so that held-out rows may choose among the arcs.
+    node is the class; then the schema given to `resolve` does. `where` is the file, for error messages. `arcs` is "cv"
+    if the user did not choose the method, so that held-out rows may decide which arcs are kept.
 
     Raises BncliError if a parent is listed twice or the graph has a cycle.
     """
@@ -67,7 +67,7 @@ class NamedDag:
 
     @property
     def unmarried(self) -> UnmarriedParents[str] | None:
-        """Two parents of a common child without an arc between them in the canonical form, or None if it is perfect.
+        """Two parents of a common child that no arc joins in the canonical form, or None if that form is perfect.
 
         `class_name` must not be None.
         """
@@ -106,16 +106,16 @@ class NamedDag:
 
 
 MAX_REGION = 16
-"""Most attributes of a region; a region has 2 to the power of that many subsets."""
+"""The most attributes in a region; a region of m attributes has 2^m subsets."""
 
 
 @dataclass(frozen=True)
 class NamedRegions:
     """Sets of attributes that share a table with the class, by column names, in the order in which they were added.
 
-    `trace` describes every step of the search (`SearchTrace`). Without it all regions are the model, and one inside an
-    earlier one has no effect. `where` is the file, for error messages. `bins` and `gains` are as in `Regions`. cuts[r]
-    has the cuts of every attribute of region r, or None where the attribute keeps all of its cuts.
+    `trace` describes every step of the search (`SearchTrace`). Without it the model consists of all regions, and a
+    region inside an earlier one has no effect. `where` is the file, for error messages. `bins` and `gains` are as in
+    `Regions`. cuts[r] has the cuts of every attribute of region r, or None where the attribute keeps all its cuts.
 
     Raises BncliError for a region that is empty, too large, or names an attribute twice or the class; for a trace,
     gains or cuts that do not fit the regions; and, if there is a trace, for a region inside an earlier one.
@@ -132,12 +132,12 @@ class NamedRegions:
     cuts: tuple[tuple[tuple[float, ...] | None, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        # the first problem is reported
+        # only the first problem is reported
         for what, hint in itertools.chain(self._wrong_annotations(), self._wrong_regions(), self._wrong_trace()):
             raise BncliError(what, where=self.where, hint=hint)
 
     def _wrong_annotations(self) -> Iterable[tuple[str, str]]:
-        """Yield what is wrong with bins, gains and cuts, each with a hint."""
+        """Yield every problem with bins, gains and cuts, with a hint."""
         for position, most in enumerate(self.bins):
             if most is not None and most < 2:
                 yield f"bins[{position}] is {most}", "an attribute needs 2 intervals or more"
@@ -191,7 +191,7 @@ class NamedRegions:
 
     @property
     def chosen(self) -> tuple[tuple[str, ...], ...]:
-        """The regions of the best step, or all, without those that another one of them contains."""
+        """The regions of the best step (or all without a trace), except those that another of them contains."""
         return tuple(self.regions[position] for position in self.chosen_positions)
 
     @property
@@ -208,8 +208,8 @@ class NamedRegions:
     def resolve(self, schema: Schema) -> Regions:
         """Return the regions by attribute index, without uninformative attributes and regions inside an earlier one.
 
-        If leaving out attributes changes a region, the trace and the gains no longer apply and are dropped. Raises
-        BncliError if the class or an attribute is not in the schema, or a cut is not one of the attribute's.
+        If a region loses an attribute, the trace and the gains no longer apply and are dropped. Raises BncliError if
+        the class or an attribute is not in the schema, or if an attribute does not have one of the cuts.
         """
         _check_class(self.class_name, schema.class_name, self.where)
         index = {attribute.name: i for i, attribute in enumerate(schema.attributes)}
@@ -238,7 +238,10 @@ class NamedRegions:
         )
 
     def _grouping(self, schema: Schema, position: int, i: int, cuts: tuple[float, ...] | None) -> Grouping | None:
-        """Return the grouping of attribute i that leaves these cuts in a region; None if all cuts are left."""
+        """Return the grouping of attribute i that keeps only `cuts` in a region, or None if it keeps all cuts.
+
+        Raises BncliError if the attribute is not numeric or does not have one of the cuts.
+        """
         if cuts is None:
             return None
         attribute = schema.attributes[i]
@@ -260,7 +263,7 @@ NamedStructure = NamedDag | NamedRegions
 
 
 def name_structure(structure: Structure, schema: Schema) -> NamedStructure:
-    """Return the same structure by column names, the attributes of each region in schema order."""
+    """Return the same structure by column names, with the attributes of each region in schema order."""
     if isinstance(structure, Dag):
         return name_dag(structure, schema)
     cuts = []
@@ -283,7 +286,7 @@ def name_structure(structure: Structure, schema: Schema) -> NamedStructure:
 
 
 def name_dag(dag: Dag, schema: Schema) -> NamedDag:
-    """Return the graph by column names: the class first, attributes in schema order, unused ones left out."""
+    """Return the graph by column names: nodes in schema order, attributes outside the network left out."""
     names = [attribute.name for attribute in schema.attributes]
     children = set(dag.class_children)
     parents = {}
@@ -296,7 +299,7 @@ def name_dag(dag: Dag, schema: Schema) -> NamedDag:
 
 
 def _find_cycle(parents: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return a directed cycle along the arcs (first name = last name), or an empty list. Depth first, iterative."""
+    """Return a directed cycle, with its first name repeated at the end, or an empty list (depth-first search)."""
     finished: set[str] = set()
     for start in parents:
         path = {start: iter(parents[start])} if start not in finished else {}
@@ -315,7 +318,7 @@ def _find_cycle(parents: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def _check_class(own: str, requested: str, where: str) -> None:
-    """Raise BncliError if the structure is for another class than the requested one."""
+    """Raise BncliError if the structure's class is not the requested one."""
     if own != requested:
         what = f"the structure is for the class '{own}', not for '{requested}'"
         hint = f"name the right column with --class {own}, or mend the structure"
@@ -323,7 +326,7 @@ def _check_class(own: str, requested: str, where: str) -> None:
 
 
 def _check_attributes(names: Iterable[str], known: Collection[str], where: str) -> None:
-    """Raise BncliError for the first name that is not an attribute, and suggest the most similar one."""
+    """Raise BncliError, which suggests the most similar attribute, for the first name that is not an attribute."""
     for name in names:
         if name not in known:
             import difflib

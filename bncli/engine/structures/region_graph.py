@@ -1,7 +1,7 @@
-"""Counting numbers: how often the submodel of a region enters a model, so that overlaps are not counted twice.
+"""Counting numbers: the exponent of each region's submodel in a model, so that overlaps are not counted twice.
 
-A model is a set of regions M. Those inside another are redundant; the rest, their intersections, the intersections of
-these and so on are the region graph, with the counting numbers
+A model is a set of regions M. Regions inside another region are redundant. The other regions, their intersections, the
+intersections of these and so on form the region graph, with the counting numbers
 
     c_R = 1 - sum of c_S over S strictly containing R,      log Phi(v) = sum over R of c_R ln P(v_R)
 
@@ -11,7 +11,7 @@ this into a sum over covered sets, from which everything needed here follows wit
 
     log Phi(v) = sum over covered Q of k_Q(v_Q),    k_Q(v_Q) = sum over R in Q of (-1)^|Q - R| ln P(v_R)
 
-So adding the region A changes the submodels of its own subsets only: it adds k_Q for every Q in A that was not covered.
+So adding a region A only adds terms for its own subsets: k_Q for every Q in A that was not covered before.
 A region is a tuple of attribute indices, ascending, without the class; () is the class alone, which is always covered.
 """
 
@@ -36,7 +36,7 @@ def subsets(region: Region) -> Iterable[Region]:
 
 
 def cover(covered: set[Region], region: Region) -> list[Region]:
-    """Add the subsets of a new region to the covered sets of a model, and return those that are new, small ones first.
+    """Add the subsets of a new region to the covered sets of a model; return those that were not covered, by size.
 
     >>> cover({(), (0,), (1,), (0, 1)}, (1, 2))
     [(2,), (1, 2)]
@@ -47,14 +47,14 @@ def cover(covered: set[Region], region: Region) -> list[Region]:
 
 
 def counting_changes(newly_covered: Iterable[Region]) -> dict[Region, int]:
-    """Return the nonzero changes of counting numbers when these sets, those that one region adds, become covered.
+    """Return the nonzero changes of counting numbers when one region adds the sets `newly_covered`.
 
     dc_R = sum over Q in newly_covered, R in Q, of (-1)^|Q - R|
 
-    The sum runs over one member of Q - R after the other, with sets as bits of a number: m 2^m steps for the m members
-    of the region instead of 3^m.
+    With sets as bits of a number, the sum is taken over one member after the other, which costs m 2^m steps for a
+    region of m attributes instead of 3^m.
 
-    >>> counting_changes([(2,), (1, 2)])  # beside (0, 1): P(0, 1) P(1, 2) / P(1), or the overlap would count twice
+    >>> counting_changes([(2,), (1, 2)])  # (1, 2) joins (0, 1): P(0, 1) P(1, 2) / P(1), since both contain 1
     {(1,): -1, (1, 2): 1}
     """
     sets = list(newly_covered)
@@ -71,7 +71,7 @@ def counting_changes(newly_covered: Iterable[Region]) -> dict[Region, int]:
 
 
 def maximal(regions: Iterable[tuple[Member, ...]]) -> list[tuple[Member, ...]]:
-    """Return the regions that no other one contains, each once, in the order given.
+    """Return the regions that no other region contains, each once, in the order given.
 
     >>> maximal([(0,), (0, 1), (1, 0), (2,)])
     [(0, 1), (2,)]
@@ -94,7 +94,7 @@ def maximal(regions: Iterable[tuple[Member, ...]]) -> list[tuple[Member, ...]]:
 
 
 def inside_earlier(regions: Sequence[tuple[Hashable, ...]]) -> list[int]:
-    """Return the positions of the regions, none of them empty, that an earlier one contains or equals, ascending."""
+    """Return the positions of the regions that an earlier region contains or equals, ascending; no region is empty."""
     holders: dict[Hashable, set[int]] = defaultdict(set)
     inside = []
     for position, region in enumerate(regions):

@@ -1,13 +1,13 @@
 """Regrouped attributes: neighbouring intervals joined, so that tables over several attributes stay small.
 
-An attribute has one set of codes, fine enough for a table of its own. A table over two or three attributes cannot
-afford as many cells, so its family has each attribute in a coarser binning: a grouping of its codes,
+An attribute has one set of codes, fine enough for a table of its own. In a table over two or three attributes this
+would be too many cells, so its family uses each attribute in a coarser binning: a grouping of its codes,
 
     coarse code = grouping[code],
 
 which joins neighbouring intervals to a few groups of about equal training weight. Heavy intervals stay alone, by the
 rule of equal-frequency cuts (`bncli.engine.kernels.binning`), applied to intervals instead of values. A missing level
-keeps a code of its own, the last. Levels of a category have no neighbours and are left as they are.
+keeps a code of its own, the last. The levels of a categorical attribute have no order and are not joined.
 
 Rows are counted over regrouped attributes as over any others: each distinct pair of attribute and grouping becomes one
 more column of the data set, whichever families share it, and the families become plain families over these columns.
@@ -29,16 +29,16 @@ from bncli.engine.kernels.binning import group_ends
 from bncli.engine.structures.structure import Family, Grouping, Groupings
 
 CACHE_SIZE = 4096
-"""Groupings and regrouped attributes that are cached: folds and candidates ask for the same ones again and again."""
+"""Number of cached groupings and regrouped attributes; folds and candidates use the same ones again and again."""
 
 
 def group_intervals_by_size(attributes: Sequence[Attribute], bins: Sequence[int | None]) -> Groupings:
-    """Return the grouping of every attribute to at most `most` intervals, for each entry `most` of `bins`."""
+    """Return the grouping of every attribute to at most m intervals, for each entry m of `bins` (None: no grouping)."""
     return tuple(tuple(None if most is None else group_intervals(a, most) for a in attributes) for most in bins)
 
 
 def group_intervals(attribute: Attribute, bins: int) -> Grouping | None:
-    """Return the coarse code of every code, for at most `bins` >= 1 intervals; None if nothing needs joining.
+    """Return the coarse code of every code, for at most `bins` >= 1 intervals, or None if the attribute has no more.
 
     The grouping depends on the training frequencies alone. Cost: a few operations per interval.
     """
@@ -66,7 +66,7 @@ def _group_by_frequency(frequencies: tuple[float, ...], bins: int, missing: bool
 
 
 def refine(grouping: Grouping | None, other: Grouping | None) -> Grouping | None:
-    """Return the grouping that separates neighbouring codes if either of the two does; None separates all of them."""
+    """Return the grouping that separates neighbouring codes where either of two groupings does; None separates all."""
     if grouping is None or other is None:
         return None
     begins = [left != right for left, right in itertools.pairwise(zip(grouping, other, strict=True))]
@@ -75,7 +75,7 @@ def refine(grouping: Grouping | None, other: Grouping | None) -> Grouping | None
 
 @lru_cache(CACHE_SIZE)
 def regroup_attribute(attribute: Attribute, grouping: Grouping) -> Attribute:
-    """Return the attribute regrouped by `grouping`, with its coarse frequencies and its remaining cuts or levels."""
+    """Return the attribute with its codes joined by `grouping`: with fewer cuts or levels, and their frequencies."""
     frequencies = tuple(np.bincount(grouping, attribute.frequencies, max(grouping) + 1).tolist())
     if isinstance(attribute, NumericAttribute):
         cuts = tuple(
@@ -90,13 +90,13 @@ def regroup_attribute(attribute: Attribute, grouping: Grouping) -> Attribute:
 
 
 def regroup_codes(codes: Codes, grouping: Grouping) -> Codes:
-    """Return the coarse codes in the narrowest type; the code one past the last, "unobserved", stays one past it."""
+    """Return the coarse codes in the narrowest type; the code for "unobserved" stays the one after the last."""
     n_codes = max(grouping) + 1
     return np.array((*grouping, n_codes), code_dtype(n_codes + 1))[codes]
 
 
 def relative_frequencies(attribute: Attribute, grouping: Grouping | None) -> Array:
-    """Return the training frequencies of the codes or coarse codes, summing to 1; uniform if nothing was counted."""
+    """Return the relative training frequencies of the codes or coarse codes; uniform if nothing was counted."""
     counts = np.array(attribute.frequencies, dtype=np.float64)
     if not counts.sum() > 0:
         counts = np.ones(attribute.cardinality)
@@ -107,10 +107,10 @@ def relative_frequencies(attribute: Attribute, grouping: Grouping | None) -> Arr
 
 
 def with_regrouped_columns(data: Dataset, families: Sequence[Family]) -> tuple[Dataset, tuple[Family, ...]]:
-    """Return the data with a column for each regrouped attribute, and the families over the columns.
+    """Add a column for each regrouped attribute; return the data, and the families over these columns.
 
-    The families stay in their order and keep their cells. If nothing is regrouped, the data are returned unchanged.
-    Cost: one look-up per row and regrouped attribute.
+    The families stay in order and keep their cells. If nothing is regrouped, both are returned unchanged. Cost: one
+    look-up per row and regrouped attribute.
     """
     regrouped = regrouped_attributes(families)
     if not regrouped:

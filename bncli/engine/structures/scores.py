@@ -6,7 +6,7 @@ returns one score per element of the batch, in nats; higher is better. Rows may 
 numbers. In the formulas, N is the sum of the counts, k a value of the child, j a configuration, c a class, and G the
 gamma function.
 
-A score is called equivalent if both directions of an arc gain the same:
+A score is called equivalent if an arc gains the same in both directions:
 
     score(i | class, j) - score(i | class) = score(j | class, i) - score(j | class)
 """
@@ -29,7 +29,7 @@ from bncli.engine.structures.acll_approximation import (
 
 
 class FamilyScore(NamedTuple):
-    """A score, whether it is equivalent, and the arguments that its function takes after the counts."""
+    """A score function, whether the score is equivalent, and the arguments that the function takes after the counts."""
 
     function: Callable[..., Array]
     equivalent: bool
@@ -102,11 +102,11 @@ def bdeu(counts: Array, strength: float) -> Array:
 
 
 def acll(counts: Array, pseudo_counts: float, prior: str | None = None) -> Array:
-    """Return the approximate conditional log-likelihood, P(row, class) being Dirichlet(1, ..., 1, N) by default.
+    """Return the approximate conditional log-likelihood (`bncli.engine.structures.acll_approximation`).
 
     Unlike the conditional log-likelihood itself, it is a sum over families, so that the best tree can be found. It is
-    not equivalent. `pseudo_counts` is N' > 0; `prior` is another distribution as `prior_approximation` reads it. The
-    formula stands in `bncli.engine.structures.acll_approximation`.
+    not equivalent. `pseudo_counts` is N' > 0. `prior` is the distribution of P(row, class), as `prior_approximation`
+    reads it; None means Dirichlet(1, ..., 1, N).
     """
     n_labels = counts.shape[-1]
     if prior is None:
@@ -117,7 +117,7 @@ def acll(counts: Array, pseudo_counts: float, prior: str | None = None) -> Array
 
 
 def acll_uniform(counts: Array, pseudo_counts: float) -> Array:
-    """Return the approximate conditional log-likelihood, P(row, class) being independent and uniform on [0, 1]."""
+    """Return the approximate conditional log-likelihood if all P(row, class) are independent and uniform on [0, 1]."""
     return acll_scores(counts, uniform_approximation(counts.shape[-1]).beta, pseudo_counts)
 
 
@@ -130,7 +130,7 @@ FAMILY_SCORES: dict[str, FamilyScore] = {
     "acll": FamilyScore(acll, equivalent=False),
     "acll-uniform": FamilyScore(acll_uniform, equivalent=False),
 }
-"""The scores by the words that follow --structure-score; the catalogue lists the same words."""
+"""The scores, by the word typed after `--structure-score`; the catalogue lists the same words."""
 
 
 def parse_score(rule: str) -> FamilyScore:

@@ -1,9 +1,9 @@
 """Structures by attribute index: directed acyclic graphs (`Dag`) and sets of regions (`Regions`).
 
-A structure says which attributes share a table: its `families()` are all that a scorer needs.
+A structure determines which attributes share a table: its `families()` are all that a scorer needs.
 
-A graph is perfect if every two parents of a common child are joined by an arc. P(target | all other nodes) depends on
-the graph's *canonical form* alone: the target, its children, its parents and its children's parents, with the target's
+A graph is perfect if every two parents of a common child are joined by an arc. P(target | all other nodes) depends only
+on the graph's *canonical form*: the target, its children, its parents and its children's parents, with the target's
 parents married, that is, joined pairwise. If this form is perfect, the distributions of the target are those of a
 log-linear model over the complete sets of the form (directions dropped), hence of a logistic regression (Roos, Wettig,
 Grünwald, Myllymäki & Tirri 2005, Machine Learning 59). Naive Bayes, trees, forests and k-dependence networks with k = 1
@@ -24,28 +24,29 @@ Node = TypeVar("Node", bound=Hashable)
 Member = TypeVar("Member")
 Entry = TypeVar("Entry", bound=Hashable)
 CLASS = None
-"""The class as a node among attribute indices."""
+"""The class, in graphs whose other nodes are attribute indices."""
 Grouping = tuple[int, ...]
-"""The coarse code of every code of an attribute; each coarse code from 0 on occurs."""
+"""The coarse code of every code of an attribute; every coarse code from 0 to the largest occurs."""
 BinnedAttribute = tuple[int, Grouping | None]
-"""An attribute with the grouping of its codes, None if they are as cut."""
+"""An attribute with the grouping of its codes, or None if they are not grouped."""
 Groupings = tuple[tuple[Grouping | None, ...], ...]
-"""groupings[k][i]: the grouping of attribute i in regions of k + 1 attributes (the last: and larger); None: as cut."""
+"""groupings[k][i] is the grouping of attribute i (or None) in regions of k + 1 attributes, or more for the last k."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """A set of attributes scored by one table: first the child (None: no child), then its parents in their order.
+    """A set of attributes scored by one table: first the child, if there is one, then its parents in order.
 
-    The cell of a row is the mixed-radix number of its codes, the first attribute being the most significant digit:
+    The cell of a row is the mixed-radix number of its codes, with the first attribute as the most significant digit:
 
         cell = (x_0 * shape_1 + x_1) * shape_2 + x_2 ...
 
-    `by_class` is False if the table has the same numbers for every class because the child lacks the class as a parent.
+    `by_class` is False if the table has the same numbers for every class because the class is not a parent of the
+    child.
 
     A family may use an attribute in a coarser binning (`bncli.engine.structures.regrouping`): x_i above is then
-    grouping[code], and `shape` counts the coarse codes. `groupings` has a grouping or None for each of the attributes
-    in their order, and is empty if nothing is regrouped.
+    grouping[code], and `shape` counts the coarse codes. `groupings` has a grouping or None for each attribute, in
+    order, and is empty if nothing is regrouped.
     """
 
     attributes: tuple[int, ...]
@@ -63,7 +64,7 @@ class Family:
         by_class: bool = True,
         groupings: tuple[Grouping | None, ...] = (),
     ) -> Family:
-        """Return the family over these attributes; `cardinalities` are those of all attributes of the schema."""
+        """Return the family over `attributes`; `cardinalities` has one entry per attribute of the schema."""
         pairs = zip(attributes, groupings or (None,) * len(attributes), strict=True)
         shape = tuple(cardinalities[a] if grouping is None else max(grouping) + 1 for a, grouping in pairs)
         return cls(attributes, shape, child, by_class, groupings if any(groupings) else ())
@@ -91,9 +92,9 @@ class Dag:
     """A directed acyclic graph over the class and the attributes.
 
     `parents[i]` are the attribute parents of attribute i, in their listed order, without the class. `class_children`
-    are the attributes that have the class as a parent, ascending; `class_parents` the attribute parents of the class
-    itself. An attribute in none of them is not part of the network. `method` and `options` say how the structure was
-    found; they are written to its file.
+    are the attributes that have the class as a parent, ascending; `class_parents` are the attribute parents of the
+    class itself. An attribute in none of them is not part of the network. `method` and `options` record how the
+    structure was found, for its file.
     """
 
     parents: tuple[tuple[int, ...], ...]
@@ -140,7 +141,7 @@ class Dag:
 
     @property
     def unmarried(self) -> UnmarriedParents[int | None] | None:
-        """Two parents of a common child that the canonical form does not join; None if it is perfect."""
+        """Two parents of a common child that the canonical form does not join, or None if that form is perfect."""
         children = set(self.class_children)
         nodes: dict[int | None, tuple[int | None, ...]] = {CLASS: self.class_parents}
         for i, listed in enumerate(self.parents):
@@ -149,7 +150,7 @@ class Dag:
 
 
 def first_unmarried(parents: Mapping[Node, tuple[Node, ...]], target: Node) -> UnmarriedParents[Node] | None:
-    """Return the first two parents of a common child that the canonical form leaves apart; None if it is perfect.
+    """Return the first two parents of a common child that the canonical form does not join; None if it is perfect.
 
     `parents` maps the nodes of an acyclic graph to their parents; a node that is only a parent may be left out.
     Children and parents are visited in the order of the mapping.
@@ -174,11 +175,11 @@ def first_unmarried(parents: Mapping[Node, tuple[Node, ...]], target: Node) -> U
 
 @dataclass(frozen=True)
 class SearchTrace:
-    """The steps of a search for regions: element s belongs to the model of the first s regions, 0 to the class alone.
+    """The steps of a search for regions: element s describes the model of the first s regions (0: the class alone).
 
-    Every step has its degrees of freedom, the log-likelihood of the classes given the attributes and the log posterior,
-    both in nats. map_step is the step of highest posterior. bootstrap_log_loss, if it was computed, is the log-loss in
-    nats that the step is expected to have on new rows.
+    Every step has degrees of freedom, the log-likelihood of the classes given the attributes and the log posterior,
+    both in nats. map_step is the step of highest posterior. bootstrap_log_loss is the log-loss, in nats, expected on
+    new rows; it is empty if it was not computed.
     """
 
     df: tuple[int, ...]
@@ -192,15 +193,16 @@ class SearchTrace:
 class Regions:
     """Sets of attributes that share a table with the class, in the order in which they were added.
 
-    A region is a tuple of attribute indices, ascending, without the class; none is inside an earlier one. `trace`
-    describes every step of the search; without it all regions are the model. `method` and `options` are as in `Dag`.
+    A region is a tuple of attribute indices, ascending, without the class; none is inside an earlier region. `trace`
+    describes every step of the search; without it the model consists of all regions. `method` and `options` are as in
+    `Dag`.
 
-    - bins[k] is the most intervals of an attribute in a region of k + 1 attributes (the last entry: and larger ones).
-      None, or no entry at all, leaves attributes as they were cut. `groupings` are the groupings that follow for the
-      schema, one entry per entry of `bins`.
-    - binnings[r][j], if there are any, is the grouping of attribute j of region r, which has cuts of its own (None: as
-      it was cut); `bins` have no effect then.
-    - gains[r] is the candidate gain of region r, in nats, when it was chosen; empty if it is not known.
+    - bins[k] is the most intervals of an attribute in a region of k + 1 attributes; the last entry also holds for
+      larger regions. None, or no entry at all, leaves the cuts of an attribute as they are. `groupings` has, for each
+      entry of `bins`, the groupings of the schema's attributes.
+    - binnings[r][j] is the grouping of the j-th attribute of region r (None: all its cuts); if there are any, `bins`
+      has no effect
+    - gains[r] is the gain of region r as a candidate, in nats, when it was chosen; empty if it is not known
     """
 
     regions: tuple[tuple[int, ...], ...]
@@ -214,7 +216,7 @@ class Regions:
 
     @property
     def chosen(self) -> tuple[tuple[int, ...], ...]:
-        """The regions of the step of highest posterior, without those that another one of them contains."""
+        """The regions of the step of highest posterior (or all), except those that another of them contains."""
         return tuple(self.regions[position] for position in self._chosen_positions)
 
     @property
@@ -223,7 +225,7 @@ class Regions:
         return outermost_positions(self.regions[:n_steps], self.bins, self.binnings)
 
     def families(self, cardinalities: tuple[int, ...], *, whole: bool = False) -> tuple[Family, ...]:
-        """Return one family, without a child, per chosen region; `whole` has no effect, since all have the class."""
+        """Return one family, without a child, per chosen region; `whole` has no effect, since all include the class."""
         families = []
         for position in self._chosen_positions:
             region = self.regions[position]
@@ -237,7 +239,7 @@ class Regions:
 
     @property
     def is_regrouped(self) -> bool:
-        """Whether some attribute is in a coarser binning than it is cut."""
+        """Whether any region uses an attribute in a coarser binning."""
         return any(map(any, self.groupings)) or any(map(any, self.binnings))
 
     @property
@@ -254,7 +256,7 @@ Structure = Dag | Regions
 def outermost_positions(
     regions: Sequence[tuple[Member, ...]], bins: tuple[int | None, ...], cuts: Sequence[tuple[Entry, ...]] = ()
 ) -> list[int]:
-    """Return the positions of the regions that no other one contains, ascending, each region once."""
+    """Return the positions of the regions that no other region contains, ascending, each region once."""
     binned = binned_members(regions, bins, cuts)
     outermost = set(map(frozenset, maximal(binned)))
     first = {region: position for position, region in reversed(list(enumerate(map(frozenset, binned))))}
@@ -264,10 +266,10 @@ def outermost_positions(
 def binned_members(
     regions: Sequence[tuple[Member, ...]], bins: tuple[int | None, ...], cuts: Sequence[tuple[Entry, ...]] = ()
 ) -> list[tuple[tuple[Member, Hashable], ...]]:
-    """Return each region's members together with how they are binned there.
+    """Return the members of each region, each paired with its binning in that region.
 
-    A region is part of a larger one only if both bin its members alike. The bins depend on the size of the region. A
-    region with cuts of its own hardly shares them with a larger one, so it is part of none but its equal.
+    So a region is part of a larger one only if both bin its members alike. `bins` depend on the size of the region.
+    With `cuts`, each member is paired with the cuts of the whole region, so that only regions with equal cuts compare.
     """
     if not cuts:
         return [tuple((member, entry_for_size(bins, len(region))) for member in region) for region in regions]
@@ -276,5 +278,5 @@ def binned_members(
 
 
 def entry_for_size(entries: Sequence[Entry], size: int) -> Entry | None:
-    """Return the entry for regions of `size` attributes (the last for larger ones); None if there are no entries."""
+    """Return the entry for regions of `size` attributes, the last one for larger regions; None if there is none."""
     return entries[min(size, len(entries)) - 1] if entries else None
