@@ -27,7 +27,7 @@ FLOORS = (
     ("files.reading",),
     ("files.artifacts", "files.knowledge", "files.label_numbers"),
     ("files.exports",),
-    ("files.atomic", "files.documents", "files.pictures", "files.temporary_folders"),
+    ("files.atomic", "files.json_documents", "files.pictures", "files.temporary_folders"),
     ("files.paths",),
     ("engine.evaluation",),
     ("engine.learn",),

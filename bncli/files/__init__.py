@@ -1,14 +1,16 @@
 """Everything that touches the disk: tables are read; models, structures, predictions and pictures are written.
 
-    reading/         tables to learn from, to test on and to score, as `Columns`
-    artifacts/       the files that bncli writes and reads again: model, cuts, structure, counts, codes, monitor, trace
-    exports/         formats for other programs, and predictions; one module per format, named by its word
-    pictures/        SVG drawings and the report page
-    simulated_rows   tables of simulated rows, as CSV or Parquet
-    label_numbers    files with one number per label (weights) or a table of costs
-    documents        JSON files, read strictly
-    atomic           output files that appear complete or not at all
-    paths            paths that users type: default outputs, checks, errors with a hint
+- `reading`: tables to learn from, to test on and to score, as `Columns`
+- `artifacts`: the files that bncli writes and reads again: model, cuts, structure, counts, codes, monitor, trace
+- `exports`: formats for other programs, and predictions; one module per format, named by its word
+- `pictures`: SVG drawings and the report page
+- `simulated_rows`: tables of simulated rows, as CSV or Parquet
+- `label_numbers`: files with one number per label (weights) or a table of costs
+- `knowledge`: TOML files of domain knowledge
+- `json_documents`: JSON files, read strictly
+- `atomic`: output files that appear complete or not at all
+- `temporary_folders`: temporary folders, removed even after a process was killed
+- `paths`: paths that users type: default outputs, checks, errors with a hint
 
 Readers check everything that the engine relies on, and their errors name the place (file, line or key).
 """

@@ -1,4 +1,4 @@
-"""Files of knowledge about a domain, in TOML; `bncli.catalogue.knowledge` says what they may hold."""
+"""TOML files of domain knowledge; `bncli.catalogue.knowledge` describes their content."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from bncli.errors import BncliError
-from bncli.files.documents import decode_utf8
+from bncli.files.json_documents import decode_utf8
 from bncli.files.paths import cannot_read
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from bncli.catalogue.option_kinds import format_label_numbers, parse_decimal
 from bncli.errors import BncliError
-from bncli.files.documents import decode_utf8, parse_json
+from bncli.files.json_documents import decode_utf8, parse_json
 from bncli.files.paths import cannot_read
 
 _MAX_BYTES = 1 << 24

@@ -27,9 +27,6 @@ from bncli.files.pictures.convergence_plots import CurvesPanel, HistogramPanel, 
 from bncli.files.pictures.drawing import SERIES
 from bncli.steps.compare.outputs import NOT_DRAWN
 
-UNITS = ("iterations", "passes", "flops")
-OBJECTIVES = ("objective", "nll")
-
 
 class TracePath(NamedTuple):
     """A trace file, and the name that was typed for it, if any."""
@@ -52,7 +49,7 @@ class TracePath(NamedTuple):
 class ConvergenceSettings:
     """How traces are compared.
 
-    by: the unit of effort, one of UNITS. of: what is compared, one of OBJECTIVES.
+    by: the unit of effort: iterations, passes or flops. of: the value that is compared: objective or nll.
     within: a trace has arrived when it is within this share of the lowest value of its table.
     lag: the baseline that the others are compared with after `at` iterations, None for no comparison.
     """

@@ -223,7 +223,7 @@ def score(
     with scorer.open(source, limited_run, keep=output.keep) as batches:
         layout = ScoreLayout(
             model.schema.labels,
-            batches.carried_names,
+            batches.copied_names,
             output.labels_only,
             output.log_proba,
             output.digits,

@@ -407,7 +407,7 @@ def test_cuts_and_structure_by_hand_go_with_decisions(bncli: Bncli, words: tuple
 def test_damaged_rules_are_refused() -> None:
     from bncli.errors import ModelError
     from bncli.files.artifacts.model import read_rule, rule_json
-    from bncli.files.documents import Node
+    from bncli.files.json_documents import Node
 
     whole: dict[str, Any] = {
         "threshold": {"value": 0.3, "chosen": "best:f1"},

@@ -17,7 +17,7 @@ from scipy import stats
 import bncli as package
 from bncli.errors import ModelError
 from bncli.files.artifacts.model import read_training_log_p, training_log_p_json
-from bncli.files.documents import parse_json
+from bncli.files.json_documents import parse_json
 from bncli.watch import silent
 from tests.cli.conftest import Bncli
 

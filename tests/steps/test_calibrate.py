@@ -114,7 +114,7 @@ WRONG = [
 @pytest.mark.parametrize(("method", "change", "said"), WRONG)
 def test_a_wrong_map_in_a_file_is_an_error(folder: Path, method: str, change: dict[str, Any], said: str) -> None:
     from bncli.files.artifacts.model import calibration_json, read_calibration
-    from bncli.files.documents import parse_json
+    from bncli.files.json_documents import parse_json
 
     path, _ = calibrated(folder, "wine_holes", method)
     found = read_model(path).calibration

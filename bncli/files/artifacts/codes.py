@@ -53,7 +53,7 @@ from bncli.files.artifacts.arrow_sizes import check_sizes
 from bncli.files.artifacts.cuts import cuts_json, parse_cuts
 from bncli.files.artifacts.mapped_file import map_file
 from bncli.files.atomic import atomic_writer
-from bncli.files.documents import parse_json
+from bncli.files.json_documents import parse_json
 from bncli.files.paths import cannot_read
 
 VERSION = 1

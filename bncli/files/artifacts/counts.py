@@ -41,7 +41,7 @@ from bncli.files.artifacts.archive import (
 from bncli.files.artifacts.cuts import VERSION as CUTS_VERSION
 from bncli.files.artifacts.cuts import cuts_json, parse_cuts
 from bncli.files.atomic import write_bytes
-from bncli.files.documents import Node, parse_json
+from bncli.files.json_documents import Node, parse_json
 
 VERSION = 1
 _DESCRIPTION, _TABLES = "counts.json", "tables.npy"
@@ -79,7 +79,7 @@ def counts_json(counts: CountedRows) -> dict[str, Any]:
 
 
 def tables_json(counts: CountedRows) -> str | list[list[str]]:
-    """Return which sets of attributes were counted, by name, or "pairs"."""
+    """Return the sets of attributes that were counted, by name, or "pairs"."""
     if counts.requested is None:
         return _PAIRS
     return [[counts.cuts.attributes[i].name for i in attributes] for attributes in counts.requested]

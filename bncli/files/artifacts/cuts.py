@@ -43,7 +43,7 @@ from bncli.engine.data.schema import Attribute, CategoricalAttribute, Cuts, Nume
 from bncli.files.artifacts.file_kinds import read_document
 from bncli.files.artifacts.provenance import read_option
 from bncli.files.atomic import atomic_writer, write_bytes
-from bncli.files.documents import Node, dump_json
+from bncli.files.json_documents import Node, dump_json
 
 VERSION = 1
 SAMPLED_ROWS = "sampled_rows"

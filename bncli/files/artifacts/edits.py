@@ -18,7 +18,7 @@ from typing import Any
 
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Edit, RefitLoss
-from bncli.files.documents import Node
+from bncli.files.json_documents import Node
 
 EDITS = "edits"
 _KEYS = (

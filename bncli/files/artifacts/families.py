@@ -19,7 +19,7 @@ from typing import Any
 
 from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
 from bncli.engine.structures.structure import Dag, Family, Grouping, Structure
-from bncli.files.documents import Node
+from bncli.files.json_documents import Node
 
 MANY_BINNED = 256
 """From this many binned families on, files use `groups` and one array for all tables."""

@@ -6,8 +6,8 @@ import re
 from typing import NamedTuple
 
 from bncli.errors import BncliError
-from bncli.files.documents import Node, parse_json
 from bncli.files.exports import export_formats
+from bncli.files.json_documents import Node, parse_json
 from bncli.files.paths import cannot_read
 
 HEAD_BYTES = 1 << 16

@@ -80,8 +80,8 @@ from bncli.files.artifacts.provenance import (
     restarts_json,
 )
 from bncli.files.atomic import write_bytes
-from bncli.files.documents import Node, parse_json
 from bncli.files.exports.structure_json import graph_json, read_graph
+from bncli.files.json_documents import Node, parse_json
 
 VERSION = 9
 """Raised whenever a file may contain more than a new key that older readers do not know."""

@@ -32,7 +32,7 @@ from bncli.engine.prediction.monitoring import (
 from bncli.files.artifacts.file_kinds import read_document
 from bncli.files.artifacts.model import TRAINING_LOG_P, dump_model, read_training_log_p, training_log_p_json
 from bncli.files.atomic import write_bytes
-from bncli.files.documents import Node, dump_json
+from bncli.files.json_documents import Node, dump_json
 
 VERSION = 1
 _DERIVED_KEYS = (
@@ -59,7 +59,7 @@ _DERIVED_KEYS = (
 )
 _MOMENTS = ("confidence", "log_p", "log_loss")
 _LATER_MOMENTS = ("entropy", "loss_variance", "correct")
-"""What files of older versions do not have."""
+"""Moments that files of older versions do not have."""
 
 
 def monitored_model(model: Model) -> MonitoredModel:

@@ -42,8 +42,8 @@ from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Component, Ensemble, Path, PathStep, Pool, Predictor, Tables, TriedCandidate
 from bncli.engine.prediction.edits import parameter_arrays
 from bncli.engine.structures.structure import Dag, Family, Structure
-from bncli.files.documents import Node
 from bncli.files.exports.structure_json import posterior_json
+from bncli.files.json_documents import Node
 
 PENALTY_CV = "penalty_cv"
 """Key of models whose penalty was chosen by cross-validation, since version 2."""

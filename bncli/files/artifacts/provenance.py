@@ -24,7 +24,7 @@ from bncli.catalogue import DISCRETIZERS, KEYS, LEARNING, OMITTED_IF_NONE, STRUC
 from bncli.catalogue.choices import Choice, Option, key_of
 from bncli.catalogue.option_kinds import ColumnNames, Integer, NumberChoice, Real, Switch
 from bncli.engine.model import ARC_SETS, ChosenPenalty, Restarts, Shrinkage, TriedArcs, TriedPenalty, TriedStructure
-from bncli.files.documents import Node
+from bncli.files.json_documents import Node
 from bncli.recipe import Recipe
 
 _ALWAYS_PRESENT = ("discretize", "structure", "param")

@@ -10,15 +10,19 @@ recognition of files by their content follow. Both lists contain words only, so 
 loads no other. The help of `bncli export` shows the summaries of all records, so the modules of EXPORTS import NumPy
 and the engine only inside their functions.
 
+- networks: `bif`, `xmlbif`; structures: `dot`, `json`
+- programs: `python`, `javascript`, `sql`, `onnx`, `scorecard`
+- predictions: `csv`, `jsonl`, `parquet`, `arrow`
+
 The other modules are shared by several formats or load heavy libraries for one:
 
-names, tokens                                  legal names in network files; the tokens of their text
-structure_json                                 structures as JSON, also in model files and reports
-programs                                       the data of programs that score rows
-sql_dialects, sql_layers, sql_databases        SQL dialects; the query of a model; running it in a database
-onnx_graph                                     the nodes of an ONNX graph
-score_layout, lines, prediction_files          the columns of predictions; as lines of text; written to a file
-latex                                          tables of `bncli compare` for LaTeX
+- `names`, `tokens`: legal names in network files; the tokens of their text
+- `structure_json`: structures as JSON, also in model files and reports
+- `programs`: the data of programs that score rows
+- `sql_dialects`, `sql_layers`, `sql_databases`: SQL dialects; the query of a model; running it in a database
+- `onnx_graph`: the nodes of an ONNX graph
+- `score_layout`, `lines`, `prediction_files`: the columns of predictions; as lines of text; written to a file
+- `latex`: tables of `bncli compare` for LaTeX
 """
 
 from __future__ import annotations
@@ -59,8 +63,9 @@ class Signature(NamedTuple):
 class NetworkFormat(NamedTuple):
     """A format for networks with their probabilities.
 
-    endings: file name endings in lower case with the dot, the usual one first. `read`, if there is one, takes the bytes
-    and the name of the file (for errors); a network that was written is then read back and verified.
+    endings: file name endings in lower case with the dot, the usual one first. `write` returns the text of the file.
+    `read`, if there is one, takes the bytes and the name of the file (for errors); a network that was written is then
+    read back and verified.
     """
 
     word: str
@@ -85,12 +90,12 @@ class StructureFormat(NamedTuple):
 class ProgramFormat(NamedTuple):
     """A format for programs that score rows without bncli.
 
-    run: runs a program on rows (values by column name, None is missing) and returns the probabilities by label, or None
-    if what runs it (`needs`, in words) is not installed. remark: what to say about the run, for example that another
-    program ran it than the one it is written for. decide: runs a program that was written with a decision rule and
-    returns a label per row, None if the rule abstains; it is None for a format without decisions. decides: whether a
-    program contains decisions. rounds: the option `digits` rounds numbers, and None keeps them exact. is_text: if
-    false, the format needs an output file.
+    write: returns the program. run: runs a program on rows (values by column name, None is missing) and returns the
+    probabilities by label, or None if the software that it needs (`needs`, in words) is not installed. remark: a note
+    about the run, for example that another database ran the program than the one it is written for. decide: runs a
+    program that was written with a decision rule and returns a label per row, None if the rule abstains; it is None for
+    a format without decisions. decides: whether a program contains decisions. rounds: whether the option `digits`
+    rounds the numbers. is_text: if false, the format needs an output file.
     """
 
     word: str

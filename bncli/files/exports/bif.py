@@ -43,7 +43,7 @@ _NUMBERS = re.compile(rf"(?:{NUMBER.pattern}(?:\s*,\s*|\s+|(?=;)))*+;", re.ASCII
 _KEYWORDS = ("network", "variable", "probability", "property", "type", "discrete", "table", "default")
 
 
-def write_bif(network: NamedNetwork) -> str:
+def bif_text(network: NamedNetwork) -> str:
     """Return the text of the BIF file, which is ASCII."""
     name, nodes, properties = escape_network(
         network,
@@ -119,7 +119,7 @@ class _Block:
 
 def read_bif(data: bytes, where: str) -> NamedNetwork:
     """Return the network in a BIF file; BncliError with `where`, line and column if it is not a valid one."""
-    from bncli.files.documents import decode_utf8
+    from bncli.files.json_documents import decode_utf8
 
     grammar = re.compile(
         r"""(?P<skip>\s+ | //[^\n]* | /\*.*?\*/)
@@ -315,7 +315,7 @@ FORMAT = NetworkFormat(
     "bif",
     "the network with its probabilities, in the Bayesian Interchange Format",
     (".bif",),
-    write_bif,
+    bif_text,
     read_bif,
     Signature(BLANK + rb"(?:network(?:\s+" + NAME + rb")?|variable\s+" + NAME + rb")\s*\{", "a BIF network"),
 )

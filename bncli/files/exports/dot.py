@@ -40,7 +40,7 @@ MAX_ARCS = 2_000_000
 """Most arcs of a graph; `{a b ...} -> {c d ...}` can describe more than fit in memory in a short file."""
 
 
-def write_dot(structure: NamedStructure) -> str:
+def dot_text(structure: NamedStructure) -> str:
     """Return the text of the DOT file, to be encoded as UTF-8."""
     from bncli.engine.structures.named_structure import NamedRegions
 
@@ -102,7 +102,7 @@ class _Graph:
 def read_dot(data: bytes, where: str) -> NamedDag:
     """Return the structure in a DOT file; BncliError with `where`, line and column if it is not a valid one."""
     from bncli.engine.structures.named_structure import NamedDag
-    from bncli.files.documents import decode_utf8
+    from bncli.files.json_documents import decode_utf8
 
     grammar = re.compile(
         r"""(?P<skip>\s+ | //[^\n]* | /\*.*?\*/ | ^\#[^\n]*)
@@ -240,7 +240,7 @@ FORMAT = StructureFormat(
     "dot",
     "the graph alone, for Graphviz",
     (".dot", ".gv"),
-    write_dot,
+    dot_text,
     read_dot,
     Signature(BLANK + rb"(?:strict\s+)?(?:di)?graph\b\s*(?:" + NAME + rb")?\s*\{", "a DOT graph"),
 )

@@ -203,7 +203,7 @@ console.log(JSON.stringify(rows.map(%s)));
 """
 
 
-def write_javascript(scorer: PortableScorer, target: ProgramTarget) -> str:
+def javascript_text(scorer: PortableScorer, target: ProgramTarget) -> str:
     """Return the text of the module."""
     usage, decide = ("", "") if target.rule is None else (_USAGE, _DECIDE)
     return _program(
@@ -264,7 +264,7 @@ def _pack_entries(n_bytes: int, entries: Array) -> list[Any]:
 
 
 def _run(function: str, text: str, rows: list[dict[str, Any]]) -> list[Any] | None:
-    """Return the value of a function of a row for every row, computed by Node; None without Node."""
+    """Call a function of the program for every row in Node, and return its values; None without Node."""
     import shutil
 
     node = shutil.which("node")
@@ -278,7 +278,7 @@ FORMAT = ProgramFormat(
     "javascript",
     "an ES module that scores rows by itself",
     (".js", ".mjs"),
-    write_javascript,
+    javascript_text,
     partial(_run, _PROBABILITIES),
     "Node",
     decide=partial(_run, "program.decide"),

@@ -1,4 +1,4 @@
-"""Names that a file format can hold, in place of those that it cannot, and the originals in properties.
+"""Legal names for network files: names that a format cannot hold are replaced, and kept in properties.
 
 A format for networks restricts names, and knows neither which node is the class nor how the structure was learned. What
 is lost goes into properties, which other programs ignore (`NAME = VALUE`, with percent-encoded values):
@@ -129,8 +129,8 @@ def find_class(nodes: Iterable[tuple[str, Mapping[str, str]]]) -> str | None:
 
 def read_origin(properties: Mapping[str, str], where: str) -> tuple[str, dict[str, int | float | str | bool]]:
     """Return the method and options of a structure; `file` and no options if the properties do not name them."""
-    from bncli.files.documents import parse_json
     from bncli.files.exports.structure_json import read_options
+    from bncli.files.json_documents import parse_json
 
     method = percent_decode(properties["bncli_method"]) if "bncli_method" in properties else "file"
     if "bncli_options" not in properties:

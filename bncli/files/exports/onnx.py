@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 ROWS_PER_RUN = 4096
 
 
-def write_onnx(scorer: PortableScorer, target: ProgramTarget) -> bytes:
+def onnx_bytes(scorer: PortableScorer, target: ProgramTarget) -> bytes:
     """Return the bytes of the file; UsageError without the package onnx, ModelError if the model uses no column."""
     try:
         importlib.import_module("onnx")
     except ImportError as error:
         hint = "install it: python -m pip install 'bncli[onnx]', or onnx and onnxruntime"
         raise UsageError("--to onnx needs the package 'onnx', which is not installed", hint=hint) from error
-    from bncli.files.exports.onnx_graph import onnx_bytes
+    from bncli.files.exports.onnx_graph import graph_bytes
 
-    return onnx_bytes(scorer, target)
+    return graph_bytes(scorer, target)
 
 
 def run_onnx(content: str | bytes, rows: list[dict[str, Any]]) -> list[list[float]] | None:
@@ -63,5 +63,5 @@ def run_onnx(content: str | bytes, rows: list[dict[str, Any]]) -> list[list[floa
 
 
 FORMAT = ProgramFormat(
-    "onnx", "a graph that runtimes of ONNX score by", (".onnx",), write_onnx, run_onnx, "onnxruntime", is_text=False
+    "onnx", "a graph that runtimes of ONNX score by", (".onnx",), onnx_bytes, run_onnx, "onnxruntime", is_text=False
 )

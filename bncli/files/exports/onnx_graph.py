@@ -1,10 +1,10 @@
-"""The graph of an ONNX file: columns become codes, codes become digits, digits become cells, and entries are added.
+"""Build the ONNX graph of a model: from columns to codes, to cells of tables, to scores and probabilities.
 
 The number of nodes depends little on the number of columns and tables: all numeric columns are coded by one binary
 search over their cuts, and tables are looked up in blocks of at most MOST_TOGETHER with the same number of axes.
 
-    codes          numeric: the number of cuts below the value, by halving; texts: one LabelEncoder per column
-    digits         of every merged input, by one look-up
+    codes          numeric: the number of cuts below the value, by binary search; texts: one LabelEncoder per column
+    digits         the code of each value in the coarser grouping that a table uses, by one look-up
     cells          sum over the axes of digit * stride, one number per table
     scores         the sum of entries per stage (`bncli.engine.prediction.portable`)
     probabilities  the average of the softmaxes of the stages, then the calibration
@@ -35,19 +35,19 @@ OPSET = 18
 ML_OPSET = 3
 IR_VERSION = 8
 MOST_TOGETHER = 64
-"""Most tables in a block, because rows times tables numbers are in memory at once."""
+"""Most tables in a block, since looking up a block keeps one number per row and table in memory."""
 LEAST_TOGETHER = 16
 """A block of at least this many tables ends where the number of inputs of a table changes."""
 MOST_MULTIPLIED = 64
-"""Most columns among which a matrix product picks; it is faster than a look-up."""
+"""Most columns from which a matrix product selects; with fewer columns it is faster than a look-up."""
 MOST_UNUSED = 4
-"""If a block needs less than 1/MOST_UNUSED of the digits, these are picked first, and the others are not multiplied."""
+"""If a block needs less than 1/MOST_UNUSED of the digits, these are selected before the matrix product."""
 ML = "ai.onnx.ml"
 _LEAST_PROBABILITY = 1e-300
 """Smaller probabilities are replaced by this one before their logarithm is taken."""
 
 
-def onnx_bytes(scorer: PortableScorer, target: ProgramTarget) -> bytes:
+def graph_bytes(scorer: PortableScorer, target: ProgramTarget) -> bytes:
     """Return the model as an ONNX file; ModelError if it uses no column."""
     if not scorer.inputs:
         hint = "there would be no input to tell the number of rows"
@@ -128,7 +128,7 @@ class _Graph:
 
 
 def _codes(graph: _Graph, inputs: Sequence[Input], missing_texts: Sequence[str]) -> str:
-    """Return the codes of the rows, (N, inputs), those of numbers first."""
+    """Add nodes for the codes of the rows, (N, inputs), numeric columns first; return the name of the result."""
     parts = []
     numeric = [column for column in inputs if column.cuts is not None]
     if numeric:
@@ -154,9 +154,10 @@ def _codes(graph: _Graph, inputs: Sequence[Input], missing_texts: Sequence[str])
 
 
 def _count_below(graph: _Graph, values: str, all_cuts: Sequence[Sequence[float]]) -> str:
-    """Return how many of its cuts lie below each value, by halving all columns at once.
+    """Add nodes that count, for each value, its column's cuts below it; return the name of the result.
 
-    The cuts of all columns are padded with infinity to the same number, 2^halvings - 1.
+    One binary search runs in all columns at once. Their cuts are padded with infinity to the same number,
+    2^halvings - 1.
     """
     halvings = max(len(cuts).bit_length() for cuts in all_cuts)
     size = (1 << halvings) - 1
@@ -175,9 +176,9 @@ def _count_below(graph: _Graph, values: str, all_cuts: Sequence[Sequence[float]]
 
 
 class _Digits:
-    """The digits that tables see of the codes, as doubles: (N, distinct digit maps of inputs).
+    """The digits of the codes, as doubles (N, axes), one column per distinct pair of an input and its digits.
 
-    Columns are picked and cells are computed by matrix products, which are exact here and much faster than look-ups.
+    Columns are selected and cells computed by matrix products, which are exact here and much faster than look-ups.
     """
 
     def __init__(self, graph: _Graph, codes: str, tables: Sequence[PortableTable]) -> None:
@@ -202,12 +203,12 @@ class _Digits:
             self._name = graph.node("Gather", flat, at)
 
     def zeros(self) -> str:
-        """Return zeros of shape (N, 1)."""
+        """Add a node of zeros (N, 1), and return its name."""
         first = self._graph.node("Gather", self._name, self._graph.constant([0]), axis=1)
         return self._graph.node("Mul", first, self._graph.constant(0, np.float64))
 
     def entries(self, tables: Sequence[PortableTable]) -> str:
-        """Return the entries of every table for every row, (N, tables, R)."""
+        """Add nodes for the entries of every table for every row, (N, tables, R); return the name of the result."""
         graph, begins = self._graph, np.cumsum([0, *(table.entries.shape[1] for table in tables)])
         strides = np.zeros((len(self._columns) or 1, len(tables)))
         for t, table in enumerate(tables):
@@ -228,7 +229,7 @@ def _axes(table: PortableTable) -> Iterator[tuple[int, tuple[int, ...]]]:
 
 
 def _probabilities(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> str:
-    """Return the probabilities, (N, K)."""
+    """Add nodes for the probabilities, (N, K), and return the name of the result."""
     n_stages, n_labels = len(scorer.stages), len(scorer.labels)
     joined = graph.node("Concat", *_scores(graph, digits, scorer), axis=1)
     scores = graph.node("Reshape", joined, graph.constant([-1, n_stages, 1 if n_labels == 2 else n_labels]))
@@ -252,7 +253,7 @@ def _probabilities(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> st
 
 
 def _scores(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> list[str]:
-    """Return the scores of every stage, (N, R) each."""
+    """Add nodes for the scores of every stage, (N, R) each, and return their names."""
     owned = [
         (s, table.expanded())
         for s, stage in enumerate(scorer.stages)
@@ -273,7 +274,7 @@ def _scores(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> list[str]
 
 
 def _blocks(owned: Sequence[tuple[int, PortableTable]]) -> list[list[tuple[int, PortableTable]]]:
-    """Return runs of tables that are looked up together, each table with the number of its owner."""
+    """Return the blocks of tables that are looked up together; each table comes with the number of its owner."""
     blocks: list[list[tuple[int, PortableTable]]] = []
     for pair in owned:
         block = blocks[-1] if blocks else []
@@ -285,13 +286,13 @@ def _blocks(owned: Sequence[tuple[int, PortableTable]]) -> list[list[tuple[int, 
 
 
 def _apply_powers(graph: _Graph, logs: str, calibration: PortableMap) -> str:
-    """Return the calibrated probabilities, softmax(scale * ln P + shift), of ln P of shape (N, K)."""
+    """Add nodes for softmax(scale * ln P + shift), the calibrated probabilities, from ln P (N, K); return the name."""
     scales, shifts = (graph.constant([part], np.float64) for part in calibration.powers)
     return graph.node("Softmax", graph.node("Add", graph.node("Mul", logs, scales), shifts), axis=1)
 
 
 def _apply_lines(graph: _Graph, probabilities: str, calibration: PortableMap, n_labels: int) -> str:
-    """Return the probabilities (N, K) calibrated by lines; with two labels there is one line, for the second."""
+    """Add nodes that calibrate probabilities (N, K) by lines; with two labels there is one line, for the second."""
     if n_labels == 2:
         probabilities = graph.node("Gather", probabilities, graph.constant([1]), axis=1)
     lines = calibration.lines

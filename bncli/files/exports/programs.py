@@ -41,11 +41,11 @@ _MOST_SECONDS = 3600
 
 
 class ProgramTarget(NamedTuple):
-    """What a program is written for; a format ignores what does not concern it.
+    """Settings of a program to write; each format uses those that concern it.
 
     name: a name for the program. missing, missing_numbers: texts that mean a missing value, for texts and for numbers.
     options: the options of the format. effects: computes the effects of the model over the inputs of the program. rule:
-    how the program decides, None if it gives probabilities only.
+    the decision rule, or None for a program that only returns probabilities.
     """
 
     name: str

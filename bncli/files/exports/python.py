@@ -165,7 +165,7 @@ def decide(row):
 '''
 
 
-def write_python(scorer: PortableScorer, target: ProgramTarget) -> str:
+def python_text(scorer: PortableScorer, target: ProgramTarget) -> str:
     """Return the text of the module."""
     usage, decide = ("", "") if target.rule is None else (_USAGE, _DECIDE)
     functions, calibrate, calibration = "exp", "", ""
@@ -199,7 +199,7 @@ print(json.dumps([{expression} for row in rows]))
 
 
 def _run(expression: str, text: str, rows: list[dict[str, Any]]) -> list[Any]:
-    """Return the value of an expression of `program` and `row` for every row, in an interpreter without packages."""
+    """Evaluate an expression of `program` and `row` for every row, in an interpreter without packages."""
     command = [sys.executable, "-I", "-S", "-c", _RUNNER.format(expression=expression), "{}"]
     return run_program(command, {"program.py": text}, rows)
 
@@ -208,7 +208,7 @@ FORMAT = ProgramFormat(
     "python",
     "a Python module that scores rows by itself",
     (".py",),
-    write_python,
+    python_text,
     partial(_run, "list(program.predict_proba(row).values())"),
     decide=partial(_run, "program.decide(row)"),
     decides=decides,

@@ -265,7 +265,7 @@ def contribution_objects(explanation: Explanation) -> list[pa.Array]:
 
 
 def _per_row(explanation: Explanation, k: int, describe: Callable[[TermText], str]) -> pa.Array:
-    """Return what precedes the number of the k-th contribution of every row, described once per distinct term."""
+    """Return the text before the number of each row's k-th contribution, made once per distinct term."""
     terms, places = np.unique(explanation.term_of[k], return_inverse=True)
     texts = [None if term < 0 else describe(explanation.terms[term]) for term in terms.tolist()]
     return pa.array(texts, pa.string()).take(pa.array(places.ravel()))

@@ -75,7 +75,7 @@ class _Scale(NamedTuple):
         return points if self.digits is None else round(points, self.digits or None) + 0
 
 
-def write_scorecard(scorer: PortableScorer, target: ProgramTarget) -> str:
+def scorecard_text(scorer: PortableScorer, target: ProgramTarget) -> str:
     """Return the scorecard as CSV, or as JSON if the option `json` is set.
 
     Raises ModelError if the model has not two classes, uses no column, has a calibration map, or needs too many rows.
@@ -247,7 +247,7 @@ class _Axis:
 def run_scorecard(text: str, rows: list[dict[str, Any]]) -> list[list[float]]:
     """Return P of both labels for every row, from the text of the scorecard alone; None is a missing value.
 
-    The text is read as a person would read it, to verify what `write_scorecard` wrote.
+    The text is read as a person would read it, to verify what `scorecard_text` wrote.
     """
     import json
 
@@ -307,7 +307,7 @@ FORMAT = ProgramFormat(
     "scorecard",
     "points for every value, of two classes: CSV or JSON",
     (".csv",),
-    write_scorecard,
+    scorecard_text,
     run_scorecard,
     rounds=True,
 )

@@ -41,7 +41,7 @@ ROWS_PER_INSERT = 500
 _ABOUT_DECISIONS = '-- The column "decision" is NULL where nothing is decided.'
 
 
-def write_sql(scorer: PortableScorer, target: ProgramTarget) -> str:
+def sql_text(scorer: PortableScorer, target: ProgramTarget) -> str:
     """Return the text of the file; ModelError if the database cannot hold its names or that many columns."""
     from bncli.files.exports.sql_layers import query_layers, sql_model
 
@@ -196,7 +196,7 @@ FORMAT = ProgramFormat(
     "sql",
     "tables and a view that score rows in a database",
     (".sql",),
-    write_sql,
+    sql_text,
     run_sql,
     "the database",
     remark=remark,

@@ -1,4 +1,4 @@
-"""How SQLite, DuckDB and PostgreSQL differ: functions, types, and limits on names and columns.
+"""SQL dialects: the functions, types and limits in which SQLite, DuckDB and PostgreSQL differ.
 
 DuckDB runs every statement of PostgreSQL's dialect as it is. Its own dialect looks levels up in maps and has no fences
 between layers, because a fence would keep it from using several threads.

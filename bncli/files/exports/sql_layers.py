@@ -167,7 +167,7 @@ def _unchanged(*names: str) -> list[tuple[str, str]]:
 
 
 def query_layers(scorer: PortableScorer, model: SqlModel, dialect: Dialect, target: ProgramTarget, stem: str) -> Layers:
-    """Return the layers up to `whole`, or `lowest` with costs.
+    """Return the layers of the query up to `whole`, or with costs up to `lowest`.
 
     The rows come from the table `target.options["input"]`; the names of the model's own tables begin with `stem`.
     """

@@ -28,7 +28,7 @@ from typing import Any
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure
 from bncli.engine.structures.structure import SearchTrace
 from bncli.errors import BncliError
-from bncli.files.documents import Node, dump_json, parse_json
+from bncli.files.json_documents import Node, dump_json, parse_json
 from bncli.recipe import check_structure_option
 
 VERSION = 1

@@ -63,7 +63,7 @@ opens what TinyXML takes for a comment, so that it skips `]>`.
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
-def write_xmlbif(network: NamedNetwork) -> str:
+def xmlbif_text(network: NamedNetwork) -> str:
     """Return the text of the XMLBIF file, to be encoded as UTF-8."""
     name, nodes, properties = escape_network(
         network, legal_network=to_visible_line, legal_node=to_visible_line, legal_state=to_visible_line
@@ -236,7 +236,7 @@ FORMAT = NetworkFormat(
     "xmlbif",
     "the same as XML, version 0.3",
     (".xml", ".bifxml", ".xmlbif"),
-    write_xmlbif,
+    xmlbif_text,
     read_xmlbif,
     Signature(rb"\A(?:\xef\xbb\xbf)?\s*<(?s:.*?)<BIF\b|\A(?:\xef\xbb\xbf)?\s*<BIF\b", "an XMLBIF network"),
 )

@@ -53,7 +53,11 @@ class ScatterPanel:
 def critical_difference_diagram(
     title: str, ranks: Mapping[str, float], groups: Sequence[Sequence[str]], difference: float
 ) -> Drawing:
-    """Return the diagram of average ranks by name, groups without significant differences, and their limit."""
+    """Draw the critical-difference diagram of average ranks by name.
+
+    A bar joins the learners of each of the `groups`, which do not differ significantly; the critical `difference` is
+    drawn to scale.
+    """
     n = len(ranks)
     worst_first = sorted(ranks, key=lambda name: -ranks[name])
     half = n // 2
@@ -115,7 +119,7 @@ def _layers(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float, in
 def scatter_plots(
     title: str, baseline: str, panels: Sequence[ScatterPanel], *, lower_is_better: bool, logarithmic: bool | None = None
 ) -> Drawing:
-    """Return a sheet with one panel per learner.
+    """Draw one panel per learner.
 
     Axes are logarithmic if that is required (all figures must then be positive), or, with None, if all figures are
     positive and the largest is more than four times the smallest.

@@ -45,7 +45,7 @@ class HistogramPanel:
 def convergence_plots(
     title: str, across: str, upwards: str, names: Sequence[str], panels: Sequence[CurvesPanel]
 ) -> Drawing:
-    """Return a sheet with one panel per table; each name has the same look in all panels, with a legend at the top."""
+    """Draw one panel of curves per table; a name has the same colour and dashes in all panels and in the legend."""
     width = _PANELS.sheet_width(len(panels))
     # names of the legend side by side as far as there is room
     legend: list[tuple[float, int]] = []
@@ -79,7 +79,7 @@ def convergence_plots(
 
 
 def lag_histograms(title: str, panels: Sequence[HistogramPanel]) -> Drawing:
-    """Return a sheet with one histogram per panel."""
+    """Draw one histogram of lags per panel."""
     drawing, frames = _PANELS.sheet(title, len(panels))
     lags = [0, *(lag for panel in panels for lag in panel.lags)]
     # 1, 2 or 5 times a power of ten lags share a bar, so that there are not too many bars
@@ -102,7 +102,7 @@ def lag_histograms(title: str, panels: Sequence[HistogramPanel]) -> Drawing:
 
 
 def _effort_axis(efforts: Sequence[float]) -> Axis:
-    """Return an axis from 0; if it is logarithmic, 0 lies half the smallest positive effort at its left end."""
+    """Return an axis from 0; a logarithmic one begins at half the smallest positive effort, which stands for 0."""
     positive = [effort for effort in efforts if effort > 0]
     if not positive or max(positive) <= _LOG_SPAN * min(positive):
         return axis_of([0.0, *efforts])

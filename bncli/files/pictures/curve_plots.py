@@ -3,8 +3,8 @@
 - `curve_plots`: curves in the unit square, one panel per label, so that no curve needs a colour or a label of its own.
   The dashed line is that of an uninformative classifier (ROC, precision-recall) or of perfect calibration
   (reliability).
-- `unit_curves`, `reliability_dots`: the same for a page, with the curves of all labels in one frame, of which the page
-  shows one at a time.
+- `unit_curves`, `reliability_dots`: the same for a page. One frame holds the curves of all labels, and the page shows
+  one of them at a time.
 - `learning_curve_plot`: one panel per metric over the number of training rows on a logarithmic axis. Error bars of one
   standard deviation end at 0, since the metrics are not negative. All panels share the axis of rows.
 - `series_plot`: dots and a line from file to file, or from block to block, and a dashed line for comparison. They have
@@ -65,7 +65,7 @@ class MetricPanel:
 
 
 def curve_plots(title: str, across: str, upwards: str, panels: Sequence[CurvePanel]) -> Drawing:
-    """Return a sheet with one panel per label."""
+    """Draw one panel of curves per label."""
     drawing, frames = PANELS.sheet(title, len(panels), narrowest=_NARROWEST)
     for frame, panel in zip(frames, panels, strict=True):
         left, top, right, bottom = frame.left, frame.top, frame.left + frame.width, frame.top + frame.height
@@ -96,7 +96,7 @@ def curve_plots(title: str, across: str, upwards: str, panels: Sequence[CurvePan
 def unit_curves(
     title: str, axes: tuple[str, str], curves: Sequence[Points], references: Sequence[Points], most: float = 1.0
 ) -> Drawing:
-    """Return a curve and a dashed line per label, over x from 0 to 1, with y from 0 to `most`."""
+    """Draw a curve and a dashed line per label, over x from 0 to 1, with y from 0 to `most`."""
     upwards = _UNIT if most <= 1 else axis_of([0.0, most], logarithmic=False)
     frame = _page_frame(title, *axes, upwards)
     for label, (curve, reference) in enumerate(zip(curves, references, strict=True)):
@@ -109,7 +109,7 @@ def unit_curves(
 
 
 def reliability_dots(title: str, labels: Sequence[Sequence[tuple[float, float, float, str]]]) -> Drawing:
-    """Return dots (mean probability, share of rows, weight, tip) per label; the area of a dot is its weight."""
+    """Draw dots (mean probability, share of rows, weight, tip) per label; the area of a dot is its weight."""
     frame = _page_frame(title, "mean probability", "share of rows", _UNIT)
     ends = (_UNIT.share(0.0), _UNIT.share(1.0))
     frame.drawing.line("dashed", *(frame.place(end, end) for end in ends))
@@ -123,7 +123,7 @@ def reliability_dots(title: str, labels: Sequence[Sequence[tuple[float, float, f
 
 
 def _page_frame(title: str, across: str, up: str, upwards: Axis) -> Frame:
-    """Return a new drawing for a page with an empty frame, its axes and their names."""
+    """Start a drawing for a page, and return its frame with axes and their names."""
     drawing = Drawing(_PAGE_WIDTH, _PAGE_TOP + _PAGE_SIDE + 40, title)
     frame = Frame(drawing, _PAGE_LEFT, _PAGE_TOP, _PAGE_SIDE, _PAGE_SIDE)
     frame.outline()
@@ -137,7 +137,7 @@ def _page_frame(title: str, across: str, up: str, upwards: Axis) -> Frame:
 
 
 def learning_curve_plot(title: str, panels: Sequence[MetricPanel]) -> Drawing:
-    """Return one panel per metric, two of them side by side."""
+    """Draw learning curves, one panel per metric, two panels to a row."""
     drawing, frames = METRIC_PANELS.sheet(title, len(panels))
     sizes = [rows for panel in panels for rows, _, _ in panel.points]
     low, high = float(min(sizes)), float(max(sizes))
@@ -193,9 +193,9 @@ def series_plot(
     across: str = "file",
     intervals: Sequence[tuple[float, float] | None] = (),
 ) -> Drawing:
-    """Return a plot of values and dashed values per file, (files,); the dots show the names of the files as tips.
+    """Draw one value and one dashed value per file; the dots show the names of the files as tips.
 
-    across: what there is a value of. intervals: error bars from the first to the second number.
+    across: the word for a file on the axis. intervals: error bars from the first to the second number.
     """
     drawing = Drawing(_PAGE_WIDTH, _PAGE_TOP + _SERIES_HEIGHT + 40, title)
     frame = Frame(drawing, _PAGE_LEFT, _PAGE_TOP, _SERIES_WIDTH, _SERIES_HEIGHT)

@@ -308,13 +308,13 @@ class PanelLayout:
     columns: int
 
     def sheet_width(self, n_panels: int) -> float:
-        """Return the width of a sheet with so many panels, in as many columns as rows if the columns suffice."""
+        """Return the width of a sheet with this many panels, in as many columns as rows, but at most `columns`."""
         return min(self.columns, math.ceil(math.sqrt(n_panels))) * (self.left + self.width + self.right)
 
     def sheet(
         self, title: str, n_panels: int, *, head: float = 34.0, narrowest: float = 0.0
     ) -> tuple[Drawing, list[Frame]]:
-        """Return a drawing with its title in a head of this height, and the frames of its panels, row by row."""
+        """Start a drawing with its title in a head of this height; return it and the frames of its panels by rows."""
         wide, high = self.left + self.width + self.right, self.above + self.height + self.below
         columns = min(self.columns, math.ceil(math.sqrt(n_panels)))
         drawing = Drawing(

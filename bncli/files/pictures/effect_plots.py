@@ -110,10 +110,10 @@ def interval_edges(cuts: Sequence[float], n_values: int) -> list[float]:
 def effect_steps(
     title: str, values: Sequence[ValueEffect], cuts: Sequence[str], axis: Axis, edges: Sequence[float], across: str
 ) -> Drawing:
-    """Return the effects of intervals with the cuts between them; a missing value, if there is one, comes last.
+    """Draw the effects of intervals as steps, with the cuts between them and the missing value, if any, last.
 
-    - edges: of the intervals, as shares of the width (`interval_edges`). across: the name below the axis.
-    - Values whose bounds are all equal to the values have no band.
+    edges: the edges of the intervals, as shares of the width (`interval_edges`). across: the name below the axis. No
+    band is drawn if all bounds are equal to the values.
     """
     left, top, width, height = STEPS_FRAME
     xs = [left + width * edge for edge in edges]
@@ -156,7 +156,7 @@ def effect_steps(
 
 
 def _step_outline(shares: Sequence[float], xs: Sequence[float]) -> str:
-    """Return the path of steps at these heights, 0 to 1, between the edges xs; page.js draws other classes so."""
+    """Return the path of steps at these heights, 0 to 1, between the edges xs, as page.js does for other classes."""
     _, top, _, height = STEPS_FRAME
     heights = [top + height * (1 - min(max(share, 0.0), 1.0)) for share in shares]
     moves = (f"V{y:.1f}H{xs[i + 1]:.1f}" for i, y in enumerate(heights))
@@ -164,7 +164,7 @@ def _step_outline(shares: Sequence[float], xs: Sequence[float]) -> str:
 
 
 def effect_bars(title: str, values: Sequence[ValueEffect], axis: Axis) -> Drawing:
-    """Return one row per value, with a bar to the left of 0 if it lowers the odds, else to the right."""
+    """Draw one row per value, with a bar to the left of 0 if the value lowers the odds, else to the right."""
     left, width = BARS_FRAME
     bottom = _HEAD + _ROW * len(values)
     drawing = Drawing(_WIDTH, bottom + 8, title)
@@ -189,7 +189,7 @@ def effect_bars(title: str, values: Sequence[ValueEffect], axis: Axis) -> Drawin
 
 
 def share_bars(title: str, rows: Sequence[tuple[Sequence[str], float]], texts: Sequence[str]) -> Drawing:
-    """Return one bar per row from 0, with its number as text behind it.
+    """Draw one bar per row from 0, with its number as text behind it.
 
     A row (names, value) has one name or several joined by `&`, which are shortened to equal parts if there is no room.
     """
@@ -212,7 +212,7 @@ def share_bars(title: str, rows: Sequence[tuple[Sequence[str], float]], texts: S
 
 
 def heat_map(title: str, down: HeatAxis, across: HeatAxis, cells: Array) -> Drawing:
-    """Return a table of cells (values down, values across); edges and cells share a scale up to the largest number."""
+    """Draw cells (values down, values across) as shades; edges and cells share a scale up to the largest number."""
     n_down, n_across = cells.shape
     wide, high = MAP_SIDE / n_across, MAP_SIDE / n_down
     fits = all(text_width(name, 10) + 4 <= wide for name in across.values)
@@ -274,7 +274,7 @@ def _draw_shades(drawing: Drawing, shares: Array, left: float, top: float, wide:
 
 
 def confusion_map(labels: Sequence[str], confusion: Sequence[Sequence[float]]) -> Drawing:
-    """Return the confusion matrix as colored cells: shares of a true label, blue if right and vermilion if wrong.
+    """Draw the confusion matrix as coloured cells: shares of a true label, blue if right and vermilion if wrong.
 
     The darkest vermilion is the largest wrong share of any row.
     """
@@ -302,7 +302,7 @@ def confusion_map(labels: Sequence[str], confusion: Sequence[Sequence[float]]) -
 
 
 def nomogram_points(scales: Sequence[Scale], base: float) -> NomogramPoints:
-    """Return log-odds as points, where the widest range of an attribute has 100.
+    """Convert log-odds to points, so that the attribute with the widest range has 100.
 
     `base` is the part of the log-odds that belongs to no attribute.
     """
@@ -319,7 +319,7 @@ def nomogram_points(scales: Sequence[Scale], base: float) -> NomogramPoints:
 
 
 def nomogram(points: NomogramPoints, label: str) -> Drawing:
-    """Return a nomogram: a scale of points, one per attribute, the sum of points, and the probability of the label."""
+    """Draw a nomogram: a scale of points, one per attribute, the sum of points, and the probability of the label."""
     n, room = len(points.scales), _NOMOGRAM_WIDTH - _NOMOGRAM_NAMES - _NOMOGRAM_RIGHT
     drawing = Drawing(_NOMOGRAM_WIDTH, _NOMOGRAM_ROW * (n + 3) + 16, f"Nomogram of {label}")
     _draw_scale(drawing, 0, "points", [(f"{p}", room * p / 100) for p in range(0, 101, 10)])
@@ -337,7 +337,7 @@ def nomogram(points: NomogramPoints, label: str) -> Drawing:
 
 
 def _draw_scale(drawing: Drawing, row: int, name: str, places: Sequence[tuple[str, float]]) -> None:
-    """Draw a line with ticks (text, x); texts alternate above and below the line, and are left out without room."""
+    """Draw a line with ticks (text, x); texts stand above or below it, and are left out where there is no room."""
     y = _NOMOGRAM_ROW * row + 26
     drawing.text(4, y + 4, shortened(name, _NOMOGRAM_NAMES - 16, 12), size=12, tip=name)
     if not places:

@@ -130,7 +130,7 @@ def _longest_paths(parents: Mapping[int, Sequence[int]]) -> dict[int, int]:
 
 
 def _order_layers(layers: list[list[int]], before: Mapping[int, Sequence[int]]) -> dict[int, float]:
-    """Sort the layers and return the breadth of every node, as near to the mean of its neighbours as fits."""
+    """Sort the layers, and return the breadth of every node, as close to the mean of its neighbours as possible."""
     after: dict[int, list[int]] = {}
     for node, node_parents in before.items():
         for parent in node_parents:
@@ -164,7 +164,7 @@ def _order_layers(layers: list[list[int]], before: Mapping[int, Sequence[int]]) 
 def network_drawing(
     nodes: Sequence[Node], layout: NetworkLayout, strengths: dict[tuple[int, int], tuple[float, str]]
 ) -> Drawing:
-    """Return the drawing of a network; strengths: (strength from 0 to 1, tip) by arc."""
+    """Draw a network; strengths: (strength from 0 to 1, tip) by arc."""
     widths = [min(_MOST_WIDTH, text_width(node.name, 12) + 14) for node in nodes]
     deepest = max((depth for depth, _ in layout.places.values()), default=0.0)
     broadest = max((breadth for _, breadth in layout.places.values()), default=0.0)
@@ -193,7 +193,7 @@ def network_drawing(
 
 
 def region_drawing(nodes: Sequence[Node], regions: Sequence[Region]) -> Drawing:
-    """Return nodes on a circle; the nodes of a region are joined by a line if there are two, else by an area."""
+    """Draw nodes on a circle; the nodes of a region are joined by a line if there are two, else by an area."""
     radius, margin = max(120.0, 26.0 * len(nodes) / math.pi), 150.0
     drawing = Drawing(2 * (radius + margin), 2 * (radius + 30), "Regions")
     angles = [2 * math.pi * (i + 0.5) / max(len(nodes), 1) - math.pi / 2 for i in range(len(nodes))]

@@ -70,7 +70,7 @@ class Cards:
 
 @dataclass(frozen=True)
 class LabelSwitch:
-    """Chooses the label that the pictures of its section show."""
+    """A control that chooses the label that the pictures of its section show."""
 
     labels: Sequence[str]
     chosen: int
@@ -78,7 +78,7 @@ class LabelSwitch:
 
 @dataclass(frozen=True)
 class Listing:
-    """Lines of a terminal."""
+    """Lines as a terminal shows them."""
 
     lines: Sequence[str]
 
@@ -287,7 +287,7 @@ def _isolate(name: str) -> str:
 
 @cache
 def read_part(name: str) -> str:
-    """Return page.css or page.js."""
+    """Return the text of page.css or page.js."""
     return files("bncli.files.pictures").joinpath(name).read_text(encoding="utf-8")
 
 

@@ -65,8 +65,8 @@ def columnar_format(first: bytes) -> str | None:
 class ColumnarFile:
     """An open Parquet or Arrow file.
 
-    file: a seekable file. kind: as of `columnar_format`. keep_bad_rows: read all columns, so that malformed rows can be
-    written out. memory: free bytes (None: unknown); a file that needs more at once is refused.
+    file: a seekable file. kind: its format, from `columnar_format`. keep_bad_rows: read all columns, so that malformed
+    rows can be written out. memory: free bytes (None: unknown); a file that needs more at once is refused.
     """
 
     def __init__(self, file: BinaryIO, kind: str, path: str, *, keep_bad_rows: bool, memory: int | None) -> None:
@@ -233,7 +233,10 @@ def parse_batch(
 
 
 def _coded_texts(array: pa.Array, request: ColumnRequest) -> pa.DictionaryArray | None:
-    """Return a column of texts with a dictionary of the texts that occur, "" for null; None for another column."""
+    """Return a dictionary-encoded text column with only the texts that occur in its dictionary, "" for null.
+
+    Return None for any other column, and if its dictionary holds nulls, repeats a text or is longer than the column.
+    """
     kind = array.type
     if not pa.types.is_dictionary(kind) or request.kind is not ValueKind.TEXT or request.form is not None:
         return None
@@ -304,7 +307,7 @@ def _csv_lines(data: pa.RecordBatch, rows: Sequence[int]) -> list[bytes]:
 
 
 def type_word(kind: pa.DataType) -> str | None:
-    """Return a word for how values of an Arrow type are read, or None for the type of nulls only."""
+    """Return how values of an Arrow type are read: "numbers", "text" or an order of dates; None for the null type."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     if pa.types.is_null(kind):
         return None

@@ -198,7 +198,7 @@ class ColumnBuilder:
         return NumericColumn(values)
 
     def label(self, *, as_text: bool) -> CategoricalColumn:
-        """Return the finished class column; in a class of numbers the missing tokens of numbers apply."""
+        """Return the finished class column; if all labels are numbers, the missing tokens of numbers apply."""
         numbers, wrong = to_numbers(self.texts(), self._tokens.number)
         if not as_text and wrong is None and not np.isnan(numbers).all():
             self._tokens = MissingTokens(self._tokens.number, self._tokens.number)
@@ -224,7 +224,7 @@ class ColumnBuilder:
 
 
 def encode_texts(values: pa.Array, shared: pa.Array) -> CodedTexts:
-    """Return the texts as codes into the `shared` texts if these contain all of them, else into texts of their own."""
+    """Encode texts by their index in the `shared` texts if these contain all of them, else in their own texts."""
     if pa.types.is_dictionary(values.type):
         coded, codes = encode_texts(values.dictionary, shared), values.indices.to_numpy()
         if coded.texts is shared:

@@ -42,6 +42,7 @@ from bncli.files.reading.numbers import (
     look_like_codes,
     to_numbers,
 )
+from bncli.files.reading.single_values import FIRST_TWO_DIGIT_YEAR
 from bncli.files.reading.source import MissingTokens, Source, ValueKind, list_names, shorten
 from bncli.files.reading.table import Table
 from bncli.files.reading.values import distinct_levels, expand_dates, parse_in_form
@@ -69,7 +70,7 @@ _PARTS_IN_ORDER: dict[str, tuple[str, ...]] = {
 
 
 class RecognizedFormat(NamedTuple):
-    """The form of a column's values, its description, and the option for another form that fits (empty: none does)."""
+    """The form of a column's values, its description, and the option for another form that also fits, or ""."""
 
     form: Form
     description: str
@@ -77,10 +78,11 @@ class RecognizedFormat(NamedTuple):
 
 
 class ColumnDecision(NamedTuple):
-    """What becomes of one column.
+    """How learning uses one column.
 
-    attributes: empty if the column is left out. form: of its values, None if they are plain. marks: its values that
-    may mean missing. without_marks: what the column would be without these marks: numbers, dates, or empty for names.
+    attributes: the attributes made from it, empty if it is left out. form: how its values are written, None if they are
+    plain. marks: its values that may mean missing. without_marks: what the column would be without these marks:
+    numbers, dates, or empty for names.
     """
 
     attributes: dict[str, Column]
@@ -117,7 +119,7 @@ def find_attributes(
 def decide_column(
     name: str, column: ColumnBuilder, n_present: int, n_rows: int, roles: ColumnRoles, table: Table, source: Source
 ) -> ColumnDecision:
-    """Return what `find_attributes` would make of a single column, of which `n_present` of `n_rows` rows are here."""
+    """Return how `find_attributes` would use a single column, of which `n_present` of `n_rows` rows are given."""
     interpreter = _ColumnInterpreter(np.ones(n_present, np.bool_), roles, table, source, n_rows)
     interpreter.take(name, column)
     return ColumnDecision(
@@ -134,7 +136,7 @@ _lists: Callable[[], dict[str, list[str]]] = partial(defaultdict, list)
 
 @dataclass
 class _ColumnNotes:
-    """The guesses about columns: for each kind of guess its columns, by their description if there are several."""
+    """The guesses to report: for each kind of guess its columns, grouped by description if there are several."""
 
     left_out: dict[str, list[str]] = field(default_factory=_lists)
     words: dict[str, list[str]] = field(default_factory=_lists)
@@ -188,7 +190,7 @@ class _ColumnNotes:
 class _ColumnInterpreter:
     """Takes one column after the other, and collects attributes and notes.
 
-    keep: mask of the usable rows. n_rows: rows of the table, if only a part of them is here.
+    keep: mask of the usable rows. n_rows: number of rows of the table, if only some of them are given.
     """
 
     def __init__(self, keep: Mask, roles: ColumnRoles, table: Table, source: Source, n_rows: int | None = None) -> None:
@@ -196,7 +198,7 @@ class _ColumnInterpreter:
         self.notes = _ColumnNotes()
         self.date_columns: set[str] = set()
         self.form: Form | None = None
-        """Of the last column, as are `marks` and `without_marks` of `ColumnDecision`."""
+        """The form of the last column; `marks` and `without_marks` (see `ColumnDecision`) are of that column too."""
         self.marks: Sequence[str] = ()
         self.without_marks = ""
         self._n_rows = len(keep) if n_rows is None else n_rows
@@ -272,7 +274,7 @@ class _ColumnInterpreter:
     def _add_names(self, name: str, column: ColumnBuilder, *, explain: bool) -> None:
         """Add a column of names, or leave it out if most rows have their own text.
 
-        explain: whether to note what else the column might have been meant to be.
+        explain: whether to note what else the column might be.
         """
         levels = distinct_levels(column.texts(), self._tokens.text)
         reason = self._explain_text(name, column, levels) if explain else ""
@@ -291,7 +293,10 @@ class _ColumnInterpreter:
         self.notes.left_out[reason].append(name)
 
     def _explain_text(self, name: str, column: ColumnBuilder, levels: pa.Array) -> str:
-        """Note what a column of text is except for a few values, and return it; return "" if it is just names."""
+        """Add notes on values that keep a text column from being numbers or dates, and return why it is left as text.
+
+        The reason is, for example, "numbers but for a few values", and "" for a column of names.
+        """
         marks = levels.filter(pc.is_in(levels, value_set=_MARKS)).to_pylist()
         if marks and pc.any(pc.is_in(levels, value_set=_PLUS_SIGNS)).as_py():
             marks = [mark for mark in marks if mark.strip("-")]  # beside a plus, a hyphen is a minus
@@ -371,9 +376,9 @@ def _note_about_exception(name: str, column: ColumnBuilder, tokens: MissingToken
 
 
 def _near_miss(name: str, levels: pa.Array, *, is_text_file: bool, dates: str) -> tuple[str, str]:
-    """Return what distinct values nearly are, and a note about it; both are empty if the values are just text.
+    """Return what nearly all distinct values are, such as "dates", and a note about the others; or two empty texts.
 
-    dates: as of `Source`.
+    dates: the option of `Source`.
     """
     if len(levels) < _MIN_NEAR_MISSES:
         return "", ""
@@ -500,7 +505,8 @@ def _recognize_dates(name: str, texts: pa.Array, dates: str) -> RecognizedFormat
         mark = next((c for c in first if not c.isdigit()), "")
         description = "with names of months" if "name" in str(shape) else mark.join(_PARTS_IN_ORDER[order])
         description += " and time" if pc.any(pc.match_substring(texts, ":")).as_py() else ""
-        description += ", years 1970 to 2069" if shape == "two-digit year" else ""
+        if shape == "two-digit year":
+            description += f", years {FIRST_TWO_DIGIT_YEAR} to {FIRST_TWO_DIGIT_YEAR + 99}"
     alternative = f"--dates {orders[1]}" if "mdy" in orders[1:] else ""
     return RecognizedFormat(DateForm(name, "days", order), description, alternative)
 

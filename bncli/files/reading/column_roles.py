@@ -26,7 +26,7 @@ from bncli.engine.prediction.positive_label import check_positive
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.codes import is_codes, read_codes
 from bncli.files.atomic import write_bytes
-from bncli.files.documents import dump_json, parse_json
+from bncli.files.json_documents import dump_json, parse_json
 from bncli.files.paths import cannot_read
 from bncli.files.reading.byte_streams import TABLE_SUFFIXES, strip_compression
 from bncli.files.reading.numbers import to_numbers
@@ -45,12 +45,12 @@ _OPTIONS_WITHOUT_EFFECT_ON_CODES = (
     *("on_bad_row", "drop_unlabelled", "dates", "decimal", "encoding", "use", "drop_incomplete", "names"),
 )
 _SPLIT_FIELDS = ("group", "time", "gap", "window")
-"""Fields of `Source`."""
+"""Fields of `Source` about how rows are split."""
 
 
 @dataclass(frozen=True)
 class DeclaredRoles:
-    """The roles that the options state, or a schema file (`place` is its path)."""
+    """The roles that the options state, or that a schema file states (`place` is its path)."""
 
     place: str | None = None
     class_name: str | None = None
@@ -293,7 +293,7 @@ def _roles_by_cuts(
 
 
 def report_left_out(roles: ColumnRoles, watch: Watch) -> None:
-    """Send notes about nested columns, columns that given cuts do not name, and column names that look like data."""
+    """Report nested columns, columns that given cuts do not name, and column names that look like data."""
     if look_like_data((*roles.attributes, roles.class_name)):
         watch(Note("the column names are numbers: is the header missing? --names a,b,c gives one", warning=True))
     for word in dict.fromkeys(roles.nested.values()):

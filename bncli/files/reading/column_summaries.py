@@ -182,7 +182,7 @@ def summarise_table(source: Source, *, threads: int = 1, watch: Watch = silent) 
 
 @dataclass(frozen=True)
 class DistinctValues:
-    """The distinct values of a column in a row block, stripped of blanks; codes[t] is the index of that of row t."""
+    """The distinct values of a column in a row block, stripped of blanks; row t has the value values[codes[t]]."""
 
     values: pa.Array
     hashes: Hashes
@@ -212,7 +212,7 @@ def _parse_distinct(
 
 
 def hashes_of(values: pa.Array) -> Hashes:
-    """Return 64 evenly spread bits of each value: its bits mixed, or for a text a polynomial of its bytes mixed."""
+    """Return a 64-bit hash of each value: `mix_bits` of its bits, or for a text of a polynomial of its bytes."""
     if values.type != pa.string():
         return mix_bits(values.to_numpy().view(np.uint64))
     offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset : values.offset + len(values) + 1]
@@ -347,7 +347,7 @@ class _ColumnReader:
         )
 
     def _decide(self, counted: ValueCounts, n_rows: int, *, is_class: bool) -> tuple[ColumnDecision, Column]:
-        """Return what learning makes of the column, and the column as it is read, with one row per kept value."""
+        """Return how learning uses the column, and the column as it is read, with one row per kept value."""
         n = len(counted.values)
         # The rules of learning see each value as often as it occurs, scaled down to a table of at most a million rows.
         scaled = np.maximum(counted.rows / max(counted.rows.sum() / _MAX_SHOWN, 1.0), 1.0)
@@ -371,7 +371,7 @@ class _ColumnReader:
         return decision, self._builder.categorical().take(first)
 
     def _put(self, values: pa.Array, codes: NDArray[np.int64]) -> None:
-        """Make these the rows of the column, in the type on which all rows agreed."""
+        """Replace the rows of the builder by these, in the type that all rows allow."""
         self._builder.blocks = [CodedTexts(codes, values) if self._is_text else values.to_numpy()[codes]]
         for i in self._builder.settle():
             self._builder.blocks[i] = CodedTexts(codes, self._texts(values))
@@ -395,7 +395,7 @@ def _present(values: pa.Array, missing: Sequence[str]) -> pa.Array:
 
 
 def _without_words(form: Form | None) -> Form | None:
-    """Return how the numbers themselves are written; None if plainly."""
+    """Return the form without its words for missing values; None if the numbers are plain."""
     if not isinstance(form, NumberForm):
         return form
     return None if (form.decimal, form.affix) == (".", "") else replace(form, words=())

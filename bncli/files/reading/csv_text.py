@@ -53,9 +53,9 @@ FIRST_BLOCK_SIZE = 1 << 18
 ROWS_PER_BLOCK, MAX_WIDE_BLOCK = 64, 1 << 25
 """Blocks of a wide table are larger, so that they hold about this many rows, up to this many bytes."""
 MAX_ROW = 1 << 26
-"""Bytes of a row; without a bound a file that is not a table would be read into memory as one row."""
+"""Most bytes of a row; without a bound a file that is not a table would be read into memory as one row."""
 MAX_UNCLOSED = 8
-"""Unclosed quotes of a file; each of them costs a search through 64 MB, or all that follows."""
+"""Most unclosed quotes in a file; each of them costs a search through 64 MB, or through the rest of the file."""
 LATIN = "--encoding latin-1"
 """The most likely remedy for text that is not UTF-8."""
 _ARROW_TYPES = {ValueKind.TEXT: pa.string(), ValueKind.INTEGER: pa.int64(), ValueKind.NUMBER: pa.float64()}
@@ -94,7 +94,7 @@ class TextBlock:
 
 
 class TextFile:
-    """An open text file: its header is read, its blocks follow."""
+    """An open text file whose header has been read; `blocks` yields the rest."""
 
     def __init__(
         self, stream: Stream, delimiter: bytes | None, names: tuple[str, ...] | None, block_size: int | None
@@ -340,7 +340,7 @@ def count_lines(data: bytes) -> int:
 
 @dataclass(frozen=True)
 class Records:
-    """The rows of some bytes, [starts, ends) with the line end; the fields of each row, and the lines before it."""
+    """The rows of `data`: their starts and ends (with the line end), numbers of fields, and lines before each row."""
 
     data: bytes
     starts: Index

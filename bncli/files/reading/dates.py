@@ -1,13 +1,16 @@
-"""Dates and times of the day, as text or in Arrow arrays, in seconds; and the parts of dates that models use.
+"""Convert dates and times of the day, as text or in Arrow arrays, to seconds, and extract the parts that models use.
 
     2024-03-01  2024/3/1  2024.03.01                     year first
     01.03.2024  1/3/2024  01-03-2024                     day first or month first, according to the order
-    01.03.24  3/1/24  24-03-01                           the same, or year first, with years of two digits: 1970 to 2069
+    01.03.24  3/1/24  24-03-01                           the same, or year first, with years of two digits
     1 March 2024  01-Mar-2024  1. Mar 2024  March 1, 2024     English names of months, three letters or all
 
 A time of the day may follow after a blank, `T` or comma: 9:30, 09:30:00, 09:30:00.25, 9:30 PM, perhaps with a zone: Z,
 UTC, +01:00. Times of the day may also stand alone. The clock that the text shows is what counts: zones are ignored and
 fractions of a second are dropped. Years are 1 to 9999 in text, and unlimited in a columnar file.
+
+`single_values` has the patterns of these texts, and FIRST_TWO_DIGIT_YEAR, with which the window of two-digit years
+begins.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ _CURRENCIES = (
 _SIGNS = r"US\$|C\$|A\$|R\$|€|\$|£|¥|₹|₽|₺|₩|₪|₴|zł|Kč|Ft|Fr\.|kr|Rs|%"
 _AFFIX = rf"^[(+-]*(?P<x>{_CURRENCIES}|{_SIGNS}) ?[0-9.,+-]|[0-9.,] ?(?P<y>{_CURRENCIES}|{_SIGNS})[)-]*$"
 _MIN_SPECIAL = 2
-"""Distinct texts that must not be plain numbers; a single one is more likely a slip than a way to write numbers."""
+"""Least number of distinct texts that are not plain numbers in a national form; a single one is likely an error."""
 
 
 def to_numbers(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask | None]:

@@ -237,7 +237,8 @@ def read_table(source: Source, *, cuts: Cuts | None, seed: int, run: Run) -> Col
 class SampledTable:
     """A table that does not fit in memory, after its first pass.
 
-    rows: the sample. n_rows: of the whole table, with those that are dropped. files: path, size and time of each file.
+    rows: the sample. n_rows: number of rows of the whole table, including those that are dropped. files: path, size and
+    modification time of each file.
     """
 
     source: Source
@@ -341,7 +342,7 @@ def _changed_file(path: str) -> BncliError:
 
 
 _EncodedBlock = tuple[int, int, CodedRows]
-"""The number of rows of a block, the number of those without a class, and the codes of the usable rows."""
+"""The number of rows of a block, the number of rows without a class, and the codes of the usable rows."""
 
 
 def _encoded_blocks(source: Source, cuts: Cuts, labels: tuple[str, ...], run: Run) -> Iterable[_EncodedBlock]:
@@ -391,7 +392,7 @@ def _encode_block(
     roles: ColumnRoles,
     drop_incomplete: bool,
 ) -> tuple[RowBlock, int, CodedRows]:
-    """Return the rows of a raw block, the number of those without a class, and the codes of the usable rows."""
+    """Return the rows of a raw block, the number of rows without a class, and the codes of the usable rows."""
     block, parts = parse_encoded(raw, encoders, [encoder.request for encoder in encoders], tokens)
     columns = {name: column for part in parts for name, column in part.items()}
     label = columns.pop(roles.class_name)

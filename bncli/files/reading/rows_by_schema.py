@@ -174,9 +174,10 @@ class Batches:
     """An open table to score, iterated once in batches of bounded size, in the order of the rows.
 
     needed: attributes to read, and the class if its values are to be read when the table has them.
-    keep: columns to keep as text, `carried_names`. texts: further columns to keep as text if they are read.
-    `kept_names` are the names of both, as in `Batch.kept`. `absent`: columns of needed attributes that the table lacks;
-    they are an error unless the source allows it. `bad_rows` receives the malformed rows.
+    keep: columns to copy to the output as text; `copied_names` are their names. texts: columns to keep as text too if
+    they are read. `kept_names` are the names of both, in the order of `Batch.kept`. `absent`: columns of needed
+    attributes that the table lacks; they are an error unless the source allows it. `bad_rows` receives the malformed
+    rows.
     """
 
     def __init__(
@@ -205,12 +206,12 @@ class Batches:
             self._encoders = ColumnEncoder.all_of(read, names, self._tokens)
             if schema.class_name in needed and schema.class_name in names:
                 self._encoders.append(ColumnEncoder.of_label(schema.class_name, schema.labels, self._tokens))
-            self.carried_names = self._table.names if keep == "all" else split_names(keep, names)
-            for name in self.carried_names:
+            self.copied_names = self._table.names if keep == "all" else split_names(keep, names)
+            for name in self.copied_names:
                 if name not in names:
                     raise missing_column(name, self._table.names, self._table.name)
-            others = {attribute.name for attribute in read}.difference(self.carried_names)
-            self.kept_names = (*self.carried_names, *(name for name in texts if name in others))
+            others = {attribute.name for attribute in read}.difference(self.copied_names)
+            self.kept_names = (*self.copied_names, *(name for name in texts if name in others))
         except BaseException:
             self._table.close()
             raise
@@ -223,7 +224,7 @@ class Batches:
                     yield batch
 
     def with_bad_rows(self, begin: int = 0) -> Iterator[tuple[Batch, tuple[BadRow, ...]]]:
-        """Yield every batch of the files from index `begin` on, with its malformed rows, left to the caller."""
+        """Yield every batch of the files from index `begin` on, and its malformed rows, which the caller handles."""
         with self._table:
             yield from in_order(self._tasks(begin), self._run.threads)
 

@@ -1,7 +1,8 @@
-"""Single values of a row in Python, such as a number, a text or a date, as codes of a model's attributes.
+"""The patterns of numbers and dates, and single values of a row in Python as codes of a model's attributes.
 
-The codes are those that `rows_by_schema` and `engine.data.encoding` give the same value in a table. Nothing here needs
-pyarrow, so that a row can be scored in microseconds:
+The patterns decide which texts are numbers, dates and times, and how a two-digit year is read; `numbers` and `dates`
+apply them to Arrow arrays. Single values get the codes that `rows_by_schema` and `engine.data.encoding` give the same
+value in a table. Nothing here needs pyarrow, so that a row can be scored in microseconds:
 
     numbers   as they are; NaN is missing, infinity is an error
     texts     stripped of blanks; missing tokens are missing; a number in an attribute of numbers, in its form
@@ -82,10 +83,11 @@ def is_missing_value(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class ValueEncoder:
-    """Gives the values of one column the code of one attribute.
+    """Encodes values of one column as codes of one attribute.
 
-    cuts: of an attribute of numbers, else None. codes: of levels and missing tokens by text; a text without one is
-    unseen. missing, unknown: the codes of a missing and of an unseen value. strict: an unseen value is an error.
+    cuts: the cuts of a numeric attribute, else None. codes: the codes of levels and missing tokens by text; any other
+    text is unseen. missing, unknown: the codes of a missing and of an unseen value. strict: an unseen value is an
+    error.
     """
 
     name: str
@@ -300,7 +302,7 @@ def shapes_of_order(order: DateOrder, *, is_iso: bool = False) -> tuple[str, ...
 
 
 def date_pattern(shape: str) -> str:
-    """Return the pattern of all of a text of this shape, which may be `time`."""
+    """Return the pattern that matches a whole text of this shape, which may be `time`."""
     return CLOCK if shape == "time" else f"{DATE_SHAPES[shape]}(?:(?:T| |, ?){CLOCK})?"
 
 

@@ -21,9 +21,9 @@ BLANKS = " \t"
 NOT_UTF8 = "not UTF-8 text"
 """The fault of a malformed row in another encoding."""
 Values = Any
-"""The values of N rows: an Arrow array of strings without nulls, int64, or float64 without inf and NaN if missing.
+"""The values of N rows: an Arrow array of strings without nulls, int64, or float64 (finite, or NaN if missing).
 
-Strings have a dictionary where `parse_batch` is asked for one.
+Strings are dictionary-encoded where `parse_batch` keeps dictionaries.
 """
 
 
@@ -53,7 +53,7 @@ class Source:
     rows: an Arrow table in memory to score or to test a model on, in place of paths.
     group: columns whose equal values mark rows that belong together. Split at commas as `ignore`.
     time: the column by which rows are ordered. gap: the span of time to leave out before rows held out, as 30d.
-    window: learn from so many of the latest blocks of rows only.
+    window: learn only from this many of the latest blocks of rows.
     """
 
     paths: tuple[str, ...]

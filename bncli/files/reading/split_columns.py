@@ -44,7 +44,10 @@ def parse_gap(text: str) -> tuple[float, bool]:
 def read_split_columns(
     columns: Mapping[str, ColumnBuilder], group: Sequence[str], time: str | None, table: Table, source: Source
 ) -> SplitBy | None:
-    """Return what splits of the rows respect, None without `--group` and `--time`; the columns keep their blocks."""
+    """Return the groups and times by which rows are split, or None without `--group` and `--time`.
+
+    The builders keep their blocks.
+    """
     if not group and time is None:
         return None
     units = times = None
@@ -126,7 +129,7 @@ def _units(columns: list[Index]) -> Index:
 
 
 def _times(column: ColumnBuilder, name: str, table: Table, source: Source) -> tuple[Array, bool]:
-    """Return the time of each row, in seconds or as it is numbered, and whether the column holds dates."""
+    """Return the time of each row, for dates in seconds, and whether the column holds dates."""
     tokens = MissingTokens.of(source.missing_tokens)
     form = column.request.form
     if column.request.kind is ValueKind.TEXT and form is None:

@@ -426,7 +426,7 @@ class RowSampler:
             self._lower_limit(columns)
 
     def finish(self, columns: Sequence[ColumnBuilder]) -> None:
-        """Reduce the sample to SAMPLE_ROWS rows, besides the first ones."""
+        """Reduce the sample to SAMPLE_ROWS rows, in addition to the first row of each text."""
         if self._is_sampling and self._n_sampled() > SAMPLE_ROWS:
             self._lower_limit(columns)
 
@@ -515,7 +515,7 @@ def row_keys(start: int, n: int, seed: int) -> NDArray[np.uint64]:
 
 
 def mix_bits(bits: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return the finalizer of SplitMix64 (Steele, Lea & Flood 2014), a one-to-one map that spreads every bit."""
+    """Apply the finalizer of SplitMix64 (Steele, Lea & Flood 2014), a one-to-one map that spreads every bit."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     mixed: NDArray[np.uint64] = bits ^ (bits >> np.uint64(31))

@@ -90,9 +90,9 @@ def _describe_fault(request: ColumnRequest, values: Values, row: int) -> str:
 
 
 def request_in_form(name: str, form: Form | None) -> ColumnRequest:
-    """Return the request for a column of numbers written in a form (None: plainly); rows with other text are malformed.
+    """Return the request to read a column of numbers written in `form`, or as plain numbers if it is None.
 
-    With a DateForm the numbers are the seconds of the dates.
+    Rows with any other text are malformed. With a DateForm the numbers are the seconds of the dates.
     """
     if form is None:
         return ColumnRequest(name, ValueKind.NUMBER, strict=True)
@@ -100,7 +100,7 @@ def request_in_form(name: str, form: Form | None) -> ColumnRequest:
 
 
 def column_of_attribute(attribute: Attribute, names: Collection[str]) -> str:
-    """Return the column that an attribute is read from: that of its dates, or the column of its own name.
+    """Return the column that an attribute is read from: the column of its dates, or the column of its own name.
 
     names: the columns of the table, which may contain a date part such as `signup.month` instead of `signup`.
     """

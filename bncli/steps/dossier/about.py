@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from bncli.errors import BncliError
-from bncli.files.documents import decode_utf8
+from bncli.files.json_documents import decode_utf8
 from bncli.files.paths import cannot_read
 
 FIELDS: Mapping[str, str] = {

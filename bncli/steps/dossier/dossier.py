@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from bncli import __version__
 from bncli.errors import UsageError
 from bncli.files.atomic import write_bytes
-from bncli.files.documents import dump_json
+from bncli.files.json_documents import dump_json
 from bncli.files.paths import check_outputs, check_target
 from bncli.files.pictures.page import html_page
 from bncli.steps.dossier.about import FIELDS, About, read_about

@@ -18,7 +18,7 @@ from bncli.engine.data.number_formats import DATE_PARTS, DateForm, Form, NumberF
 from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, Schema
 from bncli.errors import BncliError
 from bncli.files.artifacts.cuts import dump_cuts, form_json, read_cuts, read_form, write_binned_table, write_cuts
-from bncli.files.documents import Node
+from bncli.files.json_documents import Node
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 CUT_LISTS = st.lists(st.floats(allow_nan=False, allow_infinity=False), unique=True, max_size=5).map(sorted).map(tuple)

@@ -20,10 +20,10 @@ from bncli.engine.structures.named_structure import NamedDag, NamedRegions, Name
 from bncli.engine.structures.structure import SearchTrace
 from bncli.errors import BncliError
 from bncli.files.artifacts.structure import read_structure, write_structure
-from bncli.files.exports.bif import write_bif
-from bncli.files.exports.dot import write_dot
+from bncli.files.exports.bif import bif_text
+from bncli.files.exports.dot import dot_text
 from bncli.files.exports.structure_json import dump_structure
-from bncli.files.exports.xmlbif import write_xmlbif
+from bncli.files.exports.xmlbif import xmlbif_text
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 SCALARS = (
@@ -87,9 +87,9 @@ NETWORK = NamedNetwork(
 )
 TEXTS_OF_CHAIN = {
     "json": dump_structure(CHAIN),
-    "bif": write_bif(NETWORK),
-    "xmlbif": write_xmlbif(NETWORK),
-    "dot": write_dot(CHAIN),
+    "bif": bif_text(NETWORK),
+    "xmlbif": xmlbif_text(NETWORK),
+    "dot": dot_text(CHAIN),
 }
 
 

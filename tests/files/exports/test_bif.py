@@ -7,7 +7,7 @@ import pytest
 
 from bncli.engine.networks.network import NamedNetwork, Node
 from bncli.errors import BncliError
-from bncli.files.exports.bif import read_bif, write_bif
+from bncli.files.exports.bif import bif_text, read_bif
 
 
 def read(text: str, where: str) -> NamedNetwork:
@@ -64,7 +64,7 @@ def test_blocks_may_come_in_any_order() -> None:
 
 def test_the_written_file() -> None:
     nodes = (Node("y", ("no", "yes"), (), np.array([0.25, 0.75])), Node("a", ("0", "1"), ("y",), np.full((2, 2), 0.5)))
-    assert write_bif(NamedNetwork("net", "y", nodes, "nb")) == (
+    assert bif_text(NamedNetwork("net", "y", nodes, "nb")) == (
         "network net {\n"
         "  property bncli_method = nb ;\n"
         "}\n"

@@ -6,7 +6,7 @@ import pytest
 
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions
 from bncli.errors import BncliError
-from bncli.files.exports.dot import read_dot, write_dot
+from bncli.files.exports.dot import dot_text, read_dot
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_what_is_read(text: str, parents: dict[str, tuple[str, ...]]) -> None:
 
 def test_the_written_file() -> None:
     dag = NamedDag("sick", {"age": ("sick",), 'the "pulse"': ("sick", "age")}, "kdb", {"k": 1})
-    assert write_dot(dag) == (
+    assert dot_text(dag) == (
         "digraph structure {\n"
         '  bncli_method="kdb";\n'
         '  bncli_options="%7B%22k%22%3A1%7D";\n'
@@ -89,7 +89,7 @@ def test_faults_are_told_in_a_line_with_the_place(text: str, message: str) -> No
 
 def test_regions_are_drawn_as_boxes() -> None:
     regions = NamedRegions("y", (("a",), ("a", 'q"'), ("region 1",)))
-    assert write_dot(regions).splitlines() == [
+    assert dot_text(regions).splitlines() == [
         "graph structure {",
         '  "y" [shape=doublecircle, bncli_role="class"];',
         '  "a";',

@@ -13,14 +13,14 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from bncli.engine.networks.network import NamedNetwork, Node
-from bncli.files.exports.bif import read_bif, write_bif
-from bncli.files.exports.dot import read_dot, write_dot
-from bncli.files.exports.xmlbif import read_xmlbif, write_xmlbif
+from bncli.files.exports.bif import bif_text, read_bif
+from bncli.files.exports.dot import dot_text, read_dot
+from bncli.files.exports.xmlbif import read_xmlbif, xmlbif_text
 from tests.networks import NASTY, assert_same, networks, posterior, probabilities
 
 Writer = Callable[[NamedNetwork], str]
 Reader = Callable[[bytes, str], NamedNetwork]
-FORMATS = [pytest.param(write_bif, read_bif, id="bif"), pytest.param(write_xmlbif, read_xmlbif, id="xmlbif")]
+FORMATS = [pytest.param(bif_text, read_bif, id="bif"), pytest.param(xmlbif_text, read_xmlbif, id="xmlbif")]
 PEER_SETTINGS = settings(
     max_examples=settings.default.max_examples // 5,
     suppress_health_check=list(HealthCheck),
@@ -51,13 +51,13 @@ def test_a_file_that_was_rewrapped_says_the_same(write: Writer, read: Reader, ne
 
 @given(networks())
 def test_a_drawing_keeps_the_structure(network: NamedNetwork) -> None:
-    again = read_dot(write_dot(network.dag).encode(), "file")
+    again = read_dot(dot_text(network.dag).encode(), "file")
     assert again == network.dag
 
 
 @given(networks())
 def test_bif_is_ascii_and_its_names_are_identifiers_that_differ_in_more_than_case(network: NamedNetwork) -> None:
-    text = write_bif(network)
+    text = bif_text(network)
     assert text.isascii()
     names = re.findall(r"^variable (\S+) \{$", text, re.MULTILINE)
     assert len(names) == len(network.nodes)
@@ -138,11 +138,11 @@ def pyagrum_says(path: str, target: str, rows: list[dict[str, str]]) -> list[Any
 
 
 PEERS = [
-    pytest.param("pgmpy", pgmpy_says, write_bif, read_bif, "x.bif", 1e-12, id="pgmpy-bif"),
-    pytest.param("pgmpy", pgmpy_says, write_xmlbif, read_xmlbif, "x.xml", 1e-12, id="pgmpy-xmlbif"),
+    pytest.param("pgmpy", pgmpy_says, bif_text, read_bif, "x.bif", 1e-12, id="pgmpy-bif"),
+    pytest.param("pgmpy", pgmpy_says, xmlbif_text, read_xmlbif, "x.xml", 1e-12, id="pgmpy-xmlbif"),
     # pyAgrum keeps the numbers of BIF rows in single precision.
-    pytest.param("pyagrum", pyagrum_says, write_bif, read_bif, "x.bif", 1e-6, id="pyagrum-bif"),
-    pytest.param("pyagrum", pyagrum_says, write_xmlbif, read_xmlbif, "x.bifxml", 1e-12, id="pyagrum-xmlbif"),
+    pytest.param("pyagrum", pyagrum_says, bif_text, read_bif, "x.bif", 1e-6, id="pyagrum-bif"),
+    pytest.param("pyagrum", pyagrum_says, xmlbif_text, read_xmlbif, "x.bifxml", 1e-12, id="pyagrum-xmlbif"),
 ]
 
 
@@ -159,7 +159,7 @@ def test_other_programs_read_the_same_posteriors(
 
 def test_pgmpy_sees_our_properties(tmp_path: Path) -> None:
     readwrite = pytest.importorskip("pgmpy.readwrite")
-    path = written(NETWORK, write_bif, tmp_path / "x.bif")
+    path = written(NETWORK, bif_text, tmp_path / "x.bif")
     nodes = readwrite.BIFReader(path, include_properties=True).get_model().nodes
     assert nodes["Class"] == {"bncli_role": "class", "bncli_states": "yes no%2C%20never table"}
     assert nodes["class_2"] == {"bncli_name": "class", "bncli_states": "%C3%A9 e 0 %"}

@@ -21,7 +21,7 @@ from bncli.engine.prediction.portable import make_portable, make_portable_effect
 from bncli.engine.prediction.verification import ProbeRows, probe_rows
 from bncli.errors import ModelError, UsageError
 from bncli.files.exports import onnx as form
-from bncli.files.exports.onnx import run_onnx, write_onnx
+from bncli.files.exports.onnx import onnx_bytes, run_onnx
 from bncli.files.exports.programs import ProgramTarget
 from tests.files.exports.test_programs import TARGET, nasty
 from tests.many_tables import boosted_model, random_schema
@@ -42,7 +42,7 @@ def feed(probes: ProbeRows) -> dict[str, Any]:
 
 def difference(model: Model) -> float:
     probes = probe_rows(model, 40, np.random.default_rng(0))
-    said = run_onnx(write_onnx(make_portable(model), TARGET), probes.rows())
+    said = run_onnx(onnx_bytes(make_portable(model), TARGET), probes.rows())
     assert said is not None
     return float(np.abs(np.array(said).T - probes.probabilities).max())
 
@@ -69,7 +69,7 @@ def test_the_reference_evaluator_of_onnx(model: Model) -> None:
     """Another program: labels, too."""
     assume(make_portable(model).inputs)
     probes = probe_rows(model, 40, np.random.default_rng(0))
-    session = onnx.reference.ReferenceEvaluator(onnx.load_from_string(write_onnx(make_portable(model), TARGET)))
+    session = onnx.reference.ReferenceEvaluator(onnx.load_from_string(onnx_bytes(make_portable(model), TARGET)))
     label, probabilities = session.run(None, feed(probes))
     np.testing.assert_allclose(probabilities.T, probes.probabilities, rtol=0, atol=1e-12)
     best = [model.schema.labels[i] for i in probabilities.argmax(axis=1)]
@@ -83,7 +83,7 @@ def test_contributions_add_up(model: Model) -> None:
     scorer = make_portable(model)
     assume(scorer.inputs)
     options = {"contributions": True}
-    content = write_onnx(
+    content = onnx_bytes(
         scorer, TARGET._replace(options=options, effects=partial(make_portable_effects, model, scorer.inputs))
     )
     probes = probe_rows(model, 40, np.random.default_rng(0))
@@ -123,7 +123,7 @@ def test_contributions_of_many_trees_are_looked_up_in_several_tables_a_set(n_lab
     found = []
     for effects in (partial(make_portable_effects, model, inputs), lambda apart: make_portable_effects(model, inputs)):
         target = TARGET._replace(options={"contributions": True}, effects=effects)
-        found.append(contributions(write_onnx(make_portable(model), target), probes))
+        found.append(contributions(onnx_bytes(make_portable(model), target), probes))
     assert found[0].keys() == found[1].keys()
     for names, values in found[0].items():
         np.testing.assert_allclose(values, found[1][names], rtol=0, atol=1e-12)
@@ -143,7 +143,7 @@ def test_columns_named_as_what_is_inside(model: Model, names: list[str]) -> None
     scorer = make_portable(model)
     assume(scorer.inputs)
     assert difference(model) < 1e-12
-    session = onnxruntime.InferenceSession(write_onnx(scorer, TARGET))
+    session = onnxruntime.InferenceSession(onnx_bytes(scorer, TARGET))
     inputs = [one.name for one in session.get_inputs()]
     assert inputs == [one.name for one in scorer.inputs]
     expected = [word + "_" * (word in inputs) for word in ("label", "probabilities")]
@@ -153,7 +153,7 @@ def test_columns_named_as_what_is_inside(model: Model, names: list[str]) -> None
 def test_no_column(monkeypatch: pytest.MonkeyPatch) -> None:
     model = next(filter(lambda one: not make_portable(one).inputs, _without_inputs()))
     with pytest.raises(ModelError, match="the model looks at no column"):
-        write_onnx(make_portable(model), TARGET)
+        onnx_bytes(make_portable(model), TARGET)
 
 
 def _without_inputs() -> list[Model]:
@@ -167,7 +167,7 @@ def _without_inputs() -> list[Model]:
 def test_without_the_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(UsageError, match=r"needs the package 'onnx', .*pip install 'bncli\[onnx\]'") as caught:
-        write_onnx(make_portable(_without_inputs()[0]), ProgramTarget("m"))
+        onnx_bytes(make_portable(_without_inputs()[0]), ProgramTarget("m"))
     assert caught.value.exit_code == 2
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     assert run_onnx(b"", []) is None

@@ -60,7 +60,7 @@ def nasty(model: Model) -> Model:
 
 
 def difference(model: Model) -> float:
-    program = module(python.write_python(make_portable(model), TARGET))
+    program = module(python.python_text(make_portable(model), TARGET))
     probes = probe_rows(model, 40, np.random.default_rng(0))
     said = [list(program["predict_proba"](row).values()) for row in probes.rows()]
     return float(np.abs(np.array(said).T - probes.probabilities).max())
@@ -83,7 +83,7 @@ def test_a_path_in_python(case: Case) -> None:
 def test_javascript(model: Model, case: Case) -> None:
     for one in (nasty(model), model_of(*case[:3])):
         probes = probe_rows(one, 40, np.random.default_rng(0))
-        said = javascript.FORMAT.run(javascript.write_javascript(make_portable(one), TARGET), probes.rows())
+        said = javascript.FORMAT.run(javascript.javascript_text(make_portable(one), TARGET), probes.rows())
         assert said is not None
         assert np.abs(np.array(said).T - probes.probabilities).max() < 1e-12
         packed = javascript.FORMAT.run(javascript.packed_javascript(make_portable(one), TARGET), probes.rows())

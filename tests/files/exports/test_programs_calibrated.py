@@ -20,7 +20,7 @@ from bncli.engine.structures.structure import Dag
 from bncli.errors import ModelError
 from bncli.files.exports import javascript, onnx, python, sql, sql_databases
 from bncli.files.exports.programs import ProgramTarget
-from bncli.files.exports.scorecard import write_scorecard
+from bncli.files.exports.scorecard import scorecard_text
 from bncli.recipe import Recipe
 from tests.datasets import schema_of
 from tests.files.exports.test_programs import TARGET, nasty
@@ -182,4 +182,4 @@ def test_an_average_that_is_0_has_a_logarithm() -> None:
 def test_points_do_not_add_up_to_a_map() -> None:
     scorer = make_portable(two_classes((0.0, 0.0), Isotonic((Knots((0.1, 0.4), (0.2, 0.3)),))))
     with pytest.raises(ModelError, match="calibrated by a map of its probabilities, which no points add up to"):
-        write_scorecard(scorer, TARGET)
+        scorecard_text(scorer, TARGET)

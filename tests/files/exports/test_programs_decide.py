@@ -62,7 +62,7 @@ def slowly_sure(p: Any, rule: DecisionRule) -> Any:
 def test_python_decides(model: Model, data: st.DataObject) -> None:
     model = nasty(model)
     rule = data.draw(rules(len(model.schema.labels)))
-    text = python.write_python(make_portable(model), TARGET._replace(rule=rule))
+    text = python.python_text(make_portable(model), TARGET._replace(rule=rule))
     program, probes = module(text), probe_rows(model, 40, np.random.default_rng(0))
     found = np.array([program["decide"](row) for row in probes.rows()], dtype=object)
     labels = model.schema.labels
@@ -114,7 +114,7 @@ def test_sql_decides_where_a_probability_just_reaches_a_bar() -> None:
         DecisionRule(abstain_below=0.51): None,
     }
     for rule, expected in rules.items():
-        text = sql.write_sql(scorer, TARGET._replace(rule=rule, options={"dialect": "sqlite", **SQL}))
+        text = sql.sql_text(scorer, TARGET._replace(rule=rule, options={"dialect": "sqlite", **SQL}))
         assert sql.decide_sql(text, [{"x": 1}]) == [expected]
 
 

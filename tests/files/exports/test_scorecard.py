@@ -20,9 +20,9 @@ from bncli.errors import ModelError
 from bncli.files.exports.scorecard import (
     quote_if_ambiguous,
     run_scorecard,
+    scorecard_text,
     split_values,
     unquote,
-    write_scorecard,
 )
 from tests.files.exports.test_programs import TARGET, nasty
 from tests.strategies import models, regrouped_models
@@ -31,7 +31,7 @@ from tests.strategies import models, regrouped_models
 def card(model: Model, **options: Any) -> str:
     scorer = make_portable(model)
     effects = partial(make_portable_effects, model, scorer.inputs)
-    return write_scorecard(scorer, TARGET._replace(options=options, effects=effects))
+    return scorecard_text(scorer, TARGET._replace(options=options, effects=effects))
 
 
 OF_TWO = st.one_of(models(max_labels=2), regrouped_models(max_labels=2))

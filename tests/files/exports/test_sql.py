@@ -47,7 +47,7 @@ def nasty(model: Model) -> Model:
 
 def difference(model: Model, dialect: str) -> float:
     probes = probe_rows(model, 40, np.random.default_rng(0))
-    written = sql.write_sql(make_portable(model), target(dialect, input='my "rows"', key="the key"))
+    written = sql.sql_text(make_portable(model), target(dialect, input='my "rows"', key="the key"))
     said = sql.run_sql(written, probes.rows())
     assert said is not None
     return float(np.abs(np.array(said).T - probes.probabilities).max())
@@ -128,7 +128,7 @@ def view(scorer: PortableScorer, table: str, *rows: tuple[Any, ...], **options: 
     with closing(sqlite3.connect(":memory:")) as base:
         base.execute(table)
         base.executemany(f"INSERT INTO input VALUES ({', '.join('?' * len(rows[0]))})", rows)
-        base.executescript(sql.write_sql(scorer, target("sqlite", **options)))
+        base.executescript(sql.sql_text(scorer, target("sqlite", **options)))
         found = base.execute("SELECT * FROM m_1_scores")
         names = [column[0] for column in found.description]
         return [dict(zip(names, row, strict=True)) for row in found]
@@ -147,7 +147,7 @@ def test_stages_that_go_on_and_begin_anew(stages: int, dialect: str, labels: tup
         pytest.importorskip("duckdb")
     scorer = scorer_of(text_input("t"), number_input("n"), labels=labels, stages=stages)
     rows: list[dict[str, Any]] = [{"t": t, "n": n} for t in ("u", None, "?", "w") for n in (0.1, 0.2, None, 1e301)]
-    said = sql.run_sql(sql.write_sql(scorer, target(dialect)), rows)
+    said = sql.run_sql(sql.sql_text(scorer, target(dialect)), rows)
     assert said is not None
     for row, found in zip(rows, said, strict=True):
         value = None if row["t"] == "?" else row["t"]
@@ -187,7 +187,7 @@ def test_levels_that_are_numbers_in_duckdb(kind: str, value: Any, level: str) ->
         with duckdb.connect() as base:
             base.execute(f"CREATE TABLE input (id integer, t {kind})")
             base.execute("INSERT INTO input VALUES (1, ?)", [value])
-            base.execute(sql.write_sql(scorer, target(dialect)))
+            base.execute(sql.sql_text(scorer, target(dialect)))
             found = base.execute("SELECT p_no, p_yes FROM m_1_scores").fetchone()
         assert found == pytest.approx(expected(scorer, level), abs=1e-14)
 
@@ -214,8 +214,8 @@ def test_long_names_are_shortened_for_postgres() -> None:
     assert columns == ["p_" + "é" * 30, "p_" + "é" * 29 + "_2"]
     assert all(len(column.encode()) <= 63 for column in columns)
     with pytest.raises(ModelError, match=r"PostgreSQL cannot tell the columns 'x{63}1' and 'x{63}2' apart"):
-        sql.write_sql(scorer_of(text_input("x" * 63 + "1"), text_input("x" * 63 + "2")), target("postgres"))
-    assert sql.write_sql(scorer_of(text_input("a"), text_input("A")), target("postgres"))
+        sql.sql_text(scorer_of(text_input("x" * 63 + "1"), text_input("x" * 63 + "2")), target("postgres"))
+    assert sql.sql_text(scorer_of(text_input("a"), text_input("A")), target("postgres"))
 
 
 @pytest.mark.parametrize(
@@ -232,11 +232,11 @@ def test_long_names_are_shortened_for_postgres() -> None:
 )
 def test_what_cannot_be_is_refused(scorer: PortableScorer, options: dict[str, str], said: str) -> None:
     with pytest.raises(ModelError, match=said):
-        sql.write_sql(scorer, target("sqlite", **options))
+        sql.sql_text(scorer, target("sqlite", **options))
 
 
 def test_what_a_database_refuses_is_one_line() -> None:
-    text = sql.write_sql(scorer_of(text_input("t")), target("sqlite"))
+    text = sql.sql_text(scorer_of(text_input("t")), target("sqlite"))
     with pytest.raises(BncliError, match=r"^SQLite refuses what would be written: no such column: t\.t$"):
         sql.run_sql(text, [{"other": "u"}])
 
@@ -253,24 +253,24 @@ def test_two_thousand_tables() -> None:
     )
     scorer = PortableScorer("c", labels, inputs, (PortableStage(1.0, True, np.zeros(3), tables),))
     values = [(0.2, None, 1e301)[i % 3] for i in range(64)]
-    said = sql.run_sql(sql.write_sql(scorer, target("sqlite")), [{f"n{i}": v for i, v in enumerate(values)}])
+    said = sql.run_sql(sql.sql_text(scorer, target("sqlite")), [{f"n{i}": v for i, v in enumerate(values)}])
     assert said == [pytest.approx(expected(scorer, *values), abs=1e-13)]
 
 
 def test_many_labels() -> None:
     scorer = scorer_of(text_input("t"), labels=tuple(f"y{i}" for i in range(301)))
-    said = sql.run_sql(sql.write_sql(scorer, target("sqlite")), [{"t": "u"}])
+    said = sql.run_sql(sql.sql_text(scorer, target("sqlite")), [{"t": "u"}])
     assert said == [pytest.approx(expected(scorer, "u"), abs=1e-14)]
 
 
 def test_a_server_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = sql.write_sql(scorer_of(text_input("t"), number_input("n")), target("postgres"))
+    text = sql.sql_text(scorer_of(text_input("t"), number_input("n")), target("postgres"))
     monkeypatch.setattr(sql_databases, "postgres_programs", lambda: None)
     pytest.importorskip("duckdb")
     assert sql.remark(text) == "PostgreSQL is not at hand: DuckDB ran what was written, which takes the same statements"
     said = sql.run_sql(text, [{"t": "u", "n": 0.2}])
     assert said == [pytest.approx(expected(scorer_of(text_input("t"), number_input("n")), "u", 0.2), abs=1e-14)]
-    assert sql.remark(sql.write_sql(scorer_of(text_input("t")), target("sqlite"))) is None
+    assert sql.remark(sql.sql_text(scorer_of(text_input("t")), target("sqlite"))) is None
 
 
 @NEEDS_SERVER

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bncli.files.exports.xmlbif import write_xmlbif
+from bncli.files.exports.xmlbif import xmlbif_text
 from tests.files.exports.test_interchange import NETWORK
 
 READER = """\
@@ -46,7 +46,7 @@ def weka_jar() -> str:
 @pytest.mark.slow
 def test_weka_reads_every_number_and_complains_of_nothing(tmp_path: Path) -> None:
     jar = weka_jar()
-    (tmp_path / "net.xml").write_text(write_xmlbif(NETWORK), encoding="utf-8")
+    (tmp_path / "net.xml").write_text(xmlbif_text(NETWORK), encoding="utf-8")
     (tmp_path / "Reader.java").write_text(READER)
     command = ["java", "-cp", f"{jar}:{Path(jar).parent}/*", str(tmp_path / "Reader.java"), str(tmp_path / "net.xml")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

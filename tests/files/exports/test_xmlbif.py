@@ -7,7 +7,7 @@ import pytest
 
 from bncli.engine.networks.network import NamedNetwork, Node
 from bncli.errors import BncliError
-from bncli.files.exports.xmlbif import parse_xml, read_xmlbif, write_xmlbif
+from bncli.files.exports.xmlbif import parse_xml, read_xmlbif, xmlbif_text
 
 DOCTYPE = """\
 <!DOCTYPE BIF [
@@ -47,7 +47,7 @@ def test_the_encoding_is_the_one_that_the_document_names() -> None:
 
 def test_the_written_file() -> None:
     nodes = (Node("y", ("no", "<1"), (), np.array([0.25, 0.75])), Node("a", ("u",), ("y",), np.ones((2, 1))))
-    text = write_xmlbif(NamedNetwork("net", "y", nodes))
+    text = xmlbif_text(NamedNetwork("net", "y", nodes))
     assert "<OUTCOME>&lt;1</OUTCOME>" in text
     assert '  <VARIABLE TYPE="nature">\n    <NAME>a</NAME>\n    <OUTCOME>u</OUTCOME>\n  </VARIABLE>\n' in text
     assert "    <GIVEN>y</GIVEN>\n    <TABLE>\n      1.0\n      1.0\n    </TABLE>\n" in text

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.errors import BncliError, ModelError
-from bncli.files.documents import Node, dump_json, parse_json
+from bncli.files.json_documents import Node, dump_json, parse_json
 
 
 @pytest.mark.parametrize(
