@@ -134,6 +134,7 @@ def intervals_text(intervals: Mapping[str, Any]) -> str:
         "posterior": "posterior of the tables",
         "laplace": "Laplace approximation",
         "laplace-diagonal": "Laplace approximation, table entries taken as independent (they are too many)",
+        "spread": "spread within and between the components of the ensemble",
     }[intervals["method"]]
     return f"{text}; {intervals['bytes']:,} bytes in the model file"
 

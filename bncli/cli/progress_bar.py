@@ -20,6 +20,7 @@ _STAGE_TITLES = {
     "penalty": "Penalty",
     "calibrate": "Calibrating",
     "parameters": "Parameters",
+    "intervals": "Intervals",
     "fit": "Fitting",
     "score": "Scoring",
     "write": "Writing",

@@ -537,10 +537,11 @@ class UncertaintyMethod(Enum):
     POSTERIOR = "posterior"
     LAPLACE = "laplace"
     LAPLACE_DIAGONAL = "laplace-diagonal"
+    SPREAD = "spread"
 
     @property
     def is_diagonal(self) -> bool:
-        return self is not UncertaintyMethod.LAPLACE
+        return self in (UncertaintyMethod.POSTERIOR, UncertaintyMethod.LAPLACE_DIAGONAL)
 
 
 @dataclass(frozen=True)
@@ -548,7 +549,7 @@ class ParameterUncertainty:
     """How far the tables of a model may be off, which gives each row's probabilities an interval.
 
     `entries` has one of two forms, by the method. The last axis are the cells of the tables as in `Tables.cells`: the
-    bias, then family after family.
+    bias, then family after family; of an ensemble, the families of all components, times their weights.
 
     - diagonal (K, n_cells): variances of the entries, which are independent.
     - otherwise (R, K - 1, n_cells): R deviations of the entries from those of the first class. The covariance of two

@@ -76,7 +76,6 @@ def test_a_model_keeps_its_bytes_without_intervals_and_tells_their_size(bncli: B
         (("score", "m.bnc", "iris.csv", "--interval", "90"), 2, "--interval"),
         (("score", "m.bnc", "iris.csv", "--interval", "0.9", "--labels-only"), 2, "--interval has no effect"),
         (("fit", "iris.csv", "--structure", "kikuchi", "--intervals"), 2, "no posterior"),
-        (("fit", "iris.csv", "--structure", "auto", "--intervals"), 2, "no posterior"),
         (("fit", "iris.csv", "--intervals", "--dry-run"), 2, "--intervals has no effect"),
         (("fit", "iris.csv", "--structure", "nb", "--class-weights", "balanced", "--intervals"), 2, "--prior"),
     ],
@@ -346,3 +345,28 @@ def test_inspect_tells_whether_a_model_has_intervals(bncli: Bncli) -> None:
     assert "intervals" in bncli("inspect", "m.bnc").out
     assert bncli(*words).code == 0
     assert "intervals" not in json.loads(bncli("inspect", "m.bnc", "--json").out)
+
+
+def test_an_ensemble_has_the_spread_of_its_components(bncli: Bncli) -> None:
+    words = ("fit", "tumours.csv", "--structure", "auto", "--effort", "1", "-o", "m.bnc")
+    ran = bncli(*words, "--intervals")
+    assert "intervals   spread within and between the components of the ensemble; " in ran.err
+    model = read_model("m.bnc")
+    assert model.uncertainty is not None
+    assert model.uncertainty.method is UncertaintyMethod.SPREAD
+    assert Path("m.bnc").read_bytes() == dump_model(model)
+    report = json.loads(bncli("inspect", "m.bnc", "--json").out)
+    assert report["intervals"] == {"method": "spread", "bytes": model.uncertainty.entries.nbytes}
+    rows = rows_of(bncli("score", "m.bnc", "tumours.csv", "--interval", "0.9").out)
+    for label in LABELS:
+        assert (np.diff(ends_of(rows, label), axis=1) >= 0).all()
+    effects = json.loads(bncli("explain", "m.bnc", "--json").out)["effects"]
+    assert all(np.max(effect["margins"]) > 0 for effect in effects)
+    other = package.Model(with_positive_label(model, "benign")).predict_interval("tumours.csv")
+    np.testing.assert_allclose(other[:, ::-1], package.load("m.bnc").predict_interval("tumours.csv"), rtol=1e-9)
+    wrong = replace(model, uncertainty=replace(model.uncertainty, method=UncertaintyMethod.LAPLACE))
+    Path("w.bnc").write_bytes(dump_model(wrong))
+    with pytest.raises(ModelError, match="no intervals of the method"):
+        read_model("w.bnc")
+    assert bncli(*words).code == 0
+    assert Path("m.bnc").read_bytes() == dump_model(replace(model, uncertainty=None))

@@ -43,6 +43,7 @@ from bncli.engine.ensembles.candidates import (
     capacity_for,
     fine_dataset,
 )
+from bncli.engine.ensembles.component_spread import FittedComponent, spread
 from bncli.engine.ensembles.penalty_path import (
     FREQUENCIES,
     NEGLIGIBLE,
@@ -72,7 +73,7 @@ from bncli.engine.model import (
 )
 from bncli.engine.parameters.costs import needed_and_free
 from bncli.engine.parameters.effect_coding import EffectCoordinates
-from bncli.engine.parameters.few_rows import few_rows
+from bncli.engine.parameters.few_rows import FewRows, few_rows
 from bncli.engine.parameters.nested_samples import Growth
 from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, find_optimum, find_optimum_from
 from bncli.engine.parameters.penalty_choice import base_log_loss, log_frequencies
@@ -93,11 +94,15 @@ _NOT_EVALUATED = HeldOutEvaluation(FREQUENCIES, 1.0, Losses(math.nan, math.nan, 
 
 
 @dataclass(frozen=True)
-class _FittedComponent:
-    component: Component
+class _Fit:
+    fitted: FittedComponent
     candidate: Candidate
     optimum: Optimum
     n_parameters: int
+
+    @property
+    def component(self) -> Component:
+        return self.fitted.component
 
 
 def learn_auto(columns: Columns, recipe: Recipe, reading_rules: ReadingRules, run: Run) -> tuple[Model, Parameters]:
@@ -164,8 +169,12 @@ def learn_auto(columns: Columns, recipe: Recipe, reading_rules: ReadingRules, ru
         held_out=held_out,
         products=sum(fit.optimum.products for fit in fitted),
     )
-    structure = fitted[0].candidate.structure
-    return Model(data.schema, structure, ensemble, recipe, data.n_rows, __version__, held_out=held_out), parameters
+    uncertainty = None
+    if run.intervals:
+        watch(Stage("intervals"))
+        uncertainty = spread([fit.fitted for fit in fitted], data.schema, seed)
+    model = Model(data.schema, fitted[0].candidate.structure, ensemble, recipe, data.n_rows, __version__)
+    return replace(model, held_out=held_out, uncertainty=uncertainty), parameters
 
 
 def _make_folds(data: Dataset, effort: Effort, seed: int) -> list[Fold]:
@@ -307,7 +316,7 @@ def _fit_components(
     weights: Array,
     watch: Watch,
     bag: BagPlan,
-) -> list[_FittedComponent]:
+) -> list[_Fit]:
     """Fit the candidates with a weight to all rows; the heaviest comes first (ties: the one tried first)."""
     builds_on = folds[0].finder.builds_on if folds else dict(BUILDS_ON)
     finder = CandidateFinder(data, builds_on=builds_on, capacity=capacity_for(data.n_rows))
@@ -327,7 +336,8 @@ def _fit_components(
                 component = Component(weight, Tables(log_frequencies(data.class_counts), (), ()), FREQUENCIES)
                 candidate = Candidate(FREQUENCIES, Regions((), method="auto"), ())
                 optimum = Optimum(np.zeros(0), 0.0, 0.0, 0, 0, StoppedBy.CLOSED_FORM)
-                fitted.append(_FittedComponent(component, candidate, optimum, data.n_labels))
+                frequencies = FittedComponent(component, class_counts=data.class_counts)
+                fitted.append(_Fit(frequencies, candidate, optimum, data.n_labels))
             elif evaluation.members:
                 fitted.append(_bag_component(data, evaluation, weight, bag))
             elif finds_anew or evaluation.path is None:
@@ -337,14 +347,15 @@ def _fit_components(
                 optimum = find_optimum_from(space, _final_settings(evaluation.penalty), evaluation.path.parameters)
                 tables = Tables.of_cells(space.cells(optimum.point), space.likelihood.families)
                 component = Component(weight, tables, evaluation.name)
+                found = FittedComponent(component, space, optimum.point, evaluation.penalty)
                 n_parameters = space.coordinates.n_parameters
-                fitted.append(_FittedComponent(component, evaluation.path.candidate, optimum, n_parameters))
+                fitted.append(_Fit(found, evaluation.path.candidate, optimum, n_parameters))
         # Candidates that are found later use this penalty, as in the folds.
         finder.penalties[evaluation.name] = evaluation.penalty
     return sorted((fit for fit in fitted if fit.component.weight > 0), key=lambda fit: -fit.component.weight)
 
 
-def _bag_component(data: Dataset, evaluation: HeldOutEvaluation, weight: float, bag: BagPlan) -> _FittedComponent:
+def _bag_component(data: Dataset, evaluation: HeldOutEvaluation, weight: float, bag: BagPlan) -> _Fit:
     members = complete_bag(data, evaluation.members, bag)
     tables = tables_of(members, data.schema)
     sets = sorted({family.attributes for family in tables.families}, key=lambda s: (len(s), s))
@@ -352,10 +363,11 @@ def _bag_component(data: Dataset, evaluation: HeldOutEvaluation, weight: float, 
     n_trees = sum(len(member.trees) for member in members)
     stopped_by = StoppedBy.CROSS_TUNING if all(member.ended for member in members) else StoppedBy.MAX_ITERATIONS
     optimum = Optimum(np.zeros(0), 0.0, 0.0, n_trees, n_trees, stopped_by)
-    return _FittedComponent(Component(weight, tables, BOOSTED), candidate, optimum, tables.n_parameters)
+    component = FittedComponent(Component(weight, tables, BOOSTED), members=members)
+    return _Fit(component, candidate, optimum, tables.n_parameters)
 
 
-def _find_and_fit(finder: CandidateFinder, evaluation: HeldOutEvaluation, weight: float) -> _FittedComponent:
+def _find_and_fit(finder: CandidateFinder, evaluation: HeldOutEvaluation, weight: float) -> _Fit:
     """Find the candidate on all rows and fit it from zero."""
     candidate = finder.find(evaluation.name)
     space = parameter_space(finder.data, candidate)
@@ -364,5 +376,6 @@ def _find_and_fit(finder: CandidateFinder, evaluation: HeldOutEvaluation, weight
     cells = searched.cells(optimum.point)
     finder.fits[evaluation.name] = Fit(space.likelihood, cells)
     tables = Tables.of_cells(cells, space.likelihood.families)
-    component = Component(weight, tables, evaluation.name)
-    return _FittedComponent(component, candidate, optimum, space.coordinates.n_parameters)
+    point = searched.effects(optimum.point) if isinstance(searched, FewRows) else optimum.point
+    found = FittedComponent(Component(weight, tables, evaluation.name), space, point, evaluation.penalty)
+    return _Fit(found, candidate, optimum, space.coordinates.n_parameters)

@@ -76,8 +76,8 @@ PROBES = 16
 PRECONDITIONER_COST = 3.0
 """Evaluations that a preconditioner may cost."""
 CG_STEPS = 200
-CG_TOLERANCE = 1e-3
-"""Relative residual at which conjugate gradients stop: probes are rougher than that."""
+CG_TOLERANCE, DRAW_TOLERANCE = 1e-3, 1e-2
+"""Relative residuals at which conjugate gradients stop: probes and draws are rougher than that."""
 WITH_INTERVALS = ("map", "weighted", "discriminative", "extended", "lr", "lr-roos")
 """Parameter learners whose uncertainty is known."""
 
@@ -85,9 +85,11 @@ WITH_INTERVALS = ("map", "weighted", "discriminative", "extended", "lr", "lr-roo
 def refuse_intervals(recipe: Recipe) -> None:
     """Raise UsageError if a model of this recipe has no intervals of probabilities."""
     what = hint = ""
+    if recipe.param == "auto":
+        return
     if recipe.param not in WITH_INTERVALS:
         what = f"--intervals: there is no posterior of the parameters {recipe.param!r}"
-        hint = f"use --param {', '.join(WITH_INTERVALS)}"
+        hint = f"use --param {', '.join(WITH_INTERVALS)}, or --structure auto"
     elif recipe.param == "map" and recipe.smoothing == "mle":
         what = "--intervals: with --smoothing mle there is no posterior where a value has no rows"
         hint = "use --smoothing m-estimate"
@@ -300,11 +302,41 @@ def _prior_variances(space: ParameterSpace, point: Array) -> Array:
     return np.asarray(_derivative(space, point).power(2).sum(axis=1)).reshape(cells.shape)
 
 
-def _solve(product: Callable[[Array], Array], precondition: Callable[[Array], Array], b: Array) -> Array:
+def posterior_draws(
+    space: ParameterSpace, point: Array, penalty: float, n_draws: int, rng: np.random.Generator
+) -> Array:
+    """Return deviations (n_draws, K, n_cells) of the tables, drawn from the Laplace approximation at an optimum.
+
+    With e_t the difference between a label drawn from P_t and P_t, and z standard normal, the deviation of p
+
+        Sigma (J' sum over rows t of sqrt(w_t) e_t x_t' + sqrt(lambda) z)
+
+    has the covariance Sigma (Papandreou & Yuille 2010, NeurIPS: perturb and optimize). The tables are linear in p.
+    """
+    likelihood, coordinates = space.likelihood, space.coordinates
+    data = likelihood.data
+    regrouped, fused = with_regrouped_columns(data, likelihood.families)
+    p = np.concatenate(regrouped.map(_probabilities, fused, coordinates.tables(point)), axis=1)
+    below, every = p.cumsum(axis=0), np.arange(data.n_rows)
+    scale = np.ones(data.n_rows) if data.weights is None else np.sqrt(data.weights)
+    product, precondition = space.hessian(point, penalty), space.preconditioner(point, PRECONDITIONER_COST, penalty)
+    draws = []
+    for _ in range(n_draws):
+        residuals = -p
+        residuals[np.minimum((rng.random(data.n_rows) > below).sum(axis=0), len(p) - 1), every] += 1.0
+        push = coordinates.pull_back(point, likelihood.sums(scale * residuals))
+        push += math.sqrt(penalty) * rng.standard_normal(len(point))
+        draws.append(coordinates.tables(_solve(product, precondition, push, DRAW_TOLERANCE)))
+    return np.stack(draws)
+
+
+def _solve(
+    product: Callable[[Array], Array], precondition: Callable[[Array], Array], b: Array, tolerance: float = CG_TOLERANCE
+) -> Array:
     """Return x with A x = b by preconditioned conjugate gradients (Hestenes & Stiefel 1952)."""
     x, residual = np.zeros_like(b), b.copy()
     direction = z = precondition(residual)
-    fall, enough = float(residual @ z), CG_TOLERANCE * math.sqrt(float(b @ b))
+    fall, enough = float(residual @ z), tolerance * math.sqrt(float(b @ b))
     for _ in range(CG_STEPS):
         if math.sqrt(float(residual @ residual)) <= enough:
             break

@@ -356,9 +356,9 @@ def _read_uncertainty(archive: Archive, node: Node, model: Model) -> ParameterUn
     words = {method.value: method for method in UncertaintyMethod}
     if fields["method"].text() not in words:
         fields["method"].fail(f"no method of intervals is called {fields['method'].text()!r}")
-    if not isinstance(model.predictor, Tables):
-        node.fail("an average of models has no intervals")
     method, n_rows = words[fields["method"].text()], fields["rows"].integer(1)
+    if not isinstance(model.predictor, Ensemble if method is UncertaintyMethod.SPREAD else Tables):
+        node.fail(f"a model of this kind has no intervals of the method '{method.value}'")
     n_labels, n_cells = len(model.schema.labels), 1 + sum(family.n_cells for family in model.predictor.families)
     shape = (n_rows, n_cells) if method.is_diagonal else (n_rows, n_labels - 1, n_cells)
     if method.is_diagonal and n_rows != n_labels:
