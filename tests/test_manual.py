@@ -14,10 +14,16 @@ from tests.manual_tables import MANUAL, renewed
 from tests.transcripts import ROOT, UPDATING, blocks, parse, replay, settled, without_times, workplace
 
 PAGES = sorted(MANUAL.glob("*.md"))
+LONG_PAGES = {"compare", "describe", "evaluate", "explain", "export", "parameters", "structures", "validation"}
+"""Pages whose commands take many seconds; they are replayed with the slow tests."""
 WIDEST = 120
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.slow if page.stem in LONG_PAGES else ()) for page in PAGES],
+    ids=lambda path: path.stem,
+)
 def test_console_blocks(page: Path, tmp_path: Path) -> None:
     folder = workplace(tmp_path)
     for block in blocks(page.read_text()):

@@ -109,7 +109,7 @@ fit tumours.csv --structure nb --param map --costs benign:malignant=1,malignant:
 fit iris.csv --structure card --rows 9
 evaluate tumours.csv --param map --structure nb --threshold 0.4 --abstain-below 0.6 --sets 0.2 --folds 2
 evaluate tumours.csv --param map --structure nb --costs benign:malignant=1,malignant:benign=2 --folds 2
-fit tumours.csv --structure card --alternatives 8
+fit monks1.csv --structure card --alternatives 8
 evaluate tumours.csv --model costs.bnc --abstain-below 0.6 --by size
 inspect kept.bnc
 explain kept.bnc

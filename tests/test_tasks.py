@@ -48,6 +48,7 @@ def test_thirty_tasks() -> None:
     assert len({want for want, _ in TASKS}) == len({command for _, command in TASKS}) == 30
 
 
+@pytest.mark.slow
 def test_every_command_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:

@@ -186,6 +186,7 @@ def test_the_seed_and_the_threads_as_scikit_learn_has_them() -> None:
     assert model.score(X, Y) > 0.9
 
 
+@pytest.mark.slow
 def test_the_seed_decides_on_the_folds() -> None:
     """By these folds the penalty is chosen; without a seed it is 0, as everywhere."""
 

@@ -72,6 +72,7 @@ _OF_SPLITS = ("group", "time", "window", "gap")
 """Columns that this table lacks, and what has no effect without them."""
 
 
+@pytest.mark.slow
 def test_any_line_may_be_uncommented(bncli: Bncli, tmp_path: Path) -> None:
     """It is taken, or refused with one line that names the key and the file where it is not a value for this table."""
     for line in offers(bncli("config").out):

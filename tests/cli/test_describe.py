@@ -63,6 +63,7 @@ def test_long_names_are_shortened_and_odd_ones_do_no_harm(bncli: Bncli, tmp_path
     assert "xxx..." in ran.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OFFICE)
 def test_the_recommended_line_runs_and_mends_what_marks_spoil(name: str, bncli: Bncli, tmp_path: Path) -> None:
     """With the marks it names, a column that was meant as numbers or dates is one."""

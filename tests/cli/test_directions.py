@@ -156,6 +156,7 @@ def test_a_setting_is_a_label_too(bncli: Bncli, monkeypatch: pytest.MonkeyPatch)
     assert (ran.code, ran.err) == (2, "Error: towards takes one value, no list, towards in c.toml\n")
 
 
+@pytest.mark.slow
 def test_evaluation_and_comparison_heed_it(bncli: Bncli) -> None:
     words = ("iris.csv", "--structure", "nb", "--penalty", "1", "--folds", "2", "--json", "-q")
     free, towards, other = (

@@ -52,6 +52,7 @@ def test_without_data_it_shows_the_effects_of_inspect(bncli: Bncli, model: str) 
     assert "Log-odds of benign" in turned
 
 
+@pytest.mark.slow
 def test_rows_of_every_kind_of_model_are_explained(bncli: Bncli) -> None:
     for options in (("--structure", "auto", "--effort", "1"), ("--structure", "kikuchi"), ("--calibrate", "isotonic")):
         assert bncli("fit", "iris.csv", *options, "-q", "-o", "m.bnc").code == 0

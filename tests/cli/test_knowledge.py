@@ -42,6 +42,7 @@ def test_step_by_step_gives_the_same_bytes(bncli: Bncli) -> None:
     assert Path("one.bnc").read_bytes() == Path("steps.bnc").read_bytes()
 
 
+@pytest.mark.slow
 def test_evaluate_compare_and_python_take_it(bncli: Bncli) -> None:
     Path("k.toml").write_text('no_interaction = [["petal_length", "*"]]\n')
     assert bncli("evaluate", "iris.csv", "--structure", "tan", "--knowledge", "k.toml", "--folds", 3, "-q").code == 0

@@ -44,6 +44,7 @@ def test_inspect_counts_the_tables(capsys: pytest.CaptureFixture[str], path: str
     assert len(text.splitlines()) < 80
 
 
+@pytest.mark.slow
 def test_effects_are_the_first_and_the_number_of_the_others(
     capsys: pytest.CaptureFixture[str], path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,6 +37,7 @@ def test_fit_score_and_inspect(bncli: Bncli) -> None:
     assert Path("m.bnc").read_bytes() == Path("again.bnc").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_limit_that_leaves_nothing_out_gives_the_same_bytes(bncli: Bncli) -> None:
     for words in ((), LEARNER):
         bncli("fit", "wine.csv", *words, "-q", "-o", "all.bnc")
@@ -46,6 +47,7 @@ def test_a_limit_that_leaves_nothing_out_gives_the_same_bytes(bncli: Bncli) -> N
             assert Path("m.bnc").read_bytes() == Path("all.bnc").read_bytes()
 
 
+@pytest.mark.slow
 def test_evaluate_compare_and_learn_structure(bncli: Bncli) -> None:
     losses = []
     for words in ((), ("--max-attributes", "2"), ("--max-attributes", "1")):

@@ -68,6 +68,7 @@ def test_every_way_to_learn_gives_the_same_bytes(asthma: Bncli) -> None:
     assert "asthma.bnc sha256:" in asthma("inspect", "m.bnc").out
 
 
+@pytest.mark.slow
 def test_evaluate_and_compare_take_it(asthma: Bncli) -> None:
     prior = "--prior-network asthma.bnc --prior-rows 30"
     evaluated = asthma("evaluate", "seen.csv", "--structure", "tan", *prior.split(), "--folds", 3, "-q")

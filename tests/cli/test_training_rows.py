@@ -42,5 +42,6 @@ def test_every_command_says_whether_rows_are_those_of_training(
     assert ("figures of the training rows" in bncli(*commands[3]).err) is expected
 
 
+@pytest.mark.slow
 def test_cross_validation_never_does(bncli: Any, model: str) -> None:
     assert "on_training_rows" not in json.loads(bncli("evaluate", "all.csv", "--structure", "nb", "--json", "-q").out)

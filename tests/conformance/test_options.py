@@ -355,6 +355,7 @@ def test_every_option_is_refused_or_has_an_effect(words: dict[str, Any]) -> None
     assert idle == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [pytest.param(c.values[0], id=c.id, marks=dear(c.values[0])) for c in CASES])
 def test_every_dear_option_is_refused_or_has_an_effect(words: dict[str, Any]) -> None:
     idle = {flag for flag, effective in verdicts(words, DEAR) if not effective}

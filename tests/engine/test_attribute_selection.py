@@ -115,6 +115,7 @@ def test_the_weight_of_an_attribute_is_the_optimum() -> None:
     assert _best_weight(scores, own, data) == pytest.approx(best, abs=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [
     {}, {"structure": "nb", "param": "weighted"}, {"structure": "gbn", "param": "discriminative"},
     {"structure": "interactions"}, {"structure": "interactions", "discretize": "mdl"},

@@ -296,6 +296,7 @@ def other_pages(folder: Path) -> list[Path]:
     return pages
 
 
+@pytest.mark.slow
 def test_pages_that_are_not_of_a_model_are_quiet_and_fit_every_window(browser: Browser, others: list[Path]) -> None:
     for path in others:
         page = browser.open(path)

@@ -320,6 +320,7 @@ def within(limit: int, *arguments: str, stdin: bytes = b"") -> subprocess.Comple
     )
 
 
+@pytest.mark.slow
 def test_a_wide_table_is_read_within_a_few_times_its_size(tmp_path: Path) -> None:
     """What Arrow reserves and frees for each column must not stay with the process."""
     n = 2500

@@ -60,6 +60,7 @@ STEPS: dict[str, Callable[[Source, str], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS)
 def test_calls_grow_with_the_columns(step: str, tmp_path: Path) -> None:
     work = STEPS[step]

@@ -207,6 +207,7 @@ def test_the_default_effort_is_three() -> None:
     assert ensemble_of(typed).trials == ensemble_of(default).trials
 
 
+@pytest.mark.slow
 def test_an_effort_of_five_tries_all_there_is() -> None:
     columns = mixed(100)
     found = learn(columns, Recipe.of(structure="auto", effort=5)).model

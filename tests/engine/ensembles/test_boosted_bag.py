@@ -160,6 +160,7 @@ def test_a_member_learns_from_the_planned_number_of_rows() -> None:
     assert sizes == [20, 30, 40]
 
 
+@pytest.mark.slow
 def test_members_of_one_fold_differ() -> None:
     members = complete_bag(coded(mixed(300)), (), bag(FOLDS + 2))
     assert members[0].held_out.shape == members[FOLDS].held_out.shape
@@ -174,6 +175,7 @@ def sharp(n_rows: int) -> Columns:
     return Columns(n_rows, numbers, "class", CategoricalColumn(labels, ("some", "all")))
 
 
+@pytest.mark.slow
 def test_a_limit_without_an_effort_is_used_for_more_members(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auto, "MOST_MEMBERS", 2 * FOLDS)
     columns, standing = sharp(1_000), Run(clock=partial(float, 0))
@@ -182,6 +184,7 @@ def test_a_limit_without_an_effort_is_used_for_more_members(monkeypatch: pytest.
     assert sizes[0] > sizes[1]
 
 
+@pytest.mark.slow
 def test_the_reason_for_stopping_shows_that_more_trees_would_help(monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit of trees ended them, neither the held-out rows nor the time."""
     effort = EFFORTS[DEFAULT]
@@ -243,6 +246,7 @@ def noiseless(n_labels: int, weighted: bool = False) -> Dataset:
     return replace(data, labels=labels, weights=weights)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_labels", "weighted"), every_value([2, 3], [True, False]))
 def test_leaves_are_the_optimum_on_all_rows(monkeypatch: pytest.MonkeyPatch, n_labels: int, weighted: bool) -> None:
     monkeypatch.setattr(boosted_bag, "PENALTIES", (2.0,))
@@ -253,6 +257,7 @@ def test_leaves_are_the_optimum_on_all_rows(monkeypatch: pytest.MonkeyPatch, n_l
     np.testing.assert_allclose(flat(fitted), wanted, atol=2e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_labels", [2, 3])
 def test_predictions_for_held_out_rows_are_those_before_the_last_fit(
     monkeypatch: pytest.MonkeyPatch, n_labels: int
@@ -333,6 +338,7 @@ def test_entries_exist_once() -> None:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_a_joint_fit_takes_no_more_memory_than_estimated() -> None:
     effort, rows = budget.EFFORTS[1], noiseless(3)
     rows = rows.take(np.tile(np.arange(rows.n_rows), 20))

@@ -164,6 +164,7 @@ def test_the_limit_of_trees_is_no_proper_end() -> None:
     assert learnt(random_dataset(300, [5, 5], 2, seed=8), trees=100, patience=5)[0].ended
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("gained", "pause", "expected"), [(300, 25, 340), (300, 35, 300), (100, 15, 140), (100, 25, 100)]
 )

@@ -154,6 +154,7 @@ def test_the_watch_hears_of_samples_by_their_rows() -> None:
     assert {event.total for event in events if isinstance(event, Progress)} == {2}
 
 
+@pytest.mark.slow
 def test_the_watch_hears_what_auto_tries_inside_a_fold() -> None:
     events: list[Event] = []
     list(cross_validate(table(60), CrossValidation(Recipe.of(structure="auto"), Protocol(2)), Run(watch=events.append)))

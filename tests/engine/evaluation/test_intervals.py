@@ -51,6 +51,7 @@ def resampled(log_p: Array, labels: Integers, units: Integers, seed: int, n: int
     return {name: np.array([each[name] for each in found], np.float64) for name in METRICS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_labels", [2, 3])
 @pytest.mark.parametrize("rows_per_unit", [1, 4])
 def test_intervals_are_as_wide_as_the_figures_of_resampled_tables_vary(n_labels: int, rows_per_unit: int) -> None:
@@ -95,6 +96,7 @@ def test_shares_have_the_interval_of_wilson(hits: int, misses: int) -> None:
     assert wilson_interval(hits / n, n) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_folds_have_the_figures_of_the_fold_means() -> None:
     log_p, labels = drawn(3, 301)
     fold_of = np.arange(301) % 5

@@ -207,6 +207,7 @@ def test_laws_of_the_corrected_t(d: list[float]) -> None:
     assert (tiny.t, tiny.p) == (pytest.approx(plain.t, rel=1e-6), pytest.approx(plain.p, rel=1e-6, abs=1e-12))
 
 
+@pytest.mark.slow
 def test_the_corrected_t_finds_nothing_where_there_is_nothing() -> None:
     """Two columns drawn alike, each predicted by its mean over the training rows: equally well.
 

@@ -80,6 +80,7 @@ def test_what_is_found_costs_what_it_says_and_no_partition_costs_less_but_by_lit
     assert found.cost <= best + 1.5
 
 
+@pytest.mark.slow
 def test_most_tables_get_the_best_partition_of_all() -> None:
     rng = np.random.default_rng(0)
     tables = [rng.integers(0, 25, (6, int(k))) + 1 for k in rng.integers(2, 4, 40)]

@@ -149,6 +149,7 @@ def test_closed_forms_become_the_network_as_its_rows_grow(smoothing: str) -> Non
     np.testing.assert_allclose(np.exp(predict(model, all_rows())), np.exp(predict(expert()[0], all_rows())), rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("param", NETWORK_PARAMS)
 @pytest.mark.parametrize("drawn", [False, True])
 def test_optimizers_end_at_the_network_as_its_rows_grow(

@@ -62,6 +62,7 @@ def test_the_name_of_the_paper() -> None:
     assert named_spec("tan") is named_spec("2.30.1000") is named_spec("2.30.2-3-4.1000") is None
 
 
+@pytest.mark.slow
 def test_a_domain_size_is_drawn_for_each_attribute_and_the_class() -> None:
     networks = [random_network("1.1000.2-3.10", rng(seed)) for seed in range(40)]
     share = np.mean([n == 3 for network in networks for n in network.schema.cardinalities])

@@ -35,6 +35,7 @@ every_method = pytest.mark.parametrize("method", [minimise_bfgs, minimise_cg, mi
 every_problem = pytest.mark.parametrize("name", PROBLEMS)
 
 
+@pytest.mark.slow
 @every_method
 @every_problem
 def test_as_low_as_scipy_gets(method: Any, name: str) -> None:

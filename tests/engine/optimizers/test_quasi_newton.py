@@ -74,6 +74,7 @@ def products_of(steps: list[Step]) -> list[int]:
     return [step.gradient_evaluations - step.evaluations for step in steps]
 
 
+@pytest.mark.slow
 @every_switch
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("preconditioned", [False, True])
@@ -591,6 +592,7 @@ def dense_hessian(function: Any, point: Array) -> Array:
     return np.asarray((matrix + matrix.T) / 2)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("method", ["trust-ncg", "Newton-CG"])
@@ -643,6 +645,7 @@ def nearly_separable(n_labels: int) -> Dataset:
     return Dataset(data.schema, (first.astype(np.uint8), data.codes[1], rare.astype(np.uint8)), data.labels)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("n_labels", [2, 3, 4])
 @pytest.mark.parametrize("name", ["discriminative", "weighted 4", "lr"])

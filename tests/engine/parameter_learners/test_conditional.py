@@ -183,6 +183,7 @@ def test_one_unpenalised_optimum_from_both_starts(learn: Any, n_labels: int) -> 
     assert max(poorer) <= max(clls) + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learn", [nb.learn, tan.learn, lambda c: kdb.learn(c, k=1)], ids=["nb", "tan", "kdb-1"])
 @pytest.mark.parametrize("n_labels", [2, 12])
 def test_many_rows_of_a_network_have_one_optimum_too(learn: Any, n_labels: int) -> None:
@@ -192,6 +193,7 @@ def test_many_rows_of_a_network_have_one_optimum_too(learn: Any, n_labels: int) 
     assert max(clls) - min(clls) <= 1e-6 * abs(max(clls))
 
 
+@pytest.mark.slow
 @every_space
 @given(data=datasets(max_rows=25, max_attributes=3), draw=st.data())
 def test_the_penalised_objective_never_falls_below_the_start(name: str, data: Dataset, draw: st.DataObject) -> None:

@@ -62,6 +62,7 @@ def test_the_likelihood_is_that_of_the_rows_one_by_one(name: str) -> None:
     assert scores.bic == pytest.approx(scores.ll - math.log(40) / 2 * parameters, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_scores_are_pgmpys(name: str) -> None:
     pandas = pytest.importorskip("pandas")

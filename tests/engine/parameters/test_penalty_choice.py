@@ -561,6 +561,7 @@ def test_a_class_of_one_row_or_none_keeps_some_probability(words: dict[str, str]
     assert p[2].mean() == pytest.approx(1 / 70, rel=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [LINES[0], LINES[2]], ids=str)
 def test_on_noise_the_default_lines_are_no_worse_than_the_class_frequencies(words: dict[str, str]) -> None:
     """With the tables of seventy rows, `interactions` were 5 % worse; the test rows are new and number thousands."""

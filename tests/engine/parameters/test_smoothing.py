@@ -181,6 +181,7 @@ def _integrated(counts: np.ndarray) -> np.ndarray:
     return np.array([means, 1 - np.array(means)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_close_to_a_gibbs_sampler(seed: int) -> None:
     """There are three levels, with distributions drawn from the model itself and 15 rows per node."""

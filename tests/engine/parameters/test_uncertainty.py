@@ -105,6 +105,7 @@ def test_laplace_of_network_parameters_equals_the_optimizer_s_curvature() -> Non
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["discriminative", "weighted 4", "lr", "extended"])
 def test_independent_entries_have_the_mean_variance_of_the_full_covariance(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -179,6 +180,7 @@ def test_models_without_a_posterior_are_refused(options: dict[str, str], word: s
     refuse_intervals(Recipe.of(structure="nb", param="map"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1.0, 1.5])
 def test_held_out_rows_give_the_relative_error_of_shrunk_log_odds(scale: float) -> None:
     rng = np.random.default_rng(1)

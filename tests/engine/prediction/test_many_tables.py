@@ -78,6 +78,7 @@ def test_contributions_of_many_tables_sum_to_the_log_odds(n_labels: int) -> None
     np.testing.assert_allclose(why.base, effects_of(model).constant[log_p.argmax(axis=0)], rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_contributions_of_an_ensemble_are_those_of_its_tables_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     model = mixed_ensemble(random_schema(6, 3, intervals=8), 2 * MANY_TABLES + 20, most=3)
     rows = random_codes(model.schema, 25, unknown=0.05)

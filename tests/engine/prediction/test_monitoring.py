@@ -96,6 +96,7 @@ def test_rare_values_are_pooled() -> None:
     assert not drift_of(np.array([0.0, 0.0, 0.0, 1.0]), training, 0, 2).drifted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [20, 100, 1000])
 @pytest.mark.parametrize("kind", ["even", "skewed", "two"])
 def test_false_alarms_are_as_rare_as_the_limit(n: int, kind: str) -> None:

@@ -41,7 +41,9 @@ def test_attributes_of_one_value_change_nothing(method: str) -> None:
     assert wide.n_arcs == short.n_arcs
 
 
-@pytest.mark.parametrize("method", sorted(MOST_SEARCHED))
+@pytest.mark.parametrize(
+    "method", [pytest.param(m, marks=pytest.mark.slow if m == "gbn" else ()) for m in sorted(MOST_SEARCHED)]
+)
 def test_arcs_join_the_most_informative_attributes(method: str) -> None:
     data = random_dataset(40, (2,) * (WIDE + 1), 2, seed=3)
     most = min(MOST_SEARCHED[method], FEW_SEARCHED)

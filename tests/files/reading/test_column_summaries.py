@@ -67,6 +67,7 @@ def test_what_is_kept_beyond_the_cap_has_exact_counts_and_is_bounded() -> None:
     assert {word for word, _ in right.most_common(3)} <= set(found.values.to_pylist())
 
 
+@pytest.mark.slow
 def test_scaled_sums_are_near_the_truth_over_many_tables() -> None:
     ratios = []
     for seed in range(40):

@@ -79,6 +79,7 @@ def without_seconds(report: Any) -> Any:
     return [without_seconds(one) for one in report] if isinstance(report, list) else report
 
 
+@pytest.mark.slow
 def test_evaluate_finds_the_same(cluster: Processes, tmp_path: Path) -> None:
     options = ("--structure", "nb", "--repeats", "2", "--folds", "2", "--train-rows", "40", "--json")
     ended = [
@@ -227,6 +228,7 @@ def test_two_evaluations_in_one_process(cluster: Processes) -> None:
     assert first == second
 
 
+@pytest.mark.slow
 def test_workers_of_this_machine(codes: Path, model: bytes, tmp_path: Path) -> None:
     ended = run_anew("fit", codes, *FIT, "-o", tmp_path / "there.bnc", "--cluster", "local:2")
     assert ended.code == 0, ended.err

@@ -81,6 +81,7 @@ def figures(report: EvaluateReport) -> dict[str, Any]:
     return values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", first_few([TREE, RECIPE]))
 def test_a_size_has_the_same_metrics_whatever_the_others_and_all_is_the_evaluation(
     source: Source, recipe: Recipe
