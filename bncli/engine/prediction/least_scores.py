@@ -129,15 +129,15 @@ class Contrast:
         has_unobserved = ((fixed == self.cardinalities) | (fixed == UNKNOWN)).any()
         return (self.with_unobserved if has_unobserved else self.observed).minimise(fixed)
 
-    def reach(self, own: Index, members: Mask, may: Mask, most: int, least: float) -> tuple[Array, Mask]:
-        """Return upper bounds of the least value for sets with up to k = 0..most more attributes, and sets.
+    def reach(self, own: Index, members: Mask, may: Mask, most: Index, least: float) -> tuple[Array, Mask]:
+        """Return upper bounds of the least value for sets with up to k = 0, 1, ... more attributes, and sets.
 
         The attributes `members` are fixed at the codes `own`, and up to k of those that `may` be are added. The bound
-        (N, most + 1) is the value of a game in which the attributes come in the opposite order of elimination, and each
-        is added, or else takes the code that is worst for the rest ("unobserved" only if `own` has it). What is added
-        may depend on the codes before it, so the bound is at least what any set attains. It is exact for tables over
-        single attributes. The sets (N, attributes) are those of the game with the smallest k whose bound reaches
-        `least`, and a good guess.
+        (N, largest of `most` + 1) is the value of a game in which the attributes come in the opposite order of
+        elimination, and each is added, or else takes the code that is worst for the rest ("unobserved" only if `own`
+        has it). What is added may depend on the codes before it, so the bound is at least what any set attains. It is
+        exact for tables over single attributes. The sets (N, attributes) are those of the game with the smallest k
+        whose bound reaches `least`, and a good guess; `members` where no k up to `most` (N,) does.
         """
         has_unobserved = (own == self.cardinalities).any()
         minimiser = self.with_unobserved if has_unobserved else self.observed
@@ -163,13 +163,20 @@ class Contrast:
 class _Bucket(NamedTuple):
     """A joint table: its other attributes, the sum of tables (codes of the others, codes of the attribute), messages.
 
-    messages: (number of an earlier bucket, axes of the joint table that it lacks).
+    own_messages: the numbers of earlier buckets whose messages are about the attribute alone.
+    messages: (number of another earlier bucket, axes of the joint table that its message lacks).
     """
 
     attribute: int
     others: tuple[int, ...]
     values: Array
+    own_messages: tuple[int, ...]
     messages: tuple[tuple[int, tuple[int, ...]], ...]
+
+    def at(self, codes: Index) -> Array:
+        """Return the sum of tables (codes of the attribute, N) at the codes (attributes, N) of the others."""
+        index = tuple(codes[p] for p in self.others)
+        return self.values[index].T if index else self.values[:, None]
 
 
 class Minimiser:
@@ -216,16 +223,19 @@ class Minimiser:
     ) -> _Bucket:
         axes = (*others, attribute)
         total = np.zeros([self._sizes[p] for p in axes])
-        messages = []
+        own_messages, messages = [], []
         for positions, part in parts:
             if isinstance(part, int):
-                messages.append((part, tuple(i for i, p in enumerate(axes) if p not in positions)))
+                if positions == (attribute,):
+                    own_messages.append(part)
+                else:
+                    messages.append((part, tuple(i for i, p in enumerate(axes) if p not in positions)))
                 # a message has its axes in ascending order, and the attribute is the last axis here
                 continue
             order = sorted(range(len(positions)), key=lambda i: axes.index(positions[i]))
             shape = [self._sizes[p] if p in positions else 1 for p in axes]
             total += part.transpose(order).reshape(shape)
-        return _Bucket(attribute, others, total, tuple(messages))
+        return _Bucket(attribute, others, total, tuple(own_messages), tuple(messages))
 
     def minimise(self, fixed: Index) -> tuple[Array, Index]:
         """Return the least value (N,) and a minimiser (N, attributes) for each row of `fixed`."""
@@ -238,142 +248,170 @@ class Minimiser:
     def _minimise_block(self, fixed: Index) -> tuple[Array, Index]:
         n_rows = len(fixed)
         forbidden: dict[int, Array] = {}
-        """0 for a code that the attribute may take, and infinity for another, (N, codes)."""
+        """0 for a code that the attribute may take, and infinity for another, (codes, N)."""
         for a in self._members:
-            codes = np.arange(self._sizes[a])
-            own = fixed[:, a : a + 1]
+            codes, own = np.arange(self._sizes[a])[:, None], fixed[:, a]
             is_allowed = np.where(own == FREE, codes < self._free[a], (codes == own) | (own == UNKNOWN))
             forbidden[a] = np.where(is_allowed, 0.0, np.inf)
         messages: list[Array] = []
         for bucket in self._buckets:
-            shape = (n_rows, *(1 for _ in bucket.others), -1)
-            total = bucket.values + forbidden[bucket.attribute].reshape(shape)
+            # those over the attribute alone first: their sum is small
+            total = forbidden[bucket.attribute]
+            for number in bucket.own_messages:
+                total = total + messages[number]
+            total = bucket.values[..., None] + total
             for number, lacking in bucket.messages:
                 total += self._aligned(messages[number], number, bucket, lacking)
-            messages.append(total.min(axis=-1))
+            messages.append(total.min(axis=-2))
         least = np.full(n_rows, self._constant)
         for number in self._roots:
             least += messages[number]
-        result = np.maximum(fixed, 0)
+        result = np.maximum(fixed.T, 0)
         rows = np.arange(n_rows)
         for a in reversed(self._members):
             own_values = forbidden[a]
             for number in self._members[a]:
                 bucket = self._buckets[number]
-                own_values = own_values + bucket.values[tuple(result[:, p] for p in bucket.others)]
-                for earlier, _ in bucket.messages:
-                    scope = self._buckets[earlier].others
-                    digits = [np.arange(self._sizes[a])[None, :] if p == a else result[:, p : p + 1] for p in scope]
-                    own_values = own_values + messages[earlier][(rows[:, None], *digits)]
-            result[:, a] = own_values.argmin(axis=1)
-        return least, result
+                own_values = own_values + bucket.at(result)
+                for earlier in (*bucket.own_messages, *(earlier for earlier, _ in bucket.messages)):
+                    own_values = own_values + messages[earlier][(*self._digits(earlier, a, result), rows)]
+            result[a] = own_values.argmin(axis=0)
+        return least, result.T
 
-    def reach(self, own: Index, members: Mask, may: Mask, most: int, least: float) -> tuple[Array, Mask]:
-        """Return bounds (N, most + 1) and sets (N, attributes); see `Contrast.reach`."""
+    def reach(self, own: Index, members: Mask, may: Mask, most: Index, least: float) -> tuple[Array, Mask]:
+        """Return bounds (N, largest of `most` + 1) and sets (N, attributes); see `Contrast.reach`."""
+        n_budgets = int(most.max(initial=0)) + 1
         if not self.exact:
-            return np.full((len(own), most + 1), np.inf), members
-        step = max(1, self._step // (most + 1))
-        blocks = [slice(start, start + step) for start in range(0, len(own), step)]
-        parts = [self._reach_block(own[b], members[b], may[b], most, least) for b in blocks]
-        return np.concatenate([bound for bound, _ in parts]), np.concatenate([chosen for _, chosen in parts])
+            return np.full((len(own), n_budgets), np.inf), members
+        bounds, chosen = np.empty((len(own), n_budgets)), members.copy()
+        step = max(1, self._step // n_budgets)
+        for start in range(0, len(own), step):
+            block = slice(start, start + step)
+            game = _Game(self, own[block].T, members[block].T, may[block].T, n_budgets - 1)
+            bounds[block] = game.bound.T
+            budget = (game.bound < least).sum(axis=0)
+            rows = np.flatnonzero(budget <= most[block])
+            chosen[start + rows] = game.choices(rows, budget[rows]).T
+        return bounds, chosen
 
-    def _reach_block(self, own: Index, members: Mask, may: Mask, most: int, least: float) -> tuple[Array, Mask]:
-        n_rows = len(own)
-        messages: list[Array] = []
-        """What is reached with up to k attributes among those eliminated so far: (N, k + 1, codes of the others)."""
-        for bucket in self._buckets:
-            a = bucket.attribute
-            total = np.broadcast_to(bucket.values, (n_rows, 1, *bucket.values.shape))
-            for number, lacking in bucket.messages:
-                total = _add_budgets(total, self._aligned(messages[number], number, bucket, lacking, 2), most)
-            at_own = np.take_along_axis(total, own[:, a].reshape(-1, *(1,) * (total.ndim - 1)), axis=-1)[..., 0]
-            shape = (n_rows, *(1,) * (total.ndim - 2))
-            lowest = total[..., : self._free[a]].min(axis=-1)
-            if self._free[a] < self._sizes[a]:
-                is_unknown = own[:, a] == self._free[a]
-                lowest = np.where(is_unknown.reshape(shape), np.minimum(lowest, at_own), lowest)
-            kept = np.where(members[:, a].reshape(shape), at_own, lowest)
-            if kept.shape[1] <= most:
-                kept = np.concatenate([kept, kept[:, -1:]], axis=1)
-            taken = np.where(may[:, a].reshape(shape), at_own, -np.inf)[:, : kept.shape[1] - 1]
-            np.maximum(kept[:, 1:], taken, out=kept[:, 1:])
-            messages.append(kept)
-        parts = [messages[number] for number in self._roots]
-        bound = np.full((n_rows, 1), self._constant)
-        for part in parts:
-            bound = _add_budgets(bound, part, most)
-        bound = np.concatenate([bound, np.repeat(bound[:, -1:], most + 1 - bound.shape[1], axis=1)], axis=1)
-        # the choices along the game, with the smallest budget that reaches `least`
-        budgets = np.zeros((n_rows, len(messages)), np.intp)
-        budget = np.minimum((bound < least).sum(axis=1), most)
-        first = np.full((n_rows, 1), self._constant)
-        self._divide(budget, first, dict(zip(self._roots, parts, strict=True)), budgets, most)
-        chosen, codes, rows = members.copy(), own.copy(), np.arange(n_rows)
-        for number in reversed(range(len(self._buckets))):
-            bucket, budget = self._buckets[number], budgets[:, number]
-            a = bucket.attribute
-            values = np.broadcast_to(
-                bucket.values[tuple(codes[:, p] for p in bucket.others)][..., None, :], (n_rows, 1, self._sizes[a])
-            )
-            gathered = {}
-            for earlier, _ in bucket.messages:
-                scope = self._buckets[earlier].others
-                digits = [
-                    np.arange(self._sizes[a])[None, None, :] if p == a else codes[:, p, None, None] for p in scope
-                ]
-                message = messages[earlier]
-                gathered[earlier] = message[(rows[:, None, None], np.arange(message.shape[1])[None, :, None], *digits)]
-            total = values
-            for part in gathered.values():
-                total = _add_budgets(total, part, most)
-            last = total.shape[1] - 1
-            with_budget = total[rows, np.minimum(budget, last)]
-            is_barred = (np.arange(self._sizes[a]) >= self._free[a]) & (own[:, a : a + 1] < self._free[a])
-            code = np.where(is_barred, np.inf, with_budget).argmin(axis=1)
-            one_less = total[rows, np.clip(budget - 1, 0, last), own[:, a]]
-            takes = may[:, a] & ~members[:, a] & (budget > 0) & (one_less >= with_budget[rows, code])
-            chosen[:, a] |= takes
-            codes[:, a] = np.where(chosen[:, a], own[:, a], code)
-            at_code = {earlier: part[rows, :, codes[:, a]] for earlier, part in gathered.items()}
-            self._divide(budget - takes, values[rows, :, codes[:, a]], at_code, budgets, most)
-        return bound, chosen
-
-    def _divide(self, budget: Index, first: Array, parts: dict[int, Array], budgets: Index, most: int) -> None:
-        """Divide the budget (N,) among the buckets `parts` so that the sum of their values (N, k + 1) is greatest."""
-        rows = np.arange(len(budget))
-        totals = [first]
-        for part in parts.values():
-            totals.append(_add_budgets(totals[-1], part, most))
-        for number, total in zip(reversed(parts), reversed(totals[:-1]), strict=True):
-            part = parts[number]
-            own = np.arange(part.shape[1])[None, :]
-            rest = np.minimum(budget[:, None] - own, total.shape[1] - 1)
-            values = np.where(rest >= 0, part + total[rows[:, None], np.maximum(rest, 0)], -np.inf)
-            budgets[:, number] = values.argmax(axis=1)
-            budget = budget - budgets[:, number]
+    def _digits(self, number: int, attribute: int, codes: Index) -> list[Index]:
+        """Return the index of a message at `codes` (attributes, N) for every code of the attribute, (codes, N)."""
+        scope = self._buckets[number].others
+        return [np.arange(self._sizes[p])[:, None] if p == attribute else codes[p] for p in scope]
 
     def _aligned(
-        self, message: Array, number: int, bucket: _Bucket, lacking: tuple[int, ...], leading: int = 1
+        self, message: Array, number: int, bucket: _Bucket, lacking: tuple[int, ...], leading: int = 0
     ) -> Array:
         """Return a message with the axes of the joint table of the bucket, after `leading` axes of its own."""
         axes = (*bucket.others, bucket.attribute)
         scope = self._buckets[number].others
         order = sorted(range(len(scope)), key=lambda i: axes.index(scope[i]))
-        ordered = message.transpose(*range(leading), *(i + leading for i in order))
+        ordered = message.transpose(*range(leading), *(i + leading for i in order), -1)
         return np.expand_dims(ordered, tuple(i + leading for i in lacking))
 
 
+class _Game:
+    """The game of `Contrast.reach`; own, members and may: (attributes, N); most: the largest budget.
+
+    bound (budgets, N): what is reached with each budget.
+    """
+
+    def __init__(self, minimiser: Minimiser, own: Index, members: Mask, may: Mask, most: int) -> None:
+        self._minimiser, self._own, self._members, self._may, self._most = minimiser, own, members, may, most
+        sizes, free, buckets = minimiser._sizes, minimiser._free, minimiser._buckets
+        rows = np.arange(own.shape[1])
+        self._messages: list[Array] = []
+        """What is reached with up to k attributes among those eliminated so far: (k + 1, codes of the others, N)."""
+        for bucket in buckets:
+            a = bucket.attribute
+            total = np.zeros((1, sizes[a], 1))
+            for number in bucket.own_messages:
+                total = _add_budgets(total, self._messages[number], most)
+            total = bucket.values[None, ..., None] + total.reshape(
+                len(total), *(1 for _ in bucket.others), sizes[a], -1
+            )
+            for number, lacking in bucket.messages:
+                total = _add_budgets(
+                    total, minimiser._aligned(self._messages[number], number, bucket, lacking, 1), most
+                )
+            total = np.broadcast_to(total, (*total.shape[:-1], len(rows)))
+            at_own = total[..., own[a], rows]
+            kept = total[..., : free[a], :].min(axis=-2)
+            if free[a] < sizes[a]:
+                np.minimum(kept, at_own, out=kept, where=own[a] == free[a])
+            np.copyto(kept, at_own, where=members[a])
+            if len(kept) <= most:
+                kept = np.concatenate([kept, kept[-1:]])
+            np.maximum(kept[1:], at_own[: len(kept) - 1], out=kept[1:], where=may[a])
+            self._messages.append(kept)
+        bound = np.full((1, len(rows)), minimiser._constant)
+        for number in minimiser._roots:
+            bound = _add_budgets(bound, self._messages[number], most)
+        self.bound = np.concatenate([bound, np.repeat(bound[-1:], most + 1 - len(bound), axis=0)])
+
+    def choices(self, rows: Index, budget: Index) -> Mask:
+        """Return the sets (attributes, rows) of the game of these rows with these budgets (rows,)."""
+        minimiser, own, may = self._minimiser, self._own[:, rows], self._may[:, rows]
+        sizes, free, buckets = minimiser._sizes, minimiser._free, minimiser._buckets
+        chosen, codes = self._members[:, rows], own.copy()
+        budgets = np.zeros((len(buckets), len(rows)), np.intp)
+        place = np.arange(len(rows))
+        roots = {number: self._messages[number][:, rows] for number in minimiser._roots}
+        self._divide(budget, np.full((1, len(rows)), minimiser._constant), roots, budgets)
+        for number in reversed(range(len(buckets))):
+            bucket, budget = buckets[number], budgets[number]
+            a = bucket.attribute
+            values = bucket.at(codes)
+            gathered = {}
+            for earlier in (*bucket.own_messages, *(earlier for earlier, _ in bucket.messages)):
+                gathered[earlier] = self._messages[earlier][(slice(None), *minimiser._digits(earlier, a, codes), rows)]
+            total = values[None]
+            for part in gathered.values():
+                total = _add_budgets(total, part, self._most)
+            total = np.broadcast_to(total, (*total.shape[:-1], len(rows)))
+            with_budget = total[np.minimum(budget, len(total) - 1), :, place].T
+            is_barred = (np.arange(sizes[a])[:, None] >= free[a]) & (own[a] < free[a])
+            code = np.where(is_barred, np.inf, with_budget).argmin(axis=0)
+            one_less = total[np.clip(budget - 1, 0, len(total) - 1), own[a], place]
+            takes = may[a] & ~chosen[a] & (budget > 0) & (one_less >= with_budget[code, place])
+            chosen[a] |= takes
+            codes[a] = np.where(chosen[a], own[a], code)
+            at_code = {earlier: part[:, codes[a], place] for earlier, part in gathered.items()}
+            self._divide(
+                budget - takes, np.broadcast_to(values, total.shape[1:])[codes[a], place][None], at_code, budgets
+            )
+        return chosen
+
+    def _divide(self, budget: Index, first: Array, parts: dict[int, Array], budgets: Index) -> None:
+        """Divide the budget (N,) among the buckets `parts` so that the sum of their values (k + 1, N) is greatest."""
+        if len(parts) == 1:
+            for number, part in parts.items():
+                budgets[number] = np.minimum(budget, len(part) - 1)
+            return
+        rows = np.arange(len(budget))
+        totals = [first]
+        for part in parts.values():
+            totals.append(_add_budgets(totals[-1], part, self._most))
+        for number, total in zip(reversed(parts), reversed(totals[:-1]), strict=True):
+            part = parts[number]
+            own = np.arange(len(part))[:, None]
+            rest = np.minimum(budget - own, len(total) - 1)
+            values = np.where(rest >= 0, part + total[np.maximum(rest, 0), rows], -np.inf)
+            budgets[number] = values.argmax(axis=0)
+            budget = budget - budgets[number]
+
+
 def _add_budgets(one: Array, other: Array, most: int) -> Array:
-    """Return max over i + j <= k of one[:, i] + other[:, j] for k up to `most`; both grow along axis 1."""
-    if one.shape[1] == 1 or other.shape[1] == 1:
+    """Return max over i + j <= k of one[i] + other[j] for k up to `most`; both grow along the first axis."""
+    if len(one) == 1 or len(other) == 1:
         return one + other
-    n = min(one.shape[1] + other.shape[1] - 1, most + 1)
-    if one.shape[1] < other.shape[1]:
+    n = min(len(one) + len(other) - 1, most + 1)
+    if len(one) < len(other):
         one, other = other, one
-    shape = np.broadcast_shapes((*one.shape[:1], *one.shape[2:]), (*other.shape[:1], *other.shape[2:]))
-    total = np.full((shape[0], n, *shape[1:]), -np.inf)
-    for j in range(min(other.shape[1], n)):
-        part = one[:, : n - j] + other[:, j : j + 1]
-        target = total[:, j : j + part.shape[1]]
+    shape = np.broadcast_shapes(one.shape[1:], other.shape[1:])
+    total = np.full((n, *shape), -np.inf)
+    for j in range(min(len(other), n)):
+        part = one[: n - j] + other[j]
+        target = total[j : j + len(part)]
         np.maximum(target, part, out=target)
     return total

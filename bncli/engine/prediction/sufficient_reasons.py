@@ -11,11 +11,12 @@ condition on least values (`prediction.least_scores`):
 The second form holds for any threshold, costs, calibration or prior, since all of them are monotone in S[1] - S[0].
 
 Search. `Contrast.reach` bounds what any set of k more attributes attains, which says how many a set must have at least,
-and guesses one. For tables over single attributes and one condition the guess is the answer. Otherwise attributes are
-added to the guess until it fixes the decision, and removed while it does; then branch and bound looks for a smaller
-set. If a guess does not fix the decision, some completion is decided otherwise, and every set that fixes the decision
-has one of the attributes in which this completion differs from the row: a node has one child for each of them, in which
-the ones before it are left out for good.
+and guesses one. For tables over single attributes and one condition the guess is the answer; for several conditions
+weighted sums of them are bounded too. Otherwise attributes are added to the guess until it fixes the decision, and
+removed while it does; then branch and bound looks for a smaller set. If a guess does not fix the decision, some
+completion is decided otherwise, and every set that fixes the decision has one of the attributes in which this
+completion differs from the row. A node has one child for each of the first _BRANCHES of them, in which the ones before
+it are left out for good, and one child that leaves out all of these: few of the later attributes lead to a smaller set.
 
 Conventions: rows with equal values have the same answer, found once. Sums that differ from 0 by at most TIE are equal.
 An average of several models is decided by conditions on each of them, which suffice but are not necessary, and so is a
@@ -44,6 +45,11 @@ from bncli.errors import ModelError
 TIE = 1e-12
 _NODES_PER_ROW = 16
 """Nodes of a row that are minimised at a time, whatever the other rows do."""
+_BRANCHES = 2
+"""A node has a child for each of so many attributes, and one in which none of them may be in the set."""
+_ROUNDS = 12
+"""Weightings of the conditions that are tried for a bound on all of them together."""
+_ROUNDING = 1e-9
 _FARTHEST = 1e4
 """A difference of scores beyond which no probability changes."""
 
@@ -240,7 +246,7 @@ def _search(rows: _Rows, seconds: float, clock: Callable[[], float]) -> tuple[Ma
     """Return members (N, attributes), exact (N,) and the least possible number of members (N,) of all rows."""
     everything = np.arange(len(rows.codes))
     nothing = np.zeros(rows.codes.shape, bool)
-    at_least, guesses = _reach(rows, everything, nothing, rows.may, rows.codes.shape[1])
+    at_least, guesses = _reach(rows, everything, nothing, rows.may, rows.may.sum(axis=1))
     n_may = rows.may.sum(axis=1)
     exact = (at_least >= n_may) & rows.may.all(axis=1)
     members = np.where((at_least >= n_may)[:, None], rows.may, guesses)
@@ -267,9 +273,11 @@ def _search(rows: _Rows, seconds: float, clock: Callable[[], float]) -> tuple[Ma
             del stack[-_NODES_PER_ROW:]
         sets, may = np.array([node[0] for node in nodes]), np.array([node[1] for node in nodes])
         counts = sets.sum(axis=1)
-        needed, guesses = _reach(rows, owners, sets, may, int((sizes[owners] - 1 - counts).max()))
+        needed, guesses = _reach(rows, owners, sets, may, sizes[owners] - 1 - counts)
         promising = np.flatnonzero(counts + needed < sizes[owners])
-        fixes, differs, gains = _worst(rows, owners[promising], guesses[promising])
+        fixes, missed, inputs = _worst(rows, owners[promising], guesses[promising])
+        differs = inputs != rows.codes[owners[promising]]
+        gains = _gains(rows, owners[promising], missed, inputs)
         for i, fix, own_differs, own_gains in zip(promising.tolist(), fixes, differs, gains, strict=True):
             row = int(owners[i])
             size = int(guesses[i].sum())
@@ -280,11 +288,13 @@ def _search(rows: _Rows, seconds: float, clock: Callable[[], float]) -> tuple[Ma
             # every set that fixes the decision has an attribute in which the completion differs from the row
             candidates = np.flatnonzero(own_differs & may[i] & ~sets[i])
             children, allowed = [], may[i].copy()
-            for a in candidates[np.argsort(-own_gains[candidates], kind="stable")].tolist():
+            for a in candidates[np.argsort(-own_gains[candidates], kind="stable")[:_BRANCHES]].tolist():
                 child = sets[i].copy()
                 child[a] = True
                 children.append((child, allowed.copy()))
                 allowed[a] = False
+            if len(candidates) > _BRANCHES:
+                children.append((sets[i], allowed))
             stacks[row] += reversed(children)
         np.add.at(spent, owners, (clock() - began) / len(owners))
         for row in list(stacks):
@@ -296,8 +306,13 @@ def _search(rows: _Rows, seconds: float, clock: Callable[[], float]) -> tuple[Ma
     return members, exact, at_least
 
 
-def _reach(rows: _Rows, which: Index, members: Mask, may: Mask, most: int) -> tuple[Index, Mask]:
-    """Return how many attributes must at least be added, (N,), most + 1 if more, and guesses (N, attributes)."""
+def _reach(rows: _Rows, which: Index, members: Mask, may: Mask, most: Index) -> tuple[Index, Mask]:
+    """Return how many attributes must at least be added, (N,), and guesses (N, attributes).
+
+    Where more than `most` (N,) must be, any larger number is returned.
+    """
+    if all(len(table.positions) == 1 for contrast, _ in rows.conditions for table in contrast.tables):
+        return _reach_of_sums(rows, which, members, may)
     needed, guesses = np.zeros(len(which), np.intp), members.copy()
     for contrast, least in rows.conditions:
         bounds, chosen = contrast.reach(rows.codes[which], members, may, most, least)
@@ -307,22 +322,70 @@ def _reach(rows: _Rows, which: Index, members: Mask, may: Mask, most: int) -> tu
     return needed, guesses
 
 
-def _worst(rows: _Rows, which: Index, members: Mask) -> tuple[Mask, Mask, Array]:
-    """Return whether sets of the rows `which` fix the decision, (N,), and what the worst completion says.
+def _reach_of_sums(rows: _Rows, which: Index, members: Mask, may: Mask) -> tuple[Index, Mask]:
+    """Return the same as `_reach` where all tables are over single attributes.
 
-    That is, in which attributes it differs from the row, and by how much each of them raises the contrast at most, both
-    (N, attributes).
+    An attribute that is added makes up for a share of what each condition misses. With any weights of the conditions
+    the largest weighted shares must add up to 1, and so they must for each condition alone. Of the weights, those of
+    conditions that the chosen attributes do not make up for are raised (Plotkin, Shmoys & Tardos 1995).
     """
-    own = rows.codes[which]
-    fixed = np.where(members, own, rows.free[which])
-    worst, differs, gains = np.zeros(len(own)), np.zeros(own.shape, bool), np.zeros(own.shape)
-    for contrast, least in rows.conditions:
+    own, fixed = rows.codes[which], np.where(members, rows.codes[which], rows.free[which])
+    n_conditions, n_attributes = len(rows.conditions), own.shape[1]
+    shares = np.zeros((n_conditions, *own.shape))
+    is_missed = np.zeros((n_conditions, len(own)), bool)
+    for number, (contrast, least) in enumerate(rows.conditions):
         values, inputs = contrast.minimise(fixed)
+        missing = least - values
+        is_missed[number] = missing > TIE
+        where = may & is_missed[number][:, None]
+        np.divide(_shared_gains(contrast, own, inputs), missing[:, None], out=shares[number], where=where)
+    needed, guesses = np.zeros(len(own), np.intp), members.copy()
+    is_found = ~is_missed.any(axis=0)
+    varying = is_missed.astype(np.float64)
+    for number in range(n_conditions + (_ROUNDS if n_conditions > 1 else 0)):
+        weights = np.where(np.arange(n_conditions)[:, None] == number, is_missed, 0.0)
+        if number >= n_conditions:
+            weights = varying / np.maximum(varying.sum(axis=0), 1e-300)
+        total = np.einsum("dt,dta->ta", weights, shares)
+        order = np.argsort(-total, axis=1, kind="stable")
+        made_up = np.cumsum(np.take_along_axis(total, order, axis=1), axis=1)
+        counts = np.where(weights.any(axis=0), (made_up < 1 - _ROUNDING).sum(axis=1) + 1, 0)
+        chosen = np.zeros(own.shape, bool)
+        np.put_along_axis(chosen, order, np.arange(n_attributes) < counts[:, None], axis=1)
+        parts = np.einsum("dta,ta->dt", shares, chosen)
+        finds = ((parts >= 1) | ~is_missed).all(axis=0)
+        is_better = (counts > needed) | ((counts == needed) & finds & ~is_found)
+        guesses[is_better] = members[is_better] | chosen[is_better]
+        needed, is_found = np.maximum(needed, counts), np.where(is_better, finds, is_found)
+        if number >= n_conditions:
+            varying = weights * np.exp((1.5 * 0.8 ** (number - n_conditions)) * np.clip(1 - parts, -9, 9))
+    return needed, guesses
+
+
+def _worst(rows: _Rows, which: Index, members: Mask) -> tuple[Mask, Index, Index]:
+    """Return whether sets of the rows `which` fix the decision, (N,), and the worst completion of those that do not.
+
+    That is, the number of the condition that it misses by most, (N,), and the completion, (N, attributes).
+    """
+    fixed = np.where(members, rows.codes[which], rows.free[which])
+    worst, missed, inputs = np.zeros(len(which)), np.zeros(len(which), np.intp), fixed
+    for number, (contrast, least) in enumerate(rows.conditions):
+        values, completions = contrast.minimise(fixed)
         is_worst = least - values > worst
         worst = np.maximum(worst, least - values)
-        differs[is_worst] = inputs[is_worst] != own[is_worst]
-        gains[is_worst] = _gains(contrast, own[is_worst], inputs[is_worst])
-    return worst <= 0, differs, gains
+        missed = np.where(is_worst, number, missed)
+        inputs = np.where(is_worst[:, None], completions, inputs)
+    return worst <= 0, missed, inputs
+
+
+def _gains(rows: _Rows, which: Index, missed: Index, inputs: Index) -> Array:
+    """Return by how much the row's value of each attribute can raise the missed contrast at most, (N, attributes)."""
+    own = rows.codes[which]
+    gains = np.empty(own.shape)
+    for number in np.unique(missed).tolist():
+        chosen = missed == number
+        gains[chosen] = _shared_gains(rows.conditions[number].contrast, own[chosen], inputs[chosen])
+    return gains
 
 
 def _grow(rows: _Rows, which: Index, members: Mask) -> Mask:
@@ -330,10 +393,11 @@ def _grow(rows: _Rows, which: Index, members: Mask) -> Mask:
     members = members.copy()
     left = np.arange(len(which))
     while len(left):
-        fixes, _, gains = _worst(rows, which[left], members[left])
+        fixes, missed, inputs = _worst(rows, which[left], members[left])
         free = rows.may[which[left]] & ~members[left]
         is_open = ~fixes & free.any(axis=1)
-        left, gains, free = left[is_open], gains[is_open], free[is_open]
+        left, free = left[is_open], free[is_open]
+        gains = _gains(rows, which[left], missed[is_open], inputs[is_open])
         members[left, np.where(free, gains, -1.0).argmax(axis=1)] = True
     return members
 
@@ -350,7 +414,7 @@ def _reduce(rows: _Rows, which: Index, members: Mask) -> Mask:
     return members
 
 
-def _gains(contrast: Contrast, own: Index, inputs: Index) -> Array:
+def _shared_gains(contrast: Contrast, own: Index, inputs: Index) -> Array:
     """Return by how much each attribute can raise the contrast at most, (N, attributes), if it takes the row's value.
 
     A table over several attributes is shared out: each gets what it adds alone, and where some of them together add

@@ -49,7 +49,7 @@ def test_no_set_exceeds_the_bound(contrast: Contrast, seed: int) -> None:
     members = rng.random((1, n)) < 0.2
     may = ~members & (rng.random((1, n)) < 0.8)
     least = float(rng.normal())
-    bounds, chosen = contrast.reach(own, members, may, n, least)
+    bounds, chosen = contrast.reach(own, members, may, np.array([n]), least)
     assert (np.diff(bounds[0]) >= 0).all()
     single = all(len(table.positions) == 1 for table in contrast.tables)
     for k in range(n + 1):
@@ -79,4 +79,4 @@ def test_too_large_joint_tables_give_a_lower_bound(monkeypatch: object) -> None:
     assert not bounded.exact
     assert value[0] <= exact + 1e-12
     assert bounded.values(minimiser)[0] >= exact - 1e-12
-    assert np.isinf(bounded.reach(np.zeros((1, 6), np.intp), fixed == 0, fixed != 0, 6, 0.0)[0]).all()
+    assert np.isinf(bounded.reach(np.zeros((1, 6), np.intp), fixed == 0, fixed != 0, np.array([6]), 0.0)[0]).all()

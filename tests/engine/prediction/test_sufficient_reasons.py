@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bncli.engine.calibration import Calibration, Isotonic, Knots, PerClass, Temperature
-from bncli.engine.model import Component, DecisionRule, Ensemble, Model, Threshold
+from bncli.engine.model import Component, DecisionRule, Ensemble, Model, Tables, Threshold
 from bncli.engine.prediction import least_scores
 from bncli.engine.prediction.decision_rules import decide_labels
 from bncli.engine.prediction.prior import shift_log_probabilities
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities, uncalibrated
 from bncli.engine.prediction.sufficient_reasons import ReasonSearch
+from bncli.engine.structures.structure import Dag
 from bncli.errors import ModelError
 from tests.strategies import models, regrouped_models
 
@@ -89,6 +90,18 @@ class Case:
 def test_no_smaller_set_fixes_the_most_probable_label(model: Model, seed: int) -> None:
     case = Case(model)
     case.check(random_rows(model, case.scorer.used, 6, seed), 6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(models(max_attributes=7), st.integers(0, 1000))
+def test_nor_with_tables_over_single_attributes(model: Model, seed: int) -> None:
+    n_attributes, n_labels = len(model.schema.attributes), len(model.schema.labels)
+    dag = Dag(((),) * n_attributes, tuple(range(n_attributes)))
+    rng = np.random.default_rng(seed)
+    families = dag.families(model.schema.cardinalities)
+    weights = tuple(rng.normal(size=(family.n_cells, n_labels)) for family in families)
+    case = Case(replace(model, structure=dag, predictor=Tables(rng.normal(size=n_labels), families, weights)))
+    case.check(random_rows(case.model, case.scorer.used, 6, seed), 6)
 
 
 @settings(max_examples=60, deadline=None)
