@@ -25,7 +25,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -364,7 +364,8 @@ class _Game:
             values = bucket.at(codes)
             gathered = {}
             for earlier in (*bucket.own_messages, *(earlier for earlier, _ in bucket.messages)):
-                gathered[earlier] = self._messages[earlier][(slice(None), *minimiser._digits(earlier, a, codes), rows)]
+                index: tuple[Any, ...] = (slice(None), *minimiser._digits(earlier, a, codes), rows)
+                gathered[earlier] = self._messages[earlier][index]
             total = values[None]
             for part in gathered.values():
                 total = _add_budgets(total, part, self._most)
