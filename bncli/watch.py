@@ -50,7 +50,7 @@ class Iteration(NamedTuple):
 
 
 class SelectedRun(NamedTuple):
-    """With several optimizer runs in this stage, the result is that of run number `run`, counted from 0.
+    """With several optimizer runs in this stage, the result comes from run number `run`, counted from 0.
 
     A run begins with each event `Iteration` of iteration 0. With one run there is no such event.
     """

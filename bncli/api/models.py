@@ -236,7 +236,7 @@ class Model:
     ) -> list[str]:
         """Return for each row the smallest set of changes (`A=v; B=w`) that changes the decision, or an empty text.
 
-        The decision is that of the model's rule, or else the most probable label. At most `changes` values change, and
+        The decision follows the model's rule, or else is the most probable label. At most `changes` values change, and
         only in `columns`, or in any column if it is empty.
         """
         questions = {"flip": True, "flip_columns": tuple(columns), "flip_changes": changes}

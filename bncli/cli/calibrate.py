@@ -53,7 +53,7 @@ METHOD = flag(
     "beside them and applied by whatever says probabilities. A calibration that is there is replaced.",
 )
 def command(**typed: Any) -> None:
-    """Learn the map, and report what it does to the log-loss of the rows."""
+    """Learn the map, and report the log-loss of the rows before and after."""
     output = options.output_path(typed["output"])
     if output is None:
         raise UsageError("-o FILE is missing: where the calibrated model is to be written", hint="for example -o c.bnc")

@@ -28,9 +28,9 @@ _VERBOSE = "bncli.verbose"
 
 
 class Command(NamedTuple):
-    """A word after `bncli`, what it is for, and the topics of the manual to which its help points, the best first.
+    """A command: its word, its purpose, and the manual topics to which its help points, the most useful first.
 
-    task: the heading in `bncli --help` under which it stands; the commands of a task follow each other.
+    task: its heading in `bncli --help`; the commands of a task follow each other.
     Its module is `bncli.cli.<word>`, with underscores for hyphens.
     """
 

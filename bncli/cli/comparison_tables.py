@@ -2,7 +2,7 @@
 
 With one data set there is one table with a line per learner. With several there are two tables per metric: the figures
 with a line per data set, and the ranks and tests with a line per learner; groups of data sets add one each. A legend
-stands below the first of these. Marks stand behind the figures, because colours do not survive a pipe. The seconds come
+is printed below the first of these. Marks follow the figures, because colours do not survive a pipe. The seconds come
 last, because they differ from run to run.
 """
 

@@ -47,7 +47,7 @@ class Console:
     """The output of one command; as a context manager it shows a progress bar inside.
 
     quiet: print no notes, bar, or summary. as_json: the result is one JSON object, so there is no summary. bar: the bar
-    to use; None takes that of the terminal, if the standard error is one.
+    to use; None uses a bar on the terminal, if the standard error is one.
     """
 
     def __init__(self, *, quiet: bool = False, as_json: bool = False, bar: ProgressBar | None = None) -> None:
@@ -167,7 +167,7 @@ class Console:
 
 
 def page_width() -> int:
-    """Return the width of a table in characters: COLUMNS, else that of the terminal, or a fixed width for files."""
+    """Return the width of a table in characters: COLUMNS, else the terminal's width, or a fixed width for files."""
     if "COLUMNS" in os.environ or (sys.stdout is not None and sys.stdout.isatty()):
         return shutil.get_terminal_size((_FILE_WIDTH, 24)).columns
     return _FILE_WIDTH

@@ -98,7 +98,7 @@ def difference_lines(report: DiffReport) -> list[str]:
 
 
 def _edit_texts(a: Sequence[Edit], b: Sequence[Edit], labels: Sequence[str]) -> list[str]:
-    """Return lines about the edits that only one of the models has: - for edits of `a`, + for those of `b`."""
+    """Return lines about the edits that only one of the models has: marked - if it is `a`, + if it is `b`."""
     texts = [["\n".join(edit_lines(edit, labels)) for edit in edits] for edits in (a, b)]
     marked = [("-", text) for text in texts[0] if text not in texts[1]]
     marked += [("+", text) for text in texts[1] if text not in texts[0]]

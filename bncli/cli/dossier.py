@@ -52,7 +52,7 @@ OUTPUT = output_flag("-o", "--output", metavar="DIR", help="Folder for dossier.h
     "error.",
 )
 def command(**typed: Any) -> None:
-    """Write the dossier that a validator asks for: checklists, figures with intervals, and the model in numbers."""
+    """Write the dossier for a validator: checklists, figures with intervals, and the model in numbers."""
     if typed["template"]:
         names = ("model", "data", "time", "by", "beside", "about", "output", "as_json")
         if idle := next((name for name in names if typed[name]), None):

@@ -5,7 +5,7 @@ single attribute is a curve whose bars have the same scale in all curves, or wit
 attributes is a heat map of shaded cells, with numbers if they fit. Effects that are too wide for either are listed by
 their strongest entries.
 
-With two classes the log-odds are those of the second. With more, a heat map shows the class that the pair moves most.
+With two classes, the log-odds are the second class's. With more, a heat map shows the class that the pair affects most.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ bncli encode old.csv --class sick -o old.codes             then: bncli fit old.c
     more="The file is an Arrow file, and is mapped into memory when it is learnt from.",
 )
 def command(**typed: Any) -> None:
-    """Write the codes and print what they hold."""
+    """Write the codes and print a summary of them."""
     resolved = learning.resolve_learning_options(typed)
     source = options.source(typed, typed["data"])
     from bncli.steps.encode import encode

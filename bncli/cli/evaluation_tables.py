@@ -150,7 +150,7 @@ def _decimals(value: float | None) -> str:
 
 
 def _decision_tables(report: EvaluateReport) -> Iterator[Table]:
-    """Yield the figures of decisions, if any, and with a threshold or costs also those of other thresholds.
+    """Yield the figures of decisions, if any, and with a threshold or costs also the figures at other thresholds.
 
     With costs, the table includes the costs of always deciding for one label, and of the best threshold.
     """
@@ -275,7 +275,7 @@ def _group_tables(report: EvaluateReport) -> Iterator[str | Table]:
 
 
 def _tables_of_groups(by: str, groups: Sequence[Group], error: float, *, has_two_labels: bool) -> Iterator[Table]:
-    """Yield rows, error, other figures and rates of the groups of one column; `error` is that of all rows."""
+    """Yield rows, error, other figures and rates of the groups of one column; `error` is the error on all rows."""
     intervals = [group.intervals["error"] for group in groups]
     columns = [
         TextColumn("rows", [f"{group.rows:,}" for group in groups]),

@@ -193,7 +193,7 @@ def _print_forecast(source: Source | None, resolved: learning.LearningOptions, c
 
 
 def _summary(report: FitReport, structure_file: str | None, *, verbose: bool) -> list[str]:
-    """Return the last lines of a fit: what held-out rows say, what was learned, and where the model is.
+    """Return the last lines of a fit: the held-out log-loss, what was learned, and the file of the model.
 
     structure_file: the file that supplied the structure, if any. verbose: also how the parameters were found.
     """

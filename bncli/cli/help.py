@@ -160,8 +160,8 @@ def _pointers(title: str, lines: Iterable[str], topics: Iterable[str]) -> str:
 def _topics_mentioning(word: str) -> list[str]:
     """Return the topics about a word, then those that mention it most often; ties as in the table of contents.
 
-    A topic is about a word that is in a heading, also in the plural, or that a line of a table explains; those of the
-    reference, which explain every word, are not.
+    A topic is about a word if a heading has the word, also in the plural, or if a line of a table explains it. Topics
+    of the reference, which explain every word, do not count as being about it.
     """
     mention = rf"(?<![\w-]){re.escape(word)}(?![\w-])"
     heading = rf"^#.*(?<![\w-]){re.escape(word)}s?(?![\w-])"

@@ -54,7 +54,7 @@ def command(**typed: Any) -> None:
 
 
 def _summary(report: ImportReport) -> list[str]:
-    """Return the lines that say what the model holds."""
+    """Return lines that describe the model."""
     into = f", and {report.class_parents} into the class" if report.class_parents else ""
     numeric = f", of which {len(report.numeric)} with intervals" if report.numeric else ""
     missing = "marginalized" if report.missing_policy == "marginalize" else "a level of their own"

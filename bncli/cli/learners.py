@@ -187,9 +187,9 @@ PRESETS = {
 
 
 def parse_learners(texts: Iterable[str], presets: Iterable[str], seed: int) -> list[Learner]:
-    """Return the learners that were typed, then those of the presets whose names are still free.
+    """Return the learners that were typed, then the learners of the presets whose names are still free.
 
-    Without either, return those of the preset `fast`.
+    Without either, return the learners of the preset `fast`.
     """
     typed = [parse_learner(text, seed) for text in texts]
     presets = list(presets) or ([] if typed else ["fast"])

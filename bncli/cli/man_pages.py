@@ -81,7 +81,7 @@ def _command_page(word: str) -> str:
 
 
 def _topic_page(topic: str) -> str:
-    """Return the page of a topic; what stands before its first heading is the description."""
+    """Return the page of a topic; the text before its first heading is the description."""
     subject = subject_of(topic)
     lines = [*_head(f"bncli-{topic}", 7, subject), ".SH DESCRIPTION"]
     tokens = MarkdownIt("commonmark", {"html": False}).enable("table").parse(read_topic(topic))

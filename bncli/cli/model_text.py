@@ -39,7 +39,7 @@ def acll_error_text(error: float) -> str:
 
 
 def penalty_text(penalty: ChosenPenalty) -> str:
-    """Return the penalty and what it was chosen from, saying so if it is the largest or smallest of those tried."""
+    """Return the penalty and the range it was chosen from, or that it is the largest or smallest that was tried."""
     if not penalty.tried:
         return f"{penalty.penalty:g}, for there are too few rows to choose it by cross-validation"
     if len(penalty.tried) == 1:
@@ -129,7 +129,7 @@ def counts_lines(counted: CountedRows) -> list[str]:
 
 
 def intervals_text(intervals: Mapping[str, Any]) -> str:
-    """Return where intervals of probabilities come from, and what they add to the model file."""
+    """Return the method of the probability intervals, and the bytes that they add to the model file."""
     text = {
         "posterior": "posterior of the tables",
         "laplace": "Laplace approximation",
@@ -151,7 +151,7 @@ def first_names(names: Sequence[str], most: int = 8, noun: str = "") -> str:
 
 
 def edit_lines(edit: Edit, labels: Sequence[str]) -> list[str]:
-    """Return what an edit did to an effect, why and by whom, and what it cost.
+    """Return lines about an edit: the effect and its change, the reason, the author, and the cost.
 
     The numbers are log-odds of the second of two labels, or of the label that was typed, else of each label.
     """

@@ -3,8 +3,8 @@
 - `Flag` and `Paths`: an option and a file argument, with what `bncli.cli.command` needs for the help and the shell for
   completion.
 - `KindType` and `SizesType`: types by which click converts a value, among them the kinds of the catalogue.
-- Flags about tables, output and running; the learning options stand in `bncli.cli.learning_options`.
-- `source` and `threads`: what the typed flags mean.
+- Flags about tables, output and running; `bncli.cli.learning_options` has the learning options.
+- `source` and `threads`: values that follow from the typed flags.
 """
 
 from __future__ import annotations

@@ -235,7 +235,7 @@ def structure_trees(class_name: str | None, parents: Mapping[str, Sequence[str]]
 
 
 def _children_by_node(class_name: str | None, parents: Mapping[str, Sequence[str]]) -> dict[str | None, list[str]]:
-    """Return the nodes that stand below each node, and under None those that begin a tree, the class first."""
+    """Return the nodes below each node, and under the key None the nodes that begin a tree, the class first."""
     nodes = dict.fromkeys([*([] if class_name is None else [class_name]), *parents])
     nodes.update(dict.fromkeys(name for names in parents.values() for name in names))
     below: dict[str | None, list[str]] = {None: []}

@@ -60,7 +60,7 @@ def check_outputs(outputs: Iterable[str | None], inputs: Iterable[str | None]) -
 def refuse_ending(path: str | None, endings: Iterable[str], what: str) -> None:
     """Raise UsageError if the ending of an output path names a compression or one of the unsupported `endings`.
 
-    `what` begins the message: it says which formats are written.
+    `what` begins the message and names the formats that are written.
     """
     if path is None or path == "-" or is_special(path):
         return

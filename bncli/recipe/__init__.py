@@ -43,7 +43,7 @@ class Recipe:
 
     Some values are longer than what was typed:
     - smoothing is `NAME` or `NAME:NUMBER`, with a default number written out; so is structure_score. The number of
-      `acll` and `acll-uniform` is that of `--pseudo-counts`; `--class-pair-prior` follows after a slash, with the seed
+      `acll` and `acll-uniform` is from `--pseudo-counts`; `--class-pair-prior` follows after a slash, with the seed
       of its draws.
     - init is the starting point that was typed, or that follows from the penalty.
     - seed draws the folds for a penalty or an early stop `cv`, and the random starts of `restarts`.

@@ -177,7 +177,7 @@ def dependent_defaults(chosen: ChosenMethods) -> dict[str, Any]:
 def score_rule(chosen: ChosenMethods) -> str | None:
     """Return the structure score with its number written out, or None if the structure takes none.
 
-    The number of `acll` and `acll-uniform` is that of `--pseudo-counts`.
+    The number of `acll` and `acll-uniform` is the value of `--pseudo-counts`.
     """
     structure = chosen.structure
     if structure is None or "--structure-score" not in structure.options:

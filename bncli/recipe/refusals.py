@@ -41,7 +41,7 @@ _LEAVE_OUT = "leave one of them out"
 def refuse(chosen: ChosenMethods, files: SuppliedKinds, choices: Collection[Choice]) -> None:
     """Raise UsageError if an option has no effect, or if options cannot go together.
 
-    `choices` are those of the running command; without PARAMETERS the rules about parameters are skipped.
+    `choices` are the choices of the running command; without PARAMETERS the rules about parameters are skipped.
     """
     typed = chosen.typed
     flags = [*typed, *(f"--{name}" for name in ("cuts", "trace") if getattr(files, name) is not None)]

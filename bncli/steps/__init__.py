@@ -1,14 +1,18 @@
 """What the commands do, without the command line: paths and a recipe in, a frozen report out.
 
-There is one module per command, and a Python program may call them as the commands do. A step reads files, calls the
-engine, writes files and measures the time; it prints nothing. Modules that several steps use:
+There is one module or folder per command, and a Python program may call them as the commands do. A step reads files,
+calls the engine, writes files and measures the time; it prints nothing.
 
-    run                  recording of events, stages that overlap, free memory
-    supplied_files       files of cuts or of a structure that replace learning these
-    row_scoring          scoring of rows, for `score`, `monitor` and Python
-    effects_and_regions  effects and region paths of a model by the names of columns
-    forecast             `fit --dry-run`
-    cluster              work on a Dask cluster
-
-`compare`, `evaluate` and `report` are folders.
+- the commands: `calibrate`, `compare`, `convergence`, `count`, `describe`, `diff`, `discretize`, `dossier`, `edit`,
+  `encode`, `evaluate`, `explain`, `export`, `fit`, `import_network`, `inspect`, `learn_structure`, `merge`, `monitor`,
+  `report`, `score`, `simulate`, `verify`
+- `run`: recording of events, stages that overlap, free memory
+- `supplied_files`: files of cuts or of a structure that replace learning these
+- `row_scoring`: scoring of rows, for `score`, `monitor` and Python
+- `effects_and_regions`: effects and region paths of a model by the names of columns
+- `card_table`: the points of a card, for `fit`
+- `forecast`: `fit --dry-run`
+- `properties`: properties that `verify` proves, stated in words
+- `table_findings`: checks of a table before learning from it
+- `cluster`: work on a Dask cluster
 """

@@ -92,7 +92,7 @@ def calibrate(
 
 
 class Calibrated(NamedTuple):
-    """A calibrated model, and of the rows that it was calibrated on what `CalibrateReport` says."""
+    """A calibrated model, with the fields of `CalibrateReport` about the rows that it was calibrated on."""
 
     model: Model
     on_training_rows: bool

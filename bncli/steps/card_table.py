@@ -17,11 +17,11 @@ TOTALS = 11
 
 
 def card_json(fitted: FittedModel) -> dict[str, Any] | None:
-    """Return what `fit --json` says of a card; None for other models.
+    """Return the part of `fit --json` about a card, or None for other models.
 
-    Keys: columns and rows (numbers of them), points (one entry per row of the card, and per label if there are more
-    than two), totals (of two classes: the probability of the second label), log_loss and log_loss_unlimited (of rows
-    held out, None if there were none), alternatives (columns, rows and log_loss of other cards of about that loss).
+    Keys: columns and rows (their numbers), points (one entry per row of the card, and per label if there are more than
+    two), totals (for two classes: the probability of the second label), log_loss and log_loss_unlimited (on held-out
+    rows, None if there were none), alternatives (columns, rows and log_loss of other cards with about that loss).
     """
     model = fitted.model
     if model.recipe.param != "points":
@@ -89,9 +89,9 @@ def card_lines(card: dict[str, Any], label: str) -> list[str]:
 
 
 def _rows(attribute: NumericAttribute | CategoricalAttribute, numbers: Array) -> list[tuple[str, Array]]:
-    """Return the text of the values of every row of the card with its numbers; equal neighbours are one row.
+    """Return (values as text, points) for every row of the card.
 
-    Levels of a category are one row wherever they stand.
+    Neighbouring intervals with equal points share a row, and so do all levels with equal points.
     """
     n = len(numbers) - attribute.missing
     if isinstance(attribute, NumericAttribute):

@@ -36,7 +36,7 @@ class TracePath(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The typed name, else that of the file without its ending."""
+        """The typed name, else the name of the file without its ending."""
         return self.typed_name or os.path.splitext(os.path.basename(self.path))[0]
 
     @property
@@ -153,7 +153,7 @@ class _Curve:
         return next((point.iteration for point, reached in points if reached <= value), None)
 
     def value_at(self, iteration: int) -> float:
-        """Return the value after this many iterations; that of the end if the trace is shorter."""
+        """Return the value after this many iterations, or at the end if the trace is shorter."""
         points = zip(self.trace.points, self.values, strict=True)
         return next((v for point, v in reversed([*points]) if point.iteration <= iteration), self.values[0])
 

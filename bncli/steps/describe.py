@@ -96,7 +96,7 @@ class ClassCounts:
 
 
 class LearntAttribute(NamedTuple):
-    """An attribute that learning makes of a column, its information about the class in bits, and its counts.
+    """An attribute that learning makes from a column, its information about the class in bits, and its counts.
 
     counts: the weight of the rows of each code and class, (cardinality, K).
     """
@@ -128,7 +128,8 @@ class ColumnReport:
     exact: whether `distinct`, `median`, `commonest` and `bits` are exact rather than estimates.
     smallest, median, largest: of numbers, or of dates as text. commonest: values and their numbers of rows.
     same_as: an earlier column with the same values in every row.
-    should_ignore: whether the recommended command ignores the column. learnt: the attributes that learning makes of it.
+    should_ignore: whether the recommended command ignores the column. learnt: the attributes that learning makes from
+    it.
     """
 
     name: str
@@ -171,8 +172,8 @@ class ColumnReport:
 class DescribeReport:
     """The columns in file order, with the class among them.
 
-    of_class: None if there is no class that can be learnt. notes: what else to know before learning; warnings: those of
-    them that say that the table may have been misread. recommended: a command line, empty for a table without rows.
+    of_class: None if there is no class that can be learnt. notes: what else to know before learning; warnings: signs
+    that the table may have been misread. recommended: a command line, empty for a table without rows.
     schema_file: the file that was written, if any. event, bins: the label that counts as the event and the bins of the
     attributes, largest information value first; None unless requested.
     findings: what would make held-out figures misleading.
@@ -301,7 +302,7 @@ def _bins(
 
 
 def _check_rows(source: Source, run: Run) -> tuple[Finding, ...]:
-    """Return what is found in the rows; the table is read again, or a sample of it if it is large."""
+    """Return the findings in the rows; the table is read again, or a sample of it if it is large."""
     try:
         policy = "skip" if source.bad_rows_file is not None else source.on_bad_row
         quiet = run._replace(watch=silent)
@@ -426,10 +427,7 @@ def weighted_median(values: Array, weights: Array) -> float | None:
 
 
 def _learn_attributes(summary: ColumnSummary, of_class: ClassCounts) -> list[LearntAttribute]:
-    """Return the attributes that learning makes of the column.
-
-    They are learnt from the kept values, as rows with their weights.
-    """
+    """Return the attributes that learning makes from the column, learnt from the kept values with their weights."""
     table = of_class.table(summary)
     value, label = np.nonzero(table)
     if not len(value):
@@ -474,7 +472,8 @@ def _class_table(values: NDArray[Any], labels: NDArray[Any], weights: Array, n_l
 def _information(summary: ColumnSummary, of_class: ClassCounts, learnt: Sequence[LearntAttribute]) -> float:
     """Return the information of a column about the class in bits.
 
-    For names and few numbers it is that of the values, otherwise that of the cuts; for a date that of its best part.
+    It is computed from the values of names and of few distinct numbers, and from the intervals of other numbers; for a
+    date it is the information of its most informative part.
     """
     is_name = isinstance(summary.column, CategoricalColumn)
     if not is_name and (summary.is_date or summary.n_distinct > FEW_VALUES):
@@ -553,7 +552,7 @@ def _is_running_number(report: ColumnReport, n_rows: int) -> bool:
 
 
 def _describe_cuts(attributes: Sequence[Attribute]) -> str:
-    """Return the number of intervals or groups that learning makes of a column."""
+    """Return the number of cut points or groups that learning finds for a column, as text."""
     for attribute in attributes:
         if isinstance(attribute, NumericAttribute) and attribute.cuts:
             return f", cut at {len(attribute.cuts)} point{'s' if len(attribute.cuts) > 1 else ''}"
@@ -601,7 +600,7 @@ def _notes(summary: TableSummary, of_class: ClassCounts | None, proposed: Sequen
 
 
 def _missing_marks(summary: TableSummary) -> list[str]:
-    """Return common marks of missing values, without which a column would be read as numbers or dates."""
+    """Return the marks of missing values that keep columns from being read as numbers or dates."""
     decisions = [column.decision for name, column in summary.columns.items() if name != summary.class_name]
     return list(dict.fromkeys(mark for decision in decisions if decision.without_marks for mark in decision.marks))
 

@@ -119,7 +119,7 @@ class TableChanges(NamedTuple):
 class DiffReport:
     """How model B differs from model A; pairs are (value in A, value in B).
 
-    added, removed: what only B has, and what only A has. labels: those of A. class_name, label_order, towards,
+    added, removed: what only B has, and what only A has. labels: the labels of A. class_name, label_order, towards,
     class_weights (by label), calibration, rule, training_log_p, rows_learnt_from: None if they are equal. other_keys:
     keys of the model file that differ, and that no other field describes. predictions: None without a table.
     """
@@ -322,7 +322,7 @@ _Scored = tuple[Index, Array]
 
 
 def _compare_predictions(model_a: Model, model_b: Model, source: Source, run: Run) -> PredictionChanges:
-    """Compare predictions; the rows are read once for each model, as that model reads them, in step."""
+    """Compare predictions; the rows are read in step, once for each model by its own schema."""
     labels = tuple(dict.fromkeys((*model_a.schema.labels, *model_b.schema.labels)))
     rows, changed, max_dp = 0, 0, 0.0
     with (
@@ -376,7 +376,7 @@ def differing_keys(content_a: bytes, content_b: bytes) -> tuple[str, ...]:
 
 
 def _keys(content: bytes) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Return the values of all keys except those of attributes, and the keys of each attribute by its name."""
+    """Return the values of all keys that are not about attributes, and the keys of each attribute by its name."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         arrays = {name: archive.read(name) for name in archive.namelist() if name != _DESCRIPTION}
         values = json.loads(archive.read(_DESCRIPTION))

@@ -1,4 +1,4 @@
-"""Edit an effect of a model on the record: who changed it, why, and what was there before.
+"""Edit an effect of a model, and record who changed it, why, and what was there before.
 
 With rows, the other tables are fitted again while all edited effects are fixed. First all tables W are learned from the
 rows with the cuts, structure, penalty and method of the model. Then the effects are replaced by the edited ones, and
@@ -63,9 +63,10 @@ _GRADIENT, _ITERATIONS = 1e-8, 2000
 
 
 class EditChoice(NamedTuple):
-    """What to do with an effect: exactly one of the actions.
+    """An edit of an effect, by exactly one of set, flatten, smooth and monotone.
 
-    set: texts VALUE=LOG_ODDS. monotone: "up" or "down". label: of --set and --monotone; None: the second of two.
+    set: texts VALUE=LOG_ODDS. monotone: "up" or "down". label: the label that set and monotone are about; None: the
+    second of two.
     """
 
     effect: tuple[str, ...]
@@ -252,7 +253,7 @@ def _whole_tables(model: Model) -> Tables:
 def _refit(
     model: Model, effect: EditableEffect, target: Array, source: Source, run: Run
 ) -> tuple[list[Array], RefitLoss]:
-    """Return the arrays fitted again with the effect fixed at `target`, and the held-out log-loss with and without."""
+    """Refit the model with the effect fixed at `target`; return its arrays, and the log-loss with and without it."""
     if not isinstance(model.predictor, Tables):
         what = "--refit needs a model of one set of tables, and this is an ensemble"
         raise ModelError(what, hint="leave it out, or fit one of --structure nb, tan or interactions")
@@ -327,7 +328,7 @@ def _learn_tables(model: Model, data: Dataset) -> Tables:
 
 
 def _fit_around(model: Model, effects: Sequence[FixedEffect], tables: Tables, data: Dataset) -> Tables:
-    """Return the tables with these effects replaced, and the rest fitted to the rows around them."""
+    """Return the tables with these effects replaced, and everything else fitted to the rows again."""
     from scipy.optimize import minimize  # takes longer to import than a small edit
 
     if not effects:

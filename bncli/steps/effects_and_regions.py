@@ -1,7 +1,8 @@
 """Effects of a model and the path of a region search, with the names of columns, for reports.
 
-An effect is what a set of attributes does to the log-odds of the classes (`bncli.engine.prediction.effects`): a curve
-for one attribute, a table for two, and so on. A path is the series of models of regions that a search has visited.
+An effect is the contribution of a set of attributes to the log-odds of the classes
+(`bncli.engine.prediction.effects`): a curve for one attribute, a table for two, and so on. A path is the series of
+models of regions that a search has visited.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ CLASS_REFERENCE = "log-odds of each class against the geometric mean of the othe
 
 
 class NamedEffect(NamedTuple):
-    """What a set of attributes does to the log-odds of every class.
+    """The effect of a set of attributes on the log-odds of every class.
 
     attributes: their names.
     share: share of this effect in the variance of the score.
@@ -77,7 +78,7 @@ def attribute_with_missing(attribute: Attribute) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class EffectsReport:
-    """The effects of a model, by falling share.
+    """The effects of a model, in decreasing order of their share of the variance.
 
     base: log-odds (K,) of the average row.
     models: number of models whose scores are averaged.
@@ -208,7 +209,7 @@ def regions_report(model: Model) -> RegionsReport | None:
 
 
 def search_report(regions: NamedRegions) -> RegionsReport:
-    """Return the report on a structure that was found, before there is a model."""
+    """Return the report on regions that a search has found, before parameters are learnt."""
     orders, steps = _count_orders(regions.chosen), search_steps(regions)
     if steps is None or regions.trace is None:
         return RegionsReport(orders)

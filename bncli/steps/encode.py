@@ -117,9 +117,9 @@ def encode(
 
 
 def _draw_sample(columns: Columns, cuts: Cuts, seed: int, watch: Watch) -> Sample | None:
-    """Return the rows, as they were read, that choosing a penalty would draw.
+    """Return the rows, as they were read, on which a penalty would be chosen.
 
-    None, if the cuts were not made by a discretizer, or if the sample would be too large to store.
+    Return None if the cuts were not made by a discretizer, or if the sample would be too large to store.
     """
     if cuts.method not in DISCRETIZERS.words:
         return None

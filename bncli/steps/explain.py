@@ -24,7 +24,7 @@ from bncli.watch import Run
 
 
 class NamedContribution(NamedTuple):
-    """What an effect adds to the log-odds of the prediction; names and values of a set are joined by `&`."""
+    """The contribution of an effect to the log-odds of the prediction; names and values of a set are joined by `&`."""
 
     effect: str
     value: str
@@ -53,7 +53,7 @@ class ExplainedRow(NamedTuple):
 
 @dataclass(frozen=True)
 class ExplainReport:
-    """The effects of a model and its labels, or rows explained; what is not asked for is None or empty."""
+    """The effects of a model and its labels, or explanations of rows; the other fields are None or empty."""
 
     model: str
     labels: tuple[str, ...] = ()

@@ -51,7 +51,7 @@ _LISTED = 5
 
 
 class Rounding(NamedTuple):
-    """What rounding changes on made-up rows: the largest change of a probability, and of the mean log-loss in nats.
+    """The effect of rounding on made-up rows: the largest change of a probability, and of the mean log-loss in nats.
 
     All values of a row are equally likely, and labels are as likely as the model says.
     """
@@ -67,9 +67,9 @@ class ExportReport:
     output: None if only the text is wanted. nodes, arcs: numbers including the class; arcs is None for regions and
     programs. probabilities: number of probabilities of a network, or of table entries of a program; None for a
     structure. rows, max_dp: number of rows on which the export was compared with the model, and the largest difference
-    of a probability; None if it was not compared. rounding: for a format that rounds numbers; max_dp is then that
-    before rounding. totals: some scores of a scorecard and the probability of the event. pooled: the values
-    that `min_rows` joined, None without it.
+    of a probability; None if it was not compared. rounding: for a format that rounds numbers; max_dp is then the
+    difference before rounding. totals: some scores of a scorecard, with the probability of the event. pooled: the
+    values that `min_rows` joined, None without it.
     """
 
     model: str
@@ -109,7 +109,7 @@ def export(
 ) -> ExportReport:
     """Export the model at `model_path` to the format `form`, one of EXPORTS, and write it to `output`.
 
-    `options` are those of the format, by their words. `positive` is the label that is the event, None for the model's.
+    `options` are the options of the format, by their words. `positive` is the label of the event, None for the model's.
     `min_rows`: pool values that rest on fewer training rows, and compare the export with the pooled model.
     """
     chosen = export_format(form)
@@ -270,7 +270,7 @@ def _export_program(
 
 
 def _rule_of_program(model: Model, form: ProgramFormat, watch: Watch) -> DecisionRule | None:
-    """Return the rule by which the program decides, without prediction sets; notes say what is left out."""
+    """Return the decision rule of the program, without prediction sets; notes report what is left out."""
     rule = model.rule
     if rule is None:
         return None
@@ -297,7 +297,7 @@ def _refuse_difference(max_dp: float, what: str, kind_of_rows: str, recipe: Reci
 
 @contextmanager
 def _errors_about(model_path: str) -> Iterator[None]:
-    """Within the block, give a ModelError the path of the model as its place."""
+    """Add the path of the model to a ModelError raised within the block."""
     try:
         yield
     except ModelError as error:

@@ -49,17 +49,17 @@ class FitReport:
     cuts: number of cut points of all attributes. arcs: number of arcs between attributes.
     structure_learned: the structure method that made the structure.
     moves: arcs changed by a greedy structure search, in order. regions: None for a network.
-    penalty: None for parameters in closed form; of an ensemble, that of its heaviest component.
+    penalty: None for parameters in closed form; for an ensemble the penalty of its heaviest component.
     penalty_cv: how the penalty was chosen, if by cross-validation. trials: the candidates of an ensemble.
     cll_start, cll: conditional log-likelihood of the training rows at the start and the end, in nats, without the
         penalty. log_loss: -cll per row. All three are NaN for a model learnt from counts.
     held_out: losses of held-out rows with the chosen settings, or None if no row was held out.
-    restarts: where each random start ended, or None; the other figures are those of the selected start.
-    findings: what makes held-out figures of this table misleading.
+    restarts: where each random start ended, or None; the other figures are of the selected start.
+    findings: properties of the table that make held-out figures misleading.
     warnings: reasons why the model may be unreliable.
     class_weights: the factor of each label's row weights, or None without class weights.
-    decisions: how the model decides, or None if it has no decision rule.
-    split: by what the rows were split, or None if counts were learnt from.
+    decisions: the decision rule, or None if the model has none.
+    split: how rows were split (row by row, by groups or by time), or None for a model learnt from counts.
     card: the points of `--structure card`, or None for other models.
     intervals: where the uncertainty of the parameters comes from and the bytes that it takes, or None if not requested.
     """

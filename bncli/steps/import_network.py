@@ -1,4 +1,4 @@
-"""Make a model from a network with its probabilities, as an expert or another program wrote it."""
+"""Make a model from a network with its probabilities that an expert or another program wrote."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bncli.watch import Note, Watch, silent
 
 @dataclass(frozen=True)
 class ImportReport:
-    """The network file, the model that was made of it, and where the model was written.
+    """The network file, the model made from it, and the file of the model.
 
     class_name, labels: what the model predicts. attributes: the number of other nodes, of which `numeric` have states
     that are intervals. arcs: number of arcs between attributes. probabilities: number of entries of all tables.

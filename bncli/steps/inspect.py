@@ -66,7 +66,7 @@ from bncli.steps.effects_and_regions import (
 class NamedTable(NamedTuple):
     """A table of the scorer: values[x_1, x_2, ..., y], natural logarithms; without attributes the bias of the classes.
 
-    merged: if the table regroups attributes to coarser binnings, those of each attribute (None: as it was cut).
+    merged: if the table regroups attributes, each attribute with its coarser binning, or None if it is as it was cut.
     """
 
     attributes: tuple[str, ...]
@@ -105,8 +105,8 @@ class NamedComponent(NamedTuple):
 class ModelReport:
     """A model, with the version of its file, and its structure by the names of attributes.
 
-    tables: None unless requested. For a model that averages over the `steps` of a path they are those of `best_step`;
-    for an ensemble, tables and structure are those of the heaviest of its `components`, and `trials` the candidates.
+    tables: None unless requested. A model that averages over the `steps` of a path has the tables of `best_step`; an
+    ensemble has the tables and the structure of the heaviest of its `components`; `trials` are its candidates.
     effects: None unless requested.
     """
 
@@ -236,7 +236,7 @@ Report = ModelReport | CutsReport | StructureReport | CountsReport
 
 
 def inspect(path: str, *, tables: bool = False, effects: bool = False) -> Report:
-    """Return what is in the file at `path`, with the tables and the effects of a model on request."""
+    """Return the content of the file at `path`; with `tables` and `effects` also the tables and effects of a model."""
     try:
         with open(path, "rb") as file:
             if not file.seekable():

@@ -17,7 +17,7 @@ from bncli.watch import Note, Progress, Run
 
 @dataclass(frozen=True)
 class MergeReport:
-    """The sum, the file it was written to, and the number of files added; `decay` is None if all count alike."""
+    """The sum, the file it was written to, and the number of files added; `decay` is None if all have equal weight."""
 
     counts: str
     counted: CountedRows

@@ -1,6 +1,6 @@
 """Compare rows with the training rows of a model: join monitors of several periods, or count the rows of a table.
 
-Monitors are files that `score --monitor` writes. They are joined in the given order, which is that of time.
+Monitors are files that `score --monitor` writes. They are joined in the given order, which is the order of time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bncli.steps.run import with_memory_limit
 from bncli.watch import Run
 
 _MOST_CURVES = 12
-"""More curves could not be told apart at a glance."""
+"""Most curves of a picture; more could not be distinguished at a glance."""
 _LIMIT = f"limit {LEAST_PSI:g}"
 _FIGURES = (
     "rows",
@@ -66,7 +66,7 @@ class MonitorReport:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The attributes: those that drifted in any monitor first, then by falling drift."""
+        """The attributes: those that drifted in any monitor first, then in decreasing order of drift."""
         rank = {
             tally.name: min((not m.drifts[i].drifted, -m.drifts[i].severity) for m in self.monitors)
             for i, tally in enumerate(self.whole.tally.attributes)
@@ -81,7 +81,7 @@ class MonitorReport:
 
     @property
     def named_monitors(self) -> list[tuple[str, Monitor]]:
-        """The monitors with the short names of their files and, if there are several, that of all rows as "all"."""
+        """The monitors with the short names of their files and, if there are several, one of all rows as "all"."""
         monitors = list(zip(self.short_names, self.monitors, strict=True))
         return [*monitors, ("all", self.whole)] if len(monitors) > 1 else monitors
 

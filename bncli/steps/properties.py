@@ -1,7 +1,7 @@
-"""Properties stated in words, what they mean for a model, and what was proven.
+"""Parse properties stated in words, and prove or refute them for a model.
 
-The forms are those of FORMS. Words in capitals are a label of the class, columns that the model uses, values, and
-probabilities P. Labels, columns and values may stand in quotes.
+FORMS lists the sentences. Words in capitals stand for a label of the class, columns that the model uses, values, and
+probabilities P. Labels, columns and values may be quoted.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ _LISTED_VALUES = 12
 class ProvenProperty:
     """A property, whether it holds (None: the time ran out), and a counter-example if it does not.
 
-    values, changed: value by column, of the counter-example and of what changes in a second input. probabilities: by
-    label, of the first and of the second input; empty for a value that decides alone. decision: what it decides.
+    values: the counter-example, a value per column; changed: the values that differ in a second input, if the property
+    is about two. probabilities: by label, for the first and the second input; empty for a value that decides alone.
+    decision: the decision for that value. shown: the counter-example as text.
     """
 
     text: str
@@ -68,7 +69,7 @@ class ProvenProperty:
 
     @property
     def line(self) -> str:
-        """What was found, in a line."""
+        """The verdict in one line."""
         if self.holds is None:
             return f"open        {self.text}: the time ran out"
         if self.holds:
@@ -77,7 +78,7 @@ class ProvenProperty:
 
 
 def prove_properties(model: Model, texts: Sequence[str], seconds: float) -> tuple[ProvenProperty, ...]:
-    """Prove or refute properties; UsageError for a text that states none, or names what the model does not use."""
+    """Prove or refute properties; UsageError for a text of another form, or one that names what the model lacks."""
     prover = Prover(model, seconds, time.monotonic)
     attributes = [model.schema.attributes[a] for a in prover.scorer.used]
     stated = [parse_property(text, model.schema, attributes) for text in texts]
@@ -88,7 +89,7 @@ def prove_properties(model: Model, texts: Sequence[str], seconds: float) -> tupl
 
 
 def parse_property(text: str, schema: Schema, attributes: Sequence[Attribute]) -> Property:
-    """Return what a text states of a model that uses these attributes; UsageError if it is none of FORMS."""
+    """Return the property that a text states about a model with these attributes; UsageError if none of FORMS fits."""
     sentence = " ".join(text.split()).rstrip(".")
     names = [attribute.name for attribute in attributes]
     if match := re.fullmatch(r"the probability of (.+?) is never (above|below) (\S+)(?: where (.+))?", sentence):
@@ -115,7 +116,7 @@ def parse_property(text: str, schema: Schema, attributes: Sequence[Attribute]) -
 
 
 def _parse_conditions(text: str, names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return column and value of `COLUMN = VALUE and COLUMN = VALUE ...`."""
+    """Return the (column, value) pairs of a text `COLUMN = VALUE and COLUMN = VALUE ...`."""
     conditions: list[tuple[str, str]] = []
     for part in text.split(" and "):
         name, equals, value = part.partition("=")
@@ -166,7 +167,7 @@ def _unquoted(text: str) -> str:
 def _describe(
     text: str, verdict: Verdict, stated: Property, prover: Prover, schema: Schema, attributes: Sequence[Attribute]
 ) -> ProvenProperty:
-    """Return what was found in the values of the columns."""
+    """Return the verdict, with the counter-example in values of the columns."""
     example = verdict.counter_example
     if example is None:
         return ProvenProperty(text, verdict.holds)

@@ -45,15 +45,15 @@ from bncli.watch import Run
 
 NUMBERS_PER_BLOCK = 1 << 21
 _NUMBERS_PER_CONTRIBUTION = 16
-"""What a contribution and its text count for in the size of a block."""
+"""The number of float64 whose memory a contribution and its text are taken to need."""
 _LISTED_LEVELS = 10
 
 
 @dataclass(frozen=True)
 class WhatIfQuestions:
-    """What to find out about each row in addition to its prediction.
+    """Questions to answer about each row in addition to its prediction.
 
-    next_best: which missing value is expected to tell most about the class.
+    next_best: which missing value is expected to be most informative about the class.
     changes: pairs (column, value) that are set in every row, to predict it again; an empty value means missing.
     flip: the fewest changes that lead to another decision, of at most `flip_changes` values and among the columns
         `flip_columns` (none: all).
@@ -119,8 +119,8 @@ class RowScorer:
     shift: shift (K,) of the log-odds for another prior, None for the model's own.
     questions: what-if questions, about decisions by `rule`.
     monitored: also count the rows for a monitor, with the class if the table has it.
-    level: also find the interval of every probability that holds it with this probability.
-    abstain_wider: also tell in which rows the interval of the predicted label is wider than this.
+    level: also compute intervals that hold the true probabilities with this probability.
+    abstain_wider: also report in which rows the interval of the predicted label is wider than this.
 
     Raises UsageError or ModelError for a question that the model cannot answer. `needed` are the columns that the model
     uses, and the class for a monitor.
@@ -165,7 +165,7 @@ class RowScorer:
             self.needed = (*self.needed, model.schema.class_name)
 
     def open(self, source: Source, run: Run, keep: Sequence[str] | Literal["all"] = ()) -> Batches:
-        """Open the table whose batches are to be scored; `keep` are columns to carry along as text."""
+        """Open the table whose batches are to be scored; `keep` are columns to copy to the output as text."""
         # An error about an unseen value shows its text.
         texts = [a.name for a in self._attributes if isinstance(a, CategoricalAttribute) and self.strict]
         batches = Batches(source, self._schema, self.needed, keep=keep, texts=texts, run=run)
@@ -274,9 +274,9 @@ class RowScorer:
 class WhatIfAnswers:
     """Answers what-if questions about rows; UsageError or ModelError for a question that the model cannot answer.
 
-    used: the schema's attributes that the codes belong to. score: gives the final log P(y | x_t) (K, N) for codes.
-    finish: gives it for those of the tables. rule: decides rows for `flip` and `because`; without one, or if it has
-    only prediction sets, the most probable label counts.
+    used: the schema's attributes that the codes belong to. score: returns the final log P(y | x_t) (K, N) of codes.
+    finish: returns them for the log-probabilities of the tables. rule: decides rows for `flip` and `because`; without a
+    rule, or if it has only prediction sets, the decision is the most probable label.
     """
 
     def __init__(
@@ -374,7 +374,7 @@ def _is_missing(columns: Columns, attribute: Attribute, rows: slice) -> NDArray[
 def codes_of_values(
     changes: Iterable[tuple[str, str]], attributes: Sequence[Attribute], schema: Schema
 ) -> list[tuple[int, int]]:
-    """Return the position and the code of each column that is set; UsageError for one that cannot be."""
+    """Return the position and the code of each column to set; UsageError if it cannot have that value."""
     names = [attribute.name for attribute in attributes]
     codes: dict[int, int] = {}
     for name, text in changes:

@@ -62,7 +62,7 @@ class Stopwatch:
 
 
 class NamedMove(NamedTuple):
-    """A greedy search added, deleted or reversed the arc `parent` -> `child`; `gain` of its score in nats."""
+    """A greedy search added, deleted or reversed the arc `parent` -> `child`; its score rose by `gain` nats."""
 
     kind: str
     parent: str

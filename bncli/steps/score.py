@@ -92,7 +92,7 @@ class MonitorSummary:
         return f"drift in {len(drifted):,} of {total:,} attributes: {listed}{more}{improbable}"
 
     def expected_sentence(self) -> str:
-        """Return the accuracy and the other figures that are expected of the rows, with their 95 % intervals."""
+        """Return the expected accuracy and the other expected figures of the rows, with their 95 % intervals."""
         parts = []
         for name, figure in self.monitor.expected.items():
             if figure.value is not None:
@@ -120,10 +120,10 @@ def _describe_drift(drift: Drift) -> str:
 class ScoreOutput:
     """Where predictions are written (None or `-`: standard output), and what is written for each row.
 
-    keep: input columns to carry along. digits: decimals, None for full precision. explain: number of contributions to
-    the prediction. prior: class frequencies to score under, as probabilities by label or `training`; None for those of
-    the model. decisions: settings that replace those of the model. questions: what-if questions. positive: the label
-    that is the event, None for the model's. rows: first and last row to score, counted from 1 without malformed rows.
+    keep: input columns to copy. digits: decimals, None for full precision. explain: number of contributions to the
+    prediction. prior: the class frequencies to assume, as probabilities by label or `training`; None for those of the
+    model. decisions: settings that replace those of the model. questions: what-if questions. positive: the label that
+    is the event, None for the model's. rows: first and last row to score, counted from 1 without malformed rows.
     level: probability of the intervals, None for no intervals. abstain_wider: decide nothing if the interval of the
     predicted label is wider, None for no limit.
     """
@@ -146,11 +146,11 @@ class ScoreOutput:
 
 @dataclass(frozen=True)
 class ScoreReport:
-    """What was scored.
+    """The result of scoring a table.
 
-    unseen, missing: number of such values by column, of the columns that the model uses; those in `absent_columns`,
-    which the table lacks, are unknown in every row and not counted. output: None for the standard output. monitor: the
-    monitor that was written, None unless requested.
+    unseen, missing: number of such values by column that the model uses, except `absent_columns`, which the table lacks
+    and whose values are unknown in every row. output: None for the standard output. monitor: the monitor that was
+    written, None unless requested.
     """
 
     model: str
@@ -277,8 +277,8 @@ def _score_here(
 ) -> None:
     """Read in this thread, and score and write in a stage each.
 
-    n_kept: number of columns to carry along, the first of those read as text. rows: first and last row to score, None
-    for all; BncliError if the table ends before the first.
+    n_kept: number of columns to copy, which come first among the columns read as text. rows: first and last row to
+    score, None for all; BncliError if the table ends before the first.
     """
     with (
         PipelineStage[_Block](lambda block: scores.write(*block)) as writing,
@@ -306,7 +306,7 @@ def _score_batch(scorer: RowScorer, n_kept: int, put: Callable[[_Block], None], 
 
 @dataclass(frozen=True)
 class _Plan:
-    """What a worker must know; the files of `source` come with the tasks."""
+    """The settings that a worker needs; the files of `source` come with the tasks."""
 
     model: Model
     source: Source
@@ -385,7 +385,7 @@ def _score_last_file(plan: _Plan, scorer: RowScorer, maker: PieceMaker, paths: t
 
 
 def decision_options(words: Mapping[str, Any]) -> DecisionOptions:
-    """Return options about decisions, given by their words; TypeError for an unknown one."""
+    """Return the options about decisions from values by keyword; TypeError for an unknown keyword."""
     if unknown := [word for word in words if word not in DECISION_KEYS]:
         raise TypeError(f"there is no option {unknown[0]!r}; of decisions there are {', '.join(DECISION_KEYS)}")
     typed = {key: value for key, value in words.items() if value is not None}

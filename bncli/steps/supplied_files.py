@@ -134,7 +134,7 @@ class SuppliedFiles(SuppliedParts):
 
 @contextmanager
 def explain_class_origin(path: str | None, class_name: str | None) -> Iterator[None]:
-    """Within the block, add to a UsageError about the column `class_name` that the file at `path` named it."""
+    """Add to a UsageError about the column `class_name`, raised within the block, that the file at `path` named it."""
     try:
         yield
     except UsageError as error:

@@ -1,4 +1,4 @@
-"""Check a table that was read for learning, and warn about what is found.
+"""Check a training table before learning, and warn about findings that make held-out figures misleading.
 
 Columns that learning leaves out, such as identifiers and those of --ignore, are read as well: they may say which rows
 belong together. They are not read from inputs that can be read only once, from tables of more than MOST_ROWS rows, or
@@ -26,7 +26,7 @@ MOST_COLUMNS = 20
 
 
 def check_training_table(table: Columns, source: Source, run: Run) -> TableCheck | None:
-    """Return what is found in the table of `source`, with a warning for each finding; None if it cannot be checked."""
+    """Check the table of `source`, and send a warning for each finding; return None if it cannot be checked."""
     check = check_table(table, _read_left_out(table, source, run))
     for finding in () if check is None else check.findings:
         run.watch(Note(finding.message, warning=True))

@@ -45,7 +45,7 @@ _EXPORT_AGAIN = "name an export of this model, or export it again"
 
 
 class ComparedDecisions(NamedTuple):
-    """The number of rows, and of those on which an export decides otherwise, apart from near ties."""
+    """The number of rows, and the number of rows on which an export decides otherwise, apart from near ties."""
 
     rows: int
     others: int
@@ -72,7 +72,7 @@ class VerifyReport:
 
     self_test: None if the model has no self-test. export: None if no export is named. rounded: the format of the export
     may round numbers. decisions: None if the model or the export does not decide. own_rule: the export decides, and the
-    model does not. properties: None if none was stated. disclosure: None if not wanted.
+    model does not. properties: None if none was stated. disclosure: None if not requested.
     """
 
     model: str
@@ -89,7 +89,7 @@ class VerifyReport:
 
     @property
     def fault(self) -> BncliError | None:
-        """The first disagreement, refuted property or open one as an error, or None if everything agrees."""
+        """The error about the first disagreement, or about a property refuted or left open; None if there is none."""
         if self.self_test is not None and not self.self_test.agrees:
             what = f"the model does not say here what it said when it was made: {self.self_test}"
             return ModelError(what, where=self.model, hint=f"it was learnt by bncli {self.bncli_version}: fit it again")
@@ -121,7 +121,7 @@ class VerifyReport:
         return None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report as JSON values; `rows` and `max_dp` are those of all comparisons together."""
+        """Return the report as JSON values; `rows` and `max_dp` are of all comparisons together."""
         parts = {"self_test": self.self_test, "export": self.export}
         compared = [part for part in parts.values() if part is not None]
         return {
@@ -152,7 +152,7 @@ def verify(
     """Compare a model with its self-test, and with the export `against`; `fault` of the report is the verdict.
 
     `properties` are proven or refuted (see `steps.properties`), each in at most `property_seconds`.
-    `disclosure`: list what the model says about fewer training rows than that.
+    `disclosure`: list what the model discloses about fewer training rows than this number.
 
     Raises ModelError if there is nothing to compare, because the model has no self-test and no export is named, and for
     an export that cannot be one of this model; BncliError if nothing is installed that can run the export.
@@ -186,7 +186,7 @@ def verify(
 
 
 def disclosure_json(found: Disclosure) -> dict[str, Any]:
-    """Return what was found as JSON values; `rows` are training weights."""
+    """Return the disclosures as JSON values; `rows` are training weights."""
     return {
         "min_rows": found.min_rows,
         "values": [{**value._asdict(), "where": list(value.where)} for value in found.values],
@@ -196,7 +196,7 @@ def disclosure_json(found: Disclosure) -> dict[str, Any]:
 
 
 def _export_format(path: str) -> NetworkFormat | ProgramFormat:
-    """Return the format that the ending of a file stands for; UsageError if it has no probabilities."""
+    """Return the format that belongs to the ending of a file; UsageError if it has no probabilities."""
     formats = [
         form
         for form in export_formats()

@@ -169,7 +169,7 @@ def npy_header(shape: tuple[int, ...], descr: str = FLOATS) -> bytes:
 
 
 def npy_array(data: bytes, shape: tuple[int, ...], descr: str = FLOATS) -> NDArray[Any] | None:
-    """Return the read-only array in a `.npy` file, or None if its header is not that of this shape and type.
+    """Return the read-only array in a `.npy` file, or None if its header is for another shape or type.
 
     The caller has checked the size of the file.
     """

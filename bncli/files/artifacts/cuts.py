@@ -168,7 +168,7 @@ def read_attribute(node: Node, *, in_model: bool) -> Attribute:
 
 
 def _with_checked_weights(fields: dict[str, Node], attribute: Attribute) -> Attribute:
-    """Return the attribute with its weight of missing values; fail unless its weights are those of some rows."""
+    """Return the attribute with its weight of missing values; fail if its weights could not be sums over rows."""
     if "holes" in fields:
         missing_weight = fields["holes"].number()
         if missing_weight < 0:

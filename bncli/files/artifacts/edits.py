@@ -39,7 +39,7 @@ _REFIT = "refit"
 
 
 def edit_json(edit: Edit, labels: Sequence[str]) -> dict[str, Any]:
-    """Return an edit for people: of two labels the log-odds of the second by value, else those of each label."""
+    """Return an edit for people: log-odds by value, of the second of two labels, or of each of more labels."""
 
     def by_value(rows: Sequence[Sequence[float]]) -> dict[str, Any]:
         if len(labels) == 2:

@@ -130,9 +130,9 @@ def array_names(n_tables: int) -> list[str]:
 def read_predictor(
     fields: Mapping[str, Node], schema: Schema, structure: Structure, families: tuple[Family, ...]
 ) -> PredictorDescription:
-    """Return the description of the predictor in `model.json`, checked against the rest of it.
+    """Return the description of the predictor in `model.json`, checked against the other keys.
 
-    fields: all keys of `model.json`. families: those of all tables in the file.
+    fields: all keys of `model.json`. families: the families of all tables in the file.
     """
     n_labels = len(schema.labels)
     if ENSEMBLE in fields:

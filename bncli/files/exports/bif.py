@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from bncli.engine.networks.network import NamedNetwork
 
 MAX_CELLS = 1 << 24
-"""The most numbers that a `default` row may stand for."""
+"""Most numbers that a `default` row may replace."""
 _PROPERTY = re.compile(r'(?:"[^"\n]*"|[^;"{}])*+;')
 _NUMBERS = re.compile(rf"(?:{NUMBER.pattern}(?:\s*,\s*|\s+|(?=;)))*+;", re.ASCII)
 _KEYWORDS = ("network", "variable", "probability", "property", "type", "discrete", "table", "default")
@@ -276,7 +276,7 @@ def _read_node(
 
 
 def _table_of_rows(tokens: Tokens, variable: _Variable, block: _Block, states: list[tuple[str, ...]]) -> Array:
-    """Return the table given by rows and perhaps a default row; `states` are those of each parent."""
+    """Return the table given by rows and perhaps a default row; `states` are the states of each parent."""
     import numpy as np
 
     size, sizes = len(variable.states), [len(listed) for listed in states]

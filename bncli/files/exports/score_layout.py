@@ -4,7 +4,7 @@ The columns are, in this order:
 
 - the input columns that are copied to the output (`--keep`)
 - `prediction`, the label, and one column `p_y` per label y
-- if a decision rule asks for them, `decision` (missing if the rule abstains), `expected_cost` (with costs) and `set`
+- if a decision rule requires them, `decision` (missing if the rule abstains), `expected_cost` (with costs) and `set`
   (labels of the prediction set, joined by `|`)
 - if rows are explained, log_odds = base + explain_1 + ... + explain_N + rest. `explain_k` is text, such as
   `size=large:+1.23` or `age<=27.5&colour=red:-0.4`; in JSON lines it is an object `{"attributes": ["size"],
@@ -98,7 +98,7 @@ class ScoreLayout:
 
     @property
     def decision_names(self) -> tuple[str, ...]:
-        """The names of the columns that the decision rule asks for."""
+        """The names of the columns that the decision rule requires."""
         rule = self.rule
         if rule is None:
             return ()

@@ -129,7 +129,7 @@ def read_graph(node: Node, file_keys: tuple[str, ...] = (), graph_keys: tuple[st
 
 
 def read_options(nodes: Mapping[str, Node]) -> dict[str, int | float | str | bool]:
-    """Return the options of the method that learned a structure; those of a structure learner are checked."""
+    """Return the options of the method that learned a structure; options of structure learners are checked."""
     options = {name: node.scalar() for name, node in nodes.items()}
     for name, value in options.items():
         try:

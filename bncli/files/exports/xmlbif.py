@@ -169,7 +169,7 @@ class Element:
 
     @property
     def text(self) -> str:
-        """The text between the tags, without that of inner elements and without blanks around it."""
+        """The text between the tags, without the text of inner elements and without blanks around it."""
         return "".join(self.texts).strip()
 
     def all(self, tag: str) -> list[Element]:

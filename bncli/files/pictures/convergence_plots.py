@@ -2,7 +2,7 @@
 
 Each panel of curves has its own axes. The vertical axis is logarithmic if the values span enough; the axis of effort is
 logarithmic if the largest effort is more than fifty times the smallest one above 0, with the start at its left end.
-All histograms of a sheet share their axes. A bar stands above the lags that it counts, and the dashed line at lag 0.
+All histograms of a sheet share their axes. A bar is drawn above the lags that it counts, a dashed line at lag 0.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ class Drawing:
         self._parts.append(f'  <rect class="{kind}" {place}>{_tip(tip)}</rect>')
 
     def path(self, kind: str, outline: str, *, width: float | None = None, tip: str = "") -> None:
-        """Draw a path in SVG notation, with a line of this width in pixels if it differs from that of its kind."""
+        """Draw a path in SVG notation; `width` is the width of its line in pixels, None for the width of its kind."""
         stroke = "" if width is None else f' stroke-width="{_number(width)}"'
         end = f">{_tip(tip)}</path>" if tip else "/>"
         self._parts.append(f'  <path class="{kind}" d="{outline}"{stroke}{end}')
@@ -171,7 +171,7 @@ class Drawing:
         return "\n".join([head, f"  {_tip(self._title)}", style, *paper, *self._parts, "</svg>"]) + "\n"
 
     def inline(self, description: str, *, role: Literal["img", "group"] = "img") -> str:
-        """Return the drawing for a page that has the style; `description` says in words what it shows.
+        """Return the drawing for a page that has the style; `description` is a text for screen readers.
 
         A drawing with links must have the role `group`, since screen readers skip what is inside an `img`.
         """

@@ -21,7 +21,7 @@ from bncli.engine.kernels.arrays import Array
 from bncli.files.pictures.drawing import SHADES, Axis, Drawing, Frame, axis_of, shortened, text_width
 
 _WIDTH = 340.0
-"""Width of a picture in pixels, that of a small phone."""
+"""Width of a picture in pixels; it fits a small phone."""
 STEPS_FRAME = (44.0, 16.0, 286.0, 130.0)
 """Left, top, width and height of the frame of steps; page.js uses it to redraw them for another class."""
 LEAST_INTERVAL = 0.2

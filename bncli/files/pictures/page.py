@@ -281,7 +281,7 @@ def _escape(text: str) -> str:
 
 
 def _isolate(name: str) -> str:
-    """Return text from a file as HTML whose writing direction does not affect what stands around it."""
+    """Return text from a file as HTML whose writing direction does not affect the text around it."""
     return f"<bdi>{_escape(name)}</bdi>"
 
 

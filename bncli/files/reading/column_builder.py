@@ -94,7 +94,7 @@ class ColumnBuilder:
         return self.is_free and self._all_whole and is_number and not self.has_leading_zeros
 
     def add(self, block: ColumnBlock, locate: Callable[[int], str]) -> None:
-        """Append the next block; `locate` returns the place of a row of it, for messages."""
+        """Append the next block; `locate` returns the place of a row of the block, for messages."""
         self.blocks.append(block)
         if isinstance(block, CodedTexts):
             if block.texts is not self.shared:

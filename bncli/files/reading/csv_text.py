@@ -516,7 +516,7 @@ def _drop_malformed(rows: _Rows) -> _Rows:
 
 
 def _parse_columns(rows: _Rows, kinds: dict[int, ValueKind], tokens: MissingTokens) -> dict[int, Values]:
-    """Return the columns by position; raise pa.ArrowInvalid if they are not what `kinds` says."""
+    """Return the columns by position; raise pa.ArrowInvalid if they are not of the given `kinds`."""
     # Arrow refuses bytes without any row ("Empty CSV file"); here they are a block without rows.
     if rows.data[:1] in b"\r\n" and not rows.data.strip(b"\r\n"):
         return {i: pa.array([], pa.string()) for i in kinds}
@@ -541,7 +541,7 @@ def _parse_columns(rows: _Rows, kinds: dict[int, ValueKind], tokens: MissingToke
 def columns_with_leading_zeros(
     block: TextBlock, n_rows: int, watched: Collection[str], tokens: MissingTokens
 ) -> frozenset[str]:
-    """Return those of the watched columns in which a number has leading zeros, such as 01234.
+    """Return the watched columns in which a number has leading zeros, such as 01234.
 
     A parser of numbers does not distinguish 01234 from 1234, so the bytes are searched for a zero at the start of a
     field that is followed by digits up to its end. Its column follows from the number of delimiters before it, unless
@@ -579,7 +579,7 @@ def columns_with_leading_zeros(
 
 
 def _columns_of_fields(block: TextBlock, text: NDArray[np.uint8], starts: Index, n_rows: int) -> Index | None:
-    """Return the index of the column in which each field starts, or None if counting delimiters does not tell it."""
+    """Return the index of the column in which each field starts, or None if counting delimiters does not suffice."""
     delimiter, n_columns = block.layout.delimiter[0], len(block.layout.names)
     delimiters = np.flatnonzero(text == delimiter)
     before = np.where(starts > 0, text[starts - 1], np.uint8(_LINE_FEED))

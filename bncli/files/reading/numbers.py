@@ -170,7 +170,7 @@ def find_form(texts: pa.Array, decimal: str | None, delimiter: str) -> tuple[Num
     """Return the form in which all of the distinct texts are numbers, or None if there is none.
 
     decimal: the decimal mark that the user states. delimiter: separates the fields of the file.
-    The second value says whether the texts fit the other decimal mark as well.
+    The second value is whether the texts fit the other decimal mark as well.
     """
     if decimal is None:
         wrong = to_numbers(texts, ())[1]

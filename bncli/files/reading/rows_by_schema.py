@@ -1,4 +1,4 @@
-"""Rows read as the schema of a model says: in batches to score, or as a whole to test the model.
+"""Read rows by the schema of a model: in batches to score, or as a whole to test the model.
 
 Types and levels are those of the schema and are never guessed. Text in a column of numbers makes its row malformed; a
 value that the model has never seen gets the code UNSEEN. Only the columns that the model uses must be in the table,
@@ -70,7 +70,7 @@ class LevelLookup:
         return LevelLookup(levels, tokens.text, texts, narrow_codes(np.array(codes), len(levels)))
 
     def encode(self, values: pa.Array) -> SignedCodes:
-        """Return the code of every value: that of a level, MISSING or UNSEEN."""
+        """Return the code of every value: the code of its level, MISSING or UNSEEN."""
         if pa.types.is_dictionary(values.type):
             codes: SignedCodes = self.encode(values.dictionary)[values.indices.to_numpy()]
             return codes
@@ -253,7 +253,7 @@ class Batches:
 
 
 def _missing_tokens(source: Source, schema: Schema) -> MissingTokens:
-    """Return the missing tokens of the source if it states any, else those of the model."""
+    """Return the missing tokens of the source if it states any, else the model's."""
     return MissingTokens.of(schema.missing_tokens if source.missing_tokens is None else source.missing_tokens)
 
 
@@ -284,8 +284,8 @@ def read_labelled(
 
     The class is in the column of the model's class name unless the source names another column. Rows of weight 0 are
     dropped. Rows without a class are an error, unless the source drops them, and so are missing columns, unless the
-    source allows them. Columns that the source carries are returned as they are in the table, and those of groups and
-    of time as `split_by`.
+    source allows them. Columns that the source carries are returned as they are in the table, and the columns of groups
+    and of time as `split_by`.
     """
     if path := next(filter(is_codes, source.paths), None):
         what = "these are rows in codes, and a model is tested on the values of a table"

@@ -29,7 +29,7 @@ Strings are dictionary-encoded where `parse_batch` keeps dictionaries.
 
 @dataclass(frozen=True)
 class Source:
-    """The table to read and the options that say how.
+    """The table to read, and the options that describe it.
 
     paths: the files of one table, a directory, or `-` for stdin.
     format: csv, tsv, parquet or arrow (an IPC file, an IPC stream or Feather); None = detect it from the first bytes.

@@ -107,7 +107,7 @@ class WorkerMonitor:
 
 
 class Cluster:
-    """The workers of a cluster, which run functions of modules: a function travels by its name, so they have it too."""
+    """The workers of a cluster. They run functions of modules, which are sent by name and which they must have too."""
 
     def __init__(self, client: Any) -> None:
         self._client = client

@@ -272,7 +272,7 @@ def _resident_bytes() -> int:
 
 
 def _stamp(file: CodesFile) -> int:
-    """Return a checksum of the counts in a file, which tells different files under the same name apart."""
+    """Return a checksum of the counts in a file, by which different files with the same name are distinguished."""
     return zlib.crc32(repr((file.header.rows, file.counts)).encode())
 
 

@@ -140,7 +140,7 @@ class Summary:
 
     @property
     def caution(self) -> str:
-        """What so few data sets cannot show, as a sentence; "" if there are enough of them."""
+        """A sentence on what tests over so few data sets cannot show, or "" if there are enough."""
         if self.least_p is None or self.least_p <= LEVEL:
             return ""
         enough = next(n for n in count(1) if sign_test(n, 0) <= LEVEL)
@@ -181,7 +181,7 @@ class DataSetGroup:
 
 @dataclass(frozen=True)
 class FitTimes:
-    """Processor seconds per fold and stage: means over data sets, and geometric mean ratios to the baseline's."""
+    """Processor seconds per fold and stage: means over data sets, and geometric mean ratios to the baseline."""
 
     seconds: dict[str, float]
     ratio: dict[str, float | None]
@@ -391,7 +391,7 @@ def _summaries(
     baseline: str,
     data_sets: Sequence[str] | None = None,
 ) -> dict[str, Summary]:
-    """Return the summaries by metric, over all data sets or those of a group."""
+    """Return the summaries by metric, over all data sets or the data sets of a group."""
     summaries = {metric: _summarize(results, means, metric, baseline, data_sets) for metric in metrics}
     return {metric: summary for metric, summary in summaries.items() if summary is not None}
 

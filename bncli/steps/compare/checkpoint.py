@@ -43,7 +43,7 @@ _DIFFERENCES = {
 
 
 class Checkpoint:
-    """The outcomes of earlier runs, and a file that receives those of this run; without a path nothing is written."""
+    """The outcomes of earlier runs, and a file that receives the new outcomes; without a path nothing is written."""
 
     def __init__(self, path: str | None, plan: RunPlan, data_sets: Sequence[DataSet]) -> None:
         """Read the outcomes in the file, cut off an incomplete line, and open the file for more."""
@@ -114,7 +114,7 @@ class Checkpoint:
 
 
 def _check_header(line: bytes, expected: dict[str, Any], path: str) -> None:
-    """Raise BncliError if the first line of a file is not that of this run."""
+    """Raise BncliError if the first line of a file does not describe this run."""
     try:
         header = json.loads(line)
     except ValueError as error:
@@ -140,7 +140,7 @@ def _write_error(path: str, error: OSError) -> BncliError:
 
 
 def _parse_outcome(line: bytes, plan: RunPlan, data_sets: Sequence[DataSet]) -> tuple[Task, Outcome]:
-    """Return a task and its outcome; ValueError or another error for a line that is none."""
+    """Return the task and the outcome in a line; raise ValueError or another error if it holds none."""
     fields = json.loads(line)
     task = Task(*(fields.pop(name) for name in Task._fields))
     data_set, learner = data_sets[task.data], plan.learners[task.learner].name

@@ -237,5 +237,5 @@ def run_on_cluster(plan: RunPlan, tasks: Sequence[Task], skip: Callable[[Task], 
 
 
 def _serve_tasks(plan: RunPlan) -> Callable[[Task], Outcome | Failure]:
-    """On a worker: return the function that runs the tasks of one thread, within the memory that is free there."""
+    """Return, on a worker, the function that runs the tasks of one thread within the memory that is free there."""
     return Runner(replace(plan, memory=free_memory())).run

@@ -23,7 +23,7 @@ from bncli.steps.compare.trials import COSTS, COUNTS
 NOT_DRAWN = (".png", ".pdf", ".jpg", ".jpeg", ".gif", ".eps", ".ps", ".html", ".tex")
 """File endings of other formats for drawings."""
 _MOST_WITH_STD = 5
-"""Number of learners up to which a page has room for standard deviations."""
+"""Largest number of learners for which a page has room for standard deviations."""
 _SMALLEST_P = 0.0005
 """Smaller p-values are shown as a bound, since they would be rounded to 0."""
 
@@ -113,7 +113,7 @@ def paper_tables(report: CompareReport) -> list[LatexTable]:
 
 
 def _summaries(report: CompareReport, metric: str) -> list[tuple[str, Summary]]:
-    """Return the summary over all data sets, if any, then those of each group, with a suffix that names the group."""
+    """Return the summary over all data sets, if any, then one per group, each with a suffix that names the group."""
     summaries = [("", report.summaries.get(metric))]
     summaries += [(f", {escape(group.name)}", group.summaries.get(metric)) for group in report.groups]
     return [(suffix, summary) for suffix, summary in summaries if summary is not None]
@@ -201,7 +201,7 @@ def _pair_table(suffix: str, summary: Summary, metric: str) -> LatexTable:
 
 
 def rank_diagram(report: CompareReport, metric: str) -> Drawing | None:
-    """Return the critical-difference diagram, or None if nothing is tested."""
+    """Draw the critical-difference diagram; return None if nothing is tested."""
     summary = report.summaries.get(metric)
     if summary is None or summary.critical_difference is None:
         return None
@@ -232,7 +232,7 @@ def scatter_panels(report: CompareReport, metric: str) -> list[ScatterPanel]:
 
 
 def scatter_drawing(report: CompareReport, metric: str, panels: Sequence[ScatterPanel]) -> Drawing:
-    """Return the scatter plots of a metric, with one point per data set."""
+    """Draw the scatter plots of a metric, with one point per data set."""
     title = f"{metric_text(metric)} on each data set: every learner against {report.baseline}"
     lower_is_better, logarithmic = metric not in HIGHER_IS_BETTER, True if metric in COSTS else None
     return scatter_plots(title, report.baseline, panels, lower_is_better=lower_is_better, logarithmic=logarithmic)

@@ -31,7 +31,7 @@ _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BL
 
 
 def run_in_processes(plan: RunPlan, tasks: Iterable[Task], jobs: int, skip: Callable[[Task], bool]) -> Iterator[Result]:
-    """Yield results as they arrive; `skip` is asked about every task when its turn comes.
+    """Run the tasks in `jobs` processes and yield results as they arrive; tasks for which `skip(task)` are left out.
 
     Closing the iterator ends all processes at once.
     """
@@ -82,7 +82,7 @@ class _Worker:
         self.thread = threading.Thread(target=self._work, daemon=True)
 
     def end(self) -> None:
-        """End the process, whatever it is doing, and its thread."""
+        """End the process at once, and its thread."""
         with self._lock:
             if self._process is not None:
                 self._process.kill()

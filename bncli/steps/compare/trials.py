@@ -64,7 +64,8 @@ _FEW_DATA_SETS = 4
 class DataSet:
     """A data set: its name, its source with the class, and the label codes and weights (or None) of its rows, (N,).
 
-    cells = rows times attributes, a measure of the work. digest: equal for equal tables. split_by: what splits respect.
+    cells = rows times attributes, a measure of the work. digest: equal for equal tables. split_by: the groups and times
+    by which rows are split.
     """
 
     name: str

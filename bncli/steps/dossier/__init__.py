@@ -2,7 +2,8 @@
 
 - `about`: what a person knows, from ABOUT.toml.
 - `checklists`: the items of TRIPOD+AI, model validation and Annex IV, and which facts answer them.
-- `findings`: every figure, from the steps that have it. `facts`: the same in sentences.
+- `findings`: every figure, from the step that computes it.
+- `facts`: the same in sentences.
 - `dossier`: the two files.
 - `page`: the page.
 """

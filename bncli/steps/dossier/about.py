@@ -61,7 +61,7 @@ FIELDS: Mapping[str, str] = {
     "standards": "Standards that were applied, in full or in part",
     "conformity": "The declaration of conformity: its place, its date and its signatory",
 }
-"""The fields by name, each with what belongs into it."""
+"""The fields by name, each with a description of its content."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def template() -> str:
 
 
 def read_about(path: str) -> About:
-    """Return what a file says; BncliError if it is not TOML, or has unknown keys or other values than text."""
+    """Return the fields in a file; BncliError if it is not TOML, or has unknown keys or values other than text."""
     import tomllib
 
     try:

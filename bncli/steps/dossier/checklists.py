@@ -20,7 +20,7 @@ STATUSES = ("provided", "partly provided", "not provided")
 
 
 class Item(NamedTuple):
-    """An item of a checklist: its number there, its title, what is asked, and what answers it."""
+    """An item of a checklist: its number there, its title, its question, and the fields and facts that answer it."""
 
     number: str
     title: str
@@ -60,7 +60,7 @@ class Answer(NamedTuple):
 
 
 class Checklist(NamedTuple):
-    """A checklist: its word in the JSON, its title, what it is about, and its items."""
+    """A checklist: its word in the JSON, its title, its subject, and its items."""
 
     word: str
     title: str
@@ -68,7 +68,7 @@ class Checklist(NamedTuple):
     items: tuple[Item, ...]
 
     def answer(self, about: About, facts: Mapping[str, str]) -> list[Answer]:
-        """Return the answers to all items, in order; `facts` lacks those that do not apply."""
+        """Return the answers to all items, in order; `facts` holds only facts that apply to the model."""
         return [
             Answer(
                 item,

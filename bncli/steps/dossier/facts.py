@@ -1,4 +1,4 @@
-"""What bncli knows about a model, in sentences, each under the word by which items of the checklists refer to it."""
+"""Sentences of fact about a model for its dossier, by the keys that checklist items use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAMES = {"accuracy": "accuracy", "log_loss": "log-loss", "auc": "AUC", "brier":
 
 
 def facts_of(found: Findings) -> Mapping[str, str]:
-    """Return the facts by their words, without those that do not apply."""
+    """Return the facts by key, without those that do not apply."""
     facts = _facts_of_model(found) | _facts_of_rows(found) | _facts_of_figures(found)
     return {word: text for word, text in facts.items() if text}
 

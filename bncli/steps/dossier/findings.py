@@ -1,4 +1,4 @@
-"""What is found out about a model for its dossier; every figure comes from the step that has it.
+"""Collect the figures of a model for its dossier; each comes from the step that computes it.
 
 Rows without a class take no part in figures of performance; the monitor counts them too. Periods are the calendar
 periods of a column of dates (days, months, quarters or years, the finest of which there are at most MOST_PERIODS), the
@@ -61,11 +61,11 @@ class DossierSources:
 
 @dataclass(frozen=True)
 class Findings:
-    """What was found out about a model.
+    """All figures of a model for its dossier.
 
-    - scored: the rows with a class and their evaluation. unlabelled: the number of rows without one.
+    - scored: the rows with a class and their evaluation. unlabelled: the number of rows without a class.
     - periods: the rows of each period, with their two-class figures (None for more classes); () without a time column.
-    - monitored: all rows compared with those of training. verified: self-test, properties, disclosure.
+    - monitored: all rows compared with the training rows. verified: self-test, properties, disclosure.
     - sensitivities: by attribute, on `sensitivity_rows` rows. beside: other models on the same rows.
     - data: the description of the test table. specification: the model in numbers, and as a program if it has one.
     - files: kind, path and SHA-256 of every file.
@@ -86,7 +86,7 @@ class Findings:
 
 
 def find_all(model_path: str, sources: DossierSources, about: About, run: Run) -> Findings:
-    """Return everything about the model in a file; raises what the steps raise."""
+    """Return all figures of the model in a file; raises what the steps raise."""
     source, watch = sources.source, run.watch
     if "-" in source.paths:
         raise UsageError("the data are read several times, which the standard input cannot be", hint="name a file")

@@ -64,7 +64,7 @@ def _checklist_blocks(checklist: Checklist, answers: Sequence[Answer]) -> Iterat
 
 
 def _stability_blocks(found: Findings) -> Iterator[Block]:
-    """Yield the figures of each period, and what the probabilities promise beside what was measured."""
+    """Yield the figures of each period, and the expected beside the measured figures."""
     if not found.periods:
         yield Paragraph("Figures by period need a column of time: add --time COLUMN.", "gap")
     else:

@@ -251,7 +251,7 @@ def _check_files(outputs: EvaluateOutputs, source: Source, *others: str | None) 
 
 
 def _check_two_labels(outputs: EvaluateOutputs, n_labels: int) -> None:
-    """Raise UsageError for a table of two classes if there are others."""
+    """Raise UsageError if a table for two classes was requested and there are more."""
     for is_wanted, option in ((outputs.gains, "--gains"), (outputs.net_benefit, "--net-benefit")):
         if is_wanted and n_labels != 2:
             raise UsageError(f"{option} needs a class of two labels: this one has {n_labels}", hint="leave it out")
@@ -290,7 +290,7 @@ def _folds_on_cluster(
 
 
 def _serve_folds(shared: SharedByWorkers) -> Callable[[int], tuple[list[TimedFold], list[Note]] | BncliError]:
-    """On a worker: read the table, and return the function of one fold."""
+    """Read the table on a worker, and return the function that runs one fold."""
     source, supplied, plan = shared
     run = with_memory_limit(Run())
     return partial(_hold_out_on_worker, supplied.read(source, run, plan.recipe), plan, run)
@@ -349,7 +349,7 @@ def _cross_validation_report(
 
 
 def _findings(check: TableCheck | None, report: EvaluateReport, watch: Watch) -> tuple[Finding, ...]:
-    """Return what was found in the table learned from, or a warning about figures that are too good."""
+    """Return the findings in the training table, or if the figures are too good to be true, that finding alone."""
     if check is None:
         return ()
     finding = too_good(check, report.metrics["log_loss"], report.baseline.log_loss)
@@ -370,7 +370,7 @@ def _units(columns: Columns, rows: Index | slice = slice(None)) -> Integers | No
 
 
 def _finish_report(report: EvaluateReport, outputs: EvaluateOutputs, watch: Watch) -> EvaluateReport:
-    """Write the outputs, warn if the baseline is no worse, and return the report, with its calibration if requested."""
+    """Write the outputs, warn if the baseline is as good, and return the report with its calibration if requested."""
     report = replace(report, shows_gains=outputs.gains, shows_net_benefit=outputs.net_benefit)
     if outputs.reliability:
         report = replace(report, calibration=measure_calibration(report.labels, *report.predictions))
@@ -460,7 +460,7 @@ class _SampleFit(NamedTuple):
 def _fit_samples(
     columns: Columns, samples: Samples, sizes: Sequence[int], fit: Callable[[Columns, Watch], Model], watch: Stopwatch
 ) -> Iterator[_SampleFit]:
-    """Yield a model per sample that is not the whole table; only those of the first repeat forward their warnings."""
+    """Yield a model per sample that is not the whole table; only fits of the first repeat forward their warnings."""
     assert columns.label is not None
     smaller = [size for size in sizes if size < columns.n_rows]
     total = samples.repeats * sum(smaller)
@@ -499,8 +499,8 @@ def report_on_rows(
 ) -> EvaluateReport:
     """Return the report of a model on the rows of a test table.
 
-    frequencies: the class frequencies of the baseline, (K,); None: those of the test rows. The seconds of scoring are
-    known if run.watch is a Stopwatch.
+    frequencies: the class frequencies of the baseline, (K,); None for the frequencies in the test rows. The seconds of
+    scoring are known if run.watch is a Stopwatch.
     """
     run.watch(Stage("score"))
     measured = predict_and_measure(model, rows, allow_missing=source.allow_missing_columns)

@@ -81,7 +81,7 @@ def recipe_attributes(columns: Columns, recipe: Recipe, cuts: Cuts | None, run: 
 
 
 def group_columns(columns: Columns, source: Source, attributes: Sequence[Attribute], watch: Watch) -> list[GroupColumn]:
-    """Return the groups of every column that the source carries; numbers are cut as the attributes say."""
+    """Return the groups of every column that the source carries; numbers are cut like the given attributes."""
     by_name = {attribute.name: attribute for attribute in attributes}
     return [_group_column(columns, name, by_name.get(name), source.paths[0], watch) for name in source.carried]
 

@@ -48,7 +48,7 @@ def write_drawings(folder: str, drawings: Mapping[str, Drawing]) -> None:
 
 
 def draw_curves(report: EvaluateReport) -> dict[str, Drawing]:
-    """Return the drawings of an evaluation by file name."""
+    """Draw the curves of an evaluation; return the drawings by file name."""
     n, supports = len(report.labels), [metrics.support for metrics in report.per_label]
     shown = sorted(sorted(range(n), key=lambda c: -supports[c])[:MOST_PANELS])
     labels = f"each of {n} labels" if n <= MOST_PANELS else f"each of the {MOST_PANELS} commonest of {n} labels"
@@ -88,7 +88,7 @@ def draw_curves(report: EvaluateReport) -> dict[str, Drawing]:
 
 
 def draw_blocks(blocks: Sequence[BlockReport]) -> Drawing:
-    """Return the log-loss of each block in the order of time, with its interval and that of the class frequencies."""
+    """Draw the log-loss of each block of rows in time order, with its 95 % interval, and that of class frequencies."""
     losses = [block.metrics["log_loss"] for block in blocks]
     names = [f"{block.start} to {block.end}, {block.rows:,} rows" for block in blocks]
     intervals = [block.intervals["log_loss"] for block in blocks]
@@ -98,7 +98,7 @@ def draw_blocks(blocks: Sequence[BlockReport]) -> Drawing:
 
 
 def draw_learning_curve(curve: Sequence[CurvePoint]) -> Drawing:
-    """Return error and log-loss over the number of training rows, one panel each."""
+    """Draw error and log-loss over the number of training rows, one panel each."""
     n_fits = len(curve[0].fits)
     spread = f", with the standard deviation over {n_fits} samples a size" if n_fits > 1 else ""
     panels = [

@@ -40,7 +40,7 @@ class PredictedRows(NamedTuple):
 
 @dataclass(frozen=True)
 class FoldReport:
-    """One fold: its metrics and those of the class frequencies, the penalty of the fit, and its seconds per stage.
+    """One fold: its metrics, the metrics of the class frequencies, the penalty of the fit, and its seconds per stage.
 
     decisions: the metrics of the decisions, if the model has a decision rule.
     """
@@ -65,7 +65,7 @@ class BlockReport:
     """A block of rows in the order of time: its first and last time, and how well earlier blocks predict it.
 
     start, end: ISO dates (with the time of the day if any has one) or numbers. train_rows: rows that were learned from.
-    intervals: those of the metrics.
+    intervals: the confidence intervals of the metrics.
     """
 
     start: str | float
@@ -102,7 +102,7 @@ class DecisionReport:
     - thresholds: with two labels, the metrics at the thresholds 0, 0.01, ..., 1 on the probability of the second one,
       over all test rows together.
     - rows: the decision for each row, by the model of the first repeat that was not trained on it. The threshold of the
-      rule is the mean of those of the folds.
+      rule is the mean threshold of the folds.
     - confusion[true][decided], undecided[true]: sums of the weights of the rows with and without a decision, over the
       folds; None if the rule decides nothing.
     """
@@ -180,15 +180,16 @@ class EvaluateReport:
       for a model file, which does not contain the frequencies.
     - confusion[true][predicted]: in the order of `labels`, summed over the folds; per_label follows from the sum. Both
       are of the most probable label; `shown_confusion` and `shown_per_label` are of the decisions if a rule decides.
-    - predictions: every tested row with its out-of-fold prediction of the first repeat. units: the units of these
-      rows, None if every row is one.
-    - findings: what makes the figures misleading, of the table that is learned from.
+    - predictions: every tested row with its out-of-fold prediction of the first repeat. units: the group of each of
+      these rows, None without groups.
+    - findings: properties of the training table that make the figures misleading.
     - seconds: of the stages fit (None for a model file) and score; means over the folds.
     - scored: the networks scored on their training rows, a mean over the folds, if the protocol requires it.
     - on_training_rows: of a model file, whether the rows have the training frequencies in every column; else None.
     - learning_curve: one point per sample size, ascending. groups, calibration: None unless requested.
     - shows_gains, shows_net_benefit: whether the gains table and the net benefit were requested.
-    - split: by what the rows were split; None without cross-validation. blocks: by time, those that were tested.
+    - split: how rows were split (row by row, by groups or by time); None without cross-validation. blocks: the blocks
+      of time that were tested.
     """
 
     rows: int
@@ -234,7 +235,7 @@ class EvaluateReport:
 
     @property
     def shown_confusion(self) -> list[list[float]]:
-        """The confusion of the decisions if a rule decides, else that of the most probable label."""
+        """The confusion matrix of the decisions if a rule decides, else of the most probable label."""
         return self.confusion if self.decisions.confusion is None else self.decisions.confusion.tolist()
 
     @property
@@ -402,7 +403,7 @@ def learning_curve(
 ) -> tuple[CurvePoint, ...]:
     """Return one point per size, from the (size, fit) of the samples in the order of `folds`.
 
-    A size without samples takes in all rows, so its fits are those of the evaluation itself.
+    A size without samples includes all rows, so its fits are the fits of the evaluation itself.
     """
     by_place = {(size, fit.repeat, fit.fold): fit for size, fit in sampled}
     points = []

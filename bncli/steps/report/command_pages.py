@@ -176,7 +176,7 @@ def _metric_blocks(report: CompareReport, metric: str) -> Iterator[Block]:
 
 
 def _rank_picture(report: CompareReport, metric: str, average_ranks: dict[str, float]) -> Picture:
-    """Return the average ranks, with the Nemenyi test if the learners were tested."""
+    """Draw the average ranks, with the Nemenyi test if the learners were tested."""
     summary = report.summaries[metric]
     title = f"Average ranks by {metric_text(metric)} (1 is best)"
     ranks = sorted(average_ranks.items(), key=lambda pair: pair[1])
@@ -224,7 +224,7 @@ def monitoring_page(report: MonitorReport) -> Page:
 
 
 def _drift_blocks(report: MonitorReport) -> Iterator[Block]:
-    """Yield a picture per column, those that drifted first, a table of the files and one of the columns."""
+    """Yield a picture per column (drifted columns first), a table of the files, and a table of the columns."""
     n = len(report.files)
     order = sorted(report.names, key=lambda name: not any(drift.drifted for drift in report.drifts(name)))
     drifted_files = [name for name, monitor in zip(report.short_names, report.monitors, strict=True) if monitor.drifted]
@@ -259,7 +259,7 @@ def _drift_blocks(report: MonitorReport) -> Iterator[Block]:
 
 
 def _psi_picture(report: MonitorReport, number: int, name: str) -> Picture:
-    """Return the stability index of a column in every file."""
+    """Draw the stability index (PSI) of a column in every file."""
     drifts, names = report.drifts(name), report.short_names
     values = [drift.psi for drift in drifts]
     drawing = series_plot(name, "PSI", values, [LEAST_PSI] * len(values), names)
@@ -314,7 +314,7 @@ def _shares(counts: Sequence[float]) -> list[float | None]:
 
 
 def _first_and_last(values: Series, names: Sequence[str]) -> str:
-    """Return words for the shares in the first and the last file, and for the highest share if it is neither."""
+    """Return text with the shares in the first and the last file, and the highest share if it is neither."""
     known = [(value, name) for value, name in zip(values, names, strict=True) if value is not None]
     if not known:
         return "no rows"

@@ -43,11 +43,11 @@ MOST_EFFECTS = 50
 SMALL_SHARE = 0.01
 """Effects with a smaller share of the variance are folded into one line."""
 LEAST_PICTURES = 3
-"""As many effects are shown however small their shares are."""
+"""At least this many effects are shown, however small their shares are."""
 LISTED = 30
-"""Bars in the picture of the most important effects."""
+"""Number of bars in the picture of the most important effects."""
 MOST_NAMES = 24
-"""Values of a categorical attribute in a picture; of more the most frequent are drawn."""
+"""Number of values of a categorical attribute in a picture; only the most frequent are drawn."""
 MOST_INTERVALS = 300
 MOST_NUMBERS = 60_000
 """Numbers in a page for drawing the other classes."""
@@ -157,7 +157,7 @@ def _picture_name(effect: NamedEffect, taken: set[str]) -> str:
 
 
 def _share_picture(effects: Sequence[NamedEffect]) -> Picture:
-    """Return the shares of variance of the first effects as bars."""
+    """Draw the shares of variance of the first effects as bars."""
     first = [effect for i, effect in enumerate(effects[:LISTED]) if effect.share >= SMALL_SHARE or i < LEAST_PICTURES]
     rows = [(effect.attributes, effect.share) for effect in first]
     drawing = share_bars("Shares of the variance of the score", rows, [percent(effect.share) for effect in first])
@@ -171,7 +171,7 @@ def _share_picture(effects: Sequence[NamedEffect]) -> Picture:
 
 
 def _shown_label(labels: Sequence[str]) -> int:
-    """Return the class that pictures show at first: the second of two, else the first."""
+    """Return the class that pictures show initially: the second of two, else the first."""
     return 1 if len(labels) == 2 else 0
 
 
@@ -187,7 +187,7 @@ def _shown_codes(attribute: Attribute) -> Index:
 def _value_picture(
     report: EffectsReport, labels: Sequence[str], n_rows: float, effect: NamedEffect, codes: Index, name: str
 ) -> Picture:
-    """Return the effect of an attribute: steps over intervals, or bars of values."""
+    """Draw the effect of an attribute: steps over intervals, or bars of values."""
     attribute, title, label = effect.seen[0], effect.attributes[0], _shown_label(labels)
     values = effect.values[codes]
     weights = np.array(attribute.frequencies)[codes]
@@ -242,12 +242,12 @@ def _value_picture(
 
 
 def _has_margins(report: EffectsReport, labels: Sequence[str]) -> bool:
-    """Return whether bands are the model's own intervals; a page that redraws several classes makes its own."""
+    """Return whether bands are the model's own intervals, which a page of more than two classes cannot redraw."""
     return len(labels) == 2 and all(effect.margins is not None for effect in report.effects)
 
 
 def _described_labels(labels: Sequence[str], values: Array) -> Sequence[int]:
-    """Return the classes with a sentence: the second of two, all of several, the most affected of very many."""
+    """Return the classes with a sentence: the second of two, all up to MOST_SENTENCES, else the most affected one."""
     if len(labels) == 2:
         return (1,)
     if len(labels) <= MOST_SENTENCES:
@@ -258,7 +258,7 @@ def _described_labels(labels: Sequence[str], values: Array) -> Sequence[int]:
 def _qualified(labels: Sequence[str], sentences: Sequence[str], rest: str) -> list[str]:
     """Return sentences followed by `rest`.
 
-    With more than MOST_SENTENCES classes the sentence is about another class than the picture, and says so.
+    With more than MOST_SENTENCES classes the sentence may be about another class than the picture; this is added.
     """
     if len(labels) > MOST_SENTENCES:
         sentences = [f"Largest effect on any class: {sentence[0].lower()}{sentence[1:]}" for sentence in sentences]
@@ -275,7 +275,7 @@ def _thousandths(values: Array) -> list[str]:
 def _value_sentence(
     label_name: str, label: int, effect: NamedEffect, names: Sequence[str], values: Array, rows: Array
 ) -> str:
-    """Return a sentence on how the odds of a class change, from values with at least five rows where these are most."""
+    """Return a sentence on how the odds of a class change, if possible from values with at least five rows."""
     attribute = effect.seen[0]
     if isinstance(attribute, NumericAttribute) and attribute.cuts:
         steps = np.diff(values[: attribute.n_values, label])
@@ -297,7 +297,7 @@ def _value_sentence(
 def _pair_picture(
     report: EffectsReport, labels: Sequence[str], effect: NamedEffect, codes: Sequence[Index], name: str
 ) -> Picture:
-    """Return the interaction of two attributes as a heat map, with their effects of their own along its edges."""
+    """Draw the interaction of two attributes as a heat map, with the effects of each attribute along its edges."""
     label = _shown_label(labels)
     values = effect.values[np.ix_(*codes)]
     of_one = {own.attributes[0]: own for own in report.effects if len(own.attributes) == 1}
@@ -354,7 +354,7 @@ def _strongest_entries(effect: NamedEffect, labels: Sequence[str]) -> Grid:
 
 
 def _nomogram_picture(report: EffectsReport, labels: tuple[str, ...]) -> Picture | None:
-    """Return the nomogram of a model of two classes, or None if no single attribute has an effect."""
+    """Draw the nomogram of a model of two classes; return None if no single attribute has an effect."""
     effects = nomogram_effects(report)
     if not effects:
         return None
@@ -376,7 +376,7 @@ def nomogram_effects(report: EffectsReport) -> list[NamedEffect]:
 
 
 def nomogram_points(report: EffectsReport, effects: Sequence[NamedEffect]) -> NomogramPoints:
-    """Return the points of each value for a model of two classes; of very many values, those with large effects."""
+    """Return the points of each value for a model of two classes, at most _MOST_VALUES values per attribute."""
     scales = []
     for effect in effects:
         named = zip(effect.names[0], effect.values[:, 1].tolist(), strict=True)

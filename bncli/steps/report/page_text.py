@@ -1,4 +1,4 @@
-"""Numbers in the reader's precision, and lists that do not grow endless."""
+"""Numbers with as many digits as a reader needs, and lists cut to a few names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def percent(share: float) -> str:
-    """Return a share in per cent with one decimal, or more where it is small; the space in it breaks no line.
+    """Return a share in per cent with one decimal, or more if it is small, and a no-break space before the sign.
 
     >>> percent(0.1234), percent(0.00012), percent(1)
     ('12.3\\xa0%', '0.012\\xa0%', '100.0\\xa0%')
@@ -16,12 +16,12 @@ def percent(share: float) -> str:
 
 
 def figure(value: float | None) -> str:
-    """Return a figure with four decimals; a dash where it is not defined."""
+    """Return a figure with four decimals, or a dash if it is undefined."""
     return "–" if value is None or not math.isfinite(value) else f"{value + 0.0:.4f}"
 
 
 def times(log_odds: float) -> str:
-    """Return what log-odds do to odds, as a factor.
+    """Return the factor by which log-odds change the odds, as text.
 
     >>> times(0.0), times(-math.log(4)), times(math.log(2000)), times(-math.log(2000)), times(-math.log(83210))
     ('×\\xa01.00', '×\\xa00.25', '×\\xa02,000', '×\\xa00.0005', '÷\\xa083,000')

@@ -1,7 +1,7 @@
-"""The section on performance: metrics, decisions and curves on held-out rows, beside those of other models.
+"""The section on performance: metrics, decisions and curves on held-out rows, compared with other models.
 
-Two models are compared by the losses of the same rows. The standard error of the difference of the mean log-losses is
-that of paired differences, which is far smaller than the standard errors of the two means.
+Two models are compared by their losses on the same rows. The standard error of the difference of the mean log-losses
+comes from the paired differences, and is far smaller than the standard errors of the two means.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ def _metrics_grid(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Gr
 
 
 def paired_difference(report: EvaluateReport, other: ComparedModel) -> tuple[float, float]:
-    """Return by how much the other model's log-loss is higher on the same rows, and twice its standard error."""
+    """Return how much higher the other model's log-loss is on the same rows, and twice its standard error."""
     losses = []
     for log_p, codes, _ in (report.predictions, other.report.predictions):
         losses.append(-log_p[codes, np.arange(len(codes))])
@@ -243,7 +243,7 @@ def paired_difference(report: EvaluateReport, other: ComparedModel) -> tuple[flo
 
 
 def comparison_sentence(report: EvaluateReport, other: ComparedModel) -> str:
-    """Return a sentence that says whose log-loss is lower, by how much, and whether the difference is significant."""
+    """Return a sentence on which log-loss is lower, by how much, and whether the difference is significant."""
     mean, error = paired_difference(report, other)
     difference = f"that of {other.name} by {abs(mean):.4f} nats per row (± {error:.4f}, twice the standard error)"
     if abs(mean) <= error:
@@ -301,7 +301,7 @@ def _confusion_grid(
     confusion: Sequence[Sequence[float]],
     undecided: Integers | Array | None = None,
 ) -> Grid:
-    """Return rows of a true label by the predicted label, and the rows without a decision if there are any."""
+    """Return the confusion matrix as a table, with a column of rows without a decision if there are any."""
     cells = [[f"{n:,.10g}" for n in row] for row in np.asarray(confusion).tolist()]
     headings = ["true \\ predicted", *labels]
     if undecided is not None and undecided.any():
@@ -312,7 +312,7 @@ def _confusion_grid(
 
 
 def _threshold_blocks(report: EvaluateReport, rule: DecisionRule | None) -> tuple[InteractivePanel, list[Grid]]:
-    """Return, for two labels, a panel to choose the threshold, and the thresholds that reach a few recalls (if any).
+    """Return, for two labels, a panel to choose the threshold, and a table of thresholds that reach a few recalls.
 
     The panel begins at the model's own threshold and costs. Without scripts it shows the confusion matrix.
     """
@@ -356,7 +356,7 @@ def _threshold_blocks(report: EvaluateReport, rule: DecisionRule | None) -> tupl
 
 
 def _two_class_blocks(report: EvaluateReport) -> tuple[Grid, list[Picture]]:
-    """Return the figures of ranking and calibration of the second label, and its net benefit if it has rows."""
+    """Return a table of ranking and calibration of the second label, and its net benefit if it has rows."""
     figures, event = report.two_class, report.labels[1]
     assert figures is not None
     lines = [
@@ -387,7 +387,7 @@ def _two_class_blocks(report: EvaluateReport) -> tuple[Grid, list[Picture]]:
 
 
 def _curves(report: EvaluateReport, shown: Sequence[int]) -> list[Picture]:
-    """Return the ROC, precision-recall, gains, lift and reliability curves of the labels shown."""
+    """Draw the ROC, precision-recall, gains, lift and reliability curves of the labels shown."""
     labels = [report.labels[c] for c in shown]
     curves = [report.curves[c] for c in shown]
     total = sum(figures.support for figures in report.per_label)
@@ -437,7 +437,7 @@ def _curves(report: EvaluateReport, shown: Sequence[int]) -> list[Picture]:
 
 
 def _gains_and_lift(labels: Sequence[str], curves: Sequence[LabelCurves], shares: Sequence[float]) -> list[Picture]:
-    """Return the share of a label found among the rows most likely to have it, and the same divided by chance."""
+    """Draw the gains curves (share of a label found among the rows most likely to have it) and the lift curves."""
     gain_points, lift_points, gain_sentences, lift_sentences = list[Points](), list[Points](), [], []
     for label, curve, share in zip(labels, curves, shares, strict=True):
         if curve.roc is None:
@@ -470,5 +470,5 @@ def _gains_and_lift(labels: Sequence[str], curves: Sequence[LabelCurves], shares
 
 
 def _if_several(sentences: Sequence[str]) -> tuple[str, ...]:
-    """Return the sentences of all labels; a single one is the caption already."""
+    """Return the sentences of all labels, or none for a single label, whose sentence is the caption already."""
     return tuple(sentences) if len(sentences) > 1 else ()

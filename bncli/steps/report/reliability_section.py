@@ -36,7 +36,7 @@ _LEAST = 30
 
 @dataclass(frozen=True)
 class ScoredTable:
-    """A table that was scored: codes of the attributes `used`, and its evaluation."""
+    """A scored table: the codes of the attributes `used`, and the evaluation."""
 
     used: Sequence[int]
     encoded: EncodedAttributes
@@ -102,7 +102,7 @@ def _drift_blocks(model: Model, scored: ScoredTable) -> Iterator[Block]:
 
 
 def _drifts(model: Model, scored: ScoredTable) -> list[tuple[Drift, tuple[float, float, float]]]:
-    """Return per used column its drift, and the shares of rows missing in training, missing, and unseen."""
+    """Return, per used column, the drift and three shares of rows: missing in training, missing here, and unseen."""
     n, drifts = max(scored.report.rows, 1), []
     for place, i in enumerate(scored.used):
         attribute = model.schema.attributes[i]
@@ -118,7 +118,7 @@ def _drifts(model: Model, scored: ScoredTable) -> list[tuple[Drift, tuple[float,
 
 
 def _worst_groups(model: Model, scored: ScoredTable) -> Iterator[Block]:
-    """Yield the groups of rows with the highest log-loss, where a group has one value of a column in common."""
+    """Yield the groups of rows with the highest log-loss; a group is the rows with one value of a column."""
     log_p, labels, weights = scored.report.predictions
     weights = np.ones(len(labels)) if weights is None else weights
     losses = -log_p[labels, np.arange(len(labels))]

@@ -46,9 +46,9 @@ _MOST_FOLDS = 50
 
 @dataclass(frozen=True)
 class ReportInputs:
-    """What the page of a model is made from, besides the model: scored rows and their files, other models, warnings.
+    """The inputs of a page besides the model: scored rows and their files, other models, and warnings.
 
-    `held_out` are log-losses measured while the model was fitted.
+    held_out: the log-losses on held-out rows, measured while the model was fitted.
     """
 
     scored: ScoredTable | None = None
@@ -202,7 +202,7 @@ def evaluation_page(
 ) -> Page:
     """Return the page of an evaluation, with other models on the same rows.
 
-    `recipe` is that of the fitted models, or None if a model file was evaluated.
+    `recipe` is the recipe of the fitted models, or None if a model file was evaluated.
     """
     sections = [held_out_section(report, beside=beside)]
     if (report.folds is not None and not report.blocks) or report.learning_curve:

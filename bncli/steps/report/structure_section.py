@@ -98,7 +98,7 @@ def construction_section(model: Model, scored: ScoredTable | None) -> Section:
 
 
 def _graph_blocks(model: Model, information: _Information) -> Iterator[Block]:
-    """Yield the drawing of a network; of very many nodes, those with the most information about the class."""
+    """Yield the drawing of a network, of at most MOST_NODES nodes, those with most information about the class."""
     dag, attributes, class_name = model.structure, model.schema.attributes, model.schema.class_name
     assert isinstance(dag, Dag)
     bits = {i: information.of((i,)) for i in dag.nodes}
@@ -309,7 +309,7 @@ def _recipe_grid(recipe: Recipe) -> Grid:
 
 
 def fit_command(model: Model) -> str | None:
-    """Return the shortest `bncli fit` command with the recipe of a model, or None if no command line has it."""
+    """Return the shortest `bncli fit` command with the recipe of a model, or None if no command has it."""
     # A model without pooled levels does not record whether pooling was allowed; the command line then forbids it.
     has_names = any(isinstance(attribute, CategoricalAttribute) for attribute in model.schema.attributes)
     recipe = model.recipe.replaced(group_levels=model.recipe.group_levels or ("off" if has_names else "auto"))

@@ -1,4 +1,4 @@
-"""The section on a single row: a panel in which the reader chooses values and sees the probability and its explanation.
+"""The section that explains a prediction: the reader chooses values, and sees the probability and its explanation.
 
 The page scores the row with the JavaScript of `export`. Its tables are the effects of the model, so that one sum gives
 both the probability and the contributions. If the model is not a sum of effects (an average of models), the program has
@@ -35,7 +35,7 @@ from bncli.steps.report.page_text import count
 
 TITLE = "Explain a prediction"
 MOST_BYTES = 990_000
-"""Bytes of a page with its program."""
+"""Most bytes of a page with its program."""
 MOST_INPUTS = 60
 MOST_OPTIONS = 200
 _CHARACTERS_PER_ENTRY = 6
