@@ -86,7 +86,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Classifier:
         """Learn from rows X (N, n) with classes y (N,); rows whose sample_weight (N,) is 0 do not count.
 
-        Rows of equal groups (N,) belong together: no split inside learning has them on both sides.
+        Rows of equal groups (N,) belong together: no split inside learning has them on both sides. Raises ValueError
+        for missing or mixed labels, and for everything that bncli refuses.
         """
         if y is None:
             raise ValueError("This Classifier estimator requires y to be passed, but the target y is None.")
@@ -183,7 +184,10 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return {"class_weights": class_weights, "towards": str(codes[0])}
 
     def predict_proba(self, X: Any) -> Array:
-        """Return P(y | x_t), shape (N, K), with columns in the order of `classes_`."""
+        """Return P(y | x_t), shape (N, K), with columns in the order of `classes_`.
+
+        Raises ValueError for rows that do not fit the model.
+        """
         check_is_fitted(self)
         columns = self._columns(X, reset=False)
         probabilities = np.zeros((len(next(iter(columns.values()))), len(self.classes_)))
@@ -201,7 +205,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the lower and the upper end of the interval of each probability, shape (N, K, 2).
 
         An interval holds the true P(y | x_t) with the probability `level`. The estimator needs the option
-        `intervals`: `options={"intervals": True}`.
+        `intervals`: `options={"intervals": True}`. Raises ValueError without it, and for rows that do not fit the model.
         """
         check_is_fitted(self)
         columns = self._columns(X, reset=False)

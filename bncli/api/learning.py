@@ -140,7 +140,7 @@ def compare(
     """Compare learners on several tables (files), on the same folds, as `bncli compare --json` prints it.
 
     learners: the options of each learner by its name, as on a command line: {"tree": "--structure tan --param map"}.
-    `unseen` and options about the columns are as in `fit`.
+    `unseen` and options about the columns are as in `fit`. Raises BncliError, and TypeError for an unknown option.
     """
     chosen = [parse_learner(f"{name}={options}", seed) for name, options in learners.items()]
     unseen = check_word("unseen", columns.pop("unseen", "average"))

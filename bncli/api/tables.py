@@ -113,7 +113,7 @@ def source_of(data: Any, *, in_memory: bool = False, **options: Any) -> Iterator
     """Yield a source for a table; `options` are fields of `Source`.
 
     A table that is not a file is written to a temporary file, unless it is to be read `in_memory`, which saves time for
-    few rows.
+    few rows. Raises UsageError for data that is no table, and for options of files if the data is not a file.
     """
     fields: dict[str, Any] = {}
     for key, value in options.items():

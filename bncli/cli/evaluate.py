@@ -202,7 +202,7 @@ def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
 
 
 def _test_source(typed: Mapping[str, Any]) -> Source | None:
-    """Return the table of --test, which is read like DATA."""
+    """Return the table of --test, which is read like DATA, or None without --test."""
     if typed["test"] is None:
         return None
     if typed["test"] == "-" and "-" in typed["data"]:

@@ -198,7 +198,10 @@ def _resolve(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[
 
 
 def _cuts_file(typed: Mapping[str, Any], structure: str | None) -> str | None:
-    """Return the file with the cuts: --cuts, or a `.codes` table, which contains its cuts, unless structure is auto."""
+    """Return the file with the cuts: --cuts, or a `.codes` table, which contains its cuts; None if there is none.
+
+    The cuts of a `.codes` table are not used with --structure auto.
+    """
     cuts, paths = typed.get("cuts"), typed.get("data")
     if not isinstance(paths, tuple):
         return cuts

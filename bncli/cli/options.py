@@ -410,7 +410,7 @@ TABLE = (*COLUMNS, *MISSING, *FORMAT, *BAD_ROWS)
 
 
 def parse_rows(flag: str, text: str | None) -> tuple[int, int] | None:
-    """Return the first and the last row of N or A-B, counted from 1; None if the option was not typed."""
+    """Return the first and the last row of N or A-B, counted from 1, or None for None; UsageError for other texts."""
     if text is None:
         return None
     first, hyphen, last = text.partition("-")
@@ -521,7 +521,7 @@ def source(typed: Mapping[str, Any], paths: tuple[str, ...]) -> Source:
 
 
 def parse_delimiter(text: str | None) -> str | None:
-    """Return the delimiter; a tab, which is hard to type, may be written as `tab` or `\\t`."""
+    """Return the delimiter, or None for None; a tab, which is hard to type, may be written as `tab` or `\\t`."""
     if text is None:
         return None
     character = {"tab": "\t", "\\t": "\t"}.get(text, text)
@@ -531,7 +531,7 @@ def parse_delimiter(text: str | None) -> str | None:
 
 
 def check_decimal_mark(mark: str | None) -> str | None:
-    """Return the mark; raise UsageError unless it is a point or a comma."""
+    """Return the mark; raise UsageError unless it is a point, a comma or None."""
     if mark not in (None, ".", ","):
         raise UsageError(f"--decimal takes a point or a comma, not {mark!r}")
     return mark
@@ -545,7 +545,7 @@ def threads(typed: Mapping[str, Any]) -> int:
 
 
 def output_path(path: str | None) -> str | None:
-    """Return the path to write to; a hyphen means the standard output."""
+    """Return the path to write to, or None for None; a hyphen means the standard output."""
     return "/dev/stdout" if path == "-" else path
 
 

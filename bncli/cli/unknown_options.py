@@ -145,7 +145,7 @@ def refuse_misplaced_values(ctx: click.Context) -> None:
 
 
 def with_meant_value(error: click.BadParameter) -> click.BadParameter | UsageError:
-    """Return the error about a word that an option does not know, with the word that was probably meant."""
+    """Return the error about an unknown value of an option, with a hint at the value that was probably meant."""
     choices = getattr(getattr(error.param, "type", None), "choices", ())
     match = re.match(r"'(.*?)' is not one of", error.message)
     if match is None or error.param is None:

@@ -33,7 +33,10 @@ _SECONDS_PER_DAY = 24 * 3600
 
 
 def open_output(path: str | None) -> AbstractContextManager[BinaryIO]:
-    """Return a context manager for a file to write bytes to: an atomic one at `path`, or the standard output (None)."""
+    """Return a context manager for a file to write bytes to: an atomic one at `path`, or the standard output (None).
+
+    Raises BncliError if the standard output is closed.
+    """
     if path is None and sys.stdout is None:
         raise BncliError("the standard output is closed", hint="name a file with -o")
     # The standard output stays open: the interpreter flushes it at exit and would complain about a closed one.

@@ -176,7 +176,7 @@ def _parse_integer(digits: str) -> int:
 
 
 def decode_utf8(data: bytes, source: str, kind: type[BncliError] = BncliError) -> str:
-    """Return the text in `data`, which is UTF-8 with or without a byte-order mark."""
+    """Return the text in UTF-8 `data`, without a byte-order mark; raise an error of class `kind` if it is not UTF-8."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

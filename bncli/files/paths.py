@@ -24,7 +24,10 @@ DESCRIPTOR = re.compile(r"/dev/(?:stdout|stderr|fd/(\d+))|/proc/self/fd/(\d+)")
 
 
 def default_output_path(paths: tuple[str, ...], suffix: str) -> str:
-    """Return the output path beside the data: `data/x.csv.gz` gives `data/x.bnc`, the folder `d/` gives `d.bnc`."""
+    """Return the output path beside the data: `data/x.csv.gz` gives `data/x.bnc`, the folder `d/` gives `d.bnc`.
+
+    Raises UsageError for several files and for data that is not in a file.
+    """
     if len(paths) != 1 or paths[0] == "-":
         what = "the standard input" if paths == ("-",) else "several files"
         raise UsageError(f"data from {what} needs -o FILE", hint=f"for example -o data{suffix}")
@@ -154,7 +157,10 @@ def check_target(path: str) -> None:
 
 
 def inspect_target(path: str) -> tuple[str, int | None]:
-    """Return the path to write, with links resolved, and the mode of the file there (None: there is no file)."""
+    """Return the path to write, with links resolved, and the mode of the file there (None: there is no file).
+
+    Raises BncliError for a folder, and if the path cannot be inspected.
+    """
     if path.endswith("/"):
         raise BncliError("cannot write to a folder", where=path, hint="name a file in it")
     if DESCRIPTOR.fullmatch(path):

@@ -37,7 +37,7 @@ def open_rows(output: str | None, output_format: str | None) -> Iterator[_CsvRow
     """Yield an object whose `write` takes one block of rows after the other.
 
     The rows go to the file `output`, which appears only if the block succeeds, or to the standard output (None or `-`).
-    Every block must have the columns and levels of the first one.
+    Every block must have the columns and levels of the first one. Raises UsageError for an unknown format.
     """
     path = None if output == "-" else output
     by_ending = "parquet" if os.path.splitext(path or "")[1].lower() == ".parquet" else "csv"

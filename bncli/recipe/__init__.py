@@ -105,7 +105,7 @@ class Recipe:
 
     @property
     def alternative(self) -> str | None:
-        """The structure that competes with `structure` on held-out rows, if there is one."""
+        """The structure that competes with `structure` on held-out rows, or None."""
         return self._values.get("alternative")
 
     def competing(self) -> tuple[Recipe, Recipe]:

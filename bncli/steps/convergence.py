@@ -148,7 +148,7 @@ class _Curve:
     values: tuple[float, ...]
 
     def first_iteration_below(self, value: float) -> int | None:
-        """Return the first iteration with at most this value."""
+        """Return the first iteration with at most this value, or None if there is none."""
         points = zip(self.trace.points, self.values, strict=True)
         return next((point.iteration for point, reached in points if reached <= value), None)
 
@@ -165,7 +165,10 @@ def convergence(
     svg: str | None = None,
     histogram: str | None = None,
 ) -> ConvergenceReport:
-    """Read traces and report how each converged; draw the curves to `svg`, and the lags to `histogram`."""
+    """Read traces and report how each converged; draw the curves to `svg`, and the lags to `histogram`.
+
+    Raises BncliError for a file that is no trace, and UsageError for traces that cannot be compared.
+    """
     _check_arguments(traces, settings, svg, histogram)
     # A table has the name of its folder, or the whole path if two folders have the same name.
     folders = list(dict.fromkeys(source.folder for source in traces))

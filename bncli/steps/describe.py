@@ -415,7 +415,10 @@ def _date_text(seconds: float, form: DateForm) -> str:
 
 
 def weighted_median(values: Array, weights: Array) -> float | None:
-    """Return the median where value i occurs weights[i] times, halfway between the two in the middle if necessary."""
+    """Return the median of values that occur weights[i] times each, or None without values.
+
+    With an even number it lies halfway between the two values in the middle.
+    """
     if not len(values):
         return None
     order = np.argsort(values, kind="stable")

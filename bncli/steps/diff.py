@@ -232,7 +232,7 @@ def diff(a: str, b: str, source: Source | None = None, *, run: Run = Run()) -> D
 
 
 def _change(a: Attribute, b: Attribute) -> str | None:
-    """Return what differs between the values of an attribute: type (or the part of a date), cuts, or levels."""
+    """Return what differs between an attribute's values, "type" (or part of a date), "cuts" or "levels"; else None."""
     if isinstance(a, NumericAttribute) and isinstance(b, NumericAttribute):
         if a.form != b.form:
             return "type"

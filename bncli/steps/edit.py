@@ -114,7 +114,10 @@ def list_edits(path: str) -> EditReport:
 
 
 def undo(path: str, output: str | None = None) -> EditReport:
-    """Take back the last edit of the model at `path`, and write the model to `output`, or in its place."""
+    """Take back the last edit of the model at `path`, and write the model to `output`, or in its place.
+
+    Raises UsageError for a model without edits.
+    """
     output = output or path
     check_outputs((output,), ())
     model = read_model(path)

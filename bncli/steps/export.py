@@ -270,7 +270,7 @@ def _export_program(
 
 
 def _rule_of_program(model: Model, form: ProgramFormat, watch: Watch) -> DecisionRule | None:
-    """Return the decision rule of the program, without prediction sets; notes report what is left out."""
+    """Return the decision rule of the program without prediction sets, or None; notes report what is left out."""
     rule = model.rule
     if rule is None:
         return None

@@ -148,7 +148,8 @@ def fit(
 
     Supplied files replace the recipe's methods, and the model records the methods that made them. So learning cuts,
     structure and parameters one by one gives the same bytes as learning them all at once. `trace` is a file to write
-    the optimizer's iterations to. `log_p_quantiles` stores quantiles of ln P(x) of the training rows in the model.
+    the optimizer's iterations to. `log_p_quantiles` stores quantiles of ln P(x) of the training rows in the model, and
+    raises UsageError if the model has no P(x).
     """
     model_path = default_output_path(source.paths, ".bnc") if output is None else output
     for path in source.paths:

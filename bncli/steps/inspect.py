@@ -236,7 +236,10 @@ Report = ModelReport | CutsReport | StructureReport | CountsReport
 
 
 def inspect(path: str, *, tables: bool = False, effects: bool = False) -> Report:
-    """Return the content of the file at `path`; with `tables` and `effects` also the tables and effects of a model."""
+    """Return the content of the file at `path`; with `tables` and `effects` also the tables and effects of a model.
+
+    Raises ModelError for a file of another kind, and for a pipe.
+    """
     try:
         with open(path, "rb") as file:
             if not file.seekable():

@@ -231,7 +231,7 @@ class RowScorer:
         return shift_log_probabilities(raw if calibration is None else calibration.apply(raw), self._shift)
 
     def _explanation(self, codes: Sequence[Codes], raw: Array, predicted: Index) -> Explanation | None:
-        """Return the explanation by the model's tables.
+        """Return the explanation by the model's tables, or None if none was requested.
 
         A temperature divides all contributions, and the shift of a prior is part of the base. Other calibration maps
         are left out.

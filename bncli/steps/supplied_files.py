@@ -77,7 +77,8 @@ class SuppliedFiles(SuppliedParts):
     def update_recipe(self, recipe: Recipe) -> Recipe:
         """Return the recipe with the methods that made the supplied files.
 
-        Theta, which only regions have, comes from the recipe, else from the file, else from the default.
+        Theta, which only regions have, comes from the recipe, else from the file, else from the default. Raises
+        BncliError for an invalid option in a file.
         """
         if self.cuts is not None:
             recipe = recipe.with_cuts(self.cuts.method, self.cuts.options)

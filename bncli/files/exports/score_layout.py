@@ -108,7 +108,7 @@ class ScoreLayout:
 
     @cached_property
     def decider(self) -> Decider | None:
-        """The decision rule compiled for rows; BncliError if prediction sets lack held-out scores."""
+        """The decision rule compiled for rows, None without a rule; BncliError if sets lack held-out scores."""
         return None if self.rule is None else Decider.of(self.rule, self.labels)
 
     @property

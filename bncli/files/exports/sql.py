@@ -182,7 +182,7 @@ def decide_sql(text: str, rows: list[dict[str, Any]]) -> list[str | None] | None
 
 
 def remark(text: str) -> str | None:
-    """Return a note if another database ran the statements than the one they are written for."""
+    """Return a note if another database ran the statements than the one they are written for, else None."""
     from bncli.files.exports.sql_databases import dialect_of, engine_of
 
     dialect = dialect_of(text)

@@ -75,7 +75,7 @@ def _read_header(text: str) -> dict[str, Any]:
 
 
 def _run_view(text: str, rows: Rows) -> list[Sequence[Any]] | None:
-    """Return the rows of the view, in the order of the input rows."""
+    """Return the rows of the view in the order of the input rows, or None if no database can run the statements."""
     header, dialect = _read_header(text), dialect_of(text)
     engine = engine_of(dialect)
     if engine is None:
@@ -178,7 +178,7 @@ def postgres_programs() -> Path | None:
 
 
 def _server_user() -> str | None:
-    """Return the user that runs the server if we are root, whom PostgreSQL refuses."""
+    """Return the user that runs the server in place of root, whom PostgreSQL refuses, or None if there is none."""
     import pwd
 
     names = {entry.pw_name for entry in pwd.getpwall()}

@@ -147,7 +147,10 @@ class Layers:
     texts: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, name: str, columns: Sequence[tuple[str, str]], source: str = "") -> None:
-        """Add a layer with these columns, (expression, name) each, selected from `source` or from the last layer."""
+        """Add a layer with these columns, (expression, name) each, selected from `source` or from the last layer.
+
+        Raises ModelError for more columns than the database has.
+        """
         if len(columns) > self.dialect.columns:
             what = f"the query needs {len(columns):,} columns, {self.dialect.product} has {self.dialect.columns:,}"
             raise ModelError(what, hint="export with another --dialect, or as python; or learn with fewer columns")

@@ -54,7 +54,10 @@ class ArrowBatch:
 
 
 def columnar_format(first: bytes) -> str | None:
-    """Return the columnar format that begins with these bytes: parquet, file or stream (of Arrow IPC), feather v1."""
+    """Return the columnar format that begins with these bytes, or None for anything else.
+
+    The formats are parquet, file or stream (of Arrow IPC), and feather v1.
+    """
     for name, magic in _MAGIC.items():
         if first.startswith(magic):
             return name

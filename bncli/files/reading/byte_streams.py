@@ -44,7 +44,10 @@ _PAUSE = 0.1
 
 
 def find_inputs(paths: Sequence[str], *, keep: bool) -> tuple[InputFile, ...]:
-    """Return the files that make up the table; with `keep` they can be opened more than once."""
+    """Return the files that make up the table; with `keep` they can be opened more than once.
+
+    Raises BncliError for a missing file and a folder without tables, UsageError for a file that is named twice.
+    """
     if "-" in paths and len(paths) > 1:
         raise UsageError("stdin (-) cannot be read together with files")
     files: list[str] = []

@@ -95,7 +95,10 @@ class ColumnDecision(NamedTuple):
 def find_attributes(
     columns: Mapping[str, ColumnBuilder], keep: Mask, roles: ColumnRoles, table: Table, source: Source, watch: Watch
 ) -> dict[str, Column]:
-    """Return the attributes by name, in the order of the table; `keep` is a mask of the usable rows."""
+    """Return the attributes by name, in the order of the table; `keep` is a mask of the usable rows.
+
+    Raises BncliError if no attribute is left.
+    """
     interpreter = _ColumnInterpreter(keep, roles, table, source)
     for name in roles.attributes:
         interpreter.take(name, columns[name])

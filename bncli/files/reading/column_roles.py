@@ -318,7 +318,7 @@ def look_like_data(names: Sequence[str]) -> bool:
 
 
 def read_schema_file(source: Source) -> DeclaredRoles:
-    """Return the roles that the schema file states; none if there is no such file."""
+    """Return the roles that the schema file states, or no roles without a file; BncliError if it is not valid."""
     path = source.schema_file or _schema_file_beside(source.paths)
     if path is None:
         return DeclaredRoles()
@@ -346,7 +346,7 @@ def read_schema_file(source: Source) -> DeclaredRoles:
 
 
 def _schema_file_beside(paths: Sequence[str]) -> str | None:
-    """Return NAME.schema.json beside a single data file, if it exists."""
+    """Return the path of NAME.schema.json beside a single data file, or None if it does not exist."""
     if len(paths) != 1 or paths[0] == "-" or os.path.isdir(paths[0]):
         return None
     stem = strip_compression(paths[0])

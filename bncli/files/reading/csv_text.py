@@ -105,7 +105,7 @@ class TextFile:
         self.blocks: Iterator[TextBlock] = cut_blocks(stream, layout, rest, line, block_size)
 
     def first_block(self) -> TextBlock | None:
-        """Return the first block without removing it from `blocks`."""
+        """Return the first block without removing it from `blocks`, or None if there is none."""
         block = next(self.blocks, None)
         if block is not None:
             self.blocks = itertools.chain((block,), self.blocks)
@@ -128,6 +128,7 @@ def read_header(
     """Read the first row that is not empty; if `names` are given, the file has no header and that row is data.
 
     Returns the layout, the bytes that were read beyond the header, and the number of the line on which they begin.
+    Raises BncliError for a header that is not valid, and UsageError for `names` that do not fit the fields.
     """
     path = stream.owner.name
     data = stream.read_ready(_READ_SIZE).removeprefix(_BYTE_ORDER_MARK)

@@ -309,7 +309,10 @@ class SampledTable:
                 raise _changed_file(self.files[0][0])
 
     def blocks(self, cuts: Cuts) -> Iterator[CodedRows]:
-        """Read the table again, and yield its usable rows in order, in blocks of any size."""
+        """Read the table again, and yield its usable rows in order, in blocks of any size.
+
+        Raises BncliError if a file has changed, and for rows without a class unless the source drops them.
+        """
         self._check_files()
         n_rows, n_unlabelled = 0, 0
         for n_read, n_without_class, rows in _encoded_blocks(self.source, cuts, self.labels, self.run):

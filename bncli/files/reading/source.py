@@ -85,7 +85,7 @@ class Source:
 
     @property
     def bad_rows_file(self) -> str | None:
-        """The file that receives the malformed rows, if any."""
+        """The file that receives the malformed rows, or None."""
         return self.on_bad_row if self.on_bad_row not in ("fail", "skip") else None
 
 

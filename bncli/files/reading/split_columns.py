@@ -33,7 +33,10 @@ SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 
 
 def parse_gap(text: str) -> tuple[float, bool]:
-    """Return the span of `--gap`, and whether it has a unit of time, in which case it is in seconds."""
+    """Return the span of `--gap`, and whether it has a unit of time, in which case it is in seconds.
+
+    Raises UsageError for any other text.
+    """
     match = re.fullmatch(rf"(\d+(?:\.\d+)?)({'|'.join(SECONDS)})?", text.strip())
     if match is None or not float(match[1]):
         what = f"--gap takes a span of time such as 30d or 12h, or a number above 0, and not {text!r}"
@@ -109,7 +112,7 @@ def _span_text(span: float, by: SplitBy) -> str:
 
 
 def _group_codes(column: ColumnBuilder) -> Index:
-    """Return the number of each row's value, -1 if it is missing."""
+    """Return a code for each row's value, -1 if it is missing."""
     if column.request.kind is ValueKind.TEXT:
         return column.categorical().codes.astype(np.intp)
     values = column.numeric().values

@@ -151,7 +151,7 @@ class Summary:
         )
 
     def against(self, learner: str, baseline: str) -> LearnerPair | None:
-        """Return the pair of a learner and the baseline."""
+        """Return the pair of a learner and the baseline, or None if they were not compared."""
         return next((pair for pair in self.pairs if (pair.first, pair.second) == (learner, baseline)), None)
 
     def as_json(self) -> dict[str, Any]:
@@ -280,7 +280,7 @@ def analyse(
 ) -> CompareReport:
     """Return the report on outcomes by these metrics; the baseline is the first learner unless another one is named.
 
-    groups: names of data sets by the name of their group.
+    groups: names of data sets by the name of their group. Raises UsageError for an unknown baseline.
     """
     baseline = results.learners[0] if baseline is None else baseline
     if baseline not in results.learners:

@@ -224,7 +224,7 @@ class EvaluateReport:
 
     @property
     def gini(self) -> float | None:
-        """2 auc - 1, from the reported mean."""
+        """2 auc - 1, from the reported mean; None if the AUC is undefined."""
         auc = self.metrics["auc"]
         return None if auc is None else 2 * auc - 1
 
@@ -245,7 +245,7 @@ class EvaluateReport:
 
     @property
     def skill_score(self) -> float | None:
-        """1 - log_loss / baseline log_loss, from the reported means (not a mean over the folds)."""
+        """1 - log_loss / baseline log_loss, from the reported means (not a mean over the folds); None if undefined."""
         return skill_score(self.metrics["log_loss"], self.baseline.log_loss)
 
     def as_json(self) -> dict[str, Any]:

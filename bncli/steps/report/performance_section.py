@@ -132,7 +132,10 @@ def held_out_section(
 
 
 def _error_of_decisions(report: EvaluateReport) -> float | None:
-    """Return the error rate of the decisions by the model's own rule if it has one, else of the most probable class."""
+    """Return the error rate of the decisions by the model's rule, or without one of the most probable class.
+
+    It is None if the rule decides no row.
+    """
     decisions = report.decisions
     if decisions.confusion is None or decisions.undecided is None:
         return report.metrics["error"]
