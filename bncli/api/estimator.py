@@ -205,7 +205,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the lower and the upper end of the interval of each probability, shape (N, K, 2).
 
         An interval holds the true P(y | x_t) with the probability `level`. The estimator needs the option
-        `intervals`: `options={"intervals": True}`. Raises ValueError without it, and for rows that do not fit the model.
+        `intervals`: `options={"intervals": True}`. Raises ValueError without it, and for rows that do not fit the
+        model.
         """
         check_is_fitted(self)
         columns = self._columns(X, reset=False)

@@ -321,5 +321,5 @@ def parse_decimal(text: str) -> float | None:
 
 
 def format_number(number: float) -> str:
-    """Return the shortest decimal text of a number."""
+    """Return the shortest text that reads back as the number, without a point for a whole number."""
     return repr(number).removesuffix(".0")

@@ -6,7 +6,7 @@ Modules import numpy, rich and the steps only inside functions, because help mus
 - `commands`, `command`: the list of commands, and the layout of their help
 - `options`, `learning_options`, `learners`, `settings`: what may be typed, and what may be set
 - `unknown_options`: suggestions for options that do not exist
-- `console`, `progress_bar`, `tables`, `model_text`: what several commands print
+- `console`, `progress_bar`, `terminal_tables`, `model_text`: what several commands print
 - `comparison_tables`, `effect_tables`, `evaluation_tables`: what one command prints
 - `topics`, `manual_site`, `man_pages`: the manual and a search in it, as a web site, and as man pages
 - the commands: `calibrate`, `compare`, `completion`, `config`, `convergence`, `count`, `describe`, `diff`,

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from bncli.cli.console import page_width
-from bncli.cli.tables import TextColumn, add_row, fitted_tables, plain_table, shortened
+from bncli.cli.terminal_tables import TextColumn, add_row, fitted_tables, plain_table, shortened
 from bncli.steps.compare.analysis import CompareReport, MetricMean, Summary, metric_text
 from bncli.steps.compare.trials import COSTS, COUNTS
 

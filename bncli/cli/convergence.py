@@ -12,7 +12,7 @@ from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.options import Paths, flag, integer, output_flag, share
-from bncli.cli.tables import filled_table
+from bncli.cli.terminal_tables import filled_table
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from bncli.cli.console import Console
 from bncli.cli.model_text import first_names
 from bncli.cli.options import output_flag
 from bncli.cli.settings import settings_of_run
-from bncli.cli.tables import filled_table
+from bncli.cli.terminal_tables import filled_table
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:

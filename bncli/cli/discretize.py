@@ -9,7 +9,7 @@ from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.options import output_flag
-from bncli.cli.tables import attribute_table
+from bncli.cli.terminal_tables import attribute_table
 
 EXAMPLES = """\
 bncli discretize data.csv                                  show the cuts

@@ -16,7 +16,7 @@ import string
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from bncli.cli.tables import filled_table
+from bncli.cli.terminal_tables import filled_table
 
 if TYPE_CHECKING:
     from rich.table import Table

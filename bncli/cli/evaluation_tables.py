@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from bncli.cli.model_text import acll_error_text
-from bncli.cli.tables import TextColumn, add_row, filled_table, fitted_tables, plain_table
+from bncli.cli.terminal_tables import TextColumn, add_row, filled_table, fitted_tables, plain_table
 
 if TYPE_CHECKING:
     from rich.table import Table

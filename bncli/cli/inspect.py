@@ -26,7 +26,7 @@ from bncli.cli.model_text import (
     split_text,
 )
 from bncli.cli.options import Paths, output_flag
-from bncli.cli.tables import attribute_table, fact_table, filled_table, structure_trees
+from bncli.cli.terminal_tables import attribute_table, fact_table, filled_table, structure_trees
 from bncli.errors import ModelError, UsageError
 
 if TYPE_CHECKING:

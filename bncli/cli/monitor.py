@@ -11,7 +11,7 @@ from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.options import Paths, output_flag
-from bncli.cli.tables import filled_table
+from bncli.cli.terminal_tables import filled_table
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:

@@ -48,6 +48,7 @@ import numpy as np
 
 from bncli import __version__
 from bncli.catalogue import MARGINALIZED
+from bncli.catalogue.option_kinds import format_number
 from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
 from bncli.engine.kernels.arrays import Array, log_sum
 from bncli.engine.model import Ensemble, Model, Tables
@@ -355,14 +356,9 @@ def value_names(attribute: Attribute) -> tuple[str, ...]:
     """Return the interval or level of each code, without the missing level."""
     if not isinstance(attribute, NumericAttribute):
         return attribute.levels
-    edges = ["-inf", *map(number_text, attribute.cuts), "inf"]
+    edges = ["-inf", *map(format_number, attribute.cuts), "inf"]
     closings = ["]"] * len(attribute.cuts) + [")"]
     return tuple(f"({a},{b}{end}" for a, b, end in zip(edges[:-1], edges[1:], closings, strict=True))
-
-
-def number_text(number: float) -> str:
-    """Return the shortest text that reads back as the number, without a point for a whole number."""
-    return repr(number).removesuffix(".0")
 
 
 def _first_repeated(names: tuple[str, ...]) -> str | None:

@@ -37,6 +37,7 @@ from typing import Any
 
 from bncli.catalogue import DISCRETIZERS
 from bncli.catalogue.choices import flag_of
+from bncli.catalogue.option_kinds import format_number
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.number_formats import DATE_ORDERS, DATE_PARTS, DateForm, Form, NumberForm
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, Cuts, NumericAttribute
@@ -270,7 +271,7 @@ def write_binned_table(path: str, data: Dataset, weights_name: str) -> None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from bncli.engine.networks.network import number_text, value_names
+    from bncli.engine.networks.network import value_names
 
     schema = data.schema
     names = [attribute.name for attribute in schema.attributes] + [schema.class_name]
@@ -284,7 +285,7 @@ def write_binned_table(path: str, data: Dataset, weights_name: str) -> None:
             rows = slice(start, start + _BLOCK_ROWS)
             columns = [f.take(pa.array(c[rows])) for f, c in zip(fields, (*data.codes, data.labels), strict=True)]
             if data.weights is not None:
-                columns.append(pa.array(map(number_text, data.weights[rows].tolist()), pa.string()))
+                columns.append(pa.array(map(format_number, data.weights[rows].tolist()), pa.string()))
             lines = pc.binary_join_element_wise(*columns, ",")
             file.write("\n".join(lines.to_pylist()).encode() + b"\n")
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from bncli.cli.tables import structure_trees
+from bncli.cli.terminal_tables import structure_trees
 
 Parents = Mapping[str, tuple[str, ...]]
 
