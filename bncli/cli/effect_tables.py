@@ -142,7 +142,7 @@ def _shade(share: float) -> str:
 
 
 def _strongest_entries(effect: NamedEffect, labels: Sequence[str], title: str) -> Table:
-    """Return the entries with the largest absolute numbers, ties to the first; of two classes only the second."""
+    """Return the entries with the largest absolute numbers, ties to the first; of two classes only the second one's."""
     first_label = int(len(labels) == 2)
     values = effect.values[..., first_label:]
     cells = sorted(itertools.product(*map(range, values.shape)), key=lambda cell: -abs(float(values[cell])))

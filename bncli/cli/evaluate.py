@@ -141,7 +141,7 @@ def command(**typed: Any) -> None:
     learnt = typed | dict.fromkeys(DECISION_KEYS) if typed["model"] else typed
     resolved, strengths = learning.resolve_with_scores(learnt)
     if typed["model"]:
-        # Of these options only settings can be left here, and they are for learning.
+        # Typed options for columns and rows have been refused above; those of the settings are for learning.
         typed |= dict.fromkeys(("categorical", "numeric", "ignore", "use"), ())
         typed |= {"drop_incomplete": False, "time": None}
     # under cross-validation the protocol has the window

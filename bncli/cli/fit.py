@@ -225,7 +225,7 @@ def _summary(report: FitReport, structure_file: str | None, *, verbose: bool) ->
     if verbose:
         lines.append(f"cuts        {report.cuts:,}")
 
-    # The structure; of an ensemble, that of its component with the largest weight.
+    # The structure of the model, or of the component with the largest weight of an ensemble.
     heaviest = max(report.trials, key=lambda trial: trial.weight).name if report.trials else ""
     lines.append(f"structure   {report.structure_learned}")
     if verbose:
@@ -312,7 +312,7 @@ def _attributes_line(report: FitReport, structure_file: str | None) -> str:
 
 
 def candidate_lines(candidates: Sequence[TriedCandidate]) -> list[str]:
-    """Return an aligned line per candidate of an ensemble, below a title; nothing if there are none."""
+    """Return an aligned line per candidate of an ensemble, below a title; an empty list without candidates."""
     if not candidates:
         return []
     rows = [CANDIDATE_HEADINGS, *map(candidate_cells, candidates)]

@@ -265,7 +265,7 @@ def _current(is_current: bool) -> str:
 
 
 def _search_entries(page: _Page) -> Iterator[tuple[str, str, str]]:
-    """Yield what the search finds on a page: a text, the page and its anchor, and where that is."""
+    """Yield the entries of a page for the search: a text, its link, and the subject or title above it."""
     yield page.title, page.file, page.subject
     for text, anchor in page.headings if not page.file.startswith("bncli-") else ():
         yield text, f"{page.file}#{anchor}", page.title

@@ -20,7 +20,7 @@ CANDIDATE_HEADINGS = ("candidate", "penalty", "log-loss", "error", "weight")
 
 
 def move_lines(moves: Sequence[NamedMove]) -> list[str]:
-    """Return the number of moves of a search and an aligned line per move; nothing if there were none."""
+    """Return the number of moves of a search and an aligned line per move; an empty list without moves."""
     if not moves:
         return []
     arcs = [f"{move.parent} -> {move.child}" for move in moves]

@@ -119,11 +119,14 @@ def _count_batches(
 
 
 def _required_sets(cuts: Cuts, structure: NamedStructure | None) -> RequestedSets:
-    """Return the sets of attributes whose tables the parameters of a structure need, or None (all pairs)."""
+    """Return the sets of attributes whose tables the parameters of a structure need; None (all pairs) without one.
+
+    Raises UsageError for regions.
+    """
     if structure is None:
         return None
     if isinstance(structure, NamedRegions):
-        what = "regions are chosen by what they say of single rows, which counts do not tell"
+        what = "regions are chosen by the probabilities of single rows, which counts do not hold"
         raise UsageError(what, hint="count for a network, or for pairs")
     # Any attribute may turn out to have missing values, and then it may be in the structure.
     attributes = tuple(replace(attribute, missing=True) for attribute in cuts.attributes)

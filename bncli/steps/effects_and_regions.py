@@ -91,7 +91,7 @@ class EffectsReport:
     left_out: LeftOut | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return these keys of the report on the model; `effects_left_out` only if some are."""
+        """Return the keys about effects of the report on the model; `effects_left_out` only if some are left out."""
         report = {
             "class_reference": CLASS_REFERENCE,
             "effects_base": self.base.tolist(),

@@ -112,7 +112,7 @@ def _shorten(value: object) -> str:
 
 
 def _describe_tables(counted: CountedRows, other: CountedRows) -> str:
-    """Return the first table that the other file lacks, or else the number of tables."""
+    """Return `pairs`, or the first table that the other file lacks, or else the number of tables."""
     if counted.requested is None:
         return "pairs"
     lacking = next((s for s in counted.requested if s not in (other.requested or ())), None)

@@ -359,8 +359,8 @@ def _serve_scoring(plan: _Plan) -> Callable[[tuple[str, ...]], Any]:
 def _score_last_file(plan: _Plan, scorer: RowScorer, maker: PieceMaker, paths: tuple[str, ...]) -> tuple[Any, ...]:
     """Score, on a worker, the last of some files; the first one has the columns that all must have.
 
-    Returns blocks of rows, each as the malformed rows met before it or in it and the others as they are written; the
-    counts; the counts for a monitor; and the error that ended the file, or None.
+    Returns the blocks, each as its malformed rows and the bytes to write for the others; the counts; the counts for a
+    monitor, or None; and the error that ended the file, or None.
     """
     scorer.counts = ScoreCounts()
     if scorer.watcher is not None:

@@ -85,7 +85,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class FoldedBlocks:
-    """Blocks that are hidden until the reader opens them; links lead to `place`."""
+    """Blocks that are hidden until the reader opens them; `place` is their anchor for links."""
 
     place: str
     summary: str

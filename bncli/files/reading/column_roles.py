@@ -168,7 +168,7 @@ def choose_split_columns(source: Source, names: tuple[str, ...], where: str) -> 
 
 
 def _check_roles(declared: DeclaredRoles, names: tuple[str, ...], where: str) -> None:
-    """Raise an error unless every column exists and has a single role in this place."""
+    """Raise UsageError, or BncliError for roles from a file, unless every column exists and has a single role there."""
     lists = {"categorical": declared.categorical, "numeric": declared.numeric, "ignore": declared.ignore}
     for role, column in (("class", declared.class_name), ("weights", declared.weights)):
         lists[role] = () if column is None else (column,)

@@ -72,7 +72,7 @@ def read_split_columns(
 
 
 def check_split(rows: Columns, source: Source, where: str, watch: Watch) -> None:
-    """Raise BncliError if the rows to learn from cannot be split; report rows without a group, and labels of one group.
+    """Raise BncliError if the rows to learn from cannot be split; note rows without a group, and labels of one group.
 
     The rows are those that are left after unusable ones were dropped.
     """

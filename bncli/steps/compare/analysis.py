@@ -95,7 +95,7 @@ class Difference:
 class LearnerPair:
     """Two learners over data sets: how often the first is better, equal and worse, and p-values (None: not tested).
 
-    - ratio: the geometric mean of the first one's values over the second one's (of their sizes, since cll is negative).
+    - ratio: the geometric mean of the ratios of absolute values, first over second.
     - sign_p and wilcoxon_p are two-sided; t_p is for "the first is better".
     - Holm's adjustment of wilcoxon_p: holm_p over the comparisons with the baseline (None for other pairs), holm_all_p
       over all pairs.
@@ -436,7 +436,7 @@ def _summarize(
 
 
 def _ratio(first: Array, second: Array, rows: Sequence[int], kind: LossKind) -> float | None:
-    """Return the geometric mean ratio of the sizes of the values, or None if one is infinite."""
+    """Return the geometric mean of the ratios of absolute values, or None if a value is infinite."""
     if not _is_finite(first, second):
         return None
     return geometric_mean_ratio(np.abs(first), np.abs(second), rows, kind)

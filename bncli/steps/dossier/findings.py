@@ -202,7 +202,7 @@ def _specification(model: Model, path: str) -> Mapping[str, Any]:
     """Return the tables and effects of a model, a Python program that computes it if there is one, and its command."""
     try:
         program = export(path, "python").text
-    except BncliError:  # of some models there is no program; the tables say it all
+    except BncliError:  # some models have no program; their tables suffice
         program = None
     content = inspect(path, tables=True, effects=True).as_json()
     return {"command": fit_command(model), "python": program, **content}

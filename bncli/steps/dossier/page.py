@@ -22,7 +22,7 @@ def dossier_page(
     about: About,
     answers: Mapping[str, Sequence[Answer]],
 ) -> Page:
-    """Return the page."""
+    """Return the page: the checklists, the sections of the model's page, and further findings."""
     page = model_page(found.model, model_path, ReportInputs(found.scored, sources.source.paths, beside=found.beside))
     checklists = [
         Section(

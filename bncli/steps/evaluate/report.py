@@ -354,7 +354,7 @@ def summarize(
 def summarize_decisions(
     folds: Sequence[DecisionMetrics | None], predictions: PredictedRows, fold_rows: Sequence[Index] = ()
 ) -> DecisionReport:
-    """Return the report on decisions from those in each fold, or in the one test table, and from all rows together.
+    """Return the report on the decisions, given their metrics in each fold (or in the test table), and all predictions.
 
     fold_rows: the rows of each fold of the first repeat; empty for a test table.
     """

@@ -132,10 +132,7 @@ def held_out_section(
 
 
 def _error_of_decisions(report: EvaluateReport) -> float | None:
-    """Return the error rate of the decisions by the model's rule, or without one of the most probable class.
-
-    It is None if the rule decides no row.
-    """
+    """Return the error rate of the decisions, without a rule of the most probable labels; None if no row is decided."""
     decisions = report.decisions
     if decisions.confusion is None or decisions.undecided is None:
         return report.metrics["error"]
