@@ -5,8 +5,8 @@
 The child, if there is one, is the first attribute, else null. `merges` is present only if the family bins codes: per
 attribute null, or the coarse code of every code. Neighbouring intervals can be merged, and any levels; the level for
 missing values, the last code, is merged with nothing. If very many families bin codes (`is_compact`), they have the
-shorter key `groups` instead: the last code of every group but the last for intervals, the coarse code of each level for
-levels. The level for missing values is not listed.
+shorter key `groups` instead: for intervals the last code of every group except the last group, for levels the coarse
+code of each level. The level for missing values is not listed.
 
     {"attributes": ["pulse", "age", "colour"], "child": null, "groups": [null, [1], [0, 1, 0]]}
 """

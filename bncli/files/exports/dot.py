@@ -45,7 +45,7 @@ def dot_text(structure: NamedStructure) -> str:
     from bncli.engine.structures.named_structure import NamedRegions
 
     if isinstance(structure, NamedRegions):
-        return _write_regions(structure)
+        return _regions_text(structure)
     nodes = dict.fromkeys(structure.parents)
     for parents in structure.parents.values():
         nodes |= dict.fromkeys(parents)
@@ -60,7 +60,7 @@ def dot_text(structure: NamedStructure) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _write_regions(regions: NamedRegions) -> str:
+def _regions_text(regions: NamedRegions) -> str:
     """Return an undirected factor graph of the best step, a box per region joined to its attributes and the class."""
     chosen = regions.chosen
     names = [regions.class_name, *dict.fromkeys(name for region in chosen for name in region)]

@@ -108,7 +108,7 @@ def label_columns(labels: Sequence[str], dialect: Dialect, key: str) -> list[str
 
 
 def _decision(labels: Sequence[str], rule: DecisionRule) -> str:
-    """Return the expression of the decision; the labels are quoted; `add_costs` adds d0, ... and `cheapest`."""
+    """Return the expression of the decision between quoted labels; `add_costs` defines its d0, ... and `cheapest`."""
     if rule.costs is not None:
         cases = " ".join(f"WHEN d{y} = cheapest THEN {label}" for y, label in enumerate(labels))
     elif rule.threshold is not None:

@@ -7,8 +7,8 @@
   one of them at a time.
 - `learning_curve_plot`: one panel per metric over the number of training rows on a logarithmic axis. Error bars of one
   standard deviation end at 0, since the metrics are not negative. All panels share the axis of rows.
-- `series_plot`: dots and a line from file to file, or from block to block, and a dashed line for comparison. They have
-  equal space and are numbered from 1; the vertical axis starts at 0 unless a number is negative. Unknown numbers
+- `series_plot`: dots and a line from file to file, or from block to block, and a dashed line for comparison. Files
+  have equal space and are numbered from 1; the vertical axis starts at 0 unless a number is negative. Unknown numbers
   interrupt the line.
 
 Text stands outside the frames.

@@ -266,7 +266,7 @@ def _qualified(labels: Sequence[str], sentences: Sequence[str], rest: str) -> li
 
 
 def _thousandths(values: Array) -> list[str]:
-    """Return a text per class: whole thousandths, three base64 letters each, most significant first; 0 is 2^17."""
+    """Return the values of each class in whole thousandths as text: plus 2^17, as three base64 digits each."""
     whole = np.clip(np.round(1000 * values.reshape(-1, values.shape[-1]).T), -(1 << 17), (1 << 17) - 1) + (1 << 17)
     sextets = (whole.astype(np.int64)[..., None] >> np.array([12, 6, 0])) & 63
     return ["".join(_LETTERS[sextet] for sextet in row.ravel().tolist()) for row in sextets]

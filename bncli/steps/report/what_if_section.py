@@ -100,7 +100,7 @@ def _scorer_of_effects(model: Model, scorer: PortableScorer) -> PortableScorer:
 
 
 def _without_unobserved(table: PortableTable) -> PortableTable:
-    """Return the table without its entries for "unobserved" if all of these are 0, the average along the axis.
+    """Return the table without its entries for "unobserved" if all of these are 0, as averages of effects are.
 
     In a network they are not 0, and the table is returned unchanged.
     """
