@@ -78,6 +78,22 @@ def tables_with_defects() -> Iterator[Defect]:
     yield Defect("ignored_ids", table(*visits(300, (3, 8), 0.0, 5)), "repeated-rows", "--group patient", ("patient",))
     names = table(None, *visits(250, (3, 6), 0.05, 6, 14, categorical=True)[1:])
     yield Defect("names_only", names, "repeated-rows", "--group COLUMN")
+    # noise of 15 % and no identifier: only the labels give the copies away
+    for name, noisy in {
+        "noisy_numbers": visits(300, (3, 8), 0.15, 21),
+        "noisy_names": visits(300, (3, 8), 0.15, 22, categorical=True),
+        "noisy_pairs": visits(400, (2, 3), 0.15, 23),
+        "noisy_many": visits(1000, (2, 10), 0.15, 24),
+    }.items():
+        made = table(None, *noisy[1:])
+        yield Defect(name, shuffled(made, 5), "repeated-rows", "--group COLUMN")
+    units, attributes, labels = visits(400, (3, 6), 0.15, 25)
+    named = visits(400, (3, 6), 0.15, 25, 4, categorical=True)[1]
+    mixed = table(None, [*attributes[:4], *(np.array(list("abcd"))[column] for column in named)], labels)
+    yield Defect("noisy_mixed", shuffled(mixed, 6), "repeated-rows", "--group COLUMN")
+    units, attributes, labels = visits(300, (3, 8), 0.15, 26)
+    labels = np.where(attributes[0] + attributes[1] > 1.2, "yes", labels)
+    yield Defect("noisy_learnable", table(None, attributes, labels), "repeated-rows", "--group COLUMN")
     # attributes of orders are independent of each other; the label is mostly that of the customer
     units, _, labels = visits(800, (2, 6), 0.0, 7)
     flipped = rng.random(len(units)) < 0.1

@@ -10,7 +10,15 @@
 
   In a table of independent rows neighbours become more distant step by step, so such gaps are rare. If no attribute has
   more than FEW_VALUES values, rows may be equal by chance: then j must also be at least three times the number of rows
-  that would equal this one if the attributes were independent.
+  that would equal this one if the attributes were independent. Noisier copies are found by their labels: with kappa_1
+  the agreement with the nearest row by the mean over all attributes, and kappa_F with the neighbours F to 2 F, F = 10
+  or, in large classes, 20, each above chance as below, the finding needs
+
+      kappa_1 >= SAME_LABEL,    kappa_F <= FADED kappa_1
+
+  Rows of small classes, whose neighbours F must be of other classes, do not count. In tables of independent rows labels
+  change slowly with the distance, unless a rule makes the labels of a design; so the nearest rows must also be nearer
+  than those of a table with every column shuffled, by more than three standard errors.
 - `grouped-rows`: a column of names or whole numbers whose rows with the same value have the same label far more often
   than rows of neighbouring values. With A the chance that two such rows agree and C that of any two rows, the agreement
   is (A - C) / (1 - C), as Cohen's kappa.
@@ -34,10 +42,11 @@ Cost: a sort per attribute, and N_QUERIES x MOST_ROWS distances.
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,6 +62,9 @@ MOST_COPIES = 100
 GAP = 4.5
 COPIED = 0.25
 """The least share of rows with near copies that is reported."""
+SAME_LABEL, FADED, NEARER = 0.45, 0.25, 0.9
+LEAST_QUERIES = 40
+"""With fewer rows that count, the labels of neighbours say too little."""
 LEAK = 0.85
 LEAST_ROWS = 40
 _SLIGHTLY_COPIED = 0.1
@@ -121,16 +133,21 @@ def check_table(table: Columns, left_out: Mapping[str, Column], seed: int = 0) -
         else:
             units = ""
         rows = _similar_rows(codes, n_rows, seed)
-        queries, copies = find_copies(table.as_read, codes, rows, seed)
-        copied = len(copies) / max(len(queries), 1)
-        if copied >= COPIED:
-            name = units or _column_of_copies(grouping, rows, copies)
+        found = find_copies(table.as_read, codes, rows, label.codes, seed)
+        copied = len(found.copies) / max(len(found.queries), 1)
+        if copied >= COPIED or (found.are_noisy and not units):
+            name = units or (_column_of_copies(grouping, rows, found.copies) if copied >= COPIED else "")
             option = f"--group {shlex.quote(name) if name else 'COLUMN'}"
-            message = (
-                f"{_percent(copied)} of the rows have copies or near copies; if they belong together, add {option}"
-            )
+            what = f"{_percent(copied)} of the rows have copies or near copies; if they belong together"
+            if copied < COPIED:
+                what = (
+                    f"{_percent(found.near.agreement)} of the rows have the label of the row most like them, but only "
+                    f"{_percent(found.far.agreement)} that of rows a little less alike, as noisy copies would; if rows "
+                    "belong together"
+                )
+            share = max(copied, found.near.kappa if found.are_noisy else 0.0)
             columns = (name,) if name else ()
-            findings.append(Finding("repeated-rows", columns, round(copied * n_rows), message, option))
+            findings.append(Finding("repeated-rows", columns, round(share * n_rows), f"{what}, add {option}", option))
     explained = {name: _explained(own, table.as_read[name], label.codes, n_labels) for name, own in codes.items()}
     for name, share in explained.items():
         if share >= LEAK and name != units:
@@ -227,10 +244,32 @@ def _similar_rows(codes: Mapping[str, Integers], n_rows: int, seed: int) -> Inde
     return rows if len(rows) <= 2 * MOST_ROWS else np.sort(rng.permutation(rows)[:MOST_ROWS])
 
 
+class LabelAgreement(NamedTuple):
+    """The share of rows with the label of certain neighbours, and how far it is above chance, as Cohen's kappa."""
+
+    agreement: float
+    kappa: float
+
+
+class Neighbours(NamedTuple):
+    """Rows and those most like them.
+
+    queries: which rows were tried, as positions among the rows. copies: those with near copies, each with its copies.
+    near, far: how labels agree with the nearest row and with neighbours a little further away. are_noisy: whether this
+    shows that the nearest rows are noisy copies.
+    """
+
+    queries: Index
+    copies: list[tuple[int, Index]]
+    near: LabelAgreement = LabelAgreement(0.0, 0.0)
+    far: LabelAgreement = LabelAgreement(0.0, 0.0)
+    are_noisy: bool = False
+
+
 def find_copies(
-    attributes: Mapping[str, Column], codes: Mapping[str, Integers], rows: Index, seed: int
-) -> tuple[Index, list[tuple[int, Index]]]:
-    """Return which rows were tried, as positions in `rows`, and those with near copies, each with its copies."""
+    attributes: Mapping[str, Column], codes: Mapping[str, Integers], rows: Index, labels: Integers, seed: int
+) -> Neighbours:
+    """Return the near copies of N_QUERIES of the rows, and how their labels agree with those of their neighbours."""
     rng = np.random.Generator(np.random.PCG64((seed, 1)))
     names = [name for name, own in codes.items() if not _is_row_number(attributes[name], own)]
     if len(names) > MOST_ATTRIBUTES:
@@ -238,7 +277,11 @@ def find_copies(
     n_rows, n = len(rows), len(names)
     queries = np.sort(rng.permutation(n_rows)[:N_QUERIES])
     if n < 2 or n_rows < LEAST_ROWS:
-        return queries, []
+        return Neighbours(queries, [])
+    own_labels = np.unique(labels[rows], return_inverse=True)[1]
+    in_class = np.bincount(own_labels)
+    agreements = list[tuple[float, float, float]]()  # with the nearest row, with those further away, by chance
+    counted, nearest_distances = list[int](), list[float]()
     ties, coarse, fine = 0.0, list[Array](), list[Array]()
     expected = np.full(n_rows, float(n_rows))
     for name in names:
@@ -261,6 +304,18 @@ def find_copies(
     for query in queries.tolist():
         distances = np.minimum(np.abs(table - table[query]), 1)
         differences = distances[:, n_coarse:]
+        label = own_labels[query]
+        first = 20 if in_class[label] >= 320 else 10
+        if in_class[label] >= 16 * first:
+            whole = distances.sum(axis=1)
+            whole[query] = np.inf
+            nearest = np.argpartition(whole, 2 * first)[: 2 * first + 1]
+            nearest = nearest[np.argsort(whole[nearest], kind="stable")]
+            tied = whole[nearest] <= whole[nearest[0]] + 1e-6
+            same = own_labels[nearest] == label
+            counted.append(query)
+            nearest_distances.append(float(whole[nearest[0]]))
+            agreements.append((same[tied].mean(), same[first : 2 * first].mean(), in_class[label] / n_rows))
         if n_kept < len(fine):
             differences = np.partition(differences, n_kept - 1, axis=1)[:, :n_kept]
         distance = (distances[:, :n_coarse].sum(axis=1) + differences.sum(axis=1)) / (n_coarse + n_kept)
@@ -273,7 +328,19 @@ def find_copies(
         j = int(gaps.argmax())
         if gaps[j] > GAP and (fine or j + 1 >= 3 * expected[query]):
             found.append((query, nearest[: j + 1]))
-    return queries, found
+    if len(agreements) < LEAST_QUERIES:
+        return Neighbours(queries, found)
+    near, far, chance = (float(value) for value in np.mean(agreements, axis=0))
+    kappas = ((share - chance) / (1 - chance) if chance < 1 else 0.0 for share in (near, far))
+    agreement = [LabelAgreement(*each) for each in zip((near, far), kappas, strict=True)]
+    are_noisy = agreement[0].kappa >= SAME_LABEL and agreement[1].kappa <= FADED * agreement[0].kappa
+    if are_noisy:
+        shuffled = np.stack([column[rng.permutation(n_rows)] for column in table.T], axis=1)
+        by_chance = [np.minimum(np.abs(shuffled - table[query]), 1).sum(axis=1).min() for query in counted]
+        nearer = np.array(by_chance) - nearest_distances
+        least = max((1 - NEARER) * float(np.mean(by_chance)), 3 * float(nearer.std()) / math.sqrt(len(nearer)))
+        are_noisy = float(nearer.mean()) > least
+    return Neighbours(queries, found, agreement[0], agreement[1], are_noisy)
 
 
 def _is_row_number(column: Column, codes: Integers) -> bool:

@@ -15,11 +15,13 @@ import pytest
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.splits import SplitBy
 from bncli.engine.evaluation.table_checks import (
+    FADED,
     TableCheck,
     _agreement_within,
     _cramers_v,
     _explained,
     check_table,
+    find_copies,
     too_good,
 )
 from bncli.files.reading.source import Source
@@ -75,6 +77,20 @@ def test_rows_that_are_equal_by_chance_are_no_copies(n_values: int, n_attributes
         check = check_table(columns_of(*columns, labels=labels), {})
         if check is not None:
             assert check.findings == ()
+
+
+def test_labels_that_change_fast_with_the_distance_are_copies_only_if_rows_are_too_near() -> None:
+    """Labels of a chequered table fade with the distance as those of copies do; its rows are not near each other."""
+    rng = np.random.default_rng(8)
+    places = rng.random((2, 4000))
+    labels = np.floor(16 * places).sum(axis=0).astype(int) % 2
+    columns = columns_of(*places, labels=labels)
+    codes = {name: np.unique(column.values, return_inverse=True)[1] for name, column in columns.as_read.items()}
+    rows = np.arange(4000)
+    found = find_copies(columns.as_read, codes, rows, labels, 0)
+    assert found.near.kappa > 0.5
+    assert found.far.kappa < FADED * found.near.kappa
+    assert not found.are_noisy
 
 
 def test_independent_rows_have_no_findings_and_given_groups_are_not_found_again(tmp_path: Path) -> None:
