@@ -58,6 +58,16 @@ class RowExplanation(NamedTuple):
     rest: float
 
 
+class SufficientReason(NamedTuple):
+    """A smallest set of a row's values that alone fixes its decision: the value in the model by attribute.
+
+    exact: it is proven that no smaller set does. See `bncli help what-if`.
+    """
+
+    values: dict[str, str]
+    exact: bool
+
+
 class Decisions(NamedTuple):
     """Decisions about rows: labels (N,), None for an abstention; expected costs (N,) and prediction sets, if any."""
 
@@ -243,6 +253,24 @@ class Model:
         answers = self._answer(questions, table, allow_missing_columns, options)
         return [str(text) for (texts,) in answers for text in texts]
 
+    def because(
+        self, table: Any, seconds: float = 1.0, *, allow_missing_columns: bool = False, **options: Any
+    ) -> list[SufficientReason]:
+        """Return for each row a smallest set of values that fixes its decision, whatever the other attributes are.
+
+        The decision is that of the model's rule, or else the most probable label. After so many seconds per row the
+        smallest set found so far is returned. Raises ModelError if the model decides in a way that no sum of tables
+        expresses.
+        """
+        if not seconds > 0:
+            raise UsageError(f"seconds is {seconds!r}, and should be a number above 0")
+        answers = self._answer({"because": seconds}, table, allow_missing_columns, options)
+        return [
+            SufficientReason(dict(values), bool(exact))
+            for sets, proven in answers
+            for values, exact in zip(sets, proven, strict=True)
+        ]
+
     def next_best(self, table: Any, *, allow_missing_columns: bool = False, **options: Any) -> list[str]:
         """Return for each row the missing column whose value is expected to be most informative about the class.
 
@@ -299,6 +327,20 @@ class Model:
         ):
             for batch in batches:
                 yield from scorer.score(batch)
+
+    def verify(self, properties: str | Iterable[str], *, seconds: float = 60.0) -> list[dict[str, Any]]:
+        """Prove or refute properties over all inputs, as `verify --property --json` prints them.
+
+        properties: one or several, in the words of `bncli help properties`. seconds: time for each. Each result has
+        `property`, `holds` (None if the time ran out), `counter_example` (value by column, or None), and if there is
+        one its probabilities `p`. Raises UsageError for a text that states no property of this model.
+        """
+        from bncli.api.calls import python_call
+        from bncli.steps.properties import prove_properties
+
+        texts = (properties,) if isinstance(properties, str) else tuple(properties)
+        with python_call():
+            return [one.as_json() for one in prove_properties(self._model, texts, seconds)]
 
     def effects(self) -> tuple[NamedEffect, ...]:
         """Return the effects of sets of attributes on the log-odds of the classes, the largest first.

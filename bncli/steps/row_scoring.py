@@ -38,7 +38,7 @@ from bncli.engine.prediction.sufficient_reasons import Reasons, ReasonSearch
 from bncli.engine.prediction.what_if import CounterfactualSearch, NextBest
 from bncli.errors import ModelError, UsageError
 from bncli.files.artifacts.monitors import monitored_model
-from bncli.files.exports.score_layout import ExtraColumn, most_probable
+from bncli.files.exports.score_layout import ExtraColumn, ExtraValues, most_probable
 from bncli.files.reading.rows_by_schema import Batch, Batches
 from bncli.files.reading.source import Source
 from bncli.watch import Run
@@ -108,7 +108,7 @@ class ScoredBlock(NamedTuple):
     rows: slice
     log_p: Array
     why: Explanation | None
-    answers: tuple[Sequence[str] | Array, ...]
+    answers: tuple[ExtraValues, ...]
 
 
 class RowScorer:
@@ -197,7 +197,7 @@ class RowScorer:
             if self.watcher is not None:
                 label = batch.columns.label
                 self.watcher.add_predictions(codes, log_p, None if label is None else label.codes[block])
-            answers: tuple[Sequence[str] | Array, ...] = ()
+            answers: tuple[ExtraValues, ...] = ()
             if self._intervals is not None:
                 answers = self._interval_columns(self._intervals.find(codes, raw), log_p)
             if self.what_if is not None:
@@ -300,7 +300,7 @@ class WhatIfAnswers:
         self._reasons: ReasonSearch | None = None
         if questions.because is not None:
             self._reasons = ReasonSearch(model, used, finish, decide, rule, shift, questions.because, time.monotonic)
-            self._value_texts = [[f"{a.name}={value}" for value in value_names(a)] for a in self._attributes]
+            self._value_texts = [[(a.name, value) for value in value_names(a)] for a in self._attributes]
         self._flips = None
         if questions.flip:
             allowed = [position_of_column(name, names, model.schema) for name in questions.flip_columns or names]
@@ -318,17 +318,17 @@ class WhatIfAnswers:
         columns += [ExtraColumn("next_best", "text")] if self._next_best else []
         columns += [ExtraColumn("surprise", "number")] if self._joint else []
         if self._reasons:
-            columns += [ExtraColumn("because", "text"), ExtraColumn("because_exact", "flag")]
+            columns += [ExtraColumn("because", "values"), ExtraColumn("because_exact", "flag")]
         return tuple(columns)
 
     def answer(
         self, columns: Columns, rows: slice, codes: Sequence[Codes], log_p: Array, counts: ScoreCounts
-    ) -> tuple[Sequence[str] | Array, ...]:
+    ) -> tuple[ExtraValues, ...]:
         """Return the values of the output columns for these rows of a batch, given their codes and log P (K, N).
 
         `counts` gets the number of rows whose reasons may not be the smallest.
         """
-        answers: list[Sequence[str] | Array] = []
+        answers: list[ExtraValues] = []
         if self._changed_codes:
             changed = list(codes)
             for position, code in self._changed_codes:
@@ -345,19 +345,19 @@ class WhatIfAnswers:
             answers.append(-self._joint.log_p(codes) if codes else np.zeros(log_p.shape[1]))
         if self._reasons is not None:
             reasons = self._reasons.find(codes, log_p)
-            answers += [self._reason_texts(reasons, codes), reasons.exact.astype(np.float64)]
+            answers += [self._reason_values(reasons, codes), reasons.exact.astype(np.float64)]
             counts.unproven += int((~reasons.exact).sum())
             excess = reasons.members.sum(axis=1) - reasons.at_least
             counts.excess = max(counts.excess, int(excess.max(initial=0, where=~reasons.exact)))
         return tuple(answers)
 
-    def _reason_texts(self, reasons: Reasons, codes: Sequence[Codes]) -> list[str]:
-        """Return `name=value` of the values in each set, joined by `|`."""
-        texts: list[list[str]] = [[] for _ in range(len(reasons.members))]
+    def _reason_values(self, reasons: Reasons, codes: Sequence[Codes]) -> list[list[tuple[str, str]]]:
+        """Return the attributes in each set with their values."""
+        values: list[list[tuple[str, str]]] = [[] for _ in range(len(reasons.members))]
         for names, column, chosen in zip(self._value_texts, codes, reasons.members.T, strict=True):
             for row in np.flatnonzero(chosen).tolist():
-                texts[row].append(names[column[row]])
-        return ["|".join(parts) for parts in texts]
+                values[row].append(names[column[row]])
+        return values
 
 
 def _is_missing(columns: Columns, attribute: Attribute, rows: slice) -> NDArray[np.bool_]:

@@ -10,7 +10,7 @@ when they are next. Bytes, counts and the first error are those of one process.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -37,7 +37,7 @@ from bncli.files.exports.prediction_files import (
     ScoreFile,
     open_scores,
 )
-from bncli.files.exports.score_layout import ScoreLayout
+from bncli.files.exports.score_layout import ExtraValues, ScoreLayout
 from bncli.files.label_numbers import resolve_costs
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.reading.byte_streams import find_inputs
@@ -268,7 +268,7 @@ def score(
     )
 
 
-_Block = tuple[list[Any], Array, Explanation | None, tuple[Sequence[str] | Array, ...]]
+_Block = tuple[list[Any], Array, Explanation | None, tuple[ExtraValues, ...]]
 """Rows for the output: kept columns, log P(y | x_t) (K, rows), explanation, answers to what-if questions."""
 
 

@@ -36,6 +36,31 @@ def test_the_same_as_the_command(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "m.json").read_text()) == model.monitor(IRIS)
 
 
+def test_what_fixes_the_decision(tmp_path: Path) -> None:
+    model = bncli.fit(IRIS, param="map")
+    rows = scores(model, IRIS, tmp_path, "--because")
+    reasons = model.because(IRIS)
+    texts = ["|".join(f"{name}={value}" for name, value in one.values.items()) for one in reasons]
+    assert texts == [row["because"] for row in rows]
+    assert [one.exact for one in reasons] == [row["because_exact"] == "true" for row in rows]
+    assert all(reasons[0].values)
+    with pytest.raises(UsageError, match="seconds is 0"):
+        model.because(IRIS, 0)
+
+
+def test_properties(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = bncli.fit(IRIS, structure="nb", param="map")
+    model.save(tmp_path / "m.bnc")
+    texts = ["sepal_width never decides alone", "the probability of setosa is never above 0.5"]
+    assert run(["verify", str(tmp_path / "m.bnc"), "--json", "--property", texts[0], "--property", texts[1]]) == 3
+    found = model.verify(texts)
+    assert found == json.loads(capsys.readouterr().out)["properties"]
+    assert [one["holds"] for one in found] == [True, False]
+    assert model.verify(texts[1])[0]["p"]["setosa"] > 0.5
+    with pytest.raises(UsageError, match="did you mean 'petal_width'"):
+        model.verify("petal_widht never decides alone")
+
+
 def test_what_to_ask_next(tmp_path: Path) -> None:
     model = bncli.fit(HOLES, param="map", missing_policy="marginalize")
     assert model.next_best(HOLES) == [row["next_best"] for row in scores(model, HOLES, tmp_path, "--next-best")]

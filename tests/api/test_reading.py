@@ -72,6 +72,7 @@ METHODS: list[Callable[..., Any]] = [
     lambda model, table, **said: [one.log_odds for one in model.explain(table, **said)],
     lambda model, table, **said: model.what_if(table, {"farbe": "blau"}, **said),
     lambda model, table, **said: model.flip(table, **said),
+    lambda model, table, **said: model.because(table, **said),
     lambda model, table, **said: model.next_best(table, **said),
     lambda model, table, **said: model.surprise(table, **said),
     lambda model, table, **said: model.monitor(table, **said)["rows"],

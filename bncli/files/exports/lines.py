@@ -59,7 +59,7 @@ class TextScores(ScoreWriter):
             log_odds, base, rest = map(shortest, (why.log_odds, why.base, why.rest))
             columns += [log_odds, base, *self._lines.contributions(why), rest, labels]
         for extra, column in zip(self._layout.written_extra, predictions.extra, strict=True):
-            if extra.kind == "text":
+            if extra.kind in ("text", "values"):
                 columns.append(escape(column))
             elif extra.kind == "flag":
                 columns.append(column.cast(pa.string()))

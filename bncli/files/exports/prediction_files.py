@@ -15,7 +15,7 @@ from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.prediction.contributions import Explanation
 from bncli.files.atomic import open_output
 from bncli.files.exports import SCORES, ScoreFormat, ScoreWriter, find_format, score_format, score_formats
-from bncli.files.exports.score_layout import ExtraColumn, Predictions, ScoreLayout
+from bncli.files.exports.score_layout import ExtraColumn, ExtraValues, Predictions, ScoreLayout
 
 _DEFAULT, *_OTHERS = score_formats()
 _NAMES = [_DEFAULT.summary, *(f"{form.summary} ({form.endings[0]})" for form in _OTHERS)]
@@ -38,7 +38,7 @@ class ScoreFile:
         keep: Sequence[pa.Array],
         log_probabilities: Array,
         explanation: Explanation | None = None,
-        extra: Sequence[Sequence[str] | Array] = (),
+        extra: Sequence[ExtraValues] = (),
     ) -> None:
         """Write the next rows: copied columns, ln P(y | x_t) of shape (K, N), and the other columns of the layout."""
         predictions = Predictions.of(self._layout, keep, log_probabilities, explanation, extra)
@@ -95,7 +95,7 @@ class PieceMaker:
         keep: Sequence[pa.Array],
         log_probabilities: Array,
         explanation: Explanation | None,
-        extra: Sequence[Sequence[str] | Array] = (),
+        extra: Sequence[ExtraValues] = (),
     ) -> bytes:
         """Return the bytes of these rows; the arguments are those of `ScoreFile.write`."""
         piece = self._writer.piece(Predictions.of(self._layout, keep, log_probabilities, explanation, extra))

@@ -22,7 +22,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -41,16 +41,19 @@ SMALLEST = 1e-300
 LARGEST = 1.0 - 2.0**-53
 """Probabilities are written within these bounds, so that a reader never takes the logarithm of 0."""
 Words = NDArray[np.uint64]
+ExtraValues = Sequence[Any] | Array
+"""The values of an extra column, one per row: texts, pairs or numbers."""
 
 
 class ExtraColumn(NamedTuple):
     """A column beyond the prediction; `log_p` holds log-probabilities, which are written as probabilities are.
 
-    `abstain` is not written: where it is not 0, the decision is missing.
+    `values` holds pairs of an attribute and its value, which are written as `name=value` and joined by `|`. `abstain`
+    is not written: where it is not 0, the decision is missing.
     """
 
     name: str
-    kind: Literal["text", "log_p", "number", "flag", "abstain"]
+    kind: Literal["text", "values", "log_p", "number", "flag", "abstain"]
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,7 @@ class ScoreLayout:
             fields += [("log_odds", number), ("base", number)]
             fields += [(f"explain_{k}", text) for k in range(1, self.explain + 1)]
             fields += [("rest", number), ("towards", text)]
-        types = {"text": text, "flag": pa.bool_()}
+        types = {"text": text, "values": text, "flag": pa.bool_()}
         fields += [(column.name, types.get(column.kind, number)) for column in self.written_extra]
         return pa.schema(fields)
 
@@ -149,7 +152,7 @@ class Predictions:
         keep: Sequence[pa.Array],
         log_probabilities: Array,
         explanation: Explanation | None = None,
-        extra: Sequence[Sequence[str] | Array] = (),
+        extra: Sequence[ExtraValues] = (),
     ) -> Predictions:
         """Return what the layout writes for ln P(y | x_t), shape (K, N); a tie goes to the first label."""
         probabilities: tuple[Array, ...] = ()
@@ -166,6 +169,10 @@ class Predictions:
                 continue
             if column.kind == "text":
                 columns.append(pa.array(values, pa.string()))
+                continue
+            if column.kind == "values":
+                texts = ["|".join(f"{name}={value}" for name, value in pairs) for pairs in values]
+                columns.append(pa.array(texts, pa.string()))
                 continue
             if column.kind == "flag":
                 columns.append(pa.array(np.asarray(values, np.float64) != 0))
