@@ -14,7 +14,10 @@ from tests.manual_tables import MANUAL, renewed
 from tests.transcripts import ROOT, UPDATING, blocks, parse, replay, settled, without_times, workplace
 
 PAGES = sorted(MANUAL.glob("*.md"))
-LONG_PAGES = {"compare", "describe", "evaluate", "explain", "export", "parameters", "structures", "validation"}
+LONG_PAGES = {
+    *("compare", "describe", "evaluate", "explain", "export", "monotone", "optimizers", "parameters", "python"),
+    *("structures", "validation", "verify"),
+}
 """Pages whose commands take many seconds; they are replayed with the slow tests."""
 WIDEST = 120
 

@@ -48,6 +48,7 @@ def test_whole_weights_are_rows_so_many_times(bncli: Bncli, learner: str) -> Non
     np.testing.assert_allclose(one, other, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_balanced_classes_and_the_way_back(bncli: Bncli, learner: str) -> None:
     assert bncli("fit", "tumours.csv", *learner.split(), "--class-weights", "balanced", "-o", "w.bnc", "-q").code == 0

@@ -20,6 +20,7 @@ def wine(bncli: Bncli) -> None:
     shutil.copy(SAMPLE_DATA / "wine.csv", "wine.csv")
 
 
+@pytest.mark.slow
 def test_fit_score_and_inspect(bncli: Bncli) -> None:
     ran = bncli("fit", "wine.csv", "--max-attributes", "3", "-o", "m.bnc")
     assert ran.code == 0

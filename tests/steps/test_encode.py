@@ -51,6 +51,7 @@ def test_the_model_is_that_of_the_table(tmp_path: Path, name: str, words: dict[s
     assert models[0] == models[1]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_blocks")
 def test_many_blocks_give_the_model_of_the_table(tmp_path: Path) -> None:
     """With a sample that is not all rows, and weights."""

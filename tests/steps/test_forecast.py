@@ -27,6 +27,7 @@ from bncli.steps.learn_structure import learn_structure
 from bncli.steps.supplied_files import read_supplied
 from tests.cli.conftest import Bncli, bncli
 from tests.performance.measure import run
+from tests.sweeps import first_few
 from tests.transcripts import ROOT
 
 __all__ = ["bncli"]
@@ -163,7 +164,7 @@ SLOW = (
 )
 
 
-@pytest.mark.parametrize("shape", [*QUICK, *(pytest.param(shape, marks=pytest.mark.slow) for shape in SLOW)])
+@pytest.mark.parametrize("shape", first_few([*QUICK, *SLOW]))
 def test_the_memory_is_within_a_factor_of_two(shape: tuple[int, int, int, int, int, str], tmp_path: Path) -> None:
     """The forecast, and the peak of a process of its own that fits the table."""
     *numbers, options = shape

@@ -290,6 +290,7 @@ def test_quadruples_are_listed_if_triples_were_skipped() -> None:
     assert listed == ["pairs", "all pairs", "triples", "quadruples"]
 
 
+@pytest.mark.slow
 def test_with_enough_time_there_is_no_note(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auto, "MOST_MEMBERS", 6)
     found, *nothing = left_out(mixed(60), "nothing")
@@ -414,6 +415,7 @@ def test_a_limit_of_no_time_is_refused() -> None:
         Recipe.of(structure="auto", time_limit=0)
 
 
+@pytest.mark.slow
 def test_on_all_rows_larger_sets_are_penalised_as_in_the_folds(monkeypatch: pytest.MonkeyPatch) -> None:
     factors: dict[str, set[float]] = {}
     find = CandidateFinder.find
@@ -433,6 +435,7 @@ def test_on_all_rows_larger_sets_are_penalised_as_in_the_folds(monkeypatch: pyte
     assert factors["pairs"] == {1.0}
 
 
+@pytest.mark.slow
 def test_the_last_fits_may_grow_through_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     columns = mixed(800, 3)
     monkeypatch.setattr(few_rows, "MOST_ROWS", 500)

@@ -93,6 +93,7 @@ def test_sampled_rows_have_one_member_fewer() -> None:
     assert few == effort.members == many + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("asked", "expected"), [(1, 1), (4, 4), (1000, 7)])
 def test_the_bag_grows_as_long_as_there_is_time(asked: int, expected: int) -> None:
     answers = iter([True] * asked + [False])

@@ -123,6 +123,7 @@ def test_signs_are_those_of_scipy(pairs: list[tuple[float, float]]) -> None:
     assert found.p == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_sign_test_of_many() -> None:
     assert sign_test(0, 0) == 1
     assert sign_test(10, 0) == 2 / 2**10

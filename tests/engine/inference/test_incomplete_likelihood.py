@@ -19,7 +19,7 @@ from tests.datasets import schema_of
 from tests.engine.inference.enumeration import Problem, enumerate_completions, problem, problems, through_softmax
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=40)
 @given(problems())
 def test_equals_enumeration(case: Problem) -> None:
     check(case)
@@ -146,6 +146,7 @@ def test_a_hub_with_hundreds_of_children_and_a_long_chain_stay_finite() -> None:
         assert (expected >= -1e-12).all()
 
 
+@pytest.mark.slow
 def test_threads_and_the_size_of_programs_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dataset, "ROWS_PER_BLOCK", 16)
     case = problem(TWO_PARENTS, (2, 3, 2, 2, 3, 2), 3, 150, 0.3, seed=7)

@@ -174,6 +174,7 @@ def assert_likely(counts: NDArray[Any], expected: NDArray[Any]) -> None:
     assert statistic < freedom + 5 * math.sqrt(2 * freedom) + 5
 
 
+@pytest.mark.slow
 @given(networks(), st.integers(0, 9))
 def test_rows_occur_as_often_as_their_probability_says(network: Network, seed: int) -> None:
     n = 20_000

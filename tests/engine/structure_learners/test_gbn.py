@@ -94,6 +94,7 @@ def test_the_tables_of_the_known_networks_have_the_shapes_of_their_structures() 
         assert [table.shape for table in (*network.theta, network.theta_class)] == shapes
 
 
+@pytest.mark.slow
 def test_networks_of_twenty_nodes_from_rows() -> None:
     """Six networks, 123 edges: none too many, three missed (one in forty), four networks or more found exactly."""
     true, missing, extra, exact = 0, 0, 0, 0
