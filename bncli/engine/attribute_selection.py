@@ -1,19 +1,21 @@
-"""The attributes that held-out rows need most: `--max-attributes N`.
+"""Select attributes by held-out rows (`--max-attributes N`), and encode training rows with those that are kept.
+
+Every fit calls `encode_needed`; without a limit it keeps all attributes.
 
 The attributes are ranked by forward selection. The model is a naive Bayes classifier with a weight w_i per attribute,
 
     ln P(y | x) = ln f[y] + sum over the selected i of w_i ln P(x_i | y) / P(x_i) + constant,
 
 and the next attribute is the one that lowers the log-loss of held-out rows most, summed over the folds. Frequencies,
-probabilities, and the weight of the attribute, by Newton's method beside those selected before, come from the other
-rows of each fold; so do its cuts and levels. An attribute that repeats what others say therefore comes late, and so
-does one of many values that only tells single rows apart. What only pairs of attributes say is not seen.
+probabilities, cuts and levels come from the training rows of each fold, and so does the weight of the attribute, which
+Newton's method finds with the earlier weights fixed. Attributes that are redundant, or whose many values merely
+identify single rows, therefore come late. Information that only pairs of attributes carry is not seen.
 
 Conventions: f has 1 added to every count, P has one row spread evenly over the values of each class. A gain is computed
-again only while it may be the largest, because what an attribute adds hardly ever grows with what others have said. Of
-equal ones the first in the table comes first. There are FOLDS folds of at most MOST_ROWS rows, and of fewer with many
-classes, drawn by class; and of more than MOST_RANKED attributes those with the most information about the class are
-ranked, which is averaged over the folds.
+again only while it may be the largest, because the gain of an attribute hardly ever grows when others are added. Ties
+go to the attribute that comes first in the table. There are FOLDS stratified folds of at most MOST_ROWS rows in total,
+fewer with many classes. If there are more than MOST_RANKED attributes, only those with the highest mutual information
+with the class, averaged over the folds, are ranked.
 """
 
 from __future__ import annotations
@@ -36,22 +38,22 @@ from bncli.recipe import Recipe
 from bncli.watch import Note, Run, silent
 
 MOST_ROWS, MOST_SCORES = 20_000, 200_000
-"""At most this many rows take part, and at most this many rows times classes, but at least FEWEST_ROWS."""
+"""The most rows used, and the most rows times classes; at least FEWEST_ROWS are used if there are as many."""
 FEWEST_ROWS = 2_000
 MOST_RANKED = 500
-"""Of more attributes, the most informative are ranked: this many, or twice as many as are kept."""
+"""The most attributes that are ranked, unless twice the number to keep is larger."""
 NEWTON_STEPS = 4
 RIDGE = 1.0
-"""The inverse variance of a normal prior of each weight, in rows."""
+"""The precision of the normal prior of each weight, in rows."""
 LARGEST_WEIGHT = 2.0
 MOST_NAMED = 5
 """A note names at most this many columns."""
 
 
 def keep_needed(columns: Columns, recipe: Recipe, run: Run) -> Columns:
-    """Return the columns with the attributes that held-out rows need most, in their order; all if there is no limit.
+    """Return the columns with only the attributes that held-out rows need most, in table order; all without a limit.
 
-    A note says which are left out.
+    A note lists the attributes left out.
     """
     most = recipe.max_attributes
     if most is None or len(columns.attributes) <= most or columns.n_rows == 0:
@@ -68,7 +70,10 @@ def keep_needed(columns: Columns, recipe: Recipe, run: Run) -> Columns:
 def encode_needed(
     columns: Columns, recipe: Recipe, cuts: Cuts | None, reading_rules: ReadingRules, run: Run
 ) -> Dataset:
-    """Return what `encode_training_rows` returns for the columns kept; directions of the others are passed over."""
+    """Select attributes if the recipe limits them, and encode the rows as `encode_training_rows` does.
+
+    Monotone directions of attributes that are left out are ignored.
+    """
     needed = keep_needed(columns, recipe, run)
     left_out = columns.attributes.keys() - needed.attributes.keys()
     if left_out:
@@ -80,15 +85,15 @@ def encode_needed(
 
 
 def with_attributes(columns: Columns, names: set[str]) -> Columns:
-    """Return the columns with some of their attributes, in the order of the table."""
+    """Return the columns with only the attributes in `names`, in table order."""
     return replace(columns, attributes={name: columns.attributes[name] for name in columns.attributes if name in names})
 
 
 def rank_attributes(columns: Columns, recipe: Recipe, n: int, run: Run) -> list[str]:
     """Return the n attributes that held-out rows need most, the most needed first.
 
-    Rows in codes are ranked by those that were kept as they were read, if there are any. Raises BncliError if no row
-    can be held out.
+    If the columns are coded and a sample of raw rows was kept, the ranking uses that sample. Raises BncliError if no
+    row can be held out.
     """
     origin, seed = columns.origin, recipe.seed or 0
     rows = columns if origin is None or origin.sample is None else origin.sample
@@ -114,9 +119,9 @@ def rank_attributes(columns: Columns, recipe: Recipe, n: int, run: Run) -> list[
 
 
 def select_forward(folds: Sequence[HeldOutFold], candidates: Sequence[int], n: int) -> list[int]:
-    """Return n of the candidates, indices of attributes, in the order of their selection.
+    """Return n of the candidates, which are attribute indices, in the order of their selection.
 
-    Those that have one value in every fold come last.
+    Attributes with a single value in every fold come last.
     """
     states = [_FoldState.of(fold) for fold in folds]
     informative = {i for fold in folds for i in fold.counts.schema.informative}
@@ -137,7 +142,7 @@ def select_forward(folds: Sequence[HeldOutFold], candidates: Sequence[int], n: i
 
 @dataclass
 class _FoldState:
-    """The classifier of one fold: the log-scores (K, rows) of the rows learned from and of the rows held out."""
+    """The classifier of one fold: log-scores (K, rows) of its training and held-out rows, and the held-out loss."""
 
     training: Dataset
     held_out: Dataset
@@ -153,7 +158,7 @@ class _FoldState:
         return cls(training, fold.rows, scores, held_out_scores, _log_loss(held_out_scores, fold.rows))
 
     def gain(self, i: int) -> float:
-        """Return by how much attribute i lowers the log-loss of the rows held out, in nats."""
+        """Return how much attribute i would lower the total log-loss of the held-out rows, in nats."""
         if not self.training.schema.attributes[i].informative:
             return 0.0
         _, held_out_scores = self._scores_with(i)
@@ -173,7 +178,7 @@ class _FoldState:
 
 
 def _log_ratios(data: Dataset, i: int) -> Array:
-    """Return ln P(x_i | y) / P(x_i), shape (K, r_i + 1); the last code, of marginalized values, has 0."""
+    """Return ln [P(x_i | y) / P(x_i)], shape (K, r_i + 1); it is 0 for the last code, that of marginalized values."""
     n_values, n_labels = data.schema.attributes[i].cardinality, data.n_labels
     cells = np.bincount(
         data.labels.astype(np.int64) * (n_values + 1) + data.codes[i], data.weights, n_labels * (n_values + 1)
@@ -185,7 +190,7 @@ def _log_ratios(data: Dataset, i: int) -> Array:
 
 
 def _best_weight(scores: Array, own: Array, data: Dataset) -> float:
-    """Return the weight w between 0 and LARGEST_WEIGHT of the highest penalised likelihood of scores + w own."""
+    """Return the w in [0, LARGEST_WEIGHT] that maximises the penalised likelihood of the scores + w * own."""
     of_rows = np.ones(data.n_rows) if data.weights is None else data.weights
     of_label = own[data.labels, np.arange(data.n_rows)]
     weight = 0.0

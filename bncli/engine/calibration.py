@@ -6,7 +6,7 @@ A calibration map changes the probabilities of a model after it was fitted. With
     per-class     P'(c) ~ exp(a_c l_c + b_c),  a_c >= 0      scale and shift per class (vector scaling)
     isotonic      P'(c) ~ g_c(P(c)),  g_c non-decreasing     piecewise linear, each class against all others
 
-each divided by its sum over the classes. With two classes per-class is beta calibration (Kull, Silva Filho & Flach
+each divided by its sum over the classes. With two classes, per-class is beta calibration (Kull, Silva Filho & Flach
 2017), and isotonic has one map, for the second label; the first label gets the remainder. Temperature and vector
 scaling: Guo, Pleiss, Sun & Weinberger (2017). Isotonic, one class against the others: Zadrozny & Elkan (2002).
 
@@ -23,8 +23,8 @@ Conventions:
   as for rows that are all predicted correctly, the data do not determine T, and it stays 1.
 - Per-class is shrunk towards no change by 1/2 sum over c of (a_c - 1)^2 + b_c^2, a standard normal prior, which makes
   its optimum finite and unique.
-- Isotonic adds one row of the label at the lowest probability and one of the others at the highest: a pure end has the
-  value 1 / (rows + 1), as with Laplace smoothing, and no value is 0 or 1.
+- Isotonic adds one row of the label at the lowest probability and one of the other labels at the highest, so that no
+  value is 0 or 1: without rows of the label at the low end, the value there is 1 / (rows + 1).
 
 Cost: applying a map takes a few operations per row and class; fitting takes dozens of passes over (K, N) numbers, or a
 sort per label.
@@ -44,9 +44,9 @@ from bncli.errors import BncliError, UsageError
 
 MOST_TEMPERATURE = 100.0
 FEWEST_ROWS = 5
-"""Rows that every label must have for a map per label."""
+"""The fewest rows of every label that a method with one map per label takes."""
 FEW_FOR_ISOTONIC = 200
-"""With fewer rows isotonic maps follow chance more than the model."""
+"""With fewer rows, isotonic maps overfit."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class PerClass:
 
 
 class Knots(NamedTuple):
-    """A non-decreasing piecewise linear function of P: its value at each knot, the knots ascending."""
+    """A non-decreasing piecewise linear function of P: the knots, ascending, and the value at each."""
 
     at: tuple[float, ...]
     values: tuple[float, ...]
@@ -85,7 +85,7 @@ class Knots(NamedTuple):
 
 @dataclass(frozen=True)
 class Isotonic:
-    """One piecewise linear function per label; for two labels that of the second alone."""
+    """Isotonic regression: one piecewise linear function per label; for two labels, only that of the second."""
 
     knots: tuple[Knots, ...]
 
@@ -105,10 +105,10 @@ METHODS = (Temperature.method, Isotonic.method, PerClass.method)
 
 
 class Calibration(NamedTuple):
-    """A map, the number of rows it was learned from, and their log-loss before and after, in nats per row.
+    """A calibration map, the number of rows it was fitted to, and their log-loss before and after, in nats per row.
 
-    frequencies: the weight of each label among these rows, if the map yields probabilities under them; empty if those
-    of training still apply.
+    frequencies: the weight of each label in the rows to which the map was fitted, if these replace the class
+    frequencies of training; otherwise empty.
     """
 
     map: CalibrationMap
@@ -119,7 +119,7 @@ class Calibration(NamedTuple):
 
 
 def fit_calibration(method: str, log_p: Array, labels: Integers, weights: Array | None = None) -> Calibration:
-    """Fit a map to ln P(c | x_t), (K, N), the true labels (N,), and the row weights (N,), None for 1 each."""
+    """Fit a map to ln P(c | x_t), (K, N), the true labels (N,), and the row weights (N,) (None: all 1)."""
     row_weights = np.ones(len(labels)) if weights is None else weights
     fitted: CalibrationMap
     if method == Temperature.method:
@@ -139,10 +139,10 @@ def fit_calibration(method: str, log_p: Array, labels: Integers, weights: Array 
 def held_out_loss(
     method: str, log_p: Array, labels: Integers, weights: Array | None, splits: Sequence[tuple[Index, Index]]
 ) -> float:
-    """Return the log-loss of rows mapped by a map fitted to the other rows of their split, in nats per row.
+    """Cross-validate a calibration method: return the log-loss of held-out rows after calibration, in nats per row.
 
-    log_p: ln P(c | x_t) of the model, (K, N). splits: the rows to fit to and the rows held out, of each split. The mean
-    is over all rows held out, by their weights.
+    log_p: ln P(c | x_t) of the model, (K, N). splits: for each split, the rows that the map is fitted to and the rows
+    held out. The result is the weighted mean over all held-out rows.
     """
     row_weights = np.ones(len(labels)) if weights is None else weights
     loss = total = 0.0
@@ -194,7 +194,7 @@ def _fit_per_class(log_p: Array, labels: Integers, weights: Array) -> PerClass:
 
 
 def _fit_knots(probabilities: Array, has_label: Array, weights: Array) -> Knots:
-    """Return the corners of the isotonic regression of `has_label` on the probabilities, equal ones pooled."""
+    """Fit isotonic regression of `has_label` (N,) on the probabilities (N,); return its corners as knots."""
     from scipy.optimize import isotonic_regression  # takes longer to import than a small fit
 
     at, place = np.unique(probabilities, return_inverse=True)

@@ -1,9 +1,10 @@
 """Learn a model from a table. Read this file first.
 
-    columns -> cut points, schema, coded rows -> structure -> penalty -> parameters -> Model
+    columns -> cut points, schema, encoded rows -> structure -> penalty -> parameters -> Model
 
-`learn` takes these steps, and `learn_from_counts` those that follow the coded rows. A method is looked up by the word
-that the user types: `--structure tan` is `structure_learners/tan.py`.
+`learn` takes these steps; `learn_from_counts` takes those that need only contingency tables. A method is looked up by
+the word that the user types: `--structure tan` is `structure_learners/tan.py`, and `--param weighted` is
+`learn_weighted` in `parameter_learners/conditional.py`, whose package lists the module of every word.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from bncli.engine.data.columns import Columns
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, ReadingRules, Schema
 from bncli.engine.data.splits import RowSplit, SplitBy, count_units, inner_splits, record_split, stratified_sample
+from bncli.engine.discretizers import SUPERVISED
 from bncli.engine.model import (
     ChosenPenalty,
     Ensemble,
@@ -84,32 +86,32 @@ from bncli.watch import Note, Progress, Run, Stage, TimeLimit, Watch, silent
 SEARCHED_ONCE = ("gbn", "kikuchi", "auto")
 """Structure searches that are too slow to be repeated in every fold."""
 FEWEST_ITERATIONS = 100
-"""With a lower --max-iterations the optimizer uses all rows from the first iteration on."""
+"""With a lower `--max-iterations`, the optimizer uses all rows from the first iteration on."""
 MANY_VALUES = 20
-"""A column with more values is named in a warning if its tables hold most of the parameters."""
+"""A warning names a column with more values if its tables hold most of the parameters."""
 PARAMETERS_PER_ROW = 50
-"""More parameters per training row than this, without a penalty, give a warning."""
+"""A warning is given for more parameters per training row than this without a penalty."""
 ONE_SPLIT_ROWS = 100_000
-"""Of this many rows one fold tells well enough how far a penalty shrinks log-odds."""
+"""From this many rows on, one fold is enough to estimate how far a penalty shrinks log-odds."""
 COMPARED_ROWS = MANY_ROWS
-"""Of this many rows or more a sample is used to choose between the default structure and its alternative."""
+"""From this many rows on, a sample is used to choose between the default structure and its alternative."""
 MOST_ATTRIBUTES, MOST_CLASSES = 100, 20
-"""With more of them the alternative would take several times as long as the default structure."""
+"""With more attributes or classes, the alternative would take several times as long as the default structure."""
 ENOUGH_TO_MEASURE = 1e-4
-"""The tolerance of fits whose held-out log-loss is measured."""
+"""The tolerance of fits made only to measure the held-out log-loss."""
 ABOUT_AS_GOOD = 0.01
-"""An alternative card may have a held-out log-loss that is higher by this share."""
+"""The held-out log-loss of an alternative card may be higher by this share."""
 MOST_COLUMNS_OF_CARD, MOST_ROWS_OF_CARD = 1000, 100_000
-"""The limits of a card without limits."""
+"""The limits used for a card without limits."""
 NEGLIGIBLE_GAIN = 1e-3
-"""A held-out loss lower than that of the class frequencies by at most this share counts as no gain."""
+"""A held-out loss counts as no gain unless it is lower than that of the class frequencies by more than this share."""
 
 
 @dataclass(frozen=True)
 class SuppliedParts:
     """Parts of a model that a file supplies; None means that they are learned from the rows.
 
-    A prior network supplies the cuts too, unless there are others.
+    A prior network also supplies the cuts, unless `cuts` are given.
     """
 
     cuts: Cuts | None = None
@@ -117,21 +119,21 @@ class SuppliedParts:
     prior: PriorNetwork | None = None
 
     def with_cuts_of_prior(self, columns: Columns) -> SuppliedParts:
-        """Return these parts with the prior network's cuts; BncliError if the table does not fit the network."""
+        """Add the prior network's cuts, if there is one; raise BncliError if the table does not fit the network."""
         if self.prior is None or self.cuts is not None:
             return self
         return replace(self, cuts=self.prior.cuts_of(columns))
 
     def align_prior(self, schema: Schema, recipe: Recipe) -> AlignedPrior | None:
-        """Return the prior network in the codes of a schema, if there is one; BncliError if it does not fit."""
+        """Return the prior network in the codes of a schema, or None; raise BncliError if it does not fit."""
         return None if self.prior is None else self.prior.aligned(schema, recipe.seed or 0)
 
 
 @dataclass(frozen=True)
 class FittedModel:
-    """A model, its parameters with the course of their optimization, and the number of marginalized missing values.
+    """A model, its parameters as learned, and the number of missing values that were marginalized.
 
-    `alternatives` are other cards of about the same loss, each with its own held-out loss.
+    `alternatives` are other score cards with about the same held-out loss, the best first.
     """
 
     model: Model
@@ -151,8 +153,7 @@ def learn(
     """Learn a model from labelled rows.
 
     Supplied cuts and a supplied structure are used as they are, except that `recipe.arcs` may choose among the arcs of
-    the structure. `reading_rules` are stored in the schema. Problems of the model are reported as warnings to
-    `run.watch`.
+    the structure. `reading_rules` are stored in the schema. Warnings about the model go to `run.watch`.
 
     Raises BncliError if there are no rows to learn from, if the recipe marginalizes missing values with parameters that
     are not probabilities, or if the network would need more than `run.memory`.
@@ -163,7 +164,7 @@ def learn(
     if recipe.max_attributes is not None and len(columns.attributes) <= recipe.max_attributes:
         recipe = recipe.without_limit()
     supplied = supplied.with_cuts_of_prior(columns)
-    # The list holds the only reference to the table, so that the table can be freed once its rows are coded.
+    # The list holds the only reference to the table, so that the table can be freed once its rows are encoded.
     table = [columns]
     # with one row per unit the model is the same as without units
     recorded = record_split(columns.n_rows, columns.split_by)
@@ -192,7 +193,7 @@ def _decision_options(recipe: Recipe) -> DecisionOptions:
 def _learn_calibrated(
     table: list[Columns], recipe: Recipe, supplied: SuppliedParts, reading_rules: ReadingRules, run: Run
 ) -> FittedModel:
-    """Take the only table out of the list; learn with class weights and calibrate, as far as the recipe says so."""
+    """Take the only table out of the list; learn, with class weights and calibration if the recipe has them."""
     class_weights = parse_class_weights(recipe.class_weights, table[0])
     if class_weights is None and recipe.calibrate is None:
         return _learn(table.pop(), recipe, supplied, reading_rules, run)
@@ -250,7 +251,10 @@ def _learn(
 def _with_cost_of_limits(
     fitted: FittedModel, chosen: _ChosenSettings, supplied: SuppliedParts, reading_rules: ReadingRules, run: Run
 ) -> FittedModel:
-    """Return the card with the log-loss of held-out rows, with its limits and without; as it is without such rows."""
+    """Add the held-out log-loss of a score card with and without its limits, and alternative cards.
+
+    The card is returned unchanged if no row can be held out.
+    """
     data, recipe = chosen.counts.data, chosen.recipe
     if not splits_to_measure(data.labels, recipe.seed or 0, data.split_by, is_slow=True):
         return fitted
@@ -273,9 +277,9 @@ def _with_cost_of_limits(
 def _card_without(
     left_out: int, data: Dataset, recipe: Recipe, supplied: SuppliedParts, reading_rules: ReadingRules, run: Run
 ) -> FittedModel:
-    """Return the card that is learned without an attribute, with the log-loss of held-out rows."""
+    """Learn the score card without one attribute, and measure its held-out log-loss."""
     attributes = list(data.schema.attributes)
-    # An attribute with a single value takes no part in a structure.
+    # With a single value, the attribute takes no part in the structure.
     blank = replace(attributes[left_out], missing=False, frequencies=(data.total_weight,))
     one_value = {"cuts": ()} if isinstance(blank, NumericAttribute) else {"levels": ("",), "groups": ()}
     attributes[left_out] = replace(blank, **one_value)
@@ -291,11 +295,11 @@ def _card_without(
 
 
 def _learn_better(table: list[Columns], recipe: Recipe, reading_rules: ReadingRules, run: Run) -> FittedModel:
-    """Take the only table out of the list; learn the recipe's structure or its alternative, as held-out rows choose.
+    """Take the only table out of the list; let held-out rows choose the recipe's structure or its alternative.
 
-    Both choose their penalty on the same folds, and the alternative is taken if the held-out rows together are by more
-    than EVIDENCE nats likelier under it. Of COMPARED_ROWS rows or more a sample is compared, and only the winner learns
-    from all rows. Some tables are not compared (`_not_compared`), nor those for which the alternative needs too much
+    Both choose their penalty on the same folds. The alternative is taken if the log-likelihood of all held-out rows is
+    higher by more than EVIDENCE nats. From COMPARED_ROWS rows on, the comparison uses a sample, and only the winner
+    learns from all rows. There is no comparison in the cases of `_not_compared`, or if the alternative needs too much
     memory.
     """
     own, other = recipe.competing()
@@ -337,7 +341,7 @@ def _learn_better(table: list[Columns], recipe: Recipe, reading_rules: ReadingRu
 
 
 def _not_compared(columns: Columns, run: Run) -> str:
-    """Return why a table is learned without the alternative structure, which it could not have or which takes long."""
+    """Return why the alternative structure is not tried for this table, or "" if it is."""
     if columns.label is None or not inner_splits(columns.label.codes, FOLDS, 0, columns.split_by):
         return "no row can be held out"
     if run.distribute is not None:
@@ -356,8 +360,8 @@ def _not_compared(columns: Columns, run: Run) -> str:
 class _ChosenSettings(NamedTuple):
     """What is chosen before the parameters are fitted: structure and penalty, with the counts of the training rows.
 
-    `sampled_rows` are the rows from which cuts were made, None for all. `held_out` is the loss of held-out rows, None
-    if it is that of the folds that chose the penalty.
+    `sampled_rows` is the number of rows from which cuts were made, or None for all rows. `held_out` is the loss of
+    held-out rows, or None if it was not measured apart from the folds that chose the penalty.
     """
 
     counts: Counts
@@ -372,7 +376,7 @@ class _ChosenSettings(NamedTuple):
 def _choose(
     table: list[Columns], recipe: Recipe, supplied: SuppliedParts, reading_rules: ReadingRules, run: Run
 ) -> _ChosenSettings:
-    """Take the only table out of the list; code its rows, learn the structure, and choose penalty and arcs."""
+    """Take the only table out of the list; encode its rows, learn the structure, and choose penalty and arcs."""
     columns = table.pop()
     if supplied.cuts is not None:
         sampled_rows = supplied.cuts.sampled_rows
@@ -381,14 +385,14 @@ def _choose(
     data = encode_needed(columns, recipe, supplied.cuts, reading_rules, run)
     data = data if run.distribute is None else run.distribute(data)
     prior, seed = supplied.align_prior(data.schema, recipe), recipe.seed or 0
-    # Held-out rows choose the penalty, the arcs, or both. Of raw rows a sample is kept for that, so that every fold is
-    # cut by its own cut points; all of them are kept if the figure of held-out rows takes more than the sample.
+    # Held-out rows choose the penalty, the arcs, or both. A sample of raw rows is kept for that, so that every fold
+    # has its own cut points; all raw rows are kept if the held-out loss is to be measured on more than the sample.
     holds_out = "cv" in (recipe.penalty, recipe.arcs)
     sample = as_read = None
     if holds_out and prior is None and (supplied.cuts is None or supplied.cuts.method in DISCRETIZERS.words):
         sample = columns if columns.origin is None else columns.origin.drawn(seed)
         if sample is not None and (columns.origin is None or columns.origin.seed is None):
-            # The choice of few attributes among very many is repeated in every fold, however many cells there are.
+            # The selection of attributes is repeated in every fold, even if the table has very many values.
             selects = recipe.max_attributes is not None and sample.n_rows <= WHOLE_ROWS
             if run.hold_out and (selects or is_measured_as_read(sample.n_rows, len(sample.attributes))):
                 as_read = sample
@@ -409,7 +413,7 @@ def _choose(
             folds = folds_with_own_cuts(
                 sample, lambda rows: encode_needed(rows, recipe, None, reading_rules, quiet), seed
             )
-    # If these folds are all rows, and every model in them was learned without the rows held out, their figure stands.
+    # If these folds hold out every row, from models that share nothing with it, their loss needs no other measurement.
     is_measured = data.n_rows <= ALL_ROWS and _is_learned_in_folds(structure, data.schema, recipe)
     del sample
     penalty = held_out = None
@@ -429,7 +433,7 @@ def learn_from_counts(
 ) -> FittedModel:
     """Learn from stored contingency tables the model that `learn` would learn from their rows.
 
-    Raises BncliError if the tables do not hold what the structure needs, or if the recipe needs the rows themselves.
+    Raises BncliError if a table that the structure needs is lacking, or if the recipe needs the rows themselves.
     """
     counts = Counts(tables)
     structure = _structure(counts, recipe, supplied, run)
@@ -448,7 +452,7 @@ def _structure(counts: Counts, recipe: Recipe, supplied: SuppliedParts, run: Run
     else:
         structure = supplied.structure.resolve(counts.schema)
         if isinstance(structure, Regions) and structure.method == "interactions" and recipe.penalty == "cv":
-            # Regions that a search on these rows does not find were edited: no fold may search for its own.
+            # If a search on these rows finds other regions, the supplied ones were edited, and no fold may search anew.
             learned = learn_structure(counts, recipe)
             is_same = isinstance(learned, Regions) and (learned.regions, learned.binnings) == (
                 structure.regions,
@@ -460,14 +464,14 @@ def _structure(counts: Counts, recipe: Recipe, supplied: SuppliedParts, run: Run
 
 
 def learn_structure(counts: Counts, recipe: Recipe, run: Run = Run()) -> Structure:
-    """Learn the structure by the recipe's method; raise BncliError if the search would exceed `run.memory`."""
+    """Learn the structure with the recipe's method; raise BncliError if the search would exceed `run.memory`."""
     method = STRUCTURES.method(recipe.structure)
     assert method is not None
     options, constraints = recipe.options(method), None
     if recipe.knowledge is None:
         searched, attributes = narrow(counts, recipe.structure, run.watch)
     else:
-        # A search among some attributes could leave out one that has a required arc.
+        # A search among some of the attributes could leave out one that has a required arc.
         searched, attributes = counts, tuple(range(len(counts.schema.attributes)))
         constraints = ArcConstraints.of(Knowledge.parse(recipe.knowledge), counts.schema)
         if method.word != "nb":
@@ -490,9 +494,9 @@ def _choose_penalty_and_arcs(
     prior: AlignedPrior | None,
     run: Run,
 ) -> tuple[str, ChosenPenalty]:
-    """Return which arcs held-out rows prefer (`all` if they do not choose), and the penalty chosen or fixed.
+    """Return which arcs held-out rows choose (`all` if they do not choose arcs), and the penalty, chosen or fixed.
 
-    A structure that keeps all its arcs is compared with naive Bayes on the same rows if `run.advise` is set.
+    If `run.advise` is set and all arcs are kept, a note says so if naive Bayes has a lower loss on the same rows.
     """
     method = PARAMETERS.method(recipe.param)
     assert method is not None
@@ -525,14 +529,14 @@ def _choose_penalty_and_arcs(
 
 
 def _has_few_folds(structure: Structure, counts: Counts) -> bool:
-    """Return whether the penalty of these rows is chosen on some folds only: interactions take long in each."""
+    """Return whether the penalty is chosen on only FEW_FOLDS folds, because interactions take long in each."""
     return structure.method == "interactions" and counts.data.n_rows >= MANY_ROWS
 
 
 def _structure_in_fold(counts: Counts, structure: Structure, recipe: Recipe, run: Run) -> Any:
-    """Return the structure for the training rows of a fold: searched for again, unless it was edited or is too slow.
+    """Return the structure for the training rows of a fold: learned again, unless it was edited or takes too long.
 
-    Regions are searched for again only if they have cuts of their own, which follow the rows closely.
+    Regions are learned again only if they have cuts of their own, which follow the rows closely.
     """
     has_own_cuts = not isinstance(structure, Regions) or any(map(any, structure.binnings))
     if structure.method in SEARCHED_ONCE or structure.method not in STRUCTURES.words or not has_own_cuts:
@@ -541,20 +545,20 @@ def _structure_in_fold(counts: Counts, structure: Structure, recipe: Recipe, run
 
 
 def _is_learned_in_folds(structure: Structure, schema: Schema, recipe: Recipe) -> bool:
-    """Return whether the folds that choose a penalty share nothing that the class of all rows has decided.
+    """Return whether nothing that the folds share depends on the labels of all rows.
 
-    Folds of regions share attributes, cuts and levels.
+    Folds of regions share attributes, cuts and levels; networks are learned again from raw rows in every fold.
     """
-    is_blind = recipe.discretize != "mdl" and not schema.pooled and recipe.max_attributes is None
-    shares_nothing = isinstance(structure, Dag) or is_blind
+    ignores_labels = recipe.discretize not in SUPERVISED and not schema.pooled and recipe.max_attributes is None
+    shares_nothing = isinstance(structure, Dag) or ignores_labels
     return shares_nothing and structure.method not in SEARCHED_ONCE
 
 
 @dataclass(frozen=True)
 class _HeldOutModels:
-    """Models learned without some rows, to measure the log-loss of these rows: with the settings chosen by all rows.
+    """Models learned without some rows, with the settings that all rows chose, to measure the loss of the other rows.
 
-    `arcs` says which arcs of the structure are kept, one of ARC_SETS.
+    `arcs`, one of ARC_SETS, is the set of arcs that the structure keeps.
     """
 
     recipe: Recipe
@@ -566,11 +570,11 @@ class _HeldOutModels:
     run: Run
 
     def loss(self, data: Dataset, as_read: Columns | None) -> HeldOutLoss:
-        """Return the log-loss of held-out rows under models that never saw them, and that of the class frequencies.
+        """Return the log-loss of held-out rows under models learned without them, and that of the class frequencies.
 
-        Structure and parameters are learned again from the other rows, and so are cuts and levels, after attributes are
-        selected again, if the rows are given `as_read`. Otherwise all these are those of all rows: there are so many
-        that a tenth hardly moves them, or cuts were made by hand.
+        Structure and parameters are learned again from the other rows. If the raw rows are given `as_read`, attributes
+        are also selected again and cuts and levels learned again. Otherwise those of all rows are used: either there
+        are so many rows that leaving out a tenth hardly changes them, or the cuts were made by hand.
         """
         self.run.watch(Stage("evaluate"))
         is_slow = not isinstance(self.structure, Dag) or self.structure.method in SEARCHED_ONCE
@@ -609,7 +613,7 @@ class _HeldOutModels:
 
 
 def _fit_parameters(chosen: _ChosenSettings, run: Run) -> FittedModel:
-    """Learn the parameters of what was chosen."""
+    """Learn the parameters with the chosen settings, and make the model."""
     counts, structure, recipe, penalty, sampled_rows, held_out, prior = chosen
     parameters = learn_parameters(counts, structure, recipe, run.watch, chosen=penalty, prior=prior)
     uncertainty = _uncertainty(chosen, parameters) if run.intervals else None
@@ -639,7 +643,7 @@ def _fit_parameters(chosen: _ChosenSettings, run: Run) -> FittedModel:
 
 
 def _uncertainty(chosen: _ChosenSettings, parameters: Parameters) -> ParameterUncertainty:
-    """Return how far the tables of these parameters may be off."""
+    """Estimate the uncertainty of the tables."""
     counts, structure, recipe, penalty = chosen.counts.with_prior(chosen.prior), *chosen[1:4]
     if parameters.point is None:
         return posterior_variances(counts, structure, str(recipe.smoothing))
@@ -651,7 +655,7 @@ def _uncertainty(chosen: _ChosenSettings, parameters: Parameters) -> ParameterUn
     splits = inner_splits(data.labels, FOLDS, recipe.seed or 0, data.split_by)
     if uncertainty.method is not UncertaintyMethod.LAPLACE or not splits:
         return uncertainty
-    # The tables are learned again without some rows, of many rows once, to see how far they shrink the log-odds.
+    # The tables are learned again without some rows (only once if there are many), to see how far log-odds are shrunk.
     splits = splits[:1] if data.n_rows >= ONE_SPLIT_ROWS else splits
     log_p = []
     for others, rows in splits:
@@ -664,7 +668,7 @@ def _uncertainty(chosen: _ChosenSettings, parameters: Parameters) -> ParameterUn
 
 
 def _count_held_out(splits: Sequence[RowSplit], by: SplitBy | None) -> tuple[int, int]:
-    """Return the number of rows that are held out in any split, and of their units."""
+    """Return the number of rows that are held out in any split, and the number of their units."""
     rows = np.concatenate([rows for _, rows in splits])
     return len(rows), count_units(len(rows), None if by is None else by.take(rows))
 
@@ -678,9 +682,9 @@ def learn_parameters(
     chosen: ChosenPenalty | None = None,
     prior: AlignedPrior | None = None,
 ) -> Parameters:
-    """Learn the parameters by the recipe's method; `chosen` is the penalty if held-out rows chose it.
+    """Learn the parameters with the recipe's method; `chosen` is the penalty if held-out rows chose it.
 
-    With a prior and an optimizer, the likelihood at the start is not known.
+    With a prior and an optimizer, `cll_start` of the result is NaN.
     """
     watch(Stage("parameters"))
     settings: dict[str, Any] = {}
@@ -693,7 +697,7 @@ def learn_parameters(
         counts.with_prior(prior), structure, watch=watch, **options, **settings
     )
     if prior is not None and recipe.optimizer is not None:
-        # The optimizer's likelihood is that of the rows of the prior too.
+        # The likelihood that the optimizer reports includes the rows that represent the prior.
         cll = closed_form(counts, parameters.tables).cll
         parameters = replace(parameters, cll_start=math.nan, cll=cll)
     if chosen is None:
@@ -706,8 +710,8 @@ def learn_parameters(
 def _optimizer_settings(recipe: Recipe, chosen: ChosenPenalty | None, *, has_prior: bool) -> OptimizerSettings:
     options = recipe.options(OPTIMIZERS.method(recipe.optimizer))
     early_stop, restarts = recipe.early_stop or "none", recipe.restarts or 0
-    # Growing samples of the rows lead to the optimum faster, but along another path. They are used only if nothing
-    # depends on the path.
+    # Growing samples of the rows reach the optimum faster, but along another path, so they are used only if the path
+    # does not matter.
     is_default = recipe.optimizer == OPTIMIZERS.default and options.get("preconditioner", "on") == "on"
     wants_path = has_prior or restarts or early_stop != "none" or (recipe.max_iterations or 0) < FEWEST_ITERATIONS
     return OptimizerSettings(
@@ -728,8 +732,8 @@ def _optimizer_settings(recipe: Recipe, chosen: ChosenPenalty | None, *, has_pri
 def _complete(
     model: Model, parameters: Parameters, n_missing: int, sampled_rows: int | None, watch: Watch
 ) -> FittedModel:
-    """Complete the record of a new model, check its directions, and report warnings about it."""
-    # How rare levels are pooled is recorded only if some were.
+    """Complete the record of a new model, check its monotone directions, and report warnings about it."""
+    # The rule for pooling levels is recorded only if levels were pooled.
     recipe = model.recipe if model.schema.pooled else model.recipe.replaced(group_levels=None)
     model = replace(model, recipe=recipe, sampled_rows=sampled_rows)
     check_directions(model)
@@ -739,12 +743,12 @@ def _complete(
 
 
 def warnings_about(model: Model, parameters: Parameters) -> Iterator[str]:
-    """Yield a sentence per problem of a fitted model, the worst first.
+    """Yield a warning for each problem of a fitted model, the worst first.
 
-    A model that uses no attribute, or that is no better than the class frequencies on held-out rows, is worth nothing.
-    More parameters than rows are usual with many attributes or classes and do no harm if a penalty keeps them small, so
-    `_warn_of_parameters` reports only two kinds of cases. An ensemble has chosen its tables by held-out rows and is
-    judged by these alone.
+    A model is useless if it uses no attribute, or if it is no better than the class frequencies on held-out rows. More
+    parameters than rows are common with many attributes or classes and do no harm if a penalty keeps them small, so
+    `_warn_of_parameters` reports only two kinds of cases. It is not applied to an ensemble, whose tables were chosen by
+    held-out rows.
     """
     schema, is_ensemble, held_out = model.schema, isinstance(model.predictor, Ensemble), parameters.held_out
     if not model.attributes:
@@ -754,7 +758,7 @@ def warnings_about(model: Model, parameters: Parameters) -> Iterator[str]:
         is_uncut = any(isinstance(a, NumericAttribute) and not a.informative for a in schema.attributes)
         if any(a.informative for a in schema.attributes):
             yield f"{what}, which were better on rows held out; is it the class that you mean (--class)?"
-        elif is_uncut and model.recipe.discretize == "mdl":
+        elif is_uncut and model.recipe.discretize in SUPERVISED:
             cut = "--discretize equal-frequency cuts numbers all the same"
             yield f"{what}; {cut}; is it the class that you mean (--class)?"
         else:
@@ -772,13 +776,13 @@ def warnings_about(model: Model, parameters: Parameters) -> Iterator[str]:
 
 
 def _warn_of_parameters(model: Model, n_parameters: int) -> Iterator[str]:
-    """Yield a warning if one column of many values makes most parameters, or if there are far too many and no penalty.
+    """Warn if one column of many values has most of the parameters, or if far too many have no penalty.
 
-    The column is the one whose families have the most cells, the first of equal ones.
+    The column is the one whose families have the most cells (ties: the first).
     """
     families, schema = model.predictor.families, model.schema
     n_cells = [0] * len(schema.attributes)
-    for family in families:  # family by family, since there may be very many attributes
+    for family in families:  # not attribute by attribute, because there may be very many
         for i in family.attributes:
             n_cells[i] += family.n_cells
     largest = max(range(len(n_cells)), key=n_cells.__getitem__)

@@ -9,9 +9,9 @@ A `Model` predicts P(y | x) by one of three kinds of predictor:
 Other modules dispatch on the class: `engine/prediction` compiles predictors for scoring and explains them,
 `files/artifacts/predictors.py` stores them.
 
-The other records describe how the parameters were found (`Parameters`, `Optimum`, `Restarts`, `ChosenPenalty`) and what
-a model keeps for its use (`DecisionRule`, `HeldOutScores`, `TrainingLogP`, `SelfTest`), and how effects were changed by
-hand (`Edit`).
+The other records describe how the parameters were found (`Parameters`, `Optimum`, `Restarts`, `ChosenPenalty`), what a
+model needs when it is used (`DecisionRule`, `HeldOutScores`, `TrainingLogP`, `SelfTest`), and how effects were edited
+by hand (`Edit`).
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from bncli.recipe import Recipe
 class Model:
     """Everything that a model file holds: how to read a row, how to score it, and how the model was made.
 
-    - structure: that of the heaviest component if the predictor is an ensemble.
-    - n_rows: number of training rows; version: the version of bncli that learned the model.
-    - penalty_cv: only if cross-validation chose the penalty; restarts: only if there were random starts.
-    - sampled_rows: number of rows from which the cut points were made, None if these were all rows.
-    - self_test: only in a model that was written to a file.
-    - class_weights (K,): factors of the row weights per class, None if there were none; plain_frequencies: then, per
-      attribute used, the weight of the rows with each value and with no known value, without these factors.
-    - rule: how to decide by the probabilities; calibration: how those of the predictor are changed.
-    - log_p: ln P(x) of training rows, if it was requested.
-    - held_out: the log-loss of held-out rows with the chosen settings, unless `penalty_cv` holds the same figure.
-    - split: by which columns rows were split, None if each row was a unit and the rows had no order.
-    - edits: changes of effects by hand, the first one first.
-    - uncertainty: how far the tables may be off, if it was requested.
+    - structure: that of the heaviest component if the predictor is an ensemble
+    - n_rows: number of training rows; version: the version of bncli that learned the model
+    - penalty_cv: only if cross-validation chose the penalty; restarts: only if there were random starts
+    - sampled_rows: number of rows from which the cut points were made, or None if these were all rows
+    - self_test: only in a model that was written to a file
+    - class_weights (K,): factors of the row weights per class, or None; with class weights, plain_frequencies has, for
+      each attribute used, the weight of the rows with each value, and without a known one, without these factors
+    - rule: the decision rule; calibration: the map applied to the predictor's probabilities
+    - log_p: summary of ln P(x) of training rows, if it was requested
+    - held_out: the log-loss of held-out rows with the chosen settings, unless `penalty_cv` holds the same figure
+    - split: the columns by which rows were split, or None if each row was a unit and the rows had no order
+    - edits: changes of effects by hand, the oldest first
+    - uncertainty: the uncertainty of the tables, if it was requested
     """
 
     schema: Schema
@@ -73,21 +73,21 @@ class Model:
 
     @property
     def held_out_log_loss(self) -> float | None:
-        """The log-loss per held-out row in nats; None if no row was held out when the model was learned."""
+        """The log-loss of held-out rows in nats per row, or None if no row was held out."""
         if self.held_out is not None:
             return self.held_out.log_loss
         return None if self.penalty_cv is None else self.penalty_cv.log_loss
 
     @property
     def tables(self) -> Tables:
-        """The tables of the leading model: the best step of a path, the heaviest component of an ensemble."""
+        """The tables of the predictor, of the best step of a path, or of the heaviest component of an ensemble."""
         return self.predictor.leading
 
     @property
     def attributes(self) -> frozenset[int]:
-        """The attributes that predictions depend on; all of the network if missing values are marginalized.
+        """The attributes that predictions depend on; all those of the network if missing values are marginalized.
 
-        For a path these are all attributes of its regions, although regions without weight have no effect.
+        For a path these are all attributes of its regions, even of regions without weight.
         """
         if isinstance(self.predictor, Ensemble):
             return frozenset(a for family in self.predictor.families for a in family.attributes)
@@ -95,7 +95,7 @@ class Model:
 
     @property
     def structure_learned(self) -> str:
-        """The structure in words: its method, and how many arcs remain if held-out rows chose among them."""
+        """A description of the structure: its method, and the number of arcs left if held-out rows chose among them."""
         method, arcs = self.recipe.structure, () if self.penalty_cv is None else self.penalty_cv.arcs
         if isinstance(self.structure, Regions) and self.penalty_cv is not None and self.penalty_cv.structures:
             return f"{method}, chosen by held-out rows"
@@ -111,7 +111,7 @@ class Model:
 
     @property
     def penalty(self) -> float | None:
-        """The penalty of the fit, or of the heaviest component of an ensemble; None for parameters in closed form."""
+        """The penalty of the fit, or of an ensemble's heaviest component; None for parameters in closed form."""
         if self.penalty_cv is not None:
             return self.penalty_cv.penalty
         if self.predictor.penalty is not None:
@@ -123,14 +123,14 @@ class Model:
 class Parameters:
     """What a parameter learner returns.
 
-    - n_parameters: number of free parameters.
+    - n_parameters: number of free parameters
     - cll_start, cll: conditional log-likelihood of the training rows at the start and at the end, in nats, without the
-      penalty.
-    - iterations, evaluations (of value and gradient), products (of the Hessian with a vector): what the optimization
-      took. With `restarts` these are the numbers of the best start.
-    - held_out: None if no row was held out.
-    - log_loss_unlimited: of a card, the log-loss of the same held-out rows without its limits.
-    - point: the optimum (P,) in the coordinates of the parameter space, None in closed form.
+      penalty
+    - iterations, evaluations (of value and gradient), products (of the Hessian with a vector): counts of the
+      optimization, or of its best start if there were `restarts`
+    - held_out: the log-loss of held-out rows, or None if no row was held out
+    - log_loss_unlimited: for a score card, the log-loss of the same held-out rows without the limits of the card
+    - point: the optimum (P,) in the coordinates of the parameter space, or None for parameters in closed form
     """
 
     predictor: Predictor
@@ -149,12 +149,12 @@ class Parameters:
 
     @property
     def passes(self) -> int:
-        """Passes of the optimization over the rows: one per evaluation and one per Hessian product."""
+        """The number of passes over the rows: one per evaluation and one per Hessian product."""
         return self.evaluations + self.products
 
     @property
     def tables(self) -> Tables:
-        """The tables of the leading model."""
+        """The tables of the predictor, of the best step of a path, or of the heaviest component of an ensemble."""
         return self.predictor.leading
 
 
@@ -170,11 +170,11 @@ class Tables:
     weights: tuple[Array, ...]
 
     penalty: ClassVar[float | None] = None
-    """Not stored in the tables: see `Model.penalty`."""
+    """None, because tables do not store their penalty (see `Model.penalty`)."""
 
     @classmethod
     def of_cells(cls, cells: Array, families: tuple[Family, ...]) -> Tables:
-        """Return the tables over `families` with these `cells` (K, n_cells)."""
+        """Return the tables over `families` whose entries are `cells` (K, n_cells)."""
         edges = np.cumsum([1, *(family.n_cells for family in families)])[:-1]
         bias, *weights = np.split(cells, edges, axis=1)
         return cls(bias[:, 0].copy(), families, tuple(np.ascontiguousarray(w.T) for w in weights))
@@ -186,12 +186,12 @@ class Tables:
 
     @property
     def leading(self) -> Tables:
-        """The tables themselves; a `Path` and an `Ensemble` have one set of tables that represents them."""
+        """The tables themselves; for `Path` and `Ensemble`, the tables of one of their models."""
         return self
 
     @property
     def n_parameters(self) -> int:
-        """Number of table entries, the bias included; a column that all classes share counts once."""
+        """The number of table entries, including the bias; an entry that all classes share counts once."""
         sizes = (w.size if f.by_class else len(w) for f, w in zip(self.families, self.weights, strict=True))
         return self.bias.size + sum(sizes)
 
@@ -213,7 +213,7 @@ class Path:
     steps: tuple[PathStep, ...]
 
     penalty: ClassVar[float | None] = None
-    """There is none: submodels are relative frequencies."""
+    """None, because submodels are relative frequencies."""
 
     @property
     def leading(self) -> Tables:
@@ -222,17 +222,17 @@ class Path:
 
     @property
     def n_parameters(self) -> int:
-        """Number of table entries, those of the class included."""
+        """The number of table entries, including those of the class."""
         return self.class_logs.size + sum(logs.size for logs in self.logs)
 
     @property
     def best(self) -> int:
-        """The step of the highest posterior, the first of equal ones."""
+        """The step of highest posterior (ties: the first)."""
         posteriors = [step.log_posterior for step in self.steps]
         return posteriors.index(max(posteriors))
 
     def tables(self, step: int) -> Tables:
-        """Return the model of one step: each submodel times its counting number, without those whose number is 0."""
+        """Return the model of one step: the submodels with nonzero counting numbers, each times its number."""
         numbers: dict[int, int] = {}
         for earlier in self.steps[: step + 1]:
             for family, change in earlier.changes:
@@ -248,10 +248,11 @@ class Path:
 class PathStep(NamedTuple):
     """One model on a path.
 
-    - region: attribute indices, ascending, of the region added; () in step 0, which has the class alone.
-    - changes: pairs of a family index (-1 for the class alone) and the change of its counting number, in this order.
-    - log_likelihood of the classes given the attributes, and log_posterior, both in nats.
-    - weight: share of the step in the average over the path.
+    - region: attribute indices of the region that the step adds, ascending; () in step 0, which has only the class
+    - changes: pairs of a family index (-1 for the class alone) and the change of its counting number, in index order
+    - df: degrees of freedom of the model
+    - log_likelihood of the classes given the attributes, and log_posterior, both in nats
+    - weight: weight of the step in the average over the path
     """
 
     region: tuple[int, ...]
@@ -297,7 +298,7 @@ class Ensemble:
 
     @cached_property
     def combined(self) -> Tables:
-        """A logarithmic pool as one sum of tables; entries of a family that components share are added up."""
+        """A logarithmic pool as one sum of tables; the tables of families that components share are added up."""
         bias = np.sum([weight * tables.bias for weight, tables, _ in self.components], axis=0)
         sums: dict[Family, Array] = {}
         for weight, tables, _ in self.components:
@@ -312,7 +313,7 @@ class Ensemble:
 
     @property
     def n_parameters(self) -> int:
-        """Number of table entries of all components."""
+        """The number of table entries of all components."""
         return sum(component.tables.n_parameters for component in self.components)
 
 
@@ -325,9 +326,9 @@ class Component(NamedTuple):
 
 
 class TriedCandidate(NamedTuple):
-    """A candidate for an ensemble: best penalty, log-loss of held-out rows in nats per row, weight (0: left out).
+    """A candidate for an ensemble: its best penalty, and at this penalty its results on held-out rows.
 
-    `error` is the share of held-out rows that it classified wrong.
+    log_loss is in nats per row, error is the share of misclassified rows, weight is 0 if the candidate is left out.
     """
 
     name: str
@@ -358,7 +359,7 @@ class StoppedBy(Enum):
 
 @dataclass(frozen=True)
 class Optimum:
-    """Where an optimizer stopped: the point, the minimised objective in nats, the gradient norm, and what it took.
+    """Where an optimizer stopped: the point, the objective there in nats, the gradient norm, and counts of its work.
 
     An evaluation yields value and gradient; `products` counts products of the Hessian with a vector.
     """
@@ -373,13 +374,14 @@ class Optimum:
 
 
 SAME_OPTIMUM = 1e-9
-"""Objectives that differ by at most this share count as one optimum."""
+"""Objectives that differ by at most this share count as equal."""
 
 
 class Restarts(NamedTuple):
-    """The maximised objectives of several starts of an optimization in nats, minus the penalty; the usual start first.
+    """The objectives reached from several starts, in nats, with the usual start first.
 
-    If `held_out`, they are log-likelihoods of held-out rows, by which early stopping chooses.
+    They are the log-likelihood minus the penalty or, if `held_out`, the log-likelihood of held-out rows (early
+    stopping).
     """
 
     objectives: tuple[float, ...]
@@ -387,7 +389,7 @@ class Restarts(NamedTuple):
 
     @property
     def best_start(self) -> int:
-        """The start of the highest objective; the first of those that differ by rounding alone."""
+        """The start with the highest objective (ties up to rounding: the first)."""
         best = 0
         for start, objective in enumerate(self.objectives):
             if objective - self.objectives[best] > SAME_OPTIMUM * abs(objective):
@@ -399,8 +401,8 @@ class Restarts(NamedTuple):
 class ChosenPenalty:
     """The penalty that cross-validation chose, and every penalty tried, in the order of the trials.
 
-    `arcs` are the choices of arcs that competed on the same rows, if any did, and `structures` the structures, the
-    simplest first. `shrinkage` is what these rows support in addition to the penalty, None for none.
+    `arcs` and `structures` are the sets of arcs and the structures compared on the same rows, if any, the simplest
+    first. `shrinkage` is the shrinkage of log-odds that these rows support in addition to the penalty, or None.
     """
 
     penalty: float
@@ -411,7 +413,7 @@ class ChosenPenalty:
 
     @property
     def log_loss(self) -> float | None:
-        """The log-loss per held-out row of the final choice in nats; None if no row was held out."""
+        """The log-loss of held-out rows with the final choice, in nats per row, or None if no row was held out."""
         if self.shrinkage is not None:
             return self.shrinkage.log_loss
         return next((trial.log_loss for trial in self.tried if trial.penalty == self.penalty), None)
@@ -437,9 +439,10 @@ ARC_SETS = ("class", "none", "supported", "all")
 
 
 class TriedArcs(NamedTuple):
-    """One of ARC_SETS, and how many arcs it leaves.
+    """One of ARC_SETS, and the number of arcs it leaves.
 
-    `penalty` is the best one with these arcs, `log_loss` that of held-out rows at it, in nats per row.
+    `penalty` is the best penalty with these arcs, and `log_loss` the log-loss of held-out rows at that penalty, in nats
+    per row.
     """
 
     arcs: str
@@ -451,7 +454,7 @@ class TriedArcs(NamedTuple):
 class Shrinkage(NamedTuple):
     """A factor below 1 by which log-odds are shrunk towards those of the class frequencies.
 
-    `log_loss` is that of held-out rows with this factor, in nats per row.
+    `log_loss` is the log-loss of held-out rows with this factor, in nats per row.
     """
 
     factor: float
@@ -459,10 +462,11 @@ class Shrinkage(NamedTuple):
 
 
 class HeldOutLoss(NamedTuple):
-    """Log-loss in nats per held-out row, with the settings of the model and of the class frequencies alone.
+    """Log-loss of held-out rows in nats per row, under the settings of the model and under the class frequencies.
 
-    Each row is predicted by a model that was learned without it. The settings, such as the penalty, were chosen by the
-    same rows. rows, units: how many were held out; None for a model read from a file, which does not hold them.
+    Each row is predicted by a model that was learned without it, although the settings, such as the penalty, were
+    chosen by the same rows. rows and units are the numbers held out, or None for a model read from a file, which does
+    not store them.
     """
 
     log_loss: float
@@ -473,9 +477,9 @@ class HeldOutLoss(NamedTuple):
 
 @dataclass(frozen=True)
 class DecisionRule:
-    """How to decide by the probabilities: costs[true][decision], a threshold, abstention, and prediction sets.
+    """How probabilities become decisions: costs[true][decision], a threshold, abstention, and prediction sets.
 
-    Parts that are not used are None. `held_out` are the rows from which thresholds and prediction sets are made.
+    Parts that are not used are None. Thresholds and prediction sets are derived from the `held_out` scores.
     """
 
     costs: tuple[tuple[float, ...], ...] | None = None
@@ -491,9 +495,9 @@ class DecisionRule:
 
 
 class Threshold(NamedTuple):
-    """The probability from which on the second of two labels is chosen.
+    """The lowest probability at which the second of two labels is predicted.
 
-    `chosen` is the criterion that found it, "" if the number was given.
+    `chosen` is the criterion by which the threshold was found, or "" if the number was given.
     """
 
     value: float
@@ -501,7 +505,7 @@ class Threshold(NamedTuple):
 
 
 class PredictionSets(NamedTuple):
-    """Prediction sets that miss the true label of a share alpha of the rows; of those of each class if `by_class`."""
+    """Prediction sets that miss the true label in a share alpha of all rows or, if `by_class`, of each class."""
 
     alpha: float
     by_class: bool = False
@@ -509,10 +513,10 @@ class PredictionSets(NamedTuple):
 
 @dataclass(frozen=True)
 class HeldOutScores:
-    """Predicted probabilities of the true labels of held-out rows, a sample if there are very many rows.
+    """Predicted probabilities of the true labels of held-out rows, or of a sample if there are very many rows.
 
-    Per label, P(y_t | x_t) of its rows, ascending, and their weights (None: all 1). If `split`, the model has seen none
-    of these rows; otherwise each was predicted by a model of cross-validation that had not seen it.
+    For each label, P(y_t | x_t) of its rows, ascending, and their weights (None: all 1). If `split`, the model itself
+    was learned without these rows; otherwise they were predicted in cross-validation.
     """
 
     probabilities: tuple[tuple[float, ...], ...]
@@ -532,7 +536,7 @@ class TrainingLogP(NamedTuple):
 
 
 class UncertaintyMethod(Enum):
-    """Where the uncertainty of tables comes from; the value is the word in files."""
+    """How the uncertainty of tables was computed; the value is the word in files."""
 
     POSTERIOR = "posterior"
     LAPLACE = "laplace"
@@ -546,14 +550,14 @@ class UncertaintyMethod(Enum):
 
 @dataclass(frozen=True)
 class ParameterUncertainty:
-    """How far the tables of a model may be off, which gives each row's probabilities an interval.
+    """The uncertainty of a model's tables, from which the intervals of predicted probabilities follow.
 
-    `entries` has one of two forms, by the method. The last axis are the cells of the tables as in `Tables.cells`: the
+    `entries` has one of two forms, depending on the method. Its last axis runs over the cells as in `Tables.cells`: the
     bias, then family after family; of an ensemble, the families of all components, times their weights.
 
-    - diagonal (K, n_cells): variances of the entries, which are independent.
-    - otherwise (R, K - 1, n_cells): R deviations of the entries from those of the first class. The covariance of two
-      entries is the sum over r of the products of their deviations.
+    - diagonal (K, n_cells): the variances of the entries, which are independent
+    - otherwise (R, K - 1, n_cells): R deviations of the entries' differences from the first class; the covariance of
+      two differences is the sum over r of the products of their deviations
     """
 
     method: UncertaintyMethod
@@ -565,7 +569,7 @@ class ParameterUncertainty:
 
 
 class RefitLoss(NamedTuple):
-    """Number of rows that a model was fitted to after an edit, and held-out log-loss with and without the edit."""
+    """The number of rows to which a model was refitted after an edit, and its log-loss with and before the edit."""
 
     rows: int
     log_loss: float
@@ -576,14 +580,15 @@ class RefitLoss(NamedTuple):
 class Edit:
     """A change of an effect by hand, and what it replaced.
 
-    - effect: the names of its attributes. action: set, flatten, smooth, monotone up or monotone down.
-    - label: whose log-odds were typed; None for actions that treat all labels alike.
-    - cells: names of the values that were changed. values, before (cells, K): log-odds of each label against the
-      geometric mean of the others, after and before the edit, divided by `temperature`.
-    - why, by, when: as typed; "" for nothing.
-    - added: whether the edit added a table to the model, the last one.
-    - previous: the arrays of the predictor that were replaced, by their number, the bias being 0. previous_test: the
-      probabilities of the self-test before.
+    - effect: the names of its attributes; action: set, flatten, smooth, monotone up or monotone down
+    - label: the label whose log-odds were typed, or None for actions that treat all labels alike
+    - cells: names of the values that were changed; values, before (cells, K): log-odds of each label against the
+      geometric mean of the others, after and before the edit, divided by `temperature`
+    - why, by, when: the reason, the author and the date as typed, or ""
+    - refit: the result of refitting the model after the edit, or None
+    - added: whether the edit added a table to the model, as its last one
+    - previous: the replaced arrays of the predictor, by number (0 is the bias); previous_test: the probabilities of the
+      self-test before the edit
     """
 
     effect: tuple[str, ...]
@@ -603,10 +608,10 @@ class Edit:
 
 
 class SelfTest(NamedTuple):
-    """Artificial rows and what the model predicted for them when it was made (`prediction.verification`).
+    """Artificial rows, and the model's predictions for them when it was made (`prediction.verification`).
 
-    codes (attributes, rows) of the attributes that the model uses, ascending; the code of an unknown value is the
-    cardinality of its attribute. probabilities (K, rows) are P(y | x_t).
+    codes (attributes, rows) are those of the attributes that the model uses, ascending; the code of an unknown value is
+    the cardinality of its attribute. probabilities (K, rows) are P(y | x_t).
     """
 
     codes: Index

@@ -1,4 +1,4 @@
-"""Discretize and encode training rows as a recipe says: the first step of learning, which other commands share."""
+"""Discretize and encode training rows according to a recipe: the first step of learning, shared with other commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bncli.watch import Run, Stage
 def encode_training_rows(
     columns: Columns, recipe: Recipe, cuts: Cuts | None, reading_rules: ReadingRules, run: Run
 ) -> Dataset:
-    """Return the rows in codes, under the schema that is learned from them; supplied `cuts` are used as they are.
+    """Learn a schema from the rows, unless `cuts` are supplied, and return the rows encoded with it.
 
     Raises BncliError if there are no rows.
     """
@@ -38,7 +38,7 @@ def encode_training_rows(
 
 
 def learn_cuts(columns: Columns, recipe: Recipe, run: Run = Run()) -> Cuts:
-    """Return the cut points and levels with which `learn` would begin."""
+    """Return the cut points and levels that `learn` would make from these columns."""
     class_weights = parse_class_weights(recipe.class_weights, columns)
     if class_weights is not None:
         columns = apply_class_weights(columns, class_weights)
@@ -52,12 +52,12 @@ def learn_cuts(columns: Columns, recipe: Recipe, run: Run = Run()) -> Cuts:
 
 
 def cuts_of_schema(schema: Schema, recipe: Recipe) -> Cuts:
-    """Return the cut points and levels of a schema that was learned by the recipe, with the options that made them."""
+    """Return the cut points and levels of a schema learned with the recipe, and the options that made them."""
     rule = recipe.group_levels if schema.pooled else None
     options = recipe.options(DISCRETIZERS.method(recipe.discretize)) | {"group_levels": rule}
     return cuts_of(schema, recipe.discretize, {key: value for key, value in options.items() if value is not None})
 
 
 def missing_policy(recipe: Recipe) -> MissingPolicy:
-    """Return "marginalize" or "level": a recipe recorded before there was a choice has None, which means "level"."""
+    """Return "marginalize" or "level"; None, in recipes of models older than the option, means "level"."""
     return "marginalize" if recipe.missing_policy == "marginalize" else "level"

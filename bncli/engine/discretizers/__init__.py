@@ -19,5 +19,8 @@ column whether it certainly has no cut. It is called for N up to the module's FE
 wide tables many columns are then tested at once.
 
 The order of rows never matters, and a row of weight 2 is the row twice. Keyword options have defaults and are the ones
-that the catalogue lists for the method.
+that the catalogue lists for the method. A method that uses the labels is also listed in SUPERVISED.
 """
+
+SUPERVISED = ("mdl",)
+"""Discretizers whose cuts depend on the labels; the loss of held-out rows is measured with cuts made without them."""

@@ -1,11 +1,11 @@
 """Optimizers: the methods typed after `--optimizer`, and their parts.
 
-quasi_newton           newton and lbfgs: preconditioned L-BFGS, then truncated Newton steps
-classical              bfgs, cg and cgb as published, without a preconditioner
-growing_samples        descent through samples of many rows
-augmented_lagrangian   linear inequalities
-line_search            searches along a direction
-objective              what an optimizer receives and reports
+- `quasi_newton`: newton and lbfgs: preconditioned L-BFGS, then truncated Newton steps
+- `classical`: bfgs, cg and cgb as published, without a preconditioner
+- `growing_samples`: descent on growing samples of many rows, then on all of them
+- `augmented_lagrangian`: minimisation under linear inequalities
+- `line_search`: searches along a direction
+- `objective`: what an optimizer receives and reports
 
 An optimizer is a function `minimise_WORD(objective, start, *, tolerance, max_iterations, report) -> Optimum`. It knows
 an `Objective` and nothing of networks, and calls `report(step, point)` at the start and after every iteration.

@@ -7,19 +7,20 @@ Each round is a smooth problem, which any optimizer solves from where the last r
 to those of the optimum: grad f(x) = C'mu, and each row has mu_r = 0 or (C x)_r = 0. For a convex f they converge from
 any start.
 
-Stop: when the binding rows are known so well that
+Stop: when the multipliers have settled, so that
 
     sum over r of max(mu_r, mu_r before) |mu_r - mu_r before| / rho_r <= tolerance f
 
-which is about the cost of moving x to where C x >= 0. The rounds also stop when this sum is at most STILL times
-tolerance f, is no more than in the round before, and f has changed by no more than tolerance f in WINDOW rounds, as
-happens when rounds end early. If rows are so stiff that rounding decides, multipliers drift away from where they were:
-once the sum was below NEAR f and STALLED rounds have not halved it, the result is that of the round with the least sum.
+which is about the increase of f if x is moved to where C x >= 0. The rounds also stop when this sum is at most STILL
+times tolerance f and no larger than in the round before, and f has changed by no more than tolerance f in WINDOW
+rounds, as happens when rounds end early. If rows of C are so stiff that rounding errors dominate, the multipliers drift
+away again: once the sum was below NEAR f and STALLED rounds have not halved it, the round with the least sum is the
+result.
 
-Conventions: rho begins at the stiffness that the caller gives for each row, the curvature there. It grows threefold, by
-MOST_GROWN in all at most, for the rows whose |mu - mu before| / rho is among the largest and has not fallen by half. A
-round's tolerance begins loose and falls to a share TIGHTEST of the tolerance: an error e of a round's minimum is one of
-(2 rho e)^1/2 in the multipliers.
+Conventions: rho begins at the stiffness that the caller gives for each row of C, the curvature of f along it. It grows
+threefold, by at most MOST_GROWN in total, for the rows whose |mu - mu before| / rho is among the largest and has not
+been halved. A round's tolerance begins loose and falls to a share TIGHTEST of the tolerance, because an error e of a
+round's minimum causes an error (2 rho e)^1/2 in the multipliers.
 """
 
 from __future__ import annotations
@@ -37,24 +38,23 @@ from bncli.engine.model import Optimum, StoppedBy
 from bncli.engine.optimizers.objective import Objective, Precondition, Report, add_counts, continue_reports
 
 ROUNDS, ITERATIONS = 100, 15
-"""Limits: rounds, and iterations per round. If many rows bind, good multipliers matter more than a round's last digits.
-"""
+"""The most rounds, and iterations per round. With many binding rows, good multipliers matter more than exact rounds."""
 GROWTH, MOST_GROWN, SLOW, LARGE = 3.0, 1e4, 0.5, 0.1
 LOOSE, TIGHTER, TIGHTEST = 1e-4, 0.1, 1e-2
-"""A round's tolerance: the first one, the factor per round, and the last one as a share of the tolerance."""
+"""The tolerance of the first round, the factor per round, and the tolerance of the last round as a share."""
 MOST_ROWS, ENTRIES = 2500, 1 << 24
-"""Limits of a preconditioner: rows that it includes, and numbers that it stores for them."""
+"""The most binding rows that a preconditioner includes, and the most numbers that it stores for them."""
 AT_A_TIME = 64
-"""Rows that are multiplied at a time."""
+"""Rows of C multiplied at a time."""
 WINDOW, STILL = 3, 10.0
 STALLED, NEAR = 15, 1e-5
 CLOSEST = 1e-8
-"""A smaller tolerance would need digits that sums over rows do not have."""
+"""The smallest tolerance, because sums over rows are not accurate to more digits."""
 
 
 @dataclass(frozen=True)
 class Inequalities:
-    """C x >= 0, with C (R, n) a product of matrices; `stiffness` (R,) is about the curvature of f along each row."""
+    """C x >= 0, where C (R, n) is the product of `factors`; `stiffness` (R,) is about f's curvature along each row."""
 
     factors: tuple[Any, ...]
     stiffness: Array
@@ -86,9 +86,10 @@ def descend(
     max_iterations: int,
     report: Report,
 ) -> Optimum:
-    """Return the minimiser found from `start`, shape (n,), by rounds of the optimizer `method`.
+    """Minimise `objective` under C x >= 0 from `start` (n,), in rounds of the optimizer `method`.
 
-    The rounds are counted and reported as one run. The value of the optimum is that of f alone.
+    The rounds are counted and reported as one run. The reported value is that of the objective without the penalty
+    term.
     """
     x, mu, rho = start, np.zeros(len(rows.stiffness)), rows.stiffness
     tolerance = max(tolerance, CLOSEST)
@@ -131,7 +132,7 @@ def descend(
             optimum = best
             break
         moves = np.abs(mu - before) / rho
-        # rho grows for rows that moved hardly less than in the round before, and as far as any
+        # rho grows for rows that moved hardly less than in the round before, and about as far as any row
         slow = (moves > SLOW * last_moves) & (moves >= LARGE * moves.max(initial=0.0))
         rho = np.where(slow & (rho < MOST_GROWN * rows.stiffness), GROWTH * rho, rho)
         last_moves, round_tolerance = moves, max(round_tolerance * TIGHTER, TIGHTEST * tolerance)
@@ -140,7 +141,7 @@ def descend(
 
 @dataclass(frozen=True)
 class _PenaltyTerm:
-    """The term that a round adds to f."""
+    """The penalty term that a round adds to f."""
 
     rows: Inequalities
     mu: Array
@@ -154,7 +155,7 @@ class _PenaltyTerm:
         return float((self.force(x) ** 2 / (2 * self.rho)).sum())
 
     def added_to(self, objective: Objective) -> Objective:
-        """Return f with the term added; rounds are too short for a refresh of the preconditioner on their way."""
+        """Return f plus the term, with a fixed preconditioner, since rounds are too short to refresh it."""
 
         def value_and_gradient(x: Array) -> tuple[float, Array]:
             value, gradient = objective.value_and_gradient(x)
@@ -174,17 +175,17 @@ class _PenaltyTerm:
         )
 
     def subtracted_from(self, report: Report) -> Report:
-        """Return a report of steps whose values include the term."""
+        """Wrap a report so that it receives values without the term."""
         return lambda step, x: report(replace(step, value=step.value - self.value(x)), x)
 
 
 class _Preconditioners:
-    """The preconditioners of all rounds: M of f, corrected for the rows S that bind at the start of a round (Woodbury).
+    """The preconditioners of all rounds: M of f, corrected for the rows S of C that bind at the start of a round.
 
         (M^-1 + C_S' R_S C_S)^-1 = M - M C_S' (R_S^-1 + C_S M C_S')^-1 C_S M
 
-    The rows of C M C' are stored once computed. If too many rows bind for the memory, those that are stored already
-    come first, then those whose rho has grown most.
+    This is the Woodbury formula with R = diag(rho). The rows of C M C' are stored once computed. If too many rows bind
+    to include all, those that are already stored come first, then those whose rho has grown most.
     """
 
     def __init__(self, rows: Inequalities, plain: Precondition) -> None:
@@ -221,12 +222,12 @@ class _Preconditioners:
         block = self._stored[np.ix_(self._place[binding], binding)]
         inner = np.asarray((block + block.T) / 2)
         inner[np.diag_indices(len(inner))] += 1.0 / penalty.rho[binding]
-        # loads for longer than a small fit takes, and no other fit needs it
+        # takes longer to import than a small fit, and no other fit needs it
         from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
         try:
             factor = cho_factor(inner, overwrite_a=True, check_finite=False)
-        except LinAlgError:  # of rows that depend on each other, where rounding is more than 1 / rho
+        except LinAlgError:  # the rows are linearly dependent, and rounding errors exceed 1 / rho
             return plain
 
         def apply(g: Array) -> Array:

@@ -51,19 +51,19 @@ from bncli.engine.optimizers.objective import Evaluate, Evaluation, Objective, R
 from bncli.errors import BncliError
 
 MAX_BYTES = 2_000_000_000
-"""BFGS refuses a larger matrix."""
+"""The largest matrix that BFGS accepts."""
 BLOCK = 1 << 17
-"""Numbers of the matrix that are updated at a time, so that temporaries stay in the cache."""
+"""Numbers of the matrix updated at a time, so that temporaries stay in the cache."""
 STEP_GROWTH = 1.7
 WINDOW = 5
 FLOOR = 1e-10
-"""Values below this share of the first one are compared with the share instead."""
+"""Tolerances are relative to the value of f, but to no less than this share of its first value."""
 
 
 def minimise_bfgs(
     objective: Objective, start: Array, *, tolerance: float, max_iterations: int, report: Report
 ) -> Optimum:
-    """Return the minimiser found from `start`, shape (P,); BncliError if P^2 numbers do not fit in MAX_BYTES."""
+    """Minimise by BFGS from `start` (P,); raise BncliError if P^2 numbers do not fit in MAX_BYTES."""
     n_bytes = 8 * start.size**2
     if n_bytes > MAX_BYTES:
         raise BncliError(
@@ -76,14 +76,14 @@ def minimise_bfgs(
 def minimise_cg(
     objective: Objective, start: Array, *, tolerance: float, max_iterations: int, report: Report
 ) -> Optimum:
-    """Return the minimiser found from `start`, shape (P,)."""
+    """Minimise by conjugate gradients with backtracking from `start` (P,)."""
     return _descend(objective, start, _ConjugateGradients(exact=False), tolerance, max_iterations, report)
 
 
 def minimise_cgb(
     objective: Objective, start: Array, *, tolerance: float, max_iterations: int, report: Report
 ) -> Optimum:
-    """Return the minimiser found from `start`, shape (P,)."""
+    """Minimise by conjugate gradients with Brent's line search from `start` (P,)."""
     return _descend(objective, start, _ConjugateGradients(exact=True), tolerance, max_iterations, report)
 
 
@@ -95,7 +95,7 @@ def _descend(
     max_iterations: int,
     report: Report,
 ) -> Optimum:
-    """Return the minimiser that `method` finds; every iteration lowers the objective."""
+    """Minimise along the directions of `method`; every iteration lowers the objective."""
     current = Evaluation(start, *objective.value_and_gradient(start))
     values = deque([current.value], maxlen=WINDOW + 1)
     floor = FLOOR * abs(current.value)
@@ -138,7 +138,7 @@ def _descend(
 
 @dataclass
 class _Bfgs:
-    """The inverse Hessian so far; None stands for the identity. `is_steepest`: the direction is steepest descent."""
+    """BFGS: the approximate inverse Hessian (None: the identity); is_steepest: whether -g is the direction."""
 
     inverse: Array | None = None
     n_updates: int = 0
@@ -153,7 +153,7 @@ class _Bfgs:
     def update(self, before: Evaluation, after: Evaluation) -> None:
         s, y = after.point - before.point, after.gradient - before.gradient
         curvature = float(s @ y)
-        # s'y <= 0 would cost B its positive definiteness
+        # with s'y <= 0, B would no longer be positive definite
         if not curvature > 0 or self.n_updates >= 2 * s.size:
             self.reset()
             return
@@ -176,7 +176,7 @@ class _Bfgs:
 class _ConjugateGradients:
     """Conjugate gradients: the last direction and beta, and the number of iterations since the last steepest descent.
 
-    `exact` chooses the line search of Brent instead of backtracking.
+    With `exact`, the line search is Brent's instead of backtracking.
     """
 
     exact: bool
@@ -205,7 +205,7 @@ class _ConjugateGradients:
         self.n_iterations, self.is_steepest = self.n_iterations + 1, False
         change = float(after.gradient @ (after.gradient - before.gradient))
         self.beta = change / float(before.gradient @ before.gradient)
-        # a negative beta would turn back; after P iterations no conjugate direction is left
+        # restart if beta is not positive, and after P iterations, when no conjugate direction is left
         if not self.beta > 0 or self.n_iterations >= after.point.size:
             self.reset()
 

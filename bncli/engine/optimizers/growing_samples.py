@@ -1,31 +1,31 @@
 """Descent through growing samples of the rows, then Newton steps on all rows with the curvature of a sample.
 
-With f the objective of all rows and f_S that of a sample S, an estimate of f, every sample in turn is descended until
-the remaining gain is under a share ENOUGH of its statistical error; going on would be overfitting the sample
-(Daneshmand, Lucchi & Hofmann 2016, Starting small, ICML). Each sample starts where the last one ended. From the end of
-the last one the steps are those of all rows,
+Let f be the objective of all rows and f_S that of a sample S, an estimate of f. On every sample in turn, f_S is
+minimised until the remaining gain is below a share ENOUGH of its statistical error; going on would be overfitting the
+sample (Daneshmand, Lucchi & Hofmann 2016, Starting small, ICML). Each sample starts where the last one ended. From the
+end of the last sample on, steps use all rows,
 
     x <- x + a d,    d = -B grad f(x),    a by the line search on f
 
 where B is the L-BFGS update of H_S(x)^-1 by the last steps on all rows (`Pairs`). With H_S^-1 alone, steps along the
-same directions are too long or too short again and again, by a half at 16 rows per parameter; the pairs correct this as
-soon as it was observed once, and are forgotten when a whole step is too long. Products with H_S^-1 come from conjugate
+same directions are too long or too short again and again, by a half at 16 rows per parameter. The pairs correct this
+after it was observed once; they are dropped when a full step is too long. Products with H_S^-1 come from conjugate
 gradients (`newton_direction`), each of which costs a fraction of a pass (Byrd, Chin, Neveitt & Nocedal 2011, SIAM
 Journal on Optimization 21); rough products are enough, since the pairs correct them too. Value and gradient are those
 of all rows, so the optimum is that of all rows; the sample only determines the direction.
 
-After WINDOW iterations the sample is compared with all rows by how far a pass lowers the logarithm of the predicted
-gain. While all rows would lower it further, the products are with their Hessian, and the pairs are left out. Until that
-Hessian was tried, a direction found in k products is expected to lower the gain to TRUNCATION^2 of what it was, for
-k + 1 passes and the cost of a preconditioner; k is that of the sample's last direction. If no lower point lies along d,
-the method that descends the samples takes over.
+After WINDOW iterations, the Hessians of the sample and of all rows are compared by how far a pass lowers the logarithm
+of the predicted gain. While the Hessian of all rows would lower it further, it is used, without the pairs. Until it has
+been tried, its direction is expected to lower the gain to a share TRUNCATION^2 at the price of k + 1 passes and a
+preconditioner, where k is the number of products that the sample's last direction took. If no lower point lies along d,
+the method used on the samples takes over.
 
 Stops are those of `bncli.engine.optimizers.quasi_newton`, with the predicted decrease g'H_S^-1 g / 2. Iteration 0 is
-the start. Iteration 1 is the end of the samples; if it is no better than the start, the start stays. All other
+the start. Iteration 1 is the end of the samples; if it is no better than the start, the start is kept. All other
 iterations are steps on all rows.
 
-Counts are in passes over all rows: evaluations and products on samples count by the samples' share of the rows, and
-their sums are rounded up.
+Counts are in passes over all rows: evaluations and products on a sample count with the sample's share of the rows, and
+the sums are rounded up.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ ENOUGH = 0.1
 LOOSEST = 5e-2
 """The largest tolerance on a sample, as a share of the objective."""
 WINDOW = 4
-"""Iterations after which the gain per pass is known."""
+"""Iterations over which the gain per pass is measured."""
 
 
 class SampleObjective(NamedTuple):
-    """A sample: its objective, the share of a pass that an evaluation costs, and its statistical error in nats."""
+    """A sample's objective, the cost of evaluating it as a share of a pass, and its statistical error in nats."""
 
     objective: Objective
     share: float
@@ -75,9 +75,9 @@ def descend(
     max_iterations: int,
     report: Report,
 ) -> Optimum:
-    """Return the minimiser found from `start`, shape (P,), through one or more `samples`, the smallest first.
+    """Minimise `objective` from `start` (P,) by way of one or more `samples`, the smallest first.
 
-    `method` is the optimizer that descends the samples.
+    `method` is the optimizer used on the samples.
     """
     run = Descent(objective, start, tolerance, max_iterations, report)
     run.floor = 0.0
@@ -89,7 +89,7 @@ def descend(
 def _descend_samples(
     run: Descent, samples: Iterable[SampleObjective], method: Callable[..., Optimum]
 ) -> SampleObjective | None:
-    """Move to the optimum of the last sample and return that sample, or None if the start is no worse."""
+    """Move to the optimum of the last sample and return that sample, or None if that is no better than the start."""
     point, value, last = run.current.point, run.current.value, None
     for sample in samples:
         objective = sample.objective
@@ -110,11 +110,11 @@ def _descend_samples(
 
 
 def _newton_steps(run: Descent, sample: SampleObjective) -> StoppedBy | None:
-    """Take Newton steps until there is a reason to stop; None if no lower point lies along one of them."""
+    """Take Newton steps until there is a reason to stop, and return it, or None if a line search fails."""
     sampled = _Curvature(sample.objective, sample.share, run.current.point)
     of_all_rows: _Curvature | None = None
     pairs, values = Pairs(), deque([run.current.value], maxlen=NEWTON_WINDOW + 1)
-    # of the step before: the curvature that directed it, the gain predicted for it, and its passes
+    # for the previous step: the curvature of its direction, its predicted gain, and its passes
     last, last_gain, last_passes = sampled, 0.0, 0.0
     while True:
         current = run.current
@@ -150,7 +150,7 @@ def _newton_steps(run: Descent, sample: SampleObjective) -> StoppedBy | None:
 
 
 def _descend_all_rows(run: Descent, method: Callable[..., Optimum]) -> Optimum:
-    """Return the optimum that `method` finds from the current point on all rows."""
+    """Run `method` on all rows from the current point."""
     done, point = run.optimum(StoppedBy.MAX_ITERATIONS), run.current.point
     objective = replace(run.objective, precondition=run.objective.refreshed(point, COST[0]))
     left = max(run.max_iterations - done.iterations, 0)
@@ -161,8 +161,8 @@ def _descend_all_rows(run: Descent, method: Callable[..., Optimum]) -> Optimum:
 class _Curvature:
     """The Hessian of a sample, or of all rows: a product with it costs a `share` of a pass.
 
-    `steps` holds for each of the last steps by how much it lowered the logarithm of the predicted gain, and its passes.
-    `used` are the products of the last direction, `n_products` those of all.
+    `steps` holds, for each of the last steps, the decrease of the logarithm of the predicted gain, and the passes it
+    took. `used` is the number of products for the last direction, `n_products` that for all directions.
     """
 
     def __init__(self, objective: Objective, share: float, point: Array) -> None:
@@ -177,7 +177,7 @@ class _Curvature:
         return sum(lowered for lowered, _ in self.steps) / sum(passes for _, passes in self.steps)
 
     def direction(self, current: Evaluation, pairs: Pairs) -> Array:
-        """Return the Newton direction, corrected by the pairs, and set `used`."""
+        """Return the truncated Newton direction, corrected by the pairs, and set `used`."""
         product = self._objective.hessian(current.point)
 
         def solve(g: Array) -> Array:
@@ -186,6 +186,6 @@ class _Curvature:
 
         # the curvature of all rows needs no correction
         corrections = pairs if self.share < 1 else Pairs()
-        direction = -corrections.inverse_hessian(solve, current.gradient, scaled=False)
+        direction = -corrections.times_inverse_hessian(solve, current.gradient, scaled=False)
         self.n_products += self.used
         return direction

@@ -43,7 +43,7 @@ from bncli.engine.kernels.arrays import Array
 from bncli.engine.optimizers.objective import Evaluate, Evaluation
 
 DECREASE, CURVATURE = 1e-4, 0.9
-"""The constants of the strong Wolfe conditions; backtracking has the same DECREASE."""
+"""The constants of the strong Wolfe conditions; backtracking uses DECREASE too."""
 MAX_TRIES = 20
 ROUNDING = 1e-13
 SHRINK = 0.2
@@ -51,7 +51,7 @@ SAME = 10.0
 PRECISION = 2e-4
 GOLDEN = (3 - math.sqrt(5)) / 2
 GROWTH = 1 + (1 + math.sqrt(5)) / 2
-"""Length of the next step over the last but one: a, b, b + 1.618 (b - a)."""
+"""Growth of the distance from a to the next step after a and b, which is b + 1.618 (b - a)."""
 MAX_BRACKET = 60
 MAX_SECTIONS = 100
 TINY = 1e-21
@@ -80,7 +80,7 @@ Line = Callable[[float], TrialStep]
 
 
 class Bracket(NamedTuple):
-    """Three steps: left.step < middle.step < right.step, and neither end has a lower value than the middle."""
+    """Three steps, left.step < middle.step < right.step, of which the middle has the lowest value (or equal)."""
 
     left: TrialStep
     middle: TrialStep
@@ -88,7 +88,7 @@ class Bracket(NamedTuple):
 
 
 def wolfe_search(evaluate: Evaluate, start: Evaluation, direction: Array, slope: float) -> SearchResult:
-    """Return a point that satisfies the strong Wolfe conditions; `slope` = direction' gradient < 0 at the start."""
+    """Search for a point that satisfies the strong Wolfe conditions; `slope` < 0 is phi'(0)."""
     low = _SlopedStep(0.0, start.value, slope, start)
     high: _SlopedStep | None = None
     # near the optimum values differ by rounding alone, and a decrease could never be shown
@@ -99,7 +99,7 @@ def wolfe_search(evaluate: Evaluate, start: Evaluation, direction: Array, slope:
         value, gradient = evaluate(point)
         trial = _SlopedStep(step, value, float(direction @ gradient), Evaluation(point, value, gradient))
         if not (math.isfinite(value) and math.isfinite(trial.slope)):
-            # an overflow counts as a wall; the bracket closes in front of it
+            # an overflow counts as a wall: the bracket ends before it
             trial = trial._replace(value=math.inf, slope=0.0)
         decreases = trial.value <= start.value + DECREASE * step * slope + slack
         if decreases and abs(trial.slope) <= CURVATURE * abs(slope):
@@ -115,7 +115,7 @@ def wolfe_search(evaluate: Evaluate, start: Evaluation, direction: Array, slope:
 
 
 def _interpolate(low: _SlopedStep, high: _SlopedStep) -> float:
-    """Return the minimiser of the cubic through both ends, kept inside the bracket, or the middle if it has none."""
+    """Return the minimiser of the cubic through both ends, kept inside the bracket, or the middle if there is none."""
     width = high.step - low.step
     middle = low.step + width / 2
     if not math.isfinite(high.value):
@@ -140,7 +140,7 @@ def _interpolate(low: _SlopedStep, high: _SlopedStep) -> float:
 def backtracking_search(
     evaluate: Evaluate, start: Evaluation, direction: Array, slope: float, step: float = 1.0
 ) -> SearchResult:
-    """Return the first point with sufficient decrease, backtracking from `step`; `slope` at the start is negative."""
+    """Backtrack from `step` to the first point with sufficient decrease; `slope` < 0 is phi'(0)."""
     tries = 0
     while step > 0:
         point = start.point + step * direction
@@ -158,7 +158,7 @@ def backtracking_search(
 def parabola_step(
     evaluate: Evaluate, start: Evaluation, direction: Array, slope: float, accepted: Evaluation, step: float
 ) -> tuple[Evaluation, float, int]:
-    """Return the lower of `accepted`, at `step`, and the parabola's minimiser; its step; 0 or 1 evaluations."""
+    """Try the minimiser of the parabola; return the lower of it and `accepted`, its step, and evaluations (0 or 1)."""
     bend = 2 * (accepted.value - start.value - slope * step)
     # the parabola opens downwards and has no minimum
     if bend <= 0:
@@ -172,7 +172,7 @@ def parabola_step(
 def brent_search(
     evaluate: Evaluate, start: Evaluation, direction: Array, slope: float, step: float = 1.0
 ) -> SearchResult:
-    """Return the lowest point met along the direction; `step` is tried first, and `slope` at the start is negative."""
+    """Return the lowest point that Brent's search meets; `step` is tried first, and `slope` < 0 is phi'(0)."""
     tries = 0
     lowest, length = start, 0.0
 
@@ -192,7 +192,7 @@ def brent_search(
 
 
 def find_bracket(line: Line, value: float, slope: float, step: float) -> Bracket | None:
-    """Return three steps around a minimum, or None if no step is below `value` or the values never stop falling."""
+    """Return three steps around a minimum, or None if no value is below `value` or values never stop falling."""
     left, middle = TrialStep(0.0, value), line(step)
     if middle.value < value:
         for _ in range(MAX_BRACKET):
@@ -214,7 +214,7 @@ def find_bracket(line: Line, value: float, slope: float, step: float) -> Bracket
 
 
 def brent_minimum(line: Line, bracket: Bracket) -> TrialStep:
-    """Return the lowest trial of Brent's method."""
+    """Return the trial with the lowest value of Brent's method."""
     low, high = bracket.left.step, bracket.right.step
     best = second = third = bracket.middle
     last = before = 0.0
@@ -246,7 +246,7 @@ def brent_minimum(line: Line, bracket: Bracket) -> TrialStep:
 
 
 def _parabola_move(best: TrialStep, second: TrialStep, third: TrialStep) -> float:
-    """Return the way from the best step to the minimiser of the parabola through three trials; inf if it has none."""
+    """Return the move from the best step to the minimiser of the parabola through three trials, or inf if none."""
     a, b = second.step - best.step, third.step - best.step
     if a == 0 or b == 0 or a == b or not math.isfinite(second.value + third.value):
         return math.inf

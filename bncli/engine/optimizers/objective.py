@@ -1,4 +1,4 @@
-"""The objective that an optimizer minimises, the steps that it reports, and the evaluations that it makes."""
+"""What an optimizer minimises and reports: objectives, evaluations and steps."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Evaluate = Callable[[Array], tuple[float, Array]]
 class Objective:
     """A function f: R^P -> R, twice differentiable and bounded below by 0.
 
-    `precondition` multiplies by a symmetric positive definite approximation of the inverse Hessian at the start.
-    `refreshed(point, cost)` returns such an approximation at another point; making it may take as long as `cost`
-    evaluations. `hessian(point)` returns a function that multiplies by the Hessian there, or by a positive
-    semidefinite substitute for it. `separable(f)` tells whether a value this low means that the infimum lies at
-    infinity. Differences between values below `negligible` do not matter: a relative tolerance refers to at least
-    this value.
+    - precondition: multiplies by a symmetric positive definite approximation of the inverse Hessian at the start
+    - refreshed(point, cost): returns such a function for another point; making it may take as long as `cost`
+      evaluations
+    - hessian(point): returns a function that multiplies by the Hessian there, or by a positive semidefinite substitute
+    - separable(f): whether a value this low means that the infimum lies at infinity
+    - negligible: a relative tolerance refers to f, but to no less than this value
     """
 
     value_and_gradient: Evaluate
@@ -48,8 +48,7 @@ class Evaluation:
 class Step:
     """What an optimizer reports after each iteration; the counts are totals since the start.
 
-    `evaluations` counts evaluations of the value. A product with the Hessian counts as one of the
-    `gradient_evaluations`.
+    `evaluations` counts evaluations of the value. A product with the Hessian counts as a gradient evaluation.
     """
 
     iteration: int
@@ -61,7 +60,7 @@ class Step:
 
 
 Report = Callable[[Step, Array], None]
-"""Receives every step and the point that it reached, the start included."""
+"""Receives every step, including the start (step 0), and the point that it reached."""
 
 
 def norm(vector: Array) -> float:
@@ -69,7 +68,7 @@ def norm(vector: Array) -> float:
 
 
 def add_counts(earlier: Optimum, later: Optimum) -> Optimum:
-    """Return the later of two optima, with the iterations, evaluations and products of both runs."""
+    """Return the later optimum with the iterations, evaluations and products of both runs added up."""
     return replace(
         later,
         iterations=earlier.iterations + later.iterations,
@@ -79,7 +78,7 @@ def add_counts(earlier: Optimum, later: Optimum) -> Optimum:
 
 
 def continue_reports(earlier: Optimum, report: Report) -> Report:
-    """Return a report for a run that starts where an earlier one ended, so that both are reported as one run."""
+    """Wrap a report for a run that starts where an earlier one ended, so that both are reported as one run."""
     passes = earlier.evaluations + earlier.products
 
     def report_continued(step: Step, point: Array) -> None:

@@ -1,10 +1,9 @@
 """Preconditioned L-BFGS and truncated Newton: `--optimizer lbfgs` and `newton`.
 
-Most problems are at their optimum after some dozens of passes of preconditioned L-BFGS, where Newton's method would
-take more. The problems left after NEWTON_FROM evaluations are hard: rare classes, almost separable rows, a small
-penalty. Their curvature changes all along the way, and products with the present Hessian, each at the cost of one pass,
-work better than the memory of old ones. So `newton` begins with the steps of `lbfgs` and then takes truncated Newton
-steps.
+Preconditioned L-BFGS solves most problems in some dozens of passes, fewer than Newton's method would take. Problems
+that are not solved after NEWTON_FROM evaluations are hard: rare classes, almost separable rows, a small penalty. Their
+curvature changes all along the way, and products with the current Hessian, each at the cost of one pass, work better
+than stored gradient changes. So `newton` begins with the steps of `lbfgs` and then takes truncated Newton steps.
 
 L-BFGS (Liu & Nocedal 1989, Mathematical Programming 45) builds the inverse Hessian from the last pairs of steps and
 changes of the gradient, on top of the objective's preconditioner: L-BFGS in variables whitened by a factor of it,
@@ -23,12 +22,12 @@ with constants 1e-3 and 0.9; it tries 1 / |g| first in the first iteration, then
 steps then start from the gradient itself.
 
 Stops, with f the objective: `gradient` when the predicted decrease, g'Hg / 2, is under tolerance f / 100 (a vanishing
-gradient in the problem's own metric); `tolerance` when the last WINDOW quasi-Newton iterations, or NEWTON_WINDOW Newton
+gradient in the metric of H); `tolerance` when the last WINDOW quasi-Newton iterations, or NEWTON_WINDOW Newton
 iterations, together improved f by no more than tolerance f; `line-search` when no better point exists along a Newton
 direction, or along the preconditioned gradient; `separable` when the objective reports it; `max-iterations`. If f is
 below the value that the objective calls negligible, that value replaces f. The distance to the optimum is then of the
-order of tolerance f. Newton steps without a preconditioner end by `tolerance` alone, since the gradient in itself
-predicts nothing.
+order of tolerance f. Newton steps without a preconditioner end by `tolerance` alone, since the plain gradient does not
+predict a decrease.
 
 A product with the Hessian costs about as much as an evaluation, and is reported as an evaluation of the gradient.
 """
@@ -53,17 +52,17 @@ NEWTON_FROM = 80
 WINDOW = 5
 NEWTON_WINDOW = 2
 FLOOR = 1e-10
-"""Values below this share of the first one are compared with the share instead."""
+"""Tolerances are relative to the value of f, but to no less than this share of its first value."""
 PASSES = 4
-"""Evaluations and products together are capped at this number per iteration allowed."""
+"""Evaluations and products together are limited to this number times the maximum of iterations."""
 HISTORY = 20
-"""Pairs in the memory."""
+"""The number of pairs that are stored."""
 SCIPY_PAIRS = 10
-"""scipy's own default; the Fortran driver of the authors has 5."""
+"""The default of scipy; the Fortran driver of the authors has 5."""
 GAP = (15, 120)
-"""Evaluations from one refresh of the preconditioner to the next, at first and at most; the gap doubles each time."""
+"""Evaluations between refreshes of the preconditioner: at first, and at most; the gap doubles each time."""
 COST = (12.0, 30.0)
-"""A refresh may cost half of all evaluations made so far, but at least and at most these numbers of them."""
+"""A refresh may cost half of all evaluations made so far, but no fewer and no more evaluations than these."""
 TRUNCATION = 0.3
 MAX_PRODUCTS = 200
 FLAT = 1e-12
@@ -79,7 +78,7 @@ def minimise_newton(
     report: Report,
     preconditioner: str = "on",
 ) -> Optimum:
-    """Return the minimiser found from `start`, shape (P,), by L-BFGS and then Newton steps."""
+    """Minimise from `start` (P,) by L-BFGS and then Newton steps."""
     run = Descent(objective, start, tolerance, max_iterations, report)
     return descend(run, NEWTON_FROM, preconditioner)
 
@@ -93,16 +92,16 @@ def minimise_lbfgs(
     report: Report,
     preconditioner: str = "on",
 ) -> Optimum:
-    """Return the minimiser found from `start`, shape (P,), by L-BFGS."""
+    """Minimise from `start` (P,) by L-BFGS."""
     run = Descent(objective, start, tolerance, max_iterations, report)
     return descend(run, math.inf, preconditioner)
 
 
 class Descent:
-    """One run: the current point, the iterations, and the work so far; it reports every step.
+    """The state of a run: the current point, and the iterations and work so far; every step is reported.
 
-    `evaluations` counts passes over all rows. Evaluations on samples of the rows add their share to
-    `sampled_evaluations`, and `products` counts products likewise; sums of shares are reported rounded up.
+    `evaluations` counts evaluations on all rows. An evaluation on a sample adds the sample's share of the rows to
+    `sampled_evaluations`, and a product likewise to `products`; these sums are reported rounded up.
     """
 
     def __init__(
@@ -119,18 +118,18 @@ class Descent:
         return self.objective.value_and_gradient(point)
 
     def arrive(self, reached: Evaluation, step: float) -> None:
-        """End an iteration at a new point."""
+        """Move to a new point, which ends an iteration, and report it."""
         self.current = reached
         self.iteration += 1
         self._report(step)
 
     def stop_reason(self, predicted: float | None, values: deque[float]) -> StoppedBy | None:
-        """Return the reason to stop, if there is one.
+        """Return the reason to stop, or None to go on.
 
-        `predicted` is the decrease of a quadratic model along the next step, None if there is no prediction. `values`
-        are those of the last iterations, full after a whole window.
+        `predicted` is the decrease that a quadratic model predicts for the next step, or None if there is no model.
+        `values` are those of the last iterations; they count once the deque is full.
         """
-        # the values of separable rows fall to 0, and no share of them would ever be enough: hence the floor
+        # the values of separable rows fall to 0, so that no relative tolerance would ever be met: hence the floor
         negligible = self.tolerance * max(abs(self.current.value), self.floor)
         if self.objective.separable(self.current.value):
             return StoppedBy.SEPARABLE
@@ -143,7 +142,7 @@ class Descent:
         return StoppedBy.MAX_ITERATIONS if capped else None
 
     def optimum(self, reason: StoppedBy) -> Optimum:
-        """Return the current point as the optimum, with the work that it took."""
+        """Return the current point as the optimum, with the counts of the run."""
         counts = (self.iteration, self._n_evaluations)
         current, products = self.current, math.ceil(self.products)
         return Optimum(current.point, current.value, norm(current.gradient), *counts, reason, products)
@@ -164,7 +163,7 @@ class Descent:
 
 
 def descend(run: Descent, newton_from: float, preconditioner: str) -> Optimum:
-    """Return where the run ends when it takes Newton steps after `newton_from` evaluations.
+    """Run L-BFGS until it stops or has made `newton_from` evaluations, then Newton steps; return the optimum.
 
     `preconditioner` is `on`, or `off` for the published methods.
     """
@@ -179,11 +178,11 @@ def descend(run: Descent, newton_from: float, preconditioner: str) -> Optimum:
 
 
 def _quasi_newton_steps(run: Descent, refresh: Refresh, until: float) -> StoppedBy | None:
-    """Descend until there is a reason to stop, or return None after `until` evaluations."""
+    """Take L-BFGS steps until there is a reason to stop, and return it, or None after `until` evaluations."""
     pairs, values = Pairs(), deque([run.current.value], maxlen=WINDOW + 1)
     while run.evaluations < until:
         current = run.current
-        direction = -pairs.inverse_hessian(refresh.precondition, current.gradient)
+        direction = -pairs.times_inverse_hessian(refresh.precondition, current.gradient)
         slope = float(direction @ current.gradient)
         reason = run.stop_reason(-slope / 2, values)
         if reason is not None:
@@ -203,7 +202,7 @@ def _quasi_newton_steps(run: Descent, refresh: Refresh, until: float) -> Stopped
 
 
 def _newton_steps(run: Descent, refresh: Refresh, predicts: bool) -> StoppedBy:
-    """Descend until there is a reason to stop; `predicts`: whether the preconditioner predicts the decrease."""
+    """Take Newton steps until there is a reason to stop; `predicts`: whether to predict decreases by the gradient."""
     values = deque([run.current.value], maxlen=NEWTON_WINDOW + 1)
     while True:
         current = run.current
@@ -222,14 +221,14 @@ def _newton_steps(run: Descent, refresh: Refresh, predicts: bool) -> StoppedBy:
 
 
 class _StoppedError(Exception):
-    """Leaves scipy's minimizer, which has no other way to end early."""
+    """Raised to leave scipy's minimizer, which has no other way to end early."""
 
 
 class _ScipyLbfgs:
-    """scipy's L-BFGS-B, followed from iteration to iteration.
+    """Scipy's L-BFGS-B, followed from iteration to iteration.
 
-    Reasons to stop are those of the run, and are checked before a point along a new direction is evaluated. scipy
-    itself ends only if no gradient is left or no lower point is found.
+    The run's reasons to stop are checked before a point along a new direction is evaluated. scipy itself stops only if
+    the gradient is 0 or no lower point is found.
     """
 
     def __init__(self, run: Descent, until: float) -> None:
@@ -240,8 +239,8 @@ class _ScipyLbfgs:
         self._last: Evaluation | None = None
 
     def descend(self) -> StoppedBy | None:
-        """Return why the descent ended, or None after `until` evaluations."""
-        # loads for longer than a small fit takes, and no other method needs it
+        """Run scipy's minimizer; return the reason why it stopped, or None after `until` evaluations."""
+        # takes longer to import than a small fit, and no other method needs it
         from scipy.optimize import minimize
 
         options: Any = {"maxcor": SCIPY_PAIRS, "ftol": 0.0, "gtol": 0.0, "maxiter": UNLIMITED, "maxfun": UNLIMITED}
@@ -252,7 +251,7 @@ class _ScipyLbfgs:
             )
         except _StoppedError:
             return self._reason
-        # 0: there is no gradient left; otherwise no acceptable point was found, along -g neither
+        # 0: the gradient is 0; otherwise no acceptable point was found, not even along -g
         return StoppedBy.GRADIENT if result.status == 0 else StoppedBy.LINE_SEARCH
 
     def _value_and_gradient(self, point: Array) -> tuple[float, Array]:
@@ -268,7 +267,7 @@ class _ScipyLbfgs:
         return self._last.value, self._last.gradient
 
     def _follow(self, direction: Array) -> None:
-        """Go on along a direction unless there is a reason to stop."""
+        """Record a new search direction, or raise _StoppedError if there is a reason to stop."""
         run = self._run
         if run.evaluations >= self._until:
             raise _StoppedError
@@ -283,7 +282,7 @@ class _ScipyLbfgs:
         assert self._direction is not None
         current, reached, direction, self._direction = self._run.current, self._last, self._direction, None
         if not reached.value < current.value:
-            # scipy accepts a point that is no lower: only rounding is left, or values beyond are infinite
+            # scipy accepts a point that is no lower if only rounding is left, or if values beyond are infinite
             self._reason = StoppedBy.LINE_SEARCH
             raise _StoppedError
         self._run.arrive(reached, norm(reached.point - current.point) / norm(direction))
@@ -291,7 +290,7 @@ class _ScipyLbfgs:
 
 
 class Refresh:
-    """The preconditioner of one run: short runs spend little on it, long runs get the most accurate one."""
+    """The preconditioner of one run, rebuilt from time to time, at a cost that grows with the length of the run."""
 
     def __init__(self, objective: Objective) -> None:
         self.precondition: Precondition = objective.precondition
@@ -313,7 +312,7 @@ class _Pair:
 
 
 class Pairs:
-    """The limited memory: the last HISTORY steps, and how the gradient changed along them.
+    """The limited memory of L-BFGS: the last HISTORY steps, and the change of the gradient along each.
 
     The inverse Hessian is built from pairs s = x_{j+1} - x_j, y = g_{j+1} - g_j on top of an approximation Q, scaled:
 
@@ -332,14 +331,17 @@ class Pairs:
         self._pairs.clear()
 
     def add(self, s: Array, y: Array) -> None:
-        """Store the pair unless its curvature is lost in rounding."""
+        """Store a pair unless its curvature is lost in rounding."""
         curvature = float(s @ y)
         # below this, s'y is the rounding of two nearly equal gradients, and 1 / s'y would be noise
         if curvature > 1e-12 * float(np.sqrt((s @ s) * (y @ y))):
             self._pairs.append(_Pair(s, y, 1.0 / curvature))
 
-    def inverse_hessian(self, precondition: Precondition, gradient: Array, scaled: bool = True) -> Array:
-        """Return H g with Q = `precondition`, scaled by gamma unless `scaled` is False."""
+    def times_inverse_hessian(self, precondition: Precondition, gradient: Array, scaled: bool = True) -> Array:
+        """Return H g, where H is the L-BFGS approximation of the inverse Hessian built on Q = `precondition`.
+
+        Q is scaled by gamma unless `scaled` is False.
+        """
         q, along = gradient.copy(), np.empty(len(gradient))
         alphas = []
         for pair in reversed(self._pairs):
@@ -357,17 +359,19 @@ class Pairs:
 def newton_direction(
     product: Callable[[Array], Array], precondition: Precondition, gradient: Array
 ) -> tuple[Array, int]:
-    """Return a direction of descent and the products taken; `product` multiplies by H, positive semidefinite.
+    """Return a truncated Newton direction, and the number of products it took; `product` multiplies by H.
 
-    Conjugate gradients on Hd = -g that end early (Dembo & Steihaug 1983, Mathematical Programming 26). They lower the
-    quadratic model m(d) = g'd + d'Hd / 2 step by step, preconditioned by Q, an approximation of the inverse Hessian,
-    and end when the residual r = -g - Hd is small beside the gradient, r'Qr <= TRUNCATION^2 g'Qg: a rough direction is
-    enough, since the next point has another Hessian. (The test of Nash & Sofer, by the progress of the model, ends too
-    soon where Q is poor: on the hardest problems it took two to three times as many products.)
+    H is positive semidefinite. The direction comes from conjugate gradients on Hd = -g that end early (Dembo & Steihaug
+    1983, Mathematical Programming 26). They lower the quadratic model m(d) = g'd + d'Hd / 2 step by step,
+    preconditioned by Q, an approximation of the inverse Hessian, and end when the residual r = -g - Hd is small
+    compared with the gradient, r'Qr <= TRUNCATION^2 g'Qg: a rough direction is enough, since the next point has another
+    Hessian. (The test of Nash & Sofer, by the progress of the model, ends too soon where Q is poor: on the hardest
+    problems it took two to three times as many products.)
 
-    If H is singular, a direction may have no curvature except rounding, and a step along it would be rounding too.
-    Conjugate gradients also end there: at a direction p whose curvature in the metric of Q, p'Hp / p'Q^-1 p, is under
-    FLAT times the largest before it. The metric costs nothing: p_i'Q^-1 p_i = r_i'Qr_i + beta_i^2 p_(i-1)'Q^-1 p_(i-1).
+    If H is singular, the curvature along a direction may be nothing but rounding errors, and so would be the step.
+    Therefore conjugate gradients also end at a direction p whose curvature in the metric of Q, p'Hp / p'Q^-1 p, is
+    below FLAT times the largest so far. The metric costs nothing:
+    p_i'Q^-1 p_i = r_i'Qr_i + beta_i^2 p_(i-1)'Q^-1 p_(i-1).
 
     >>> d, products = newton_direction(lambda v: 4.0 * v, lambda v: v, np.array([2.0, -8.0]))
     >>> d.tolist(), products  # -g / 4, in one product
@@ -380,7 +384,7 @@ def newton_direction(
         image = product(direction)
         curvature = float(direction @ image)
         if curvature <= FLAT * steepest * length:
-            # in the first round d is still 0: the preconditioned gradient itself
+            # in the first round d is still 0, so the preconditioned gradient itself is returned
             return (d, i) if i > 1 else (direction, i)
         steepest = max(steepest, curvature / length)
         alpha = fit / curvature

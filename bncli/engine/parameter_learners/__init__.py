@@ -1,9 +1,10 @@
 """Parameter learners: the methods typed after `--param`.
 
-closed_form      map, acll and acll-uniform: tables made from counts alone
-kikuchi_bayes    kmap and kbma, for regions
-conditional      weighted, discriminative, extended, lr and lr-roos: maximise the conditional likelihood
-missing_values   em and apn, and the space of `extended` for rows with missing values
+- `closed_form`: map, acll and acll-uniform: tables made from counts alone
+- `kikuchi_bayes`: kmap and kbma, for regions
+- `conditional`: weighted, discriminative, extended, lr and lr-roos: maximise the conditional likelihood
+- `missing_values`: em and apn, and the parameter space of `extended` for rows with missing values
+- `points`: score cards of few whole numbers
 
 A method is a function `learn_WORD(counts, structure, *, <options>, watch) -> Parameters` with the options that the
 catalogue lists. Methods that maximise the conditional likelihood also have `build_space_WORD(counts, structure, *,

@@ -9,25 +9,25 @@ The methods are `--param weighted`, `discriminative`, `extended`, `lr` and `lr-r
 
 This is multinomial logistic regression on the indicators of the families' cells; the penalised objective is strictly
 concave (Roos, Wettig, Grünwald, Myllymäki & Tirri 2005, Machine Learning 59). Families are those of a network, or
-regions looked up together with the class, one table for each that no other contains. On regions the generative start is
-the Kikuchi-Bayes model, and the optimum its maximum-entropy relative. Tables may also be sums of effects, which the
-penalty then weighs in place of the entries (`bncli.engine.parameters.effect_coding`): with the coding `thermometer` a
+regions, with one table for each region that no other contains. On regions the generative start is the Kikuchi-Bayes
+model, and the optimum is a maximum-entropy model over the same regions. Tables may also be sums of effects, which are
+then penalised in place of the entries (`bncli.engine.parameters.effect_coding`): with the coding `thermometer` a
 numeric attribute has one step per cut, and with lower orders every subset of a family's attributes has a table of its
-own. The bias is penalised like the rest.
+own. The bias is penalised too.
 
 **weighted.** The generative log probabilities, each multiplied by a weight that is learned discriminatively:
 
     W_f[c, y] = w_q(f, c, y) ln theta_f[c, y],    b[y] = w_y ln theta[y]
 
-with theta fixed. The level says which entries share a weight (Zaidi et al. 2017, Machine Learning 106):
+with theta fixed. The level determines which entries share a weight (Zaidi et al. 2017, Machine Learning 106):
 
     1  all of a family                     one weight per attribute
     2  cells with the same child value     one per attribute value
     3  the same, per class                 one per attribute value and class
     4  none                                one per cell and class: as rich as free tables
 
-The class's own term has one weight per class at every level; so has the table over the class's attribute parents at
-levels 1 to 3. w = 1 is the generative model, w = 0 the uniform distribution.
+The term of the class has one weight per class at every level, and so has the table over the class's attribute parents
+at levels 1 to 3. w = 1 is the generative model, w = 0 the uniform distribution.
 
 **extended.** Tables that remain log probabilities of a network:
 
@@ -35,17 +35,17 @@ levels 1 to 3. w = 1 is the generative model, w = 0 the uniform distribution.
 
 for child value k and parent configuration j (Greiner, Su, Shen & Zhou 2005, Machine Learning 59: ELR). The table over
 the class's attribute parents, if it has any, is normalised over the class. The generative start is beta = ln theta. On
-perfect graphs the optimum equals that of free tables; on others, networks may be unable to reach it. If missing values
-are marginalized, the nodes without the class as a parent have tables too, since they help to infer the missing values.
-The likelihood then has many local maxima, and the start decides which is found.
+perfect graphs the optimum equals that of free tables; on others it may be lower. If missing values are marginalized,
+the nodes that do not have the class as a parent have tables too, since they help to infer the missing values. The
+likelihood then has many local maxima, and the start decides which one is found.
 
 **lr.** Logistic regression with as few parameters as the network's graph allows; the graph must be perfect.
 
     ln P(y | x) / P(0 | x) = p[y, 0] + sum over complete sets C of p[y, x_C],    y = 1, ..., K - 1
 
-The complete sets are the non-empty sets of attributes that are joined two by two in the canonical form of the graph: in
-a perfect graph, the subsets of the families. Each attribute's most frequent value is its reference (ties: the first);
-if x_C contains a reference there is no term (Feelders & Ivanovs 2006, "Discriminative scoring of Bayesian network
+The complete sets are the non-empty sets of attributes that are pairwise joined in the canonical form of the graph: in a
+perfect graph, the subsets of the families. Each attribute's most frequent value is its reference (ties: the first); if
+x_C contains a reference there is no term (Feelders & Ivanovs 2006, "Discriminative scoring of Bayesian network
 classifiers: a comparative study", Third European Workshop on Probabilistic Graphical Models). On perfect graphs these
 are the distributions of free tables; the likelihood is strictly concave except for values that no row has.
 
@@ -54,27 +54,26 @@ are the distributions of free tables; the likelihood is strictly concave except 
 
     ln P(y | x) / P(0 | x) = p[y, 0] + sum over families f of p[y, cell_f(x)],    y = 1, ..., K - 1
 
-The mapping of Roos et al. 2005 as Feelders & Ivanovs 2006 count it: LR_Roos. It has the distributions of the K free
-columns of `discriminative`, on any structure, with K - 1 of them; if the class has parents, the table over these
+This is the mapping of Roos et al. 2005, called LR_Roos by Feelders & Ivanovs 2006. On any structure it has the same
+distributions as `discriminative`, with K - 1 free columns instead of K. If the class has parents, the table over these
 replaces p[y, 0].
 
-The penalties of `lr` and `lr-roos` are on these parameters, not on free tables: it matters which value and which class
-are references.
+The penalties of `lr` and `lr-roos` apply to these parameters, not to free tables, so the choice of references matters.
 
-**Early stopping** (only `extended`): the number of iterations is tuned inside the training rows. They are drawn into
-FOLDS stratified folds. On the rows outside each fold the optimizer runs as it would on all rows, from a start of its
-own, and after every iteration i the rows of the fold are scored:
+**Early stopping** (only `extended`): the number of iterations is tuned within the training rows, by FOLDS stratified
+folds. The optimizer runs on the rows outside each fold as it would on all rows, with a start computed from these rows,
+and after every iteration i the rows of the fold are scored:
 
     H_i = sum over folds f of CLL(rows of f; parameters after i iterations outside f)
 
-The i of highest H_i wins, the lowest of those within a share TIE; then the optimizer runs on all rows for that number
+The i of highest H_i is chosen (the lowest within a share TIE); then the optimizer runs on all rows for that number
 of iterations (Greiner et al. 2005, section 4). A fold whose optimizer has stopped keeps its last score. Random starts
 are tuned one by one, each from the same point in all folds, and the start with the highest H_i runs on all rows.
-Conventions: runs are at first cut off after FIRST iterations, and repeated with twice as many while the best i lies in
-the last third of them and some fold has not converged. So a held-out likelihood that has been falling for half as long
-as it rose is not followed further, and all rounds together cost no more than twice the last. Structure, cuts and levels
-are those of all rows. A single row cannot be held out: then the optimizer runs to its end. If the winner is the cap on
-iterations, the run is reported as stopped by that.
+Conventions: runs at first end after FIRST iterations, and are repeated with twice as many while the best i lies in the
+last third of them and some fold has not converged. So a run ends once the held-out likelihood has been falling for half
+as long as it rose, and all repetitions together cost no more than twice the last. Structure, cuts and levels are those
+of all rows. If no row can be held out, the optimizer runs to its end. If the chosen i is the maximum of iterations, the
+run is reported as stopped by that maximum.
 """
 
 from __future__ import annotations
@@ -130,7 +129,7 @@ def learn_weighted(
     settings: OptimizerSettings,
     watch: Watch = silent,
 ) -> Parameters:
-    """Return the tables of highest penalised conditional likelihood among the weightings of the generative ones."""
+    """Return the weighted generative tables of highest penalised conditional likelihood."""
     return optimize(build_space_weighted(counts, structure, smoothing=smoothing, level=level), settings, watch)
 
 
@@ -187,9 +186,9 @@ def build_space_discriminative(
     coding: str = "cells",
     lower_orders: bool = False,
 ) -> ParameterSpace:
-    """Return the space of free tables, or of effects if the coding, lower orders or coarse regions require them.
+    """Return the space of free tables, or of effects if the coding, lower orders or regrouped regions require them.
 
-    For the generative start a network needs `smoothing`; regions may have a `theta`.
+    The generative start of a network needs `smoothing`, that of regions may have a `theta`.
     """
     data = counts.fitted_rows
     if coding == "cells" and not lower_orders and not is_regrouped(structure):
@@ -211,12 +210,12 @@ def _generative_cells(counts: Counts, structure: Structure, smoothing: str | Non
 def learn_lr(
     counts: Counts, structure: Structure, *, smoothing: str, settings: OptimizerSettings, watch: Watch = silent
 ) -> Parameters:
-    """Return the tables of highest penalised conditional likelihood; BncliError if the graph is not perfect."""
+    """Return the tables of highest penalised conditional likelihood; raise BncliError if the graph is not perfect."""
     return optimize(build_space_lr(counts, structure, smoothing=smoothing), settings, watch)
 
 
 def build_space_lr(counts: Counts, structure: Structure, *, smoothing: str) -> ParameterSpace:
-    """Return the space of contrasts with the references; BncliError if the graph is not perfect."""
+    """Return the space of contrasts with the references; raise BncliError for regions and graphs not perfect."""
     data = counts.fitted_rows
     if isinstance(structure, Regions):
         raise BncliError("--param lr needs a graph, not regions", hint="use --param discriminative, which takes both")
@@ -234,7 +233,7 @@ def build_space_lr(counts: Counts, structure: Structure, *, smoothing: str) -> P
         references[i] = int(table.sum(axis=1).argmax())
     likelihood = conditional_likelihood(data, tables.families)
     contrasts = Contrasts(tables.cells, predictors_of(tables.families, references))
-    # |Z| counts rows, whatever they weigh
+    # |Z| counts rows, whatever their weights
     rows = replace(likelihood, data=replace(data, weights=None)).cell_weights()
     n_ones = int(contrasts.predictors.sums(rows[np.newaxis]).sum())
     flops = logistic_flops(contrasts.n_parameters, n_ones, data.n_rows, data.n_labels)
@@ -259,7 +258,7 @@ def build_space_lr_roos(
 ) -> ParameterSpace:
     """Return the space of contrasts with the first class.
 
-    For the generative start a network needs `smoothing`; regions may have a `theta`.
+    The generative start of a network needs `smoothing`, that of regions may have a `theta`.
     """
     tables, data = generative_start(counts, structure, smoothing, theta), counts.fitted_rows
     likelihood = conditional_likelihood(data, tables.families)
@@ -282,7 +281,7 @@ def learn_extended(
     settings: OptimizerSettings,
     watch: Watch = silent,
 ) -> Parameters:
-    """Return network tables of highest penalised conditional likelihood; `early_stop` cv tunes the iterations."""
+    """Return network tables of highest penalised conditional likelihood; `early_stop` "cv" tunes the iterations."""
     if counts.data.schema.marginalizes:
         # complete rows do not need these
         from bncli.engine.inference.incomplete_likelihood import IncompleteLikelihood
@@ -310,7 +309,7 @@ def build_space_extended(counts: Counts, structure: Structure, *, smoothing: str
 
 
 class Peak(NamedTuple):
-    """A number of iterations, and the likelihood of all held-out rows after these, in nats."""
+    """A number of iterations, and the log-likelihood of all held-out rows after them, in nats."""
 
     iterations: int
     held_out: float
@@ -318,13 +317,13 @@ class Peak(NamedTuple):
 
 @dataclass(frozen=True)
 class TuningFold:
-    """The space of the rows to learn from, and the likelihood of the rows held out."""
+    """A fold of early stopping: the parameter space of its training rows, and the likelihood of its held-out rows."""
 
     space: Space
     held_out: Likelihood
 
     def follow(self, settings: OptimizerSettings) -> tuple[list[float], bool]:
-        """Return the held-out log-likelihood at the start and after each iteration, and whether the run converged."""
+        """Optimize; return the held-out log-likelihood at the start and after each iteration, and if it converged."""
         path: list[float] = []
 
         def score(step: Step, p: Array) -> None:
@@ -337,9 +336,9 @@ class TuningFold:
 def optimize_with_early_stopping(
     counts: Counts, space_of: Callable[[Counts], Space], settings: OptimizerSettings, watch: Watch
 ) -> Parameters:
-    """Return the parameters after the number of iterations that is best for held-out rows.
+    """Optimize for the number of iterations that is best for held-out rows.
 
-    All iterations are made if no row can be held out.
+    If no row can be held out, optimize to the end.
     """
     folds, space = tuning_folds(counts, space_of, settings.seed), space_of(counts)
     if not folds:
@@ -359,7 +358,7 @@ def optimize_with_early_stopping(
 
 
 def tuning_folds(counts: Counts, space_of: Callable[[Counts], Space], seed: int) -> list[TuningFold]:
-    """Return the folds; none if no row can be held out."""
+    """Return the folds of early stopping, or an empty list if no row can be held out."""
     folds, data = [], counts.data
     for others, rows in inner_splits(data.labels, FOLDS, seed, data.split_by):
         space = space_of(Counts(data.take(others), counts.prior))
@@ -368,7 +367,7 @@ def tuning_folds(counts: Counts, space_of: Callable[[Counts], Space], seed: int)
 
 
 def best_iterations(folds: Sequence[TuningFold], settings: OptimizerSettings, watch: Watch) -> Peak:
-    """Return the number of iterations of highest held-out likelihood, from the start that the settings name."""
+    """Return the number of iterations of highest held-out likelihood, from the start given in the settings."""
     cap = min(FIRST, settings.max_iterations)
     while True:
         paths, converged = [], []
@@ -385,7 +384,7 @@ def best_iterations(folds: Sequence[TuningFold], settings: OptimizerSettings, wa
 
 
 def highest_sum(paths: Sequence[Sequence[float]]) -> Peak:
-    """Return the first place where the sum of the paths is highest; a path that ends early keeps its last value."""
+    """Return the first peak of the sum of the paths; a path that ends early keeps its last value."""
     longest = max(map(len, paths))
     total = np.sum([[*path, *[path[-1]] * (longest - len(path))] for path in paths], axis=0)
     highest = float(total.max())

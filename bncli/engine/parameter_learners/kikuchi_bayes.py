@@ -1,6 +1,6 @@
 """Kikuchi-Bayes models of the regions on the path of a search: `--param kmap` and `kbma`.
 
-Each step s of the path is a model M_s with one region more,
+Each step s of the path is a model M_s with one more region,
 
     ln Phi(v) = sum over regions R of c_R ln P(v_R),    P(y | x) = Phi(x, y) / sum over classes c of Phi(x, c)
 
@@ -10,8 +10,8 @@ numbers.
 kmap    the step of highest posterior; the path is kept up to it
 kbma    the average of all steps, P(y | x) = sum over s of weight_s P(y | x, M_s), weight_s = posterior_s / sum of them
 
-Likelihoods and posteriors are computed again from the present training rows, so that regions from a file are weighed by
-the same evidence as regions just found (Jakulin & Rish 2006, section 7).
+Likelihoods and posteriors are always computed from the present training rows, so that regions from a file are weighed
+like regions just found (Jakulin & Rish 2006, section 7).
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ def learn_kmap(
     degrees_of_freedom: str = "conditional",
     watch: Watch = silent,
 ) -> Parameters:
-    """Return the model of the best step; the prior is `theta` rows per region, spread evenly over its cells."""
+    """Return the model of the step of highest posterior.
+
+    `theta` is the number of prior rows per region, spread evenly over its cells.
+    """
     regions = require_regions(structure).regions
     trace = follow(counts, regions, theta, watch, degrees_of_freedom=degrees_of_freedom)
     best = trace.map_step

@@ -5,33 +5,34 @@ and row, with e_t the known values of row t,
 
     LL = sum over rows t of w_t ln P(y_t, e_t),    E_kj = sum over rows t of w_t P(child = k, parents = j | e_t, y_t)
 
-where E are the expected counts of child value k and parent configuration j, the class in j if it is a parent. The start
-is the smoothed relative frequencies of the rows that have a node and all its parents; it decides which local maximum is
-reached. Without missing values the maximum is the relative frequencies.
+where E are the expected counts of child value k and parent configuration j, which includes the class if it is a parent.
+The start is the smoothed relative frequencies, for each node, in the rows where it and all its parents are known; it
+decides which local maximum is reached. Without missing values the maximum is the relative frequencies.
 
 **em.** Expectation maximisation:
 
     theta_kj = (E_kj + a_kj) / sum over k' of (E_k'j + a_k'j)
 
-The expected counts are those at the theta of the iteration before; a are the pseudo-counts of the smoothing rule. Then
+The expected counts are those at the previous theta; a are the pseudo-counts of the smoothing rule. Then
 
     ln posterior = LL + sum over families, k and j of a_kj ln theta_kj
 
 never falls (Dempster, Laird & Rubin 1977, Journal of the Royal Statistical Society B 39; Lauritzen 1995, Computational
-Statistics & Data Analysis 19). Conventions: a row adds no counts to a family if it has neither the child nor anything
-below it (such counts would only repeat the theta that they come from); rules whose pseudo-counts follow from the data
+Statistics & Data Analysis 19). Conventions: a row adds no counts to a family if the child and all its descendants are
+unknown (such counts would only repeat the theta that they come from); rules whose pseudo-counts depend on the data
 (`fgg`, `hdp`) keep those of the start; a distribution without any counts is uniform; `mle` keeps its floor of 1e-10. An
-iteration that does not raise the posterior, because of rounding or the floor, is not made. Each iteration is reported
-with LL, and with the negative of the second sum as penalty. It stops when an iteration adds no more to ln posterior
-than the tolerance as a share of it, or at the cap. Cost: a pass of exact inference per iteration.
+iteration that does not raise the posterior, because of rounding or the floor, is dropped. Each iteration is reported
+with LL, and with the negative of the second sum as penalty. EM stops when an iteration raises ln posterior by no more
+than the tolerance times its absolute value, or at the maximum of iterations. Cost: a pass of exact inference per
+iteration.
 
 **apn.** Adaptive probabilistic networks: gradients in softmax coordinates, theta = softmax beta,
 
     dLL/dbeta_kj = E_kj - theta_kj sum over k' of E_k'j
 
 (Binder, Koller, Russell & Kanazawa 1997, Machine Learning 29; in these coordinates Greiner, Su, Shen & Zhou 2005). It
-maximises what `em` maximises in another way, and does not always end in the same local maximum. Nothing is smoothed
-after the start. Each iteration is reported with LL. Cost: a pass of exact inference per evaluation.
+maximises LL, and does not always end in the same local maximum as `em`. Nothing is smoothed after the start. Each
+iteration is reported with LL. Cost: a pass of exact inference per evaluation.
 
 **The preconditioner** of gradient methods is the diagonal of a Hessian. If all rows were complete, the joint likelihood
 would have
@@ -39,10 +40,10 @@ would have
     D_q = sum over classes y and cells c of m[y, c] (dW[y, c] / dbeta_q)^2,    m[y, c] = weight of class y in cell c
 
 and the conditional one about m[y, c] = (K - 1)/K^2 times the weight of cell c, if all classes were equally likely. Rows
-without the whole family are spread evenly over its cells. Missing values make both likelihoods flat, or even concave
-the wrong way, so no much better approximation is cheap, and it is never refreshed. Products with the Hessian are
-differences of two gradients; where they show no curvature, a truncated Newton direction ends. Cost: a product takes a
-pass of exact inference, the preconditioner none.
+in which an attribute of the family is unknown are spread evenly over its cells. Missing values make both likelihoods
+flat, or curved the wrong way, so that no cheap approximation is much better; it is never refreshed. Products with the
+Hessian are differences of two gradients; where they show no curvature, a truncated Newton direction ends. Cost: a
+product takes a pass of exact inference, the preconditioner none.
 """
 
 from __future__ import annotations
@@ -76,14 +77,14 @@ from bncli.engine.structures.structure import Structure
 from bncli.watch import Iteration, Note, Watch, silent
 
 TINY = float(np.finfo(np.float64).tiny)
-"""Replaces a count of 0 in a logarithm; if all counts of a distribution are 0, it is uniform."""
+"""Replaces counts of 0 in logarithms, so that a distribution without counts is uniform."""
 LEAST_CURVATURE = 1e-2
-"""As a share of the mean: entries with next to no curvature would otherwise take huge steps."""
+"""Least curvature, as a share of the mean: entries with almost no curvature would otherwise take huge steps."""
 TOLERANCE = 1e-10
 MUCH = 1 << 24
-"""Entries per pass from which a note is worthwhile: a tenth of a second."""
+"""Table entries per pass (about a tenth of a second) from which on a note is written."""
 DIFFERENCE = 1e-5
-"""The largest change of a parameter between two gradients whose difference is taken."""
+"""The largest change of a parameter between the two gradients of a difference."""
 
 
 def learn_em(
@@ -96,9 +97,9 @@ def learn_em(
     starts: Starts = Starts(),
     watch: Watch = silent,
 ) -> Parameters:
-    """Return the probabilities of highest posterior near the start, or with random starts the best of all ends.
+    """Return the probabilities at the local maximum of the posterior that EM reaches from its start.
 
-    A tolerance `auto` is TOLERANCE.
+    With random starts, return the best of all maxima. A tolerance of "auto" means TOLERANCE.
     """
     tables = generative_tables(counts, structure, smoothing)
     likelihood = IncompleteLikelihood(counts.data, tables.families, joint=True)
@@ -115,7 +116,7 @@ def learn_em(
 
 @dataclass(frozen=True)
 class _ExpectationMaximisation:
-    """The iterations from any start; pseudo (K, n_cells) are the pseudo-counts of every entry."""
+    """EM from any start; pseudo (K, n_cells) are the pseudo-counts of every entry."""
 
     likelihood: IncompleteLikelihood
     coordinates: Softmax
@@ -126,7 +127,7 @@ class _ExpectationMaximisation:
     watch: Watch
 
     def run(self, start: int) -> tuple[float, Parameters]:
-        """Return the log posterior at the end of the iterations from a start, and the parameters there."""
+        """Iterate from a start (0: the usual one); return the log posterior at the end, and the parameters."""
         coordinates = self.coordinates
         cells = coordinates.log_theta
         if start:
@@ -155,7 +156,7 @@ class _ExpectationMaximisation:
         return current.log_posterior, Parameters(tables, coordinates.n_parameters, cll_start, cll, *counts, stopped_by)
 
     def _expect(self, cells: Array) -> _Expectation:
-        """Return the expected counts at tables `cells` (K, n_cells)."""
+        """Compute the expected counts at tables `cells` (K, n_cells)."""
         ll, expected = self.likelihood.value_and_gradient(cells)
         counts = np.maximum(expected, 0.0) + self._prior
         beta = np.log(np.maximum(self.coordinates.gather(np.exp(cells)), TINY))
@@ -164,7 +165,7 @@ class _ExpectationMaximisation:
 
     @cached_property
     def _prior(self) -> Array:
-        """The pseudo-counts, with those of a table that all classes share only once."""
+        """The pseudo-counts; for tables that all classes share, only in the row of the first class."""
         prior = self.pseudo.copy()
         prior[1:, ~self.coordinates.by_class] = 0.0
         return prior
@@ -172,7 +173,7 @@ class _ExpectationMaximisation:
 
 @dataclass(frozen=True)
 class _Expectation:
-    """Tables `cells` (K, n_cells), LL and the log prior there, and the expected counts with pseudo-counts added."""
+    """Tables `cells` (K, n_cells), with LL, log prior and gradient norm there; counts: expected plus pseudo-counts."""
 
     cells: Array
     ll: float
@@ -188,9 +189,9 @@ class _Expectation:
 def learn_apn(
     counts: Counts, structure: Structure, *, smoothing: str, settings: OptimizerSettings, watch: Watch = silent
 ) -> Parameters:
-    """Return the probabilities of highest joint likelihood near the start.
+    """Return the probabilities at the local maximum of the joint likelihood that the optimizer reaches from its start.
 
-    Of the settings, the optimizer, its limits and the random starts are used.
+    With random starts, return the best of all maxima. The penalty and the kind of start in `settings` are ignored.
     """
     space = incomplete_space(counts, structure, smoothing, joint=True)
     report_work(space.likelihood.work, counts.data.schema, watch)
@@ -206,7 +207,7 @@ def learn_apn(
 
 
 def incomplete_space(counts: Counts, structure: Structure, smoothing: str, *, joint: bool = False) -> IncompleteSpace:
-    """Return the space of rows with missing values, for the conditional likelihood or, if `joint`, LL."""
+    """Return the parameter space for rows with missing values, of the conditional likelihood or, if `joint`, of LL."""
     tables = generative_tables(counts, structure, smoothing)
     data = counts.fitted_rows
     likelihood = IncompleteLikelihood(data, tables.families, joint)
@@ -226,9 +227,10 @@ def incomplete_space(counts: Counts, structure: Structure, smoothing: str, *, jo
 
 @dataclass(frozen=True)
 class IncompleteSpace(Space):
-    """Softmax tables, and a likelihood of incomplete rows; `mass` is m of the module's formula, (K, n_cells).
+    """Softmax tables and a likelihood of incomplete rows; `mass` is m of the module's formula, (K, n_cells).
 
-    It cannot separate the classes: a growing factor on the tables need not keep every sum of products on its side.
+    Separability of the classes is not detected: scaling up the tables need not keep the predicted class of a row, which
+    is decided by a sum of products.
     """
 
     likelihood: IncompleteLikelihood
@@ -239,7 +241,7 @@ class IncompleteSpace(Space):
         return replace(self.likelihood, data=data)
 
     def first_preconditioner(self, p: Array, penalty: float) -> Precondition:
-        # entries with next to no expected counts would otherwise take huge steps
+        # entries with almost no expected counts would otherwise take huge steps
         least = max(LEAST_CURVATURE * float(self._curvature.mean()), TINY)
         diagonal = np.asarray(np.maximum(self._curvature, least) + penalty)
         return lambda g: np.asarray(g / diagonal)
@@ -248,7 +250,7 @@ class IncompleteSpace(Space):
         return self.first_preconditioner(p, penalty)
 
     def hessian(self, p: Array, penalty: float) -> Callable[[Array], Array]:
-        """Return products with the Hessian at p, as differences of gradients."""
+        """Return a function that multiplies by the Hessian at p, by differences of gradients."""
         gradient = self._gradient(p)
 
         def product(v: Array) -> Array:
@@ -260,7 +262,7 @@ class IncompleteSpace(Space):
 
     @cached_property
     def _curvature(self) -> Array:
-        """D of the module's formula, at the generative tables, wherever the optimization starts."""
+        """D of the module's formula at the generative tables, even if the optimization starts elsewhere."""
         coordinates = self.coordinates
         return coordinates.gather(coordinates.curvature(coordinates.generative, self.mass))
 
@@ -269,7 +271,7 @@ class IncompleteSpace(Space):
 
 
 def report_work(work: PassSize, schema: Schema, watch: Watch) -> None:
-    """Write a note before a long computation: the size of every pass over the rows with missing values."""
+    """Write a note about the size of every pass over rows with missing values if it takes long."""
     if work.entries >= MUCH:
         names = [repr(schema.attributes[i].name) for i in work.widest]
         what = f"what is missing makes every pass over the rows fill {work.entries:,} table entries"
@@ -279,7 +281,7 @@ def report_work(work: PassSize, schema: Schema, watch: Watch) -> None:
 
 
 def conditional_value(likelihood: IncompleteLikelihood, cells: Array) -> float:
-    """Return CLL from the joint probabilities, which are faster than its gradient."""
+    """Return CLL, computed from joint probabilities, which is faster than with its gradient."""
     log_joint, data = likelihood.log_joint(cells), likelihood.data
     top = log_joint.max(axis=0)
     log_evidence = top + np.log(np.exp(log_joint - top).sum(axis=0))

@@ -1,17 +1,17 @@
 """Points: tables of few distinct whole numbers, `--param points`, for the tables of `--structure card`.
 
-1. The values of each table are joined to at most MOST_GROUPS groups by what they say of the class alone
+1. The values of each table are joined to at most MOST_GROUPS groups by their class proportions
    (`bncli.engine.parameters.card_tables`). The numbers of all groups are fitted together, with a penalty.
-2. The two groups of one table whose fusion costs least are fused, neighbours only where the attribute is numeric, and
-   all are fitted again, until `rows` groups are left and no fusion costs less than LEAST_COST nats a class beyond the
-   first. Fusing b1 and b2, with the curvatures h1 and h2 of the loss, costs h1 h2 / (h1 + h2) (b1 - b2)^2 / 2. Two
-   groups are left in each table.
+2. The two groups of one table whose fusion costs least are fused (only neighbours if the attribute is numeric), and all
+   numbers are fitted again, until at most `rows` groups are left and every fusion would cost at least LEAST_COST nats
+   per class beyond the first. Fusing groups with the numbers b1 and b2 costs h1 h2 / (h1 + h2) (b1 - b2)^2 / 2, where
+   h1 and h2 are the curvatures of the loss. Every table keeps at least two groups.
 3. The scale makes the largest number `points`. The numbers are rounded one at a time, the largest first, each time to
    the neighbour of lower loss; then single numbers move by 1 while the loss falls by more than TIE.
 4. Base rate and scale are fitted again, so that the total of points gives calibrated probabilities.
 
-With two classes the second has the points. With more, each has its own, against the mean of all. Cf. Liu, Zhong, Li,
-Seltzer & Rudin 2022, NeurIPS: FasterRisk.
+With two classes, points count for the second class. With more, each class has its own points, relative to the mean over
+the classes. Cf. Liu, Zhong, Li, Seltzer & Rudin 2022, NeurIPS: FasterRisk.
 """
 
 from __future__ import annotations
@@ -37,15 +37,18 @@ from bncli.engine.structures.structure import Structure
 from bncli.watch import Iteration, Watch, silent
 
 MOST_GROUPS = 5
-"""Most groups of a table before tables are fitted together."""
+"""The most groups per table before tables are fitted together."""
 LEAST_COST = 0.5
 TIE = 1e-9
 SWEEPS = 5
-"""Most rounds over all numbers."""
+"""The most rounds over all numbers."""
 
 
 def learn(counts: Counts, structure: Structure, *, rows: int, points: int | str, watch: Watch = silent) -> Parameters:
-    """Return tables with at most `rows` distinct entries in all, whole multiples of one scale unless points are off."""
+    """Return tables with at most `rows` distinct entries in total (but two per table), as points.
+
+    Points are whole multiples of one scale, of which the largest is `points`; with "off", entries are not rounded.
+    """
     data = counts.data
     families = structure.families(data.schema.cardinalities)
     n_labels = data.n_labels
@@ -102,7 +105,7 @@ def learn(counts: Counts, structure: Structure, *, rows: int, points: int | str,
 
 
 class _Fit(CardFit):
-    """Fits over distinct rows: cells[f] (n,) of each table."""
+    """Fits over distinct rows; cells[f] (n,) are the cells of the rows in table f."""
 
     def __init__(self, cells: Sequence[Index], labels: Index, n_labels: int, mass: Array) -> None:
         super().__init__(labels, n_labels, mass)
@@ -120,7 +123,7 @@ class _Fit(CardFit):
         ordered: Sequence[int],
         bias: Array,
     ) -> tuple[float, int, int, int] | None:
-        """Return (cost, table, a, b) of the cheapest fusion; None if no table has more than two groups."""
+        """Return (cost, table, a, b) of the cheapest fusion, or None if no table has more than two groups."""
         columns = self.columns(groups)
         p = self.probabilities(self.scores(bias, columns, values))
         curvature = self.mass[:, np.newaxis] * p * (1 - p)
@@ -132,7 +135,7 @@ class _Fit(CardFit):
             h = np.stack([np.bincount(column, c, m) for c in curvature.T], axis=1) + 1e-9
             for a, b in joinable_pairs(firsts[f], ordered[f]):
                 moved = h[a] * h[b] / (h[a] + h[b]) * (own[a] - own[b]) ** 2
-                # of two classes the difference moves by twice as much as each
+                # with two classes, the difference between them moves twice as far as each
                 cost = float(moved.sum()) / 2 * (2 if len(bias) == 2 else 1)
                 if best is None or cost < best[0]:
                     best = (cost, f, a, b)
@@ -141,7 +144,7 @@ class _Fit(CardFit):
     def whole(
         self, groups: Sequence[Index], bias: Array, values: Sequence[Array], most: int
     ) -> tuple[Array, list[Array]]:
-        """Return whole multiples of one scale, the largest `most`, with base rate and scale fitted again."""
+        """Round the entries to whole multiples of one scale, the largest `most`; fit base rate and scale again."""
         two, columns = self.target.shape[1] == 2, self.columns(groups)
         shift = np.array([-0.5, 0.5])
         own = [v[:, 1:] - v[:, :1] if two else v for v in values]
@@ -167,7 +170,7 @@ class _Fit(CardFit):
         loss = self.loss(self.scores(bias, columns, tables()))
         for _ in range(SWEEPS if most < 20 else 0):
             before = loss
-            for f, c, y in places[1:]:  # the largest stays, so that it tells the scale
+            for f, c, y in places[1:]:  # the largest number stays, because it defines the scale
                 for move in (-1, 1):
                     numbers[f][c, y] += move
                     moved = self.loss(self.scores(bias, columns, tables()))

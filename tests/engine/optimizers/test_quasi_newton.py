@@ -367,11 +367,13 @@ def test_it_is_the_bfgs_formula(n: int, count: int, seed: int) -> None:
         memory.add(*pair)
     assert len(memory) == count
     expected = dense(listed, guess)
-    found = np.stack([memory.inverse_hessian(lambda g: guess @ g, unit) for unit in np.eye(n)], axis=1)
+    found = np.stack([memory.times_inverse_hessian(lambda g: guess @ g, unit) for unit in np.eye(n)], axis=1)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8 * np.abs(expected).max())
     if listed:
         s, y = listed[-1]
-        np.testing.assert_allclose(memory.inverse_hessian(lambda g: guess @ g, y), s, atol=1e-7 * np.linalg.norm(s))
+        np.testing.assert_allclose(
+            memory.times_inverse_hessian(lambda g: guess @ g, y), s, atol=1e-7 * np.linalg.norm(s)
+        )
 
 
 def test_only_the_last_pairs_count(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -383,7 +385,7 @@ def test_only_the_last_pairs_count(monkeypatch: pytest.MonkeyPatch) -> None:
         last.add(*pair)
     assert len(everything) == quasi_newton.HISTORY
     g = np.arange(5.0)
-    one, other = (memory.inverse_hessian(lambda v: guess @ v, g) for memory in (everything, last))
+    one, other = (memory.times_inverse_hessian(lambda v: guess @ v, g) for memory in (everything, last))
     np.testing.assert_array_equal(one, other)
 
 
@@ -394,7 +396,7 @@ def test_what_is_forgotten_leaves_the_guess() -> None:
         memory.add(*pair)
     memory.clear()
     assert len(memory) == 0
-    np.testing.assert_array_equal(memory.inverse_hessian(lambda g: guess @ g, np.ones(4)), guess @ np.ones(4))
+    np.testing.assert_array_equal(memory.times_inverse_hessian(lambda g: guess @ g, np.ones(4)), guess @ np.ones(4))
 
 
 @pytest.mark.parametrize("y", [np.array([-1.0, 0.0]), np.zeros(2), np.array([0.0, 3.0]), np.array([1e-14, 1.0])])
@@ -416,7 +418,7 @@ def test_pairs_leave_the_gradient_alone() -> None:
     memory, g = Pairs(), np.ones(4)
     for pair in listed:
         memory.add(*pair)
-    memory.inverse_hessian(lambda v: v, g)
+    memory.times_inverse_hessian(lambda v: v, g)
     assert g.tolist() == [1.0] * 4
 
 
