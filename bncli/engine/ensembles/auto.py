@@ -3,19 +3,19 @@
     P(y | x) = softmax_y (sum over components m of w_m S_m[x, y])
 
 1. The attributes are cut finely, once (`candidates`).
-2. Candidates are tried one after the other, as long as the budget allows (`trials`, `budget`). Their tables are found
-   in every fold, and their penalty is chosen by the held-out rows (`penalty_path`). Boosted trees are one candidate
-   (`boosted_bag`).
-3. The weights w maximise the likelihood of the held-out rows (`pool_weights`). The class frequencies are a candidate as
-   well.
-4. The candidates with a weight are fitted to all rows at their penalty. If each row was held out once, their tables are
-   found anew; otherwise they are those of the first fold, and the fit starts from the optimum there.
+2. Candidates are tried one after the other, as long as the budget allows (`trials`, `budget`). Their tables are chosen
+   again in every fold, and their penalty is chosen by the held-out rows (`penalty_path`). Boosted trees are one
+   candidate (`boosted_bag`).
+3. The weights w maximise the likelihood of the held-out rows (`pool_weights`). The class frequencies are a candidate
+   too.
+4. The candidates with a positive weight are fitted to all rows at their penalty. If each row was held out once, their
+   tables are chosen again on all rows; otherwise they are those of the first fold, and the fit starts from its optimum.
 
-With very many rows a sample serves for the choice. Boosted trees, which gain most from more rows, learn from all rows
-that are not held out; candidates that come close to them are refitted to as many before step 3.
+With very many rows, candidates are compared on a sample. Boosted trees, which gain most from more rows, learn from all
+rows that are not held out; candidates that come close to them are refitted to the same rows before step 3.
 
-The seed draws the folds. The weights minimise the log-loss, or the metric `rmse` if that is chosen. The metric `error`
-chooses the penalties alone: it is too coarse for the many weights of a pool.
+The seed determines the folds. The weights minimise the log-loss, or `rmse` if that is the metric. The metric `error` is
+only used to choose penalties, because it is too coarse for the many weights of a pool.
 """
 
 from __future__ import annotations
@@ -84,13 +84,13 @@ from bncli.recipe import Recipe
 from bncli.watch import Note, Progress, Run, Stage, Watch
 
 TOLERANCE, MAX_ITERATIONS = 1e-3, 200
-"""Of the fits to all rows."""
+"""Tolerance and maximum of iterations of the fits to all rows."""
 STANDARD_ERRORS = 2.0
-"""By so many standard errors an ensemble must predict units of several rows better than the class frequencies do."""
+"""With units of several rows, an ensemble's gain over the class frequencies must exceed this many standard errors."""
 MORE_ROWS = 1.1
-"""Candidates are refitted if boosted trees learned from at least this many times more rows."""
+"""Candidates are refitted if boosted trees learned from more than this many times as many rows."""
 _NOT_EVALUATED = HeldOutEvaluation(FREQUENCIES, 1.0, Losses(math.nan, math.nan, math.nan), np.zeros((0, 0)), (), None)
-"""The class frequencies if no row can be held out."""
+"""Stands for the evaluation of the class frequencies if no row can be held out."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class _Fit:
 
 
 def learn_auto(columns: Columns, recipe: Recipe, reading_rules: ReadingRules, run: Run) -> tuple[Model, Parameters]:
-    """Learn the ensemble, and return the course of its fits as well.
+    """Learn the ensemble; return the model, and the parameters with the total counts of all fits.
 
     Raises BncliError if there are no rows, or if `run.memory` bytes do not suffice for the first candidate.
     """
@@ -129,7 +129,7 @@ def learn_auto(columns: Columns, recipe: Recipe, reading_rules: ReadingRules, ru
         raise BncliError(f"{what}: {needed_and_free(needed, run.memory)}", hint=hint)
     watch(Stage("candidates"))
     folds = _make_folds(data, effort, seed)
-    # With a time limit and no effort the bag grows as long as there is time.
+    # With a time limit and no effort, members are added to the bag as long as there is time.
     by_clock = recipe.time_limit is not None and recipe.effort is None
     n_members = MOST_MEMBERS if by_clock else bag_size(effort, data.n_rows)
     bag = BagPlan(n_members, effort.member_rows, effort.trees, seed, budget)
@@ -178,7 +178,7 @@ def learn_auto(columns: Columns, recipe: Recipe, reading_rules: ReadingRules, ru
 
 
 def _make_folds(data: Dataset, effort: Effort, seed: int) -> list[Fold]:
-    """Return the folds that are tried; none if no row can be held out."""
+    """Return the folds on which candidates are tried, or an empty list if no row can be held out."""
     if data.n_rows < 2:
         return []
     capacity, n_folds = capacity_for(data.n_rows), effort.folds(data.n_rows)
@@ -193,7 +193,7 @@ def _make_folds(data: Dataset, effort: Effort, seed: int) -> list[Fold]:
 
 
 def _held_out_labels(folds: Sequence[Fold]) -> tuple[Integers, Array | None]:
-    """Return the labels and weights (None: 1 each) of all held-out rows."""
+    """Return the labels and weights (None: all 1) of all held-out rows."""
     held_out = [fold.held_out for fold in folds]
     return np.concatenate([rows.labels for rows in held_out]), held_out_weights(held_out)
 
@@ -205,7 +205,7 @@ def _count_held_out(folds: Sequence[Fold]) -> tuple[int, int]:
 
 
 def _evidence(folds: Sequence[Fold]) -> Array | None:
-    """Return the weights of held-out rows (None: 1 each) for a choice, in which a unit counts as one observation."""
+    """Return weights of the held-out rows (None: all 1) whose sum is the number of units, not of rows."""
     row_weights, (n_rows, n_units) = _held_out_labels(folds)[1], _count_held_out(folds)
     if n_units == n_rows:
         return row_weights
@@ -213,10 +213,10 @@ def _evidence(folds: Sequence[Fold]) -> Array | None:
 
 
 def _beats_frequencies(folds: Sequence[Fold], pooled: Array, frequencies: Array) -> bool:
-    """Return whether a pool (K, rows) predicts held-out units better than the class frequencies, beyond chance.
+    """Return whether a pool (K, rows) predicts held-out units significantly better than the class frequencies.
 
-    That is by more than STANDARD_ERRORS of its gain per unit: rows of one unit repeat each other, so that few units can
-    look predictable by chance. Without units of several rows the weights of the pool decide alone, and this is true.
+    The mean gain per unit must exceed STANDARD_ERRORS standard errors, because rows of one unit are alike and a few
+    units may look predictable by chance. If every unit is one row, return True: then the weights of the pool decide.
     """
     n_rows, n_units = _count_held_out(folds)
     if n_units == n_rows:
@@ -234,11 +234,11 @@ def _beats_frequencies(folds: Sequence[Fold], pooled: Array, frequencies: Array)
 def _weigh(
     folds: Sequence[Fold], evaluations: list[HeldOutEvaluation], metric: str, budget: ComputeBudget
 ) -> tuple[list[HeldOutEvaluation], Array]:
-    """Return the weights of the candidates, and the evaluations by which they were found.
+    """Return the evaluations on which the weights of the candidates are based, and the weights.
 
-    Boosted trees have learned from all rows that are not held out. If other candidates have seen fewer, those that
-    matter are refitted to as many first; otherwise the trees would get more weight than they deserve. These are the
-    candidates with a weight, and the best one unless it loses much more than the trees.
+    Boosted trees learned from all rows that are not held out. If the other candidates learned from fewer, those that
+    matter are first refitted to all these rows, so that the comparison with the trees is fair. They are the candidates
+    with a positive weight, and the best one unless its loss is much higher than the lowest.
     """
     labels, row_weights = _held_out_labels(folds)[0], _evidence(folds)
     weights = pool_weights([evaluation.log_p for evaluation in evaluations], labels, row_weights, metric)
@@ -265,9 +265,9 @@ def _weigh(
 def _pool_held_out(
     folds: Sequence[Fold], evaluations: Sequence[HeldOutEvaluation], weights: Array, metric: str
 ) -> Array:
-    """Return ln P(y | x_t) (K, rows) of the held-out rows, those of each fold with weights found on the other folds.
+    """Pool the predictions ln P(y | x_t), (K, rows), for the held-out rows of each fold with weights from other folds.
 
-    With one fold they are pooled with the `weights` that its own rows gave, of which there are many.
+    With a single fold, which has many rows, use the `weights` found on the same rows.
     """
     log_p = [evaluation.log_p for evaluation in evaluations]
     if len(folds) == 1:
@@ -286,18 +286,18 @@ def _pool_held_out(
 
 
 def _refit_in_fold(fold: Fold, evaluation: HeldOutEvaluation, path: PenaltyPath) -> HeldOutEvaluation:
-    """Return the evaluation after a fit to all training rows of the fold, from the optimum on their sample."""
+    """Refit a candidate to all training rows of a fold, from the optimum on their sample, and evaluate it again."""
     space = _space_like(fold.others, path)
     point = find_optimum_from(space, _final_settings(evaluation.penalty), path.parameters).point
     log_p = fused_log_probabilities(fold.held_out, path.fusion, space.cells(point))
     losses = measure_losses(log_p, fold.held_out.labels, fold.held_out.weights)
     refitted = replace(path, space=space, best=point)
-    refitted.searched = space  # the optimum lies in this space even if there are few rows
+    refitted.searched = space  # overrides the default for few rows, because the optimum was found in this space
     return replace(evaluation, log_p=log_p, losses=losses, path=refitted)
 
 
 def _space_like(data: Dataset, path: PenaltyPath) -> ParameterSpace:
-    """Return the parameters of the path on other rows."""
+    """Return the same parameter space as that of the path, on other rows."""
     coordinates = path.space.coordinates
     effects = coordinates.effects if isinstance(coordinates, EffectCoordinates) else None
     return parameter_space(data, path.candidate, effects)
@@ -317,10 +317,10 @@ def _fit_components(
     watch: Watch,
     bag: BagPlan,
 ) -> list[_Fit]:
-    """Fit the candidates with a weight to all rows; the heaviest comes first (ties: the one tried first)."""
+    """Fit the candidates with a positive weight to all rows; the heaviest comes first (ties: the one tried first)."""
     builds_on = folds[0].finder.builds_on if folds else dict(BUILDS_ON)
     finder = CandidateFinder(data, builds_on=builds_on, capacity=capacity_for(data.n_rows))
-    # If every row was held out, tables are found anew, and so the candidates on which others build are fitted too.
+    # If every row was held out, tables are chosen again, so candidates on which others build must be fitted too.
     finds_anew = sum(fold.held_out.n_rows for fold in folds) in (0, data.n_rows)
     weighty = {evaluation.name for evaluation, weight in zip(evaluations, weights, strict=True) if weight > 0}
     needed = set(weighty)
@@ -350,7 +350,7 @@ def _fit_components(
                 found = FittedComponent(component, space, optimum.point, evaluation.penalty)
                 n_parameters = space.coordinates.n_parameters
                 fitted.append(_Fit(found, evaluation.path.candidate, optimum, n_parameters))
-        # Candidates that are found later use this penalty, as in the folds.
+        # Later candidates use this penalty, as in the folds.
         finder.penalties[evaluation.name] = evaluation.penalty
     return sorted((fit for fit in fitted if fit.component.weight > 0), key=lambda fit: -fit.component.weight)
 
@@ -368,7 +368,7 @@ def _bag_component(data: Dataset, evaluation: HeldOutEvaluation, weight: float, 
 
 
 def _find_and_fit(finder: CandidateFinder, evaluation: HeldOutEvaluation, weight: float) -> _Fit:
-    """Find the candidate on all rows and fit it from zero."""
+    """Choose the candidate's tables on all rows, and fit them from zero."""
     candidate = finder.find(evaluation.name)
     space = parameter_space(finder.data, candidate)
     searched = few_rows(space) or space

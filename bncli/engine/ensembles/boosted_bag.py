@@ -1,12 +1,13 @@
 """The candidate "boosted": a bag of boosted oblivious trees, as one sum of tables.
 
 Each member learns from all rows but those of one fold, which decide when it stops. The members differ in their rows, in
-the edges of their bins, and in the random draws of boosting; their scores, log-odds, are averaged. For a held-out row
-the bag predicts what the one member predicts that has not learned from it (but was stopped by it), which is slightly
-worse than the bag will be.
+the edges of their bins, and in the random draws of boosting; their scores, log-odds, are averaged. The prediction for a
+held-out row is that of the one member that has not learned from it (but was stopped by it), which is slightly worse
+than that of the whole bag.
 
-Bins and depth. An attribute has at least BINS bins, and one per BIN_ROWS rows as far as it has codes. Trees have six
-levels, and seven if they learn from DEEPER rows or more. (Measured as log-loss of one member relative to 64 bins: 0.995
+Bins and depth. An attribute has BINS bins, or one per BIN_ROWS rows if that is more, but no more than it has codes.
+Trees have six levels, and seven if they learn from DEEPER rows or more. (Measured as log-loss of one member relative to
+64 bins: 0.995
 over 28 tables of 1,000 to 22,000 rows, 0.87 on a table in which a school is a number. Relative to six levels: 0.94 and
 0.998 on 80,000 flights, their airline and whether they are late, 0.85 and 0.993 on 200,000, in as many seconds; 1.03,
 0.997, 0.998, 1.000 and 1.003 on five tables of 30,000 to 40,000 rows.)
@@ -22,19 +23,20 @@ from the last optimum, while the held-out rows gain a share of WORTH. If they ga
 best lambda: the splits, and how far the leaves may move, were decided on separate rows. The predictions for the
 held-out rows remain those from before that last fit.
 
-If classes overlap much, trees that were stopped in time leave nothing to gain. So there is no joint fit if the held-out
-log-loss is above DOUBT times that of the class frequencies (on real tables it would gain nothing, and up to 5 % where
-the class is a tree of depth 7). Below that, a first look after LOOK steps decides. If classes hardly overlap, boosting
-stops short of what its trees can express. (Measured as log-loss of a bag relative to no joint fit: 0.37 on tic_tac_toe,
-0.78 on soybean_large, 0.50 on a simulated table without noise, 0.95 on one whose class is a tree of depth 7, and 1 on
-tables with noise. The look takes a tenth to a third of the time of growing the trees, a fit at most as long as that.)
+If classes overlap much, trees that were stopped early leave nothing to gain. So there is no joint fit if the held-out
+log-loss is above DOUBT times that of the class frequencies (on real tables it would gain nothing; it would gain up to
+5 % where the class is a tree of depth 7). Below that, a trial of LOOK steps decides. If classes hardly overlap,
+boosting stops before its trees express all they can. (Measured as log-loss of a bag relative to no joint fit: 0.37 on
+tic_tac_toe, 0.78 on soybean_large, 0.50 on a simulated table without noise, 0.95 on one whose class is a tree of depth
+7, and 1 on tables with noise. The trial takes a tenth to a third of the time of growing the trees, a fit at most as
+long as that.)
 So if classes hardly overlap, boosting ends with ENOUGH trees, provided the leaves of that many can be fitted jointly.
 (For the classes of a school by their teachers, 500 trees had a loss of 0.234, 350 of 0.258, 750 of 0.253, and 1,126
 trees, at which the held-out rows gained no more, of 0.255.)
 
-A joint fit has a nonzero entry per row and tree, at most LEAF_ENTRIES, which exist once: they are made again for the
-last fit. With more entries, or with more than MOST_WORK entries times scores, there is no joint fit. Cost per lambda:
-at most ITERATIONS passes over these entries, per score.
+A joint fit has a nonzero entry per row and tree. Only one set of entries is in memory at a time, since they are made
+again for the last fit. With more than LEAF_ENTRIES entries, or more than MOST_WORK entries times scores, there is no
+joint fit. Cost per lambda: at most ITERATIONS passes over these entries, per score.
 """
 
 from __future__ import annotations
@@ -67,20 +69,20 @@ BOOSTED = "boosted"
 BINS, BIN_ROWS = 128, 64
 DEEPER = 50_000
 MOST_MEMBERS = 20
-"""More members hardly change a bag, however much time there is."""
+"""The most members of a bag; more hardly change it."""
 PENALTIES = (100.0, 10.0, 1.0)
 WORTH = 2e-3
 MOST_WORK = 6 * LEAF_ENTRIES
 DOUBT = 0.4
 ENOUGH = 500
 ITERATIONS, LOOK = 8, 3
-"""L-BFGS iterations per penalty, and for a first look at whether the held-out rows gain at all."""
+"""L-BFGS iterations per penalty, and in the trial that shows whether the held-out rows gain at all."""
 Part = tuple[Dataset, Dataset]
-"""Rows to learn from, and rows that decide when to stop."""
+"""Training rows, and held-out rows that decide when to stop."""
 
 
 class BagPlan(NamedTuple):
-    """How many members a bag is to have, the most rows and trees of each, the seed of its draws, and the budget."""
+    """The number of members of a bag, the most rows and trees of each, the seed of all draws, and the budget."""
 
     n_members: int
     rows: int
@@ -92,14 +94,14 @@ class BagPlan(NamedTuple):
 def evaluate_boosted(
     parts: Sequence[Part], weights: Array | None, plan: BagPlan, report: Callable[[int], None]
 ) -> HeldOutEvaluation:
-    """Grow a member per part and evaluate it on the held-out rows, whose weights are `weights`, None for 1 each.
+    """Grow a member per part, and evaluate the members on their held-out rows, with row weights (None: all 1).
 
-    `report` gets the number of every part before its member is grown.
+    `report` is called with the number of each part before its member is grown.
     """
     members, of_parts = list[Boosted](), []
     for fold, part in enumerate(parts):
         report(fold)
-        # Half of a member's time is left for what comes after the bag.
+        # Half of the time per member is left for what comes after the bag.
         is_late = plan.budget.part_of_time(len(parts) - fold + 0.5)
         members.append(_grow_member(part, plan, fold, is_late))
         of_parts.append(log_probabilities(members[-1].held_out).T)
@@ -112,8 +114,8 @@ def evaluate_boosted(
 def complete_bag(data: Dataset, evaluated: Sequence[Boosted], plan: BagPlan) -> tuple[Boosted, ...]:
     """Return the members of the final bag: those that were evaluated, then others as long as there is time.
 
-    If the limit of time cut a member short, later ones grow no more trees than the longest. A member that the end of
-    all time cuts short is left out, and so is one without trees.
+    If the time limit cut a member short, later members grow no more trees than the longest one did. A last member that
+    the time limit cuts short is dropped, and so are evaluated members without trees that were cut short.
     """
     members = [member for member in evaluated if member.trees or member.ended] or list(evaluated)
     while len(members) < plan.n_members:
@@ -144,24 +146,24 @@ def _grow_member(part: Part, plan: BagPlan, number: int, is_late: Callable[[], b
 
 
 def member_seconds(data: Dataset, n_rows: int, grown: Sequence[Boosted] = ()) -> float:
-    """Return the expected seconds of a member on a number of rows, with as many trees as those grown on average."""
+    """Return the expected seconds of a member on `n_rows` rows, with the mean number of trees of those grown."""
     n_trees = sum(member.grown for member in grown)
     expected = boosted_seconds(n_rows, len(data.schema.informative))
     return expected * (n_trees / (TREES * len(grown)) if grown else 1.0)
 
 
 def member_rows(data: Dataset, most: int) -> int:
-    """Return how many rows a member of the final bag learns from if at most `most` are drawn."""
+    """Return the number of rows that a member of the final bag learns from if at most `most` are drawn."""
     return min(data.n_rows, most) * (FOLDS - 1) // FOLDS
 
 
 def bag_size(effort: Effort, n_rows: int) -> int:
-    """Return the number of members: one fewer if other candidates see only a sample, since members then vary less."""
+    """Return the number of members: one fewer if other candidates use a sample, since members vary less then."""
     return effort.members - (n_rows > effort.most_rows)
 
 
 def fit_jointly(member: Boosted, data: Dataset, held_out: Dataset) -> Boosted:
-    """Return the member with its leaves fitted jointly to all rows, if that lowers the held-out log-loss."""
+    """Fit the leaves of a member jointly to all rows if that lowers the held-out log-loss; else return it unchanged."""
     n_trees = len(member.trees)
     if not n_trees or n_trees > most_joint_trees(data, held_out):
         return member
@@ -199,7 +201,7 @@ def most_joint_trees(data: Dataset, held_out: Dataset) -> int:
 def enough_for_joint_fit(data: Dataset, held_out: Dataset) -> Callable[[int, float, float], bool]:
     """Return a function that decides whether boosting should end so that the leaves can be fitted jointly.
 
-    It gets the number of trees, their held-out log-loss, and that of the class frequencies.
+    Its arguments are the number of trees, their held-out log-loss, and that of the class frequencies.
     """
     most = most_joint_trees(data, held_out)
     return lambda n_trees, loss, first: ENOUGH <= n_trees <= most and loss <= DOUBT * first
@@ -207,9 +209,9 @@ def enough_for_joint_fit(data: Dataset, held_out: Dataset) -> Callable[[int, flo
 
 @dataclass(frozen=True)
 class _LeafRows:
-    """Rows as the trees see them: leaves (rows, leaves of all trees) is 1 where a row lies in a leaf.
+    """Rows as leaf indicators: leaves (rows, leaves of all trees) is 1 where a row lies in a leaf.
 
-    has_label (rows, scores): whether the class is that of the row; weights (rows, 1).
+    has_label (rows, scores) is whether the row has the class of the score; weights are (rows, 1).
     """
 
     leaves: csr_array
@@ -219,7 +221,7 @@ class _LeafRows:
 
     @classmethod
     def of(cls, parts: Sequence[Dataset], trees: Sequence[Tree], prior: Array) -> _LeafRows:
-        """Return the rows of all parts, part after part."""
+        """Return the rows of all parts, one part after the other."""
         first = np.cumsum([0, *(len(tree.values) for tree in trees)])
         ends = np.cumsum([0, *(part.n_rows for part in parts)])
         columns = np.empty((len(trees), int(ends[-1])), np.int32)
@@ -235,7 +237,7 @@ class _LeafRows:
         return cls(leaves, has_label, np.concatenate(weights)[:, np.newaxis], prior)
 
     def scores(self, values: Array) -> Array:
-        """Return (rows, scores) by the values (leaves, scores)."""
+        """Return the scores (rows, scores), given the values (leaves, scores)."""
         return np.asarray(self.prior + self.leaves @ values)
 
     def loss(self, scores: Array) -> float:
@@ -247,7 +249,7 @@ class _LeafRows:
 
 
 def _fit_leaves(rows: _LeafRows, grown: Array, penalty: float, start: Array, iterations: int) -> Array:
-    """Return values (leaves, scores) near the minimum of the penalised loss."""
+    """Return values (leaves, scores) near the minimum of the penalised loss, after at most `iterations` iterations."""
     shape, to_leaves = grown.shape, rows.leaves.T
 
     def objective(point: Array) -> tuple[float, Array]:

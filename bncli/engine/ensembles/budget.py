@@ -1,19 +1,20 @@
-"""How much the trials of candidates may cost: what an effort allows, and the clock if there is a time limit.
+"""The computing time that the trials of candidates may take: what an effort allows, and the clock with a time limit.
 
-An effort from 1 to 5 sets the seconds that all candidates together may be expected to take, the final fits included,
-and the number of held-out rows. Both follow from the numbers of rows, attributes and classes alone, so that the same
-rows give the same model on every machine, and neither has a jump at any number of rows:
+An effort from 1 to 5 determines the expected seconds that all candidates together may take, including the final fits,
+and the number of held-out rows. Both depend only on the numbers of rows, attributes and classes, so that the same rows
+give the same model on every machine, and neither jumps at any number of rows:
 
     share * (SECONDS + SECONDS_PER_SIZE * rows^ROWS_POWER * attributes^(1/4) * classes / 2)
 
-This grows about as the least time of boosting. Candidates are tried in the order of their promise; one that is expected
-to take more than what is left is skipped. If there are no more rows than the effort holds out, every row is held out
-once, in FOLDS folds. With more rows fewer of these folds are tried, and with more than `most_rows` a stratified sample
-of that size is used. Boosted trees gain most from more rows and learn from up to `member_rows` that are not held out.
+This grows about as the least time of boosting. The most promising candidates are tried first; a candidate that is
+expected to take more time than is left is skipped. If there are no more rows than the effort holds out, every row is
+held out once, in FOLDS folds. With more rows fewer of these folds are tried, and with more than `most_rows` a
+stratified sample of that size is used. Boosted trees gain most from more rows, and learn from up to `member_rows` rows
+that are not held out.
 
 With a time limit and no effort, the clock decides which candidates are tried (all of them if there is time), and the
-number of folds is that of the highest effort whose expected seconds are within the limit. The clock also corrects the
-expectations: the time of the candidates tried so far is compared with what was expected of them.
+number of folds is that of the highest effort whose expected seconds are within the limit. The expected seconds are
+corrected by the ratio of the actual to the expected time of the candidates tried so far.
 """
 
 from __future__ import annotations
@@ -32,39 +33,39 @@ from bncli.watch import Clock
 FOLDS = 5
 SECONDS, SECONDS_PER_SIZE, ROWS_POWER = 0.5, 3e-3, 0.6
 PASSES_PER_PATH, PASSES_PER_FIT = 200.0, 40.0
-"""Approximate evaluations for all penalties in one fold, and for a fit with one; preconditioners included."""
+"""Approximate evaluations for all penalties in one fold, and for a fit with one penalty, including preconditioners."""
 LINEAR_SHARE = 0.2
-"""Share of PASSES_PER_PATH that linear coding takes, since it has few parameters."""
+"""The share of PASSES_PER_PATH that linear coding needs, since it has few parameters."""
 NANOSECONDS_PER_CELL = 30.0
 """Approximate time of an evaluation per table entry."""
 SECONDS_PER_SET = 4e-5
-"""Approximate time for the gain of a set of attributes."""
+"""Approximate time to compute the gain of a set of attributes."""
 FREE_SECONDS = 0.85
-"""Seconds of trying boosted trees that do not count against what an effort allows for other candidates."""
+"""Expected seconds of trying boosted trees that do not reduce what an effort allows for other candidates."""
 TREES, MANY_ROWS = 150, 10_000
-"""Approximate number of trees that are grown with up to MANY_ROWS rows; it grows with more rows."""
+"""Approximate number of trees that are grown with up to MANY_ROWS rows; with more rows there are more trees."""
 BYTES_PER_VALUE = 12
-"""Per row and attribute: the codes of all rows, of the folds, and of the pass in hand."""
+"""Bytes per row and attribute: the codes of all rows, of the folds, and of the current pass."""
 ROW_VECTORS = 8
 """Numbers per row and class that boosting holds at a time."""
 VECTORS_PER_FOLD = 5
 """Vectors of parameters that a path keeps from one penalty to the next."""
 SHARP_INTERVALS = 40
-"""The most intervals that the rule of Fayyad & Irani is expected to leave of a numeric attribute."""
+"""The most intervals per numeric attribute that the method of Fayyad & Irani is expected to make."""
 LEAF_ENTRIES, BYTES_PER_LEAF_ENTRY = 1 << 23, 12
-"""The most nonzero entries (rows times trees) of a joint fit of all leaves, and the bytes of each (96 MiB in all)."""
+"""The most nonzero entries (rows times trees) of a joint fit of all leaves, and the bytes of each (96 MiB in total)."""
 
 
 @dataclass(frozen=True)
 class Effort:
     """What one of the efforts allows.
 
-    - share: of the seconds that the default effort allows.
-    - held_out: number of held-out rows; most_rows: size of the sample drawn from more rows.
-    - prunes: whether candidates that are unlikely to help are tried last, or not at all.
-    - boosted_from: fewest rows with which trees are boosted.
-    - members: fewest members of the bag of boosted trees; member_rows: size of the sample that a member learns from;
-      trees: the most trees of a member.
+    - share: the factor of the seconds that the default effort allows
+    - held_out: number of held-out rows; most_rows: size of the sample drawn if there are more rows
+    - prunes: whether candidates that are unlikely to help are tried last, or not at all
+    - boosted_from: the fewest rows with which trees are boosted
+    - members: number of members of the bag of boosted trees; member_rows: the most rows that a member learns from;
+      trees: the most trees of a member
     """
 
     share: float
@@ -82,7 +83,7 @@ class Effort:
         return self.share * (SECONDS + SECONDS_PER_SIZE * size)
 
     def folds(self, n_rows: int) -> int:
-        """Return how many of the FOLDS folds are held out in turn; all of them if there are few rows."""
+        """Return how many of the FOLDS folds are held out in turn: all of them if there are few rows."""
         return max(1, min(FOLDS, round(min(FOLDS, self.held_out * FOLDS / max(n_rows, 1)))))
 
 
@@ -97,9 +98,9 @@ DEFAULT = 3
 
 
 def choose_effort(effort: int | None, limit: float | None, data: Dataset) -> Effort:
-    """Return the effort that was requested.
+    """Return the requested effort, or the default.
 
-    With a time limit alone, return one that tries all candidates, with the most folds that fit in the limit.
+    With a time limit and no effort, return an effort that tries all candidates, with the most folds that fit the limit.
     """
     if effort is not None or limit is None:
         return EFFORTS[DEFAULT if effort is None else effort]
@@ -118,13 +119,13 @@ def choose_effort(effort: int | None, limit: float | None, data: Dataset) -> Eff
 
 @dataclass
 class ComputeBudget:
-    """What may be spent and what was spent: expected seconds and, with a time limit, those of the clock.
+    """The computing time allowed and used: in expected seconds and, with a time limit, in seconds of the clock.
 
-    - limit: seconds of the clock, None for no limit; began: the clock at the start.
-    - seconds: expected seconds that the effort allows; expected: those of the candidates tried so far.
-    - later: expected seconds of the final fits of these candidates.
-    - done: like `expected`, but for boosted trees by the number of trees that were grown.
-    - before_candidates, taken: seconds of the clock before the first candidate, and of the candidates.
+    - limit: the time limit, or None; began: the clock at the start
+    - seconds: expected seconds that the effort allows; expected: those of the candidates tried so far
+    - later: expected seconds of the final fits of these candidates
+    - done: like `expected`, but for boosted trees according to the number of trees that were grown
+    - before_candidates, taken: seconds of the clock before the first candidate, and for the candidates so far
     """
 
     limit: float | None
@@ -143,26 +144,26 @@ class ComputeBudget:
         return cls(limit, clock, began=0.0 if clock is None else clock())
 
     def begin_candidates(self, effort: Effort, data: Dataset) -> None:
-        """Set what the effort allows, right before the first candidate."""
+        """Set the expected seconds that the effort allows, and note the time, right before the first candidate."""
         self.seconds = effort.seconds(data.n_rows, len(data.schema.informative), data.n_labels)
         self.before_candidates = self._elapsed()
 
     def allows(self, expected: float, later: float) -> bool:
-        """Return whether a candidate of this cost, and its final fit, may still be tried."""
+        """Return whether there is room for a candidate of `expected` seconds, and `later` for its final fit."""
         return self.expected + expected + self.later + later <= self.seconds and self.has_time(expected, later)
 
     def has_time(self, expected: float, later: float) -> bool:
-        """Return whether the time limit, if there is one, would be kept."""
+        """Return whether a candidate with these costs, as in `allows`, would keep the time limit; True without one."""
         if self.limit is None or self.clock is None:
             return True
         return self._elapsed() + self._rate * (expected + self.later + later) <= self.limit
 
     def is_late(self) -> bool:
-        """Return whether there is a time limit and nothing more can be tried, given the final fits still to come."""
+        """Return whether there is a time limit and the budget is used up, counting the final fits still to come."""
         return self.limit is not None and not self.allows(0.0, 0.0)
 
     def part_of_time(self, n: float) -> Callable[[], bool]:
-        """Return a function that checks whether 1/n of the time left now is over; never without a limit."""
+        """Return a function that checks whether 1/n of the time now left has passed (False without a limit)."""
         if self.limit is None or self.clock is None:
             return lambda: False
         begin = self._elapsed()
@@ -170,14 +171,14 @@ class ComputeBudget:
         return lambda: self._elapsed() >= end
 
     def spend(self, expected: float, later: float, done: float | None = None) -> None:
-        """Record a candidate that was tried; `done` is its actual cost if that is known to differ."""
+        """Record the expected cost of a candidate that was tried; `done` corrects it once the work is known."""
         self.expected += expected
         self.done += expected if done is None else done
         self.later += later
         self.taken = self._elapsed() - self.before_candidates
 
     def spend_on_trees(self, expected: float, later: float, done: float) -> None:
-        """Record boosted trees, which use up what the effort allows only beyond FREE_SECONDS of trying them."""
+        """Record boosted trees; their first FREE_SECONDS, and their final fit, do not reduce what the effort allows."""
         self.seconds += min(expected, FREE_SECONDS) + later
         self.spend(expected, later, done)
 
@@ -191,44 +192,44 @@ class ComputeBudget:
 
 
 def search_seconds(name: str, n_attributes: int) -> float:
-    """Return the expected seconds to find the sets of a candidate in one fold."""
+    """Return the expected seconds to find the attribute sets of a candidate in one fold."""
     n_pairs = n_attributes * (n_attributes - 1) / 2
     sets_per_pair = {"tree": 1.0, "sharp tree": 1.0, "pairs": 1.0, "triples": 6.0, "quadruples": 8.0}.get(name, 0.0)
     return SECONDS_PER_SET * sets_per_pair * n_pairs
 
 
 def path_seconds(likelihood: ConditionalLikelihood, coding: str = "thermometer") -> float:
-    """Return the expected seconds of a path of penalties on these rows."""
+    """Return the expected seconds of a path of penalties on the rows of the likelihood."""
     return PASSES_PER_PATH * (LINEAR_SHARE if coding == "linear" else 1.0) * pass_seconds(likelihood)
 
 
 def least_path_seconds(data: Dataset, candidate: Candidate) -> float:
-    """Return a lower bound of `path_seconds` from the table entries alone, known before the rows are fused."""
+    """Return a lower bound of `path_seconds` from the number of table entries, before the likelihood is made."""
     n_cells = 1 + sum(family.n_cells for family in candidate.families)
     of_cells = 1e-9 * NANOSECONDS_PER_CELL * data.n_labels * n_cells
     return PASSES_PER_PATH * (LINEAR_SHARE if candidate.coding == "linear" else 1.0) * of_cells
 
 
 def fit_seconds(likelihood: ConditionalLikelihood, n_rows: int) -> float:
-    """Return the expected seconds of a fit of the same tables on a number of rows."""
+    """Return the expected seconds to fit the same tables to `n_rows` rows."""
     return PASSES_PER_FIT * pass_seconds(likelihood) * max(1.0, n_rows / max(likelihood.data.n_rows, 1))
 
 
 def pass_seconds(likelihood: ConditionalLikelihood) -> float:
-    """Return the expected seconds of an evaluation, with the change of coordinates."""
+    """Return the expected seconds of an evaluation, including the change of coordinates."""
     return 1e-9 * (likelihood.pass_work + NANOSECONDS_PER_CELL * likelihood.data.n_labels * likelihood.n_cells)
 
 
 def boosted_seconds(n_rows: int, n_attributes: int) -> float:
-    """Return the expected seconds to grow TREES trees on a number of rows, as measured."""
+    """Return the expected seconds to grow TREES trees on `n_rows` rows, by a measured formula."""
     return TREES * 1e-3 * (0.6 + 0.06 * n_attributes + 4e-5 * n_rows * n_attributes)
 
 
 def memory_of(name: str, data: Dataset, effort: Effort) -> int:
-    """Return an upper estimate of the bytes that a candidate takes: codes of rows, tables of the folds, and a fit.
+    """Return an upper estimate of the bytes that a candidate needs: codes of rows, tables of the folds, and a fit.
 
-    Boosted trees count rows per bin of a block of attributes, which takes less than the codes. Per row and class they
-    hold scores, gradients and curvatures, and per row and tree an entry for the joint fit.
+    For boosted trees it includes scores, gradients and curvatures per row and class, and an entry of the joint fit per
+    row and tree. Their histograms need less memory than the codes.
     """
     informative = data.schema.informative
     cardinalities = [data.schema.cardinalities[i] for i in informative]

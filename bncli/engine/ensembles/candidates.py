@@ -1,4 +1,4 @@
-"""The candidates of `--structure auto`: which tables each of them has, found on the rows that it learns from.
+"""The candidates of `--structure auto`: the tables of each, chosen on the rows that it learns from.
 
     singles        main effects: one table per attribute, finely cut
     boosted        a bag of boosted trees (`bncli.engine.ensembles.boosted_bag`)
@@ -7,29 +7,29 @@
     all pairs      main effects and every pair, with at most ALL_PAIRS attributes
     pairs          main effects and the pairs of highest gain (`--structure interactions`)
     triples        pairs and the triples of highest gain
-    quadruples     triples and sets of four attributes, if all attributes are categories
-    sharp singles  main effects cut by the rule of Fayyad & Irani (1993), with free entries
+    quadruples     triples and sets of four attributes, if all attributes are categorical
+    sharp singles  main effects cut by the method of Fayyad & Irani (1993), with free entries
     sharp tree     a tree on these cuts, with lower orders
 
 Linear effects have linear coding, sharp candidates free cells, all others thermometer coding
 (`bncli.engine.parameters.effect_coding`).
 
-Cuts. Candidates need different cuts: the finest at equal frequency, where trees choose among them; fine ones in tables
+Cuts. Candidates need different cuts: very many of equal frequency for trees, which choose among them; many in tables
 over one attribute, whose steps the penalty smooths; a few in tables over several attributes; those of Fayyad & Irani
-where thresholds are sharp. The rows are coded once, by the union of all these cuts, and a table may group the codes of
-an attribute (`bncli.engine.structures.regrouping`). Which cuts the rule of Fayyad & Irani takes is decided again on the
-rows that a candidate learns from, so that held-out rows have a part only in the position of the cuts. Rare levels of
-categories are pooled once, on all rows: what is pooled has more levels than random rows would show.
+where thresholds are sharp. The rows are encoded once, with the union of all these cuts, and a table may group the codes
+of an attribute (`bncli.engine.structures.regrouping`). The method of Fayyad & Irani selects among the cuts again on the
+rows that a candidate learns from, so that held-out rows only affect the positions of the cuts. Rare levels of
+categorical attributes are pooled once, on all rows.
 
 Larger sets. They are chosen by the residuals of the fit of a smaller candidate. On tables without noise small penalties
 are best, and the residuals of such a fit on its own training rows are nearly 0. So if the best penalty is below that of
-`additive_fit`, an additive fit takes the place of this fit. (Measured as held-out losses of pairs: soybean_large 0.211
-to 0.167, zoo 0.140 to 0.083, anneal 0.034 to 0.030, tic_tac_toe 0.009 to 0.016, of whose triples 0.042 to 0.003.) If
-the best penalty of pairs is at least CONFLICT times that of single attributes, later candidates penalise sets of
-several attributes by that factor more.
+`additive_fit`, an additive fit is used instead. (Measured as held-out losses: of pairs, soybean_large 0.211 to 0.167,
+zoo 0.140 to 0.083, anneal 0.034 to 0.030, tic_tac_toe 0.009 to 0.016; of triples, tic_tac_toe 0.042 to 0.003.) If the
+best penalty of pairs is at least CONFLICT times that of single attributes, later candidates multiply the penalty of
+sets of several attributes by that factor.
 
 Size. A table over k attributes with b intervals each has b^k cells. With CELL_ROWS rows per cell its entries are well
-determined, and a pass takes hardly more time than the rows do. So with more than FEW_ROWS rows
+determined, and the cells hardly add to the time of a pass. So with more than FEW_ROWS rows
 
     b = the largest with b^k <= rows / CELL_ROWS,   at least LEAST_INTERVALS[k], at most MOST_INTERVALS[k]
 
@@ -69,9 +69,9 @@ from bncli.engine.structures.structure import Dag, Family, Grouping, Regions, St
 from bncli.watch import Run
 
 FINEST, SINGLE_INTERVALS = 255, 40
-"""Intervals of equal frequency: of the codes, and of tables over one attribute (half as many below MANY_ROWS rows)."""
+"""Intervals of equal frequency: of the codes, and in tables over one attribute (half as many below MANY_ROWS rows)."""
 MANY_ROWS = 1_000
-"""Rows from which on the cuts of Fayyad & Irani join the codes and the tables over one attribute."""
+"""From this many rows on, the cuts of Fayyad & Irani are included in the codes and in tables over one attribute."""
 TREE_INTERVALS = 8
 GAIN_INTERVALS = {"pairs": 5, "triples": 4, "quadruples": 4}
 """Intervals at which the gains of larger sets are measured."""
@@ -83,18 +83,18 @@ GROWTH = 0.25
 ALL_PAIRS = 20
 CONFLICT = 9.0
 BUILDS_ON = {"pairs": "singles", "triples": "pairs", "quadruples": "triples"}
-"""The candidate on whose residuals larger sets are chosen; `triples` may build on all pairs if these are better."""
+"""The candidate on whose residuals larger sets are chosen; `triples` build on `all pairs` if these are better."""
 _LIKELY_FIRST = (
     *("singles", "boosted", "lines", "tree", "pairs", "sharp singles", "sharp tree"),
     *("all pairs", "triples", "quadruples"),
 )
 AttributeGroupings = tuple[Grouping | None, ...]
-"""Per attribute of the schema the grouping of its codes; None leaves them as they were cut."""
+"""The grouping of each attribute's codes, or None for attributes that keep all codes."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Tables over `families`, and how their entries are made of parameters; `structure` describes it to a reader.
+    """Tables over `families`, and how their entries are coded; `structure` is stored in the model.
 
     `interaction_factor` multiplies the penalty of sets of several attributes.
     """
@@ -121,9 +121,9 @@ class Fit(NamedTuple):
 
 @dataclass(frozen=True)
 class Capacity:
-    """How large tables may be: bins[k - 1] is the most intervals of an attribute in a table over k attributes.
+    """Limits of the tables: bins[k - 1] is the most intervals of an attribute in a table over k attributes.
 
-    None is not a limit; the last entry holds for larger sets. The others are numbers of sets per attribute.
+    None means no limit; the last entry also holds for larger sets. The other fields are numbers of sets per attribute.
     """
 
     bins: tuple[int | None, ...] = (None, LEAST_INTERVALS[2], LEAST_INTERVALS[3])
@@ -133,7 +133,7 @@ class Capacity:
 
 
 def capacity_for(n_rows: int) -> Capacity:
-    """Return how large tables may be with a number of rows."""
+    """Return the limits of the tables for `n_rows` rows."""
     if n_rows <= FEW_ROWS:
         return Capacity()
     bins = (min(MOST_INTERVALS[k], max(LEAST_INTERVALS[k], int((n_rows / CELL_ROWS) ** (1 / k)))) for k in (2, 3, 4))
@@ -143,7 +143,7 @@ def capacity_for(n_rows: int) -> Capacity:
 
 
 def candidate_names(data: Dataset) -> tuple[str, ...]:
-    """Return the candidates that are possible with these attributes, the most promising ones first."""
+    """Return the names of the candidates that are possible with these attributes, the most promising first."""
     n, attributes = len(data.schema.informative), data.schema.attributes
     has_numbers = any(not isinstance(attributes[i], CategoricalAttribute) for i in data.schema.informative)
     fewest_attributes = {"tree": 2, "pairs": 2, "all pairs": 3, "triples": 3, "quadruples": 4, "sharp tree": 2}
@@ -155,9 +155,9 @@ def candidate_names(data: Dataset) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class CandidateFinder:
-    """Finds the tables of candidates on some rows, and remembers what was found and fitted on them.
+    """Chooses the tables of candidates on some rows, and stores the candidates and their fits.
 
-    `fits` and `penalties` are those at the best penalty of each candidate tried so far.
+    `penalties` has the best penalty of each candidate tried so far, `fits` the fit at that penalty.
     """
 
     data: Dataset
@@ -168,7 +168,7 @@ class CandidateFinder:
     penalties: dict[str, float] = field(default_factory=dict)
 
     def find(self, name: str) -> Candidate:
-        """Return the candidate of this name on these rows."""
+        """Return the candidate with this name, its tables chosen on these rows."""
         if name not in self.candidates:
             if name in ("sharp singles", "sharp tree"):
                 self.candidates[name] = self._find_sharp(name)
@@ -198,7 +198,7 @@ class CandidateFinder:
         regions = self._regions(name)
         bins = (SINGLE_INTERVALS, *self.capacity.bins[1:])
         larger = group_intervals_by_size(schema.attributes, bins[1:])
-        # An attribute with a direction is cut wherever larger sets cut it, so that its own table can offset theirs.
+        # An attribute with a monotone direction has all cuts of larger sets, so that its own table can offset theirs.
         singles = tuple(
             reduce(refine, (groupings[i] for groupings in larger), own) if direction_of(schema, i) else own
             for i, own in enumerate(self.single_groupings)
@@ -213,7 +213,7 @@ class CandidateFinder:
         )
 
     def _regions(self, name: str) -> list[tuple[int, ...]]:
-        """Return the sets of attributes of a candidate, single attributes first."""
+        """Return the sets of attributes of a candidate, beginning with the single attributes."""
         informative = self.data.schema.informative
         singles: list[tuple[int, ...]] = [(i,) for i in informative]
         if name == "singles":
@@ -244,7 +244,7 @@ class CandidateFinder:
 
     @cached_property
     def mdl_groupings(self) -> AttributeGroupings:
-        """The groupings by those cuts of the schema that the rule of Fayyad & Irani takes on these rows."""
+        """The groupings by the cuts of the schema that the method of Fayyad & Irani selects on these rows."""
         without_cuts = _without_cuts(self.data)
         groupings: list[Grouping | None] = []
         for i, attribute in enumerate(self.data.schema.attributes):
@@ -265,7 +265,7 @@ class CandidateFinder:
 
     @property
     def interaction_factor(self) -> float:
-        """How many times more than single attributes sets of several attributes are to be penalised."""
+        """The factor by which the penalty of sets of several attributes exceeds that of single attributes."""
         if not {"singles", "pairs"} <= self.penalties.keys():
             return 1.0
         ratio = self.penalties["pairs"] / self.penalties["singles"]
@@ -273,9 +273,9 @@ class CandidateFinder:
 
 
 def fine_dataset(columns: Columns, reading_rules: ReadingRules, run: Run, group_levels: PoolingRule = "off") -> Dataset:
-    """Return the rows in codes, cut by the union of all cuts that candidates need.
+    """Encode the rows with the union of all cuts that candidates need.
 
-    Rare levels of categories are pooled by the rule `group_levels`.
+    Rare levels of categorical columns are pooled by the rule `group_levels`.
     """
     cut = _fine_cuts if columns.n_rows >= MANY_ROWS else partial(equal_frequency.cut_points, bins=FINEST)
     return learn_dataset(columns, discretize=cut, group_levels=group_levels, reading=reading_rules, run=run)
@@ -287,12 +287,15 @@ def _fine_cuts(values: NDArray[np.generic], labels: Codes, n_labels: int, weight
 
 
 def equal_groupings(data: Dataset, bins: int) -> AttributeGroupings:
-    """Return groupings to at most `bins` intervals of about equal weight per attribute."""
+    """Return the grouping of every attribute to at most `bins` intervals of about equal weight."""
     return tuple(group_intervals(attribute, bins) for attribute in data.schema.attributes)
 
 
 def _without_cuts(data: Dataset) -> frozenset[int]:
-    """Return complete attributes to which the rule gives no cut; found at once for many attributes if rows are few."""
+    """Return numeric attributes without missing values that certainly have no MDL cut; empty unless rows are few.
+
+    The result is also empty if rows are weighted.
+    """
     if data.weights is not None or data.n_rows > mdl.FEW_ROWS:
         return frozenset()
     attributes = data.schema.attributes
@@ -308,7 +311,7 @@ def _without_cuts(data: Dataset) -> frozenset[int]:
 
 
 def regroup_dataset(data: Dataset, groupings: AttributeGroupings) -> Dataset:
-    """Return the rows with the codes of every attribute grouped."""
+    """Return the data with the codes of every attribute grouped."""
     grouped = list(zip(data.schema.attributes, data.codes, groupings, strict=True))
     attributes = tuple(a if grouping is None else regroup_attribute(a, grouping) for a, _, grouping in grouped)
     codes = tuple(c if grouping is None else regroup_codes(c, grouping) for _, c, grouping in grouped)

@@ -1,10 +1,10 @@
-"""Evaluate a candidate on held-out rows: its best penalty, and the probabilities that it gives these rows there.
+"""Evaluate a candidate of an ensemble on held-out rows: its best penalty, and the probabilities at that penalty.
 
-The tables of a candidate are found anew in every fold, from the rows that are not held out. Tables chosen with a look
-at the held-out rows would get too much weight in the ensemble.
+The tables of a candidate are chosen again in every fold, from the rows that are not held out. Tables chosen with the
+help of held-out rows would get too much weight in the ensemble.
 
-Penalties are tried from large to small. The best one has the least held-out loss by the requested metric. Ties go to
-the log-loss (`error` has many ties), then to the larger penalty. A path ends
+Penalties are tried from large to small. The best one has the least held-out loss by the requested metric. Ties are
+resolved by the log-loss (`error` has many ties), then in favour of the larger penalty. A path ends
 
 - when its log-loss is a share WORSE above its lowest (WORSE_OF_MANY with at least MANY held-out rows), or has risen
   twice in succession,
@@ -41,20 +41,20 @@ WORSE, WORSE_OF_MANY, SLACK = 0.03, 0.01, 1e-4
 FLAT = 1e-3
 TIE = 1e-4
 MANY = 1_000
-"""Held-out rows from which on a loss is known so well that a path ends sooner."""
+"""With this many held-out rows or more, a loss is known so well that a path ends sooner."""
 TOLERANCE, MAX_ITERATIONS = 3e-3, 60
-"""Another sample of the rows would change the optimum by more than the optimizer leaves."""
+"""Loose enough: another sample of rows would change the optimum by more than the remaining error."""
 FEW_ROWS, COST_OF_FEW = 1_000, 0.3
-"""With fewer rows an evaluation is so fast that a preconditioner may cost at most this many evaluations."""
+"""With fewer than FEW_ROWS rows, a preconditioner may cost no more than COST_OF_FEW evaluations, which are fast."""
 NEGLIGIBLE = 0.01
-"""With a lower log-loss, in nats per row, tolerances are shares of this value."""
+"""Tolerances are relative to the log-loss in nats per row, but to no less than this value."""
 FUSED_CELLS = 2048
 FREQUENCIES = "class frequencies"
 """The candidate without tables."""
 
 
 class Losses(NamedTuple):
-    """Weighted means over the held-out rows, named as the metrics that a user may choose."""
+    """Losses of the held-out rows (weighted means, for rmse the root), named as the metrics that a user may choose."""
 
     log_loss: float
     error: float
@@ -63,10 +63,10 @@ class Losses(NamedTuple):
 
 @dataclass(frozen=True)
 class HeldOutEvaluation:
-    """A candidate on held-out rows: its best penalty, with the losses and ln P(y | x) (K, rows) there.
+    """Results of a candidate on held-out rows: its best penalty, and the losses and ln P(y | x) (K, rows) at it.
 
-    `tried` are all penalties. `path` is that of the first fold; None for the class frequencies and for a bag of boosted
-    trees, which has one member per fold instead.
+    `tried` has all penalties. `path` is that of the first fold, or None for the class frequencies and for a bag of
+    boosted trees, which has `members` instead, one per fold.
     """
 
     name: str
@@ -79,7 +79,7 @@ class HeldOutEvaluation:
 
 
 Report = Callable[[int, float], None]
-"""Called with the number of a fold and a penalty before that penalty is tried there."""
+"""Called with the number of a fold and a penalty, before that penalty is tried in that fold."""
 
 
 def evaluate_candidate(
@@ -90,10 +90,10 @@ def evaluate_candidate(
     first: float,
     is_late: Callable[[], bool] = lambda: False,
 ) -> HeldOutEvaluation:
-    """Return the candidate at its best penalty; `paths` are those of the folds.
+    """Find the best penalty of a candidate, and evaluate it there; there is one path per fold.
 
-    Penalties from `first` downwards are tried, then those above if `first` is the best one. Once `is_late`, no further
-    penalty is tried.
+    Penalties from `first` downwards are tried, then higher ones if `first` is the best of these. Once `is_late()`
+    returns True, no further penalty is tried.
     """
     search = _PenaltySearch(paths, metric, report)
     start = GRID.index(first)
@@ -130,7 +130,7 @@ class _PenaltySearch:
         log_p = np.concatenate(of_folds, axis=1)
         losses = measure_losses(log_p, self.labels, self.weights)
         self.tried.append(TriedPenalty(penalty, losses.log_loss))
-        # Errors are whole numbers of rows and tie often, so that log-losses decide between equal ones.
+        # Errors are numbers of rows and tie often; then the log-loss decides.
         is_tie = self.metric == "error" and losses.error == self.losses.error
         metric = "log_loss" if is_tie or self.losses.log_loss == math.inf else self.metric.replace("-", "_")
         if getattr(losses, metric) < getattr(self.losses, metric) * (1 - TIE):
@@ -140,7 +140,7 @@ class _PenaltySearch:
 
     @property
     def is_over(self) -> bool:
-        """Whether smaller penalties need not be tried (see the head of the module)."""
+        """Whether the path ends here (see the docstring of the module)."""
         losses, penalty = [one.log_loss for one in self.tried], self.tried[-1].penalty
         worse = WORSE_OF_MANY if len(self.labels) >= MANY else WORSE
         rises = [before * (1 + TIE) < after for before, after in zip(losses[-3:-1], losses[-2:], strict=False)]
@@ -153,25 +153,25 @@ class _PenaltySearch:
 
 @dataclass
 class PenaltyPath:
-    """One candidate in one fold: the optima for ever smaller penalties, and their predictions for the held-out rows."""
+    """One candidate in one fold: its optima for decreasing penalties, and their predictions for the held-out rows."""
 
     candidate: Candidate
     space: ParameterSpace
     held_out: Dataset
     fusion: Fusion
     optima: list[Array] = field(default_factory=list)
-    """The last two."""
+    """The last two optima, from which the next one is extrapolated."""
     best: Array = field(default_factory=lambda: np.zeros(0))
     """The optimum at the best penalty so far."""
 
     @classmethod
     def of(cls, candidate: Candidate, data: Dataset, held_out: Dataset) -> PenaltyPath:
-        """Return the path of a candidate that was found on `data`, before its first penalty."""
+        """Return the path of a candidate whose tables were chosen on `data`, before its first penalty."""
         fusion = fuse(*with_regrouped_columns(held_out, candidate.families), FUSED_CELLS)
         return cls(candidate, parameter_space(data, candidate), held_out, fusion)
 
     def advance(self, penalty: float) -> Array:
-        """Return ln P(y | x) of the held-out rows, (K, rows), at the optimum for the next penalty."""
+        """Fit with the next penalty; return ln P(y | x) of the held-out rows, (K, rows), at the optimum."""
         settings = OptimizerSettings("zero", penalty, 0.0, "lbfgs", TOLERANCE, MAX_ITERATIONS, negligible=NEGLIGIBLE)
         if self.space.likelihood.data.n_rows < FEW_ROWS:
             settings = replace(settings, near_cost=COST_OF_FEW)
@@ -190,12 +190,12 @@ class PenaltyPath:
         self.best = self.optima[-1]
 
     def return_to_best(self) -> None:
-        """Continue from the best optimum, in the other direction."""
+        """Make the best optimum the current one, so that the path can continue in the other direction."""
         self.optima = [self.best]
 
     @cached_property
     def searched(self) -> ParameterSpace | FewRows:
-        """The space in which the optima are searched: the span of the rows if these are few."""
+        """The space in which the optima are searched: the span of the rows if there are few rows."""
         return few_rows(self.space) or self.space
 
     @property
@@ -205,12 +205,12 @@ class PenaltyPath:
 
     @property
     def parameters(self) -> Array:
-        """The best optimum in the coordinates of `space`."""
+        """The best optimum, in the coordinates of `space`."""
         return self.searched.effects(self.best) if isinstance(self.searched, FewRows) else self.best
 
 
 def parameter_space(data: Dataset, candidate: Candidate, effects: Effects | None = None) -> ParameterSpace:
-    """Return the parameters of a candidate on some rows; `effects` of other rows give it the same parameters."""
+    """Return a candidate's parameter space, with coordinates as for other rows if their `effects` are given."""
     likelihood = conditional_likelihood(data, candidate.families)
     if effects is None:
         effects = effects_of(
@@ -227,7 +227,7 @@ def parameter_space(data: Dataset, candidate: Candidate, effects: Effects | None
 
 
 def fused_log_probabilities(data: Dataset, fusion: Fusion, cells: Array) -> Array:
-    """Return ln P(y | x_t) (K, rows) by tables `cells`, looked up by the fused codes of the rows."""
+    """Return ln P(y | x_t), (K, rows), for tables `cells` (K, n_cells), looked up by the fused codes of the rows."""
     return np.concatenate(data.map(_block_log_probabilities, fusion.expand(cells), states=fusion.codes), axis=1)
 
 
@@ -243,7 +243,7 @@ def _block_log_probabilities(block: RowBlock, tables: Sequence[Array]) -> Array:
 
 
 def evaluate_frequencies(parts: Sequence[tuple[Dataset, Dataset]]) -> HeldOutEvaluation:
-    """Evaluate the class frequencies, with one more row per class, on pairs of training and held-out rows."""
+    """Evaluate the smoothed class frequencies (`log_frequencies`) on pairs of training and held-out rows."""
     log_p = np.concatenate(
         [
             np.repeat(log_frequencies(training.class_counts)[:, np.newaxis], held_out.n_rows, axis=1)
@@ -257,16 +257,16 @@ def evaluate_frequencies(parts: Sequence[tuple[Dataset, Dataset]]) -> HeldOutEva
 
 
 def held_out_weights(folds: Sequence[Dataset]) -> Array | None:
-    """Return the weights of all held-out rows, fold after fold; None if each is 1."""
+    """Return the weights of all held-out rows, fold after fold, or None if they are all 1."""
     weights = [fold.weights for fold in folds if fold.weights is not None]
     return np.concatenate(weights) if weights else None
 
 
 def measure_losses(log_p: Array, labels: Integers, weights: Array | None) -> Losses:
-    """Return the losses from ln P(y | x_t) (K, rows), the true labels (rows,) and the row weights."""
+    """Compute the losses from ln P(y | x_t) (K, rows), the true labels (rows,) and the row weights (None: all 1)."""
     of_true_labels = log_p[labels, np.arange(len(labels))]
     # expm1 gives 1 - P without cancellation if P is near 1
     of_rows = (-of_true_labels, log_p.argmax(axis=0) != labels, np.square(np.expm1(of_true_labels)))
     log_loss, error, square = (float(np.average(values, weights=weights)) for values in of_rows)
-    # -0.0 + 0.0 is 0.0: no loss is printed as -0
+    # -0.0 + 0.0 is 0.0, so that no loss is printed as -0
     return Losses(log_loss + 0.0, error, math.sqrt(square))

@@ -1,4 +1,4 @@
-"""Weights of an ensemble, from the probabilities that its models gave to the classes of held-out rows.
+"""Weights of an ensemble, from the class probabilities that its models predicted for held-out rows.
 
 The weights of a logarithmic pool
 
@@ -9,15 +9,16 @@ maximise
     sum over rows t of r_t ln P_w(y_t | x_t)  -  s / 2 * sum over models m of (w_m - v_m)^2
 
 by L-BFGS-B, with row weights r. This is a logistic regression on the log-probabilities of the models, concave in w. (By
-squared errors, for the metric `rmse`, it is not concave.) The weights need not sum to 1: models that are too cautious
-together are made bolder, and overconfident ones more cautious. The centre v are the weights of the linear pool, which
-maximise
+squared errors, for the metric `rmse`, it is not concave.) The weights need not sum to 1: a sum above 1 makes
+underconfident models more confident, a sum below 1 makes overconfident ones less so. The centre v are the weights of
+the linear pool, which maximise
 
     sum over rows t of r_t ln sum over models m of v_m P_m(y_t | x_t),    v on the simplex
 
 by L-BFGS-B from equal weights. The multiplier of the constraint sum over m of v_m = 1 is the sum of r, which is added
-to the objective. (EM, where v_m becomes the mean over rows of the share of model m, had not converged after 2,000
-steps, which took a twentieth of the time of a fit of few rows.) Models with little weight are dropped, and the weights
+to the objective. (EM, where v_m becomes the mean posterior probability of model m over the rows, had not converged
+after 2,000 steps, which took a twentieth of the time of a fit of few rows.) Models with little weight are dropped, and
+the weights
 of the others are optimised again: stacking in the manner of Breiman (1996, Machine Learning 24). The pools are those of
 Genest & Zidek (1986, Statistical Science 1).
 
@@ -37,17 +38,17 @@ from scipy.optimize import minimize
 from bncli.engine.kernels.arrays import Array, Integers, log_softmax
 
 STRENGTH, STRENGTH_OF_MANY = 1.0, 10.0
-"""Strength of the pull towards the weights of the linear pool, in nats."""
+"""Strength s of the penalty towards the weights of the linear pool, in nats."""
 MANY = 1_000
 LEAST, LEAST_OF_MANY = 0.01, 0.05
-"""Smaller weights are set to 0; larger with MANY rows, where fitting a component again is expensive."""
+"""Weights below this are set to 0; the limit is higher with MANY rows, where fitting a component again is expensive."""
 MOST = 1e3
 TOLERANCE = 1e-7
-"""Of the gradient for the weights of the linear pool, in nats per row."""
+"""Tolerance of the gradient for the weights of the linear pool, in nats per row."""
 LEAST_MIXTURE = 1e-300
 """Lower bound of a mixture's probability while its weights are optimised, to keep its logarithm finite."""
 HALF_ROWS = 20.0
-"""Number of held-out rows at which the class frequencies get half of the weight."""
+"""Number of held-out rows with which the class frequencies get half of the weight."""
 
 
 def pool_weights(
@@ -55,9 +56,9 @@ def pool_weights(
 ) -> Array:
     """Return the weights w (M,) of a logarithmic pool.
 
-    `log_p` has ln P_m(y | x_t), M arrays (K, rows); `labels` (rows,) are the true ones, `weights` (rows,) those of the
-    rows, None for 1 each. With the metric `rmse`, sum over rows of r_t (1 - P_w(y_t | x_t))^2 takes the place of the
-    log-loss.
+    `log_p` has ln P_m(y | x_t), M arrays (K, rows); `labels` (rows,) are the true labels, `weights` (rows,) the row
+    weights (None: all 1). With the metric `rmse`, the loss is the sum over rows of r_t (1 - P_w(y_t | x_t))^2 instead
+    of the log-loss.
     """
     of_models = np.asarray(log_p)
     of_true_labels = of_models[:, labels, np.arange(len(labels))]
@@ -71,7 +72,7 @@ def pool_weights(
             break
         models = models[is_heavy]
     w = np.zeros(len(of_models))
-    # If no model helps, the likeliest one is kept, since an ensemble needs a component.
+    # If no model helps, the one with the largest linear weight is kept, since an ensemble needs a component.
     w[models] = fitted if is_heavy.all() else np.where(centre == centre.max(), least, 0.0)
     return w
 
@@ -99,19 +100,19 @@ def _fit_weights(log_p: Array, labels: Integers, row_weights: Array, centre: Arr
 
 
 def pool_log_probabilities(log_p: Sequence[Array] | Array, w: Array) -> Array:
-    """Return ln P_w(y | x_t) (K, rows) from ln P_m(y | x_t), M arrays (K, rows)."""
+    """Return ln P_w(y | x_t), (K, rows), from ln P_m(y | x_t), M arrays (K, rows), and the weights w (M,)."""
     return log_softmax(np.tensordot(w, np.asarray(log_p), axes=1), axis=0)
 
 
 def linear_pool_weights(log_p_true: Array, weights: Array | None = None) -> Array:
-    """Return the weights v (M,) of a linear pool from ln P_m(y_t | x_t), (M, rows); `weights` are those of the rows."""
-    # A factor per row cancels in the shares of the models. This one keeps them from underflowing all at once.
+    """Return the weights v (M,) of a linear pool, from ln P_m(y_t | x_t) (M, rows) and row weights (None: all 1)."""
+    # A factor per row does not change the optimum. This one keeps all models of a row from underflowing at once.
     shares = np.exp(log_p_true - log_p_true.max(axis=0))
     row_weights = np.full(shares.shape[1], 1.0 / shares.shape[1]) if weights is None else weights / weights.sum()
 
     def objective(v: Array) -> tuple[float, Array]:
         mixed = np.maximum(v @ shares, LEAST_MIXTURE)
-        # The sum of v stands for the constraint with its multiplier, 1: at the optimum the sum is 1.
+        # The sum of v is the constraint times its multiplier, 1; at the optimum it is 1.
         return float(v.sum() - row_weights @ np.log(mixed)), 1.0 - shares @ (row_weights / mixed)
 
     start = np.full(len(shares), 1.0 / len(shares))
@@ -127,14 +128,14 @@ def linear_pool_weights(log_p_true: Array, weights: Array | None = None) -> Arra
 
 
 def shrink_to_frequencies(w: Array, n_rows: float) -> Array:
-    """Shrink weights towards the class frequencies, the last of the models, if there are few held-out rows.
+    """Move weight to the class frequencies, the last of the models, if there are few held-out rows.
 
-    With few rows the weights fit those rows by chance. So the class frequencies get the share
+    With few rows the weights overfit. So the class frequencies get the additional share
 
         1 / (1 + (n_rows / HALF_ROWS)^2)
 
-    in addition, and all weights are multiplied by the remainder; a share below LEAST counts as 0. This was chosen on
-    samples of 25 and 70 rows from 14 tables, for which it lowers the log-loss by 2 % and raises it by 0.3 %.
+    and all weights are multiplied by the remainder; a share below LEAST counts as 0. This was chosen on samples of 25
+    and 70 rows from 14 tables, for which it changes the log-loss by -2 % and by +0.3 %.
     """
     share = 1.0 / (1.0 + (n_rows / HALF_ROWS) ** 2)
     if share < LEAST:

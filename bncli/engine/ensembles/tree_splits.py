@@ -1,14 +1,14 @@
 """Grow one oblivious tree: level by level, the split with the largest gain summed over all nodes.
 
-An oblivious tree asks the same question in every node of a level. With a gradient g (that of one of two classes, or a
+An oblivious tree has the same split in every node of a level. With a gradient g (that of one of two classes, or a
 random projection of all) and a curvature h per row, a split that sends the rows of every node n to the left L or to the
 right R gains
 
     sum over nodes n of   g_Ln^2 / (h_Ln + lambda) + g_Rn^2 / (h_Rn + lambda) - g_n^2 / (h_n + lambda)
 
 (Friedman 2001, Annals of Statistics 29; Chen & Guestrin 2016, KDD, equation 7, summed over the nodes of a level). A
-numeric attribute is split at the edges of its bins, with a missing value on either side. A category is split between
-its levels in the order of g / (h + lambda), over all nodes together (Fisher 1958, JASA 53).
+numeric attribute is split at the edges of its bins, with missing values on either side. A categorical attribute is
+split between its levels in the order of g / (h + lambda), summed over all nodes (Fisher 1958, JASA 53).
 
 For the choice of splits alone, gradients and curvatures are rounded at random to whole numbers, so that both sums fit
 into one double (Shi, Ke, Chen et al. 2022, NeurIPS: Quantized training of gradient boosting decision trees). A tree
@@ -19,9 +19,9 @@ intervals of about equal weight. Their edges are at the shares
 
     (k + u) / (bins - 1),    k = 0 .. bins - 2
 
-of the weight, moved down to a cut of the schema, with one random u in [0, 1) per attribute: the members of a bag differ
-in where they cut. Levels of a category, and a missing level, keep their codes. The bins of several attributes, a group,
-are numbered consecutively, so that one weighted count serves all of them.
+of the weight, moved down to a cut of the schema, with one random u in [0, 1) per attribute, so that the members of a
+bag have different cuts. Levels of a categorical attribute, and a missing level, keep their codes. The bins of several
+attributes, a *group*, are numbered consecutively, so that one weighted count serves all of them.
 
 Cost per level: one weighted count per row and attribute, or of half of the rows if they are many, and about twenty
 operations per node and bin.
@@ -41,22 +41,22 @@ from bncli.engine.data.schema import Attribute, NumericAttribute
 from bncli.engine.kernels.arrays import Array, Codes, Index, Mask
 
 WINDOW = 1 << 17
-"""The most rows that a tree sees."""
+"""The most rows from which the splits of a tree are chosen."""
 BLOCK_VALUES = 1 << 19
-"""Approximate values counted at a time: their bin numbers and weights stay in the second-level cache."""
+"""Approximate number of values counted at a time, whose bin numbers and weights stay in the second-level cache."""
 BLOCK_PLACES = 1 << 13
-"""The most bins of a group, since they are counted in every node."""
+"""The most bins of a group, which are counted in every node."""
 MANY_VALUES = 1 << 16
-"""With more values in a window only the smaller of two sibling nodes is counted; the other has the remainder."""
+"""With more values in a window, only the smaller of two sibling nodes is counted, and the other by subtraction."""
 MATRIX_BINS = 64
 """The most bins that are summed by a matrix product."""
 LEAST_CURVATURE = 0.1
-"""Least curvature on either side of a split, all nodes together."""
+"""Least curvature on either side of a split, summed over all nodes."""
 LEAST_GAIN = 1e-9
 _FIELD = 26
-"""Bits of a double per sum; with a sign each, and all rows in one node, neither overflows."""
+"""Bits of a double for each of the two sums; neither overflows, even with all rows in one node."""
 Units = tuple[float, float]
-"""What a whole number of gradient, and of curvature, stands for."""
+"""The gradient and the curvature that the whole number 1 represents."""
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,13 @@ class Column:
 
     @cached_property
     def n_bins(self) -> int:
-        """Number of bins, the one of the missing level included."""
+        """The number of bins, including that of the missing level."""
         return int(self.binning.max()) + 1
 
 
 @dataclass(frozen=True)
 class ColumnGroup:
-    """Adjacent columns, from number `first` on, each with `width` places for its bins.
+    """Adjacent columns, from number `first` on, each with room for `width` bins.
 
     places (columns, 2 N): column * width + bin of the shuffled rows, repeated once so that every window is a slice.
     """
@@ -91,19 +91,22 @@ class ColumnGroup:
 
     @cached_property
     def is_fixed(self) -> Mask:
-        """Whether a place keeps its position (columns, width): all but the levels of categories with three or more."""
+        """Whether each bin keeps its position when bins are sorted, (columns, width).
+
+        Only bins of categorical columns with three or more levels are sorted.
+        """
         n_sorted = [0 if column.ordered or column.n_bins <= 2 else column.n_bins for column in self.columns]
         return np.asarray(np.arange(self.width) >= np.array(n_sorted)[:, np.newaxis])
 
     @cached_property
     def with_missing(self) -> tuple[int, ...]:
-        """The numeric columns with a missing level, which may go to either side."""
+        """The numeric columns with a missing level, which may go to either side of a split."""
         return tuple(c for c, column in enumerate(self.columns) if column.ordered and column.missing)
 
 
 @dataclass(frozen=True)
 class BinnedColumns:
-    """All columns by falling number of bins, in groups; order (N,) is the row of the data at each shuffled place."""
+    """All columns by decreasing number of bins, in groups; order (N,) is the row at each shuffled position."""
 
     columns: tuple[Column, ...]
     groups: tuple[ColumnGroup, ...]
@@ -112,7 +115,7 @@ class BinnedColumns:
 
 @dataclass(frozen=True)
 class BinSplit:
-    """Which bins of a column go to the right, and the gain of that."""
+    """A split of a column: whether each bin goes to the right, and the gain."""
 
     column: int
     right: Mask
@@ -127,7 +130,7 @@ def bin_columns(data: Dataset, bins: int, rng: np.random.Generator) -> BinnedCol
     columns = tuple(sorted((column for column in binned if column.n_bins > 1), key=lambda column: -column.n_bins))
     groups, first = [], 0
     for c in range(1, len(columns) + 1):
-        # A group ends before it is too large, and before a column would need less than half of its places.
+        # A group ends before it gets too large, and before a column that would use less than half of its room.
         n, width = c + 1 - first, columns[first].n_bins
         is_full = n * data.n_rows > BLOCK_VALUES or n * width > BLOCK_PLACES
         if c < len(columns) and not is_full and 2 * columns[c].n_bins >= width:
@@ -153,7 +156,7 @@ def _bin_column(attribute: Attribute, i: int, bins: int, rng: np.random.Generato
     else:
         shares = np.cumsum(weights) / max(weights.sum(), 1e-300)
         edges = np.floor(shares * (bins - 1) - u)
-        # An interval that contains two edges or more ends a bin, and the one before it does so as well.
+        # An interval that contains two edges or more ends a bin, and so does the interval before it.
         is_heavy = weights * (bins - 1) >= 2 * weights.sum()
         is_end = np.append(np.diff(edges) > 0, True) | is_heavy
     binning = np.cumsum(np.append(False, is_end[:-1])).astype(np.intp)
@@ -168,7 +171,7 @@ def grow_splits(
     """Return the splits of a tree, and the leaf of every shuffled row.
 
     g and h (n,) are the gradients and curvatures of a window of the shuffled rows, which begins with row `start` and
-    continues with the first row after the last one.
+    wraps around at the last row.
     """
     n_rows = len(columns.order)
     packed, units = _pack(g, h, rng)
@@ -179,7 +182,7 @@ def grow_splits(
         in_window, n_nodes = node[: len(g)], 1 << len(splits)
         smaller = None
         if n_nodes > 1 and len(g) * len(columns.columns) > MANY_VALUES:
-            # count the smaller node of every pair of siblings alone
+            # count only the smaller node of every pair of siblings
             sizes = np.bincount(in_window, minlength=n_nodes)
             is_right = sizes[1::2] < sizes[::2]
             rows = np.flatnonzero(np.column_stack([~is_right, is_right]).ravel()[in_window])
@@ -202,9 +205,10 @@ def grow_splits(
 
 
 class _SmallerNodes(NamedTuple):
-    """The smaller node of every pair of siblings: `is_right` per pair, its rows, and the pair of each of these rows.
+    """The smaller node of every pair of siblings, and its rows.
 
-    packed: the packed sums of these rows, repeated for every column of the widest group.
+    is_right: whether it is the right node, for every pair; rows: the rows of all smaller nodes; parents: the pair to
+    which each of these rows belongs; packed: their packed numbers, repeated for every column of the widest group.
     """
 
     is_right: Mask
@@ -214,7 +218,7 @@ class _SmallerNodes(NamedTuple):
 
 
 class _Histogram:
-    """Packed sums (nodes, columns, width) over the rows of every node and bin of a group, level after level."""
+    """The packed sums (nodes, columns, width) of a group, over the rows of each node and bin, level after level."""
 
     def __init__(self, group: ColumnGroup, places: Codes, packed: Array) -> None:
         self.group, self._places = group, places
@@ -223,13 +227,13 @@ class _Histogram:
         self._sums = np.zeros((1, 0))
 
     def count(self, node: Index, n_nodes: int) -> Array:
-        """Count all rows."""
+        """Sum over all rows; return the packed sums."""
         places: Codes | Index = self._places if n_nodes == 1 else self._places + node * self._size
         self._sums = self._weighted_count(places, n_nodes, self.packed)
         return self._sums.reshape(n_nodes, -1, self.group.width)
 
     def count_smaller(self, smaller: _SmallerNodes) -> Array:
-        """Count the rows of the smaller siblings; the larger ones get the remainder of their parents' sums."""
+        """Sum over the rows of the smaller siblings; the sums of the larger ones are the parents' minus these."""
         n = len(smaller.is_right)
         places = self._places.take(smaller.rows, axis=1, mode="clip") + smaller.parents * self._size
         counted = self._weighted_count(places, n, smaller.packed[: places.size])
@@ -246,14 +250,17 @@ class _Histogram:
 
 
 def goes_right(right: Mask, codes: Codes, first: int = 0) -> Mask:
-    """Return right[codes - first], by a comparison if `right` is True from one position on."""
+    """Return whether each code goes to the right, right[codes - first].
+
+    If `right` is False up to some position and True after it, one comparison replaces the look-up.
+    """
     n = np.count_nonzero(right)
     end = len(right) - n
     return np.asarray(codes >= first + end if np.count_nonzero(right[end:]) == n else np.take(right, codes - first))
 
 
 def _pack(g: Array, h: Array, rng: np.random.Generator) -> tuple[Array, Units]:
-    """Return gradient and curvature in one number each (n,), in whole units."""
+    """Round gradients and curvatures to whole units, and pack both of a row into one number, (n,)."""
     most = 2.0 ** (_FIELD - 1 - math.ceil(math.log2(len(g) + 1))) - 1
     units = tuple(max(float(np.abs(x).max(initial=0.0)), 1e-300) / most for x in (g, h))
     whole_g, whole_h = (np.floor(x / unit + rng.random(len(x))) for x, unit in zip((g, h), units, strict=True))
@@ -261,7 +268,7 @@ def _pack(g: Array, h: Array, rng: np.random.Generator) -> tuple[Array, Units]:
 
 
 def _unpack(packed: Array, units: Units) -> tuple[Array, Array]:
-    """Return the sums of g and of h."""
+    """Return the sums of g and of h that the packed numbers contain."""
     g = np.rint(packed * 2.0**-_FIELD)
     h = packed - g * 2.0**_FIELD
     g *= units[0]
@@ -270,10 +277,10 @@ def _unpack(packed: Array, units: Units) -> tuple[Array, Array]:
 
 
 def _best_split(group: ColumnGroup, counted: Array, units: Units, penalty: float) -> BinSplit:
-    """Return the split of the highest gain in a group, from packed sums (nodes, columns, width)."""
+    """Return the split of highest gain in a group, from packed sums (nodes, columns, width)."""
     order: Index | None = None
     if not group.is_fixed.all():
-        # levels of categories by g / (h + lambda); the stable sort leaves all other places as they are
+        # sort levels of categorical columns by g / (h + lambda); the stable sort keeps all other bins in place
         g, h = _unpack(counted.sum(axis=0), units)
         order = np.argsort(np.where(group.is_fixed, np.inf, g / (h + penalty)), axis=1, kind="stable")
         counted = counted[:, np.arange(len(order))[:, np.newaxis], order]
@@ -282,8 +289,8 @@ def _best_split(group: ColumnGroup, counted: Array, units: Units, penalty: float
     left = np.asarray(counted.cumsum(axis=2) if width > MATRIX_BINS else counted @ _upper_triangle(width))
     total = left[:, :1, -1:].copy()
     with_missing = group.with_missing
-    # The other splits of numeric columns: the missing level, which is the last bin, goes to the left. Behind the last
-    # of these the missing level would be on the left anyway.
+    # The other splits of numeric columns, with the missing level (the last bin) on the left. There is none after the
+    # last interval, because it would leave nothing on the right.
     last = np.array([group.columns[c].n_bins - 1 for c in with_missing], np.intp)
     is_split = np.arange(group.width) < last[:, np.newaxis] - 1
     moved = None
@@ -316,9 +323,9 @@ def _upper_triangle(width: int) -> Array:
 
 
 def _gains(left: Array, total: Array, units: Units, penalty: float) -> Array:
-    """Return the gains (columns, places) from packed sums left (nodes, columns, places) and total (nodes, 1, 1).
+    """Return the gains (columns, width) from packed sums left (nodes, columns, width) and total (nodes, 1, 1).
 
-    `left` is overwritten. Everything is in place and in whole units, since memory traffic takes half of the time.
+    `left` is overwritten. All steps are in place and in whole units, since memory traffic takes half of the time.
     """
     all_g, all_h = _unpack(total, (1.0, 1.0))
     g = left * 2.0**-_FIELD

@@ -1,14 +1,14 @@
-"""Try the candidates of `--structure auto` one after the other on held-out rows, as long as that is worth it.
+"""Try the candidates of `--structure auto` one after the other on held-out rows, as long as they may help.
 
-A candidate is found in every fold, and its penalty is chosen by the held-out rows. The losses of the candidates tried
-so far decide what is still worth trying:
+The tables of a candidate are chosen in every fold, and its penalty by the held-out rows. The losses of the candidates
+tried so far decide which others are tried:
 
-- Nothing is, once the log-loss is below NO_LOSS.
-- Larger sets are not built on a candidate that lost more than PRUNING_SLACK.
-- An effort that prunes tries larger sets first if smaller ones have shown that attributes interact, and the others if
-  seconds are left.
+- Once the log-loss is below NO_LOSS, no others are tried.
+- Larger sets are not built on a candidate whose log-loss is more than the share PRUNING_SLACK above the lowest.
+- An effort that prunes first skips larger sets unless smaller ones have shown that attributes interact, and tries them
+  later if there is time left.
 
-The budget limits what a candidate may cost. Candidates that are skipped for their cost are named in a note.
+The budget limits the cost of a candidate. Candidates that are skipped because of their cost are listed in a note.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ from bncli.watch import Note, Progress, Watch
 NO_LOSS = 5e-5
 """Log-loss in nats per row below which no more candidates are tried."""
 PRUNING_SLACK = 0.05
-"""Sets whose log-loss is a larger share above the lowest are not built upon."""
+"""Larger sets are not built on a candidate whose log-loss is more than this share above the lowest."""
 INTERACTION_GAIN = 0.01
 """Attributes interact if trees or pairs have lowered the log-loss by this share."""
 DEEP_GAIN = 0.1
-"""Boosted trees that have lowered the log-loss by this share find all that tables of one or two attributes find."""
+"""If boosted trees have lowered the log-loss by this share, tables of one or two attributes add nothing to them."""
 COST_GROWTH = 1.2
-"""How many times as much as the candidate that it builds on a candidate costs at least."""
+"""A candidate costs at least this many times as much as the candidate that it builds on."""
 _SINGLE = ("singles", "lines", "sharp singles")
 """Candidates with tables over one attribute each."""
 _SHALLOW = ("lines", "tree", "sharp singles", "sharp tree")
@@ -67,7 +67,7 @@ _SHALLOW = ("lines", "tree", "sharp singles", "sharp tree")
 
 @dataclass(frozen=True)
 class Fold:
-    """The rows of a fold: the finder has those that candidates learn from, `others` all that are not held out.
+    """The rows of a fold: those that candidates learn from (in `finder`), and all `others` that are not held out.
 
     Both are the same unless a sample was drawn.
     """
@@ -78,7 +78,7 @@ class Fold:
 
 
 class TrialPlan(NamedTuple):
-    """What may be tried and spent; `memory` is in bytes, None if it is not known."""
+    """The limits of the trials; `memory` is in bytes, or None if it is not known."""
 
     effort: Effort
     budget: ComputeBudget
@@ -87,7 +87,7 @@ class TrialPlan(NamedTuple):
 
 
 class Trials:
-    """Tries candidates in the order of their promise as long as the budget allows, and the first one in any case."""
+    """Tries candidates, the most promising first, as long as the budget allows; the first one is always tried."""
 
     def __init__(self, data: Dataset, folds: list[Fold], recipe: Recipe, plan: TrialPlan, watch: Watch) -> None:
         self._data, self._folds, self._watch = data, folds, watch
@@ -102,18 +102,18 @@ class Trials:
         self._evaluations: list[HeldOutEvaluation] = []
         self._considered, self._without_time = set[str](), set[str]()
         self._too_costly: list[str] = []
-        """Skipped for their cost, or because the candidate that they build on was; some of them `_without_time`."""
+        """Candidates skipped because of their cost, or that of the one they build on; some are `_without_time`."""
         self._too_large: list[str] = []
 
     def run(self) -> list[HeldOutEvaluation]:
-        """Return the evaluations of the candidates tried: the promising ones, then the others if seconds are left."""
+        """Try the promising candidates, then the others if there is time left; return all evaluations."""
         if self._data.schema.directed and self._data.n_rows >= self._effort.boosted_from:
             self._report_skipped("it cannot keep directions", [BOOSTED])
         self._try_all(self._effort.prunes)
         if self._effort.prunes:
             too_costly = list(self._too_costly)
             self._try_all(prunes=False)
-            self._too_costly = too_costly  # candidates without promise are not named
+            self._too_costly = too_costly  # the note does not list unpromising candidates
         late = self._without_time
         self._report_skipped("there was no time", [name for name in self._too_costly if name in late])
         self._report_skipped("too costly for this effort", [name for name in self._too_costly if name not in late])
@@ -156,7 +156,7 @@ class Trials:
         least = COST_GROWTH * self._costs.get(self._builds_on.get(name, ""), 0.0)
         if self._is_too_costly(name, max(search, least), 0.0):
             return
-        # The first fold decides whether to go on, before any work on the others.
+        # The first fold decides whether to continue, before any work on the other folds.
         candidate = first.finder.find(name)
         if any(
             evaluation.path is not None and candidate.is_same_model(evaluation.path.candidate)
@@ -192,15 +192,15 @@ class Trials:
                 fold.finder.builds_on["triples"] = name
 
     def _try_boosted(self, n_done: int) -> None:
-        """Try a bag of boosted trees within the time limit, whatever is left of the effort; see `spend_on_trees`.
+        """Try a bag of boosted trees if the time limit allows it, even if the effort does not (see `spend_on_trees`).
 
-        Trees learn from all rows that are not held out, or from the sample of them if there is no time for all.
+        Trees learn from all rows that are not held out, or from a sample of them if there is no time for all.
         """
         n_folds = len(self._folds)
         all_rows = [(fold.others, fold.held_out) for fold in self._folds]
         for parts in (all_rows, [(fold.finder.data, fold.held_out) for fold in self._folds]):
             expected = n_folds * member_seconds(self._data, parts[0][0].n_rows)
-            # half of the expected trees are enough to be worth it
+            # half of the expected number of trees is worth trying
             if self._budget.has_time(expected / 2, 0.0):
                 break
         else:
@@ -223,7 +223,7 @@ class Trials:
         self._watch(Progress(n_done + share, len(self._names), where))
 
     def _is_too_costly(self, name: str, cost: float, later: float) -> bool:
-        """Return whether the trial or the final fit, in expected seconds, is too expensive; the first one never is."""
+        """Return whether trial and final fit, in expected seconds, exceed the budget; the first one never does."""
         if not self._evaluations or self._budget.allows(cost, later):
             return False
         if not self._budget.has_time(cost, later):
@@ -234,9 +234,9 @@ class Trials:
     def _first_penalty(self, candidate: Candidate) -> float:
         """Return the penalty at which the path begins.
 
-        It lies a step above the best penalty of the candidate that this one builds on, or else of the first candidate.
-        With many held-out rows it lies two steps above: the path is then followed further down, and a loss that hardly
-        changes should not end it at too low a penalty.
+        It is one step above the best penalty of the candidate that this one builds on, or else of the first candidate.
+        With many held-out rows it is two steps above, because the path is then followed further down, and a loss that
+        hardly changes should not end it at too low a penalty.
         """
         if not self._evaluations:
             return FIRST
@@ -249,9 +249,10 @@ class Trials:
 def may_improve(
     name: str, builds_on: Mapping[str, str], evaluations: Sequence[HeldOutEvaluation], prunes: bool
 ) -> bool:
-    """Return whether there is something left to gain, and the candidate that this one builds on is good enough.
+    """Return whether a candidate may lower the log-loss.
 
-    With `prunes`, larger sets also need a sign that attributes interact, unless nothing was tried that could show it.
+    It may unless the log-loss is almost 0, or the candidate that it builds on is too far above the lowest log-loss.
+    With `prunes`, larger sets also need evidence that attributes interact, if a candidate was tried that could show it.
     """
     if not evaluations:
         return True
@@ -278,7 +279,7 @@ def may_improve(
 
 
 def is_outdone(name: str, evaluations: Sequence[HeldOutEvaluation]) -> bool:
-    """Return whether boosted trees have gained so much that other tables of one or two attributes cannot help."""
+    """Return whether boosted trees gain so much that this candidate with small tables is useless."""
     losses = {evaluation.name: evaluation.losses.log_loss for evaluation in evaluations}
     return name in _SHALLOW and losses.get(BOOSTED, math.inf) <= (1 - DEEP_GAIN) * losses["singles"]
 

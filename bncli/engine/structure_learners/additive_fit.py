@@ -1,10 +1,11 @@
 """A quick penalised fit of tables over given families, good enough to look for interactions in its residuals.
 
-Effects are in thermometer coding (`bncli.engine.parameters.effect_coding`), with the penalty lambda on each, from zero.
+Effects are in thermometer coding (`bncli.engine.parameters.effect_coding`), each with the penalty lambda, and start
+from zero.
 
-Conventions: lambda is 10. With 1, many cuts and few rows, the fit follows the rows so closely that their residuals say
-little about what it lacks (on eight tables, interactions chosen beside a fit with 10 are better). The tolerance is
-loose, since gains of interactions are sums of residuals over many rows, which the last digits of a fit do not change.
+Conventions: lambda is 10. With 1, many cuts and few rows, the fit follows the rows so closely that its residuals hardly
+show what it lacks (on eight tables, interactions chosen after a fit with 10 are better). The tolerance is loose, since
+gains of interactions are sums of residuals over many rows, which the last digits of a fit do not change.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ PENALTY, TOLERANCE, MAX_ITERATIONS = 10.0, 1e-3, 60
 def additive_fit(
     data: Dataset, families: Sequence[Family], penalty: float = PENALTY
 ) -> tuple[ConditionalLikelihood, Array]:
-    """Return the likelihood of the rows over these families, and the fitted tables (K, n_cells), all 0 without rows."""
+    """Fit tables over `families`; return the likelihood and the tables (K, n_cells), which are 0 without rows."""
     likelihood = conditional_likelihood(data, families)
     if not data.n_rows:
         return likelihood, np.zeros((data.n_labels, likelihood.n_cells))

@@ -1,14 +1,15 @@
-"""Columns of a card: the few attributes whose small tables together predict best, by a beam search.
+"""Columns of a score card: the few attributes whose small tables together predict best, by a beam search.
 
-1. The values of every attribute are joined to at most MOST_GROUPS groups, by what they say of the class alone
+1. The values of every attribute are joined to at most MOST_GROUPS groups, by their class proportions
    (`bncli.engine.parameters.card_tables.join_values`).
-2. From the class frequencies on, sets of columns grow by one. A candidate's gain is that of one Newton step of its
-   table on the residuals; the TRIED best are fitted together with the columns before them, and the WIDTH sets of least
-   penalised loss go on. A group costs COST nats per class beyond the first, which stands for what is gained by chance.
-3. The search ends at `columns` attributes, where every table has two rows of the card, or where no set is better.
+2. Starting from the class frequencies, sets of columns grow by one column at a time. The gain of a candidate is that of
+   one Newton step of its table on the residuals; the TRIED candidates of highest gain are fitted together with the
+   columns of the set, and the WIDTH sets of lowest penalised loss are kept. A group costs COST nats per class beyond
+   the first, about what a group gains by chance.
+3. The search ends at `columns` attributes, at half as many attributes as the card has rows, or if no set is better.
 
-Cf. Liu, Zhong, Li, Seltzer & Rudin 2022, NeurIPS (FasterRisk). Conventions: of more than MOST_ROWS rows a sample
-chooses the columns. Ties go to the attribute that comes first. Cost: TRIED times WIDTH fits per column.
+Cf. Liu, Zhong, Li, Seltzer & Rudin 2022, NeurIPS (FasterRisk). Conventions: with more than MOST_ROWS rows, a sample is
+searched. Ties go to the attribute that comes first. Cost: TRIED times WIDTH fits per column.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from bncli.watch import Watch, silent
 MOST_GROUPS, JOIN_COST, COST = 5, 0.5, 1.0
 WIDTH, TRIED = 2, 4
 MANY_COLUMNS = 20
-"""With more columns than this the search follows one set, and tries one candidate."""
+"""If the card may have more columns than this, the search keeps one set and tries one candidate."""
 MOST_ROWS = 2_000
 STEPS, TOLERANCE = 12, 1e-5
 
 
 class _Set(NamedTuple):
-    """Columns in the order in which they joined, their penalised loss with the costs of groups, and their fit."""
+    """Columns in the order in which they joined, their penalised loss plus the cost of groups, and their fit."""
 
     loss: float
     columns: tuple[int, ...]
@@ -65,7 +66,7 @@ def learn(counts: Counts, *, columns: int, rows: int, watch: Watch = silent) -> 
 
 
 def _search(fit: CardFit, grouped: dict[int, Index], sizes: dict[int, int], most: int) -> _Set:
-    """Return the best set of at most `most` columns."""
+    """Search for the best set of at most `most` columns."""
     width, tried = (WIDTH, TRIED) if most <= MANY_COLUMNS else (1, 1)
     n_contrasts = fit.target.shape[1] - 1
 
@@ -96,7 +97,7 @@ def _search(fit: CardFit, grouped: dict[int, Index], sizes: dict[int, int], most
 
 
 def _gain(fit: CardFit, one: _Set, grouped: dict[int, Index], sizes: dict[int, int], i: int) -> float:
-    """Return what the table of attribute i gains by one Newton step beside a set, less the cost of its groups."""
+    """Return the gain of one Newton step of attribute i's table, with the set's fit fixed, less the cost of groups."""
     n_labels = fit.target.shape[1]
     scores = fit.scores(one.bias, [grouped[j] for j in one.columns], one.values)
     p = fit.probabilities(scores)

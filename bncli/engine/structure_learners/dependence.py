@@ -1,6 +1,6 @@
 """How strongly attributes depend on the class and on each other, and what an arc adds to a network's score.
 
-Mutual informations are in nats and rounded to 12 digits, so that ties are ties whatever the order of summation.
+Mutual informations are in nats and rounded to 12 digits, so that ties do not depend on the order of summation.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def conditional_dependence(counts: Counts, watch: Watch = silent) -> Array:
 def k_dependence_parents(
     counts: Counts, k: int, watch: Watch = silent, constraints: ArcConstraints | None = None
 ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
-    """Return the informative attributes by falling I(X_i; Y), and the parents of every attribute of the schema.
+    """Return the informative attributes by decreasing I(X_i; Y), and the parents of every attribute of the schema.
 
     An attribute's parents are the min(k, number of earlier ones) earlier attributes with the largest I(X_i; X_j | Y),
-    listed in falling order, so its first k' < k parents are those in the k'-dependence network. Every tie goes to the
+    in decreasing order, so that its first k' < k parents are those in the k'-dependence network. Ties go to the
     attribute that comes first in the schema. Source: Sahami 1996, KDD. Cost: one counting pass over all pairs.
 
-    With constraints, attributes that must come later are moved back in the order, required parents come first, and
-    only parents that are allowed follow.
+    With constraints, attributes that must come later are moved back in the order; required parents come first, then
+    allowed ones.
     """
     scores = relevance(counts)
     order = tuple(sorted(counts.schema.informative, key=lambda i: (-scores[i], i)))
@@ -70,12 +70,12 @@ def arc_gains(counts: Counts, rule: FamilyScore, watch: Watch = silent) -> Array
 
         gain(j -> i) = score(i | class, j) - score(i | class)
 
-    The result is gain[j, i], shape (n, n); 0 for uninformative attributes. Where rows have missing values, both scores
+    The result is gain[j, i], shape (n, n); 0 for uninformative attributes. If rows have missing values, both scores
     come from the rows in which i and j are observed.
 
-    Gains are whole multiples of a quantum, the twelfth digit of the largest score or gain. The difference of two long
-    sums has the rounding errors of the sums; in whole multiples what is equal compares as equal (an arc between
-    independent attributes gains exactly 0 likelihood), and sums of gains are exact.
+    Gains are in units of the twelfth digit of the largest score or gain, and rounded to whole numbers. Rounding errors
+    of the sums then do not matter: equal gains compare as equal (the likelihood gain of an arc between independent
+    attributes is exactly 0), and sums of gains are exact.
     Cost: one counting pass over all pairs; O(n^2) memory.
     """
     informative = counts.schema.informative

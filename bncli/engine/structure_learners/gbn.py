@@ -4,24 +4,24 @@ Two nodes count as independent given a set Z of others if
 
     I(A; B | Z) <= epsilon,   in bits, on weighted relative frequencies
 
-1. *Drafting*: of the pairs that are dependent given nothing, the strongest first, those that no path joins yet get
-   an edge (`find_skeleton`).
+1. *Drafting*: the pairs that are marginally dependent are visited, the strongest first, and get an edge if no path
+   joins them yet (`find_skeleton`).
 2. *Thickening*: each of the other dependent pairs gets an edge unless some cut-set makes it independent.
 3. *Thinning*: each edge whose ends are joined by another path is removed if some cut-set makes them independent.
-4. *Orientation*: v-structures as the cut-sets imply them, then what follows, then from lower to higher index
-   (`orient`).
+4. *Orientation*: first the v-structures that the cut-sets imply, then the directions that follow from them, then all
+   other edges from lower to higher index (`orient`).
 
 With enough rows, and if every edge is stronger than epsilon, this finds the edges of the network that the rows were
 drawn from (Cheng, Greiner, Kelly, Bell & Liu 2002, Artificial Intelligence 137; their PowerConstructor, as a
 classifier: Cheng & Greiner 1999, UAI). Relative frequencies make I(A; B | Z) too high by about
-(|A| - 1)(|B| - 1)|Z| / 2N nats, until the rows are so few that no two agree on Z and it falls to 0. So with many values
-there are too many edges, and a larger epsilon is better; with large cut-sets edges are missed. Under `--missing-policy
-marginalize`, each I comes from the rows in which all its attributes are observed.
+(|A| - 1)(|B| - 1)|Z| / 2N nats, until there are so few rows that no two agree on Z and it falls to 0. So with many
+values there are too many edges, and a larger epsilon is better; with large cut-sets edges are missed. Under
+`--missing-policy marginalize`, each I comes from the rows in which all its attributes are observed.
 
-Conventions: the nodes are the class and the informative attributes. The class is the lowest node, so that an edge with
-no reason for either direction leads away from it. Thinning takes the weakest edge first; pairs that tie are taken in
-the order of their lower, then their higher end. Parents are listed in falling I(X_i; X_j | Y), those of the class in
-falling I(X_j; Y). Attributes far from the class keep their arcs, though P(y | x) does not depend on them. Cost: one
+Conventions: the nodes are the class and the informative attributes. The class is the lowest node, so that an edge whose
+direction nothing else decides leads away from it. Thinning takes the weakest edge first; pairs that tie are taken in
+the order of their lower, then their higher end. Parents are listed by decreasing I(X_i; X_j | Y), those of the class by
+decreasing I(X_j; Y). Attributes far from the class keep their arcs, though P(y | x) does not depend on them. Cost: one
 counting pass over all pairs; then O(m^2) passes for each dependent pair that paths through m neighbours join.
 """
 
@@ -54,24 +54,24 @@ Graph = Mapping[Node, set[Node]]
 Information = Callable[[Node, Node, Sequence[Nodes]], list[float]]
 """I(A; B | Z) of two nodes for each of several sets Z, in nats."""
 CLASS_NODE = -1
-"""The class among attribute indices; it comes before all of them."""
+"""The class, in graphs whose other nodes are attribute indices; it comes before all of them."""
 DECIMALS = 12
 SMALL_TABLE = 1 << 14
-"""A table of at most this many cells is counted whole; a larger one only if it has few cells per row of a block."""
+"""A table of at most this many cells is counted in full; a larger one only if it has few cells per row of a block."""
 CELLS_PER_ROW = 4
 ROUND = 1 << 22
 """Entries of the tables that are counted in one pass over the rows (32 MiB)."""
 NUMBERS_PER_ROW = 16
-"""Cell numbers reach this multiple of the number of rows before rows represent cells."""
+"""Cell numbers may reach this multiple of the number of rows before they are replaced by representative rows."""
 MOST_PLACES = 1 << 24
-"""Entries of the table in which rows write their numbers, at most; longer numbers are sorted."""
+"""The most entries of the table that finds representative rows; for larger numbers, rows are sorted instead."""
 
 
 def learn(counts: Counts, *, epsilon: float, constraints: ArcConstraints | None = None, watch: Watch = silent) -> Dag:
-    """Return the network over the class and the informative attributes; `epsilon` in bits.
+    """Return the network over the class and the informative attributes; `epsilon` is in bits.
 
     With constraints, attributes that may not be joined count as independent, required arcs are edges from the start
-    and stay, and edges with one allowed direction are directed first. Which arcs the class has is not constrained.
+    and stay, and edges with only one allowed direction are directed first. Arcs of the class are not constrained.
     """
     data = counts.data
     if any(data.n_missing):
@@ -105,7 +105,7 @@ def find_skeleton(
     watch: Watch,
     constraints: ArcConstraints | None = None,
 ) -> tuple[dict[Node, set[Node]], dict[Edge, Nodes]]:
-    """Return the undirected graph, and the cut-sets of the pairs that it does not join.
+    """Return the undirected graph, and a cut-set for every pair without an edge.
 
     strengths[a, b] is I(A; B) of every pair a < b; it and the threshold are in nats.
     """
@@ -122,7 +122,7 @@ def find_skeleton(
             graph[a].add(b)
             graph[b].add(a)
             tree_of = {node: tree_of[a] if tree == tree_of[b] else tree for node, tree in tree_of.items()}
-    # Drafting: the dependent pairs make a forest, the strongest first.
+    # Drafting: the dependent pairs form a forest, the strongest first.
     left_out = []
     for a, b in sorted(strengths.keys() - cut_sets - required, key=lambda pair: (-strengths[pair], pair)):
         if tree_of[a] == tree_of[b]:
@@ -140,14 +140,14 @@ def find_skeleton(
             graph[b].add(a)
         else:
             cut_sets[a, b] = separator
-    # Thinning: each edge that a cut-set makes needless goes, the weakest first.
+    # Thinning: an edge is removed if a cut-set separates its ends, the weakest edge first.
     edges = [pair for pair in strengths if pair[1] in graph[pair[0]] and pair not in required]
     edges.sort(key=strengths.__getitem__)
     for done, (a, b) in enumerate(edges):
         watch(Progress(done, len(edges), "edges"))
         graph[a].remove(b)
         graph[b].remove(a)
-        # without another path the edge is all that carries their dependence
+        # without another path, only the edge explains the dependence of its ends
         separator = find_cut_set(graph, a, b, information, threshold) if are_connected(graph, a, b) else None
         if separator is None:
             graph[a].add(b)
@@ -158,19 +158,19 @@ def find_skeleton(
 
 
 def find_cut_set(graph: Graph, a: Node, b: Node, information: Information, threshold: float) -> Nodes | None:
-    """Return nodes given which a and b share at most `threshold`; None if the search finds none.
+    """Search for a set Z with I(A; B | Z) <= `threshold`, and return it, or None if none is found.
 
-    a and b are dependent given nothing, and not adjacent in the graph. Nodes that block every path between them make
-    them independent. The sets tried are
+    a and b are marginally dependent, and not adjacent in the graph. Nodes that block every path between them make them
+    independent. The sets tried are
 
         the neighbours of one end that lie on paths to the other end, for either end;
-        the same with those neighbours' own neighbours on such paths, for either end
+        these and their own neighbours on such paths, for either end
 
-    (Cheng, Greiner, Kelly, Bell & Liu 2002, Artificial Intelligence 137). A node that both ends cause must not be
-    known, so a set is shrunk node by node, each time by the one that leaves the lowest I(A; B | Z), until that is at
-    most the threshold. Shrinking fails if every removal raises the information. Small sets are tried first, of equally
-    large ones that of the lower end; of removals that tie, the lowest index goes. Cost: O(m^2) questions for a set of
-    m nodes.
+    (Cheng, Greiner, Kelly, Bell & Liu 2002, Artificial Intelligence 137). Conditioning on a common effect of both ends
+    would make them dependent, so a set is shrunk node by node, each time by the node whose removal leaves the lowest
+    I(A; B | Z), until that is at most the threshold. Shrinking fails if every removal raises the information. Small
+    sets are tried first (ties: that of the lower end); if removals tie, the node with the lowest index goes. Cost:
+    O(m^2) evaluations of I for a set of m nodes.
     """
     between = nodes_on_paths(graph, a, b)
     near = [frozenset(graph[end] & between) for end in (a, b)]
@@ -194,8 +194,8 @@ def find_cut_set(graph: Graph, a: Node, b: Node, information: Information, thres
 def nodes_on_paths(graph: Graph, a: Node, b: Node) -> set[Node]:
     """Return the nodes between a and b on paths that visit no node twice.
 
-    With an edge from a to b added, these are the other nodes of that edge's biconnected component, found by one
-    depth-first walk that takes this edge first (Hopcroft & Tarjan 1973, Communications of the ACM 16).
+    With an edge from a to b added, these are the other nodes of the biconnected component of that edge. They are found
+    by one depth-first search that takes this edge first (Hopcroft & Tarjan 1973, Communications of the ACM 16).
     """
     order, came_from = [a, b], {b: a}
     path = [(b, iter(sorted(graph[b])))]
@@ -236,19 +236,20 @@ def orient(
     threshold: float,
     constraints: ArcConstraints | None = None,
 ) -> dict[Node, set[Node]]:
-    """Return the parents of every node; `cut_sets` has all pairs (lower, higher) of nodes that are not joined.
+    """Direct all edges; return the parents of every node. `cut_sets` has every pair (lower, higher) without an edge.
 
     1. Two nodes a, b that are not joined but have a common neighbour c form a *v-structure* a -> c <- b if their
        cut-set lacks c and c makes them dependent, I(a; b | cut-set, c) > threshold.
-    2. An edge gets the other direction if one direction would close a cycle, or make a v-structure that the data did
-       not show, at once or through what must follow (the rules of Meek 1995, UAI).
-    3. If nothing decides, the first edge goes from its lower to its higher end; then 2 again, until all edges have
-       directions.
+    2. If one direction of an edge would close a cycle or form another v-structure, at once or through further edges
+       that must follow, the edge gets the other direction (the rules of Meek 1995, UAI).
+    3. If no direction follows, the first edge is directed from its lower to its higher end; then 2 again, until all
+       edges have directions.
 
-    The second condition of 1 is there because along a chain of weak edges the ends seem independent whether or not the
-    middle is known, and such chains are many (on random networks it halves the v-structures found and loses hardly a
-    true one). V-structures are taken in the order of falling I(a; b | cut-set, c) (ties: lower c, then lower ends); one
-    that would turn an arc or close a cycle is left out. Cost: one question for each pair with a common neighbour.
+    The second condition of 1 is needed because the ends of a chain of weak edges seem independent whether or not the
+    middle is known, and such chains are frequent (on random networks the condition halves the number of v-structures
+    found and hardly loses a true one). V-structures are taken by decreasing I(a; b | cut-set, c) (ties: lower c, then
+    lower ends); those that would reverse an arc or close a cycle are left out. Cost: one evaluation of I for each pair
+    with a common neighbour.
     """
     v_structures = []
     for c in sorted(graph):
@@ -271,7 +272,7 @@ def orient(
     while orientation.undirected:
         a, b = min(orientation.undirected)
         way = next((arc for arc in ((a, b), (b, a)) if orientation.may_point(*arc)), None)
-        if way is None:  # constraints leave the edge no direction
+        if way is None:  # constraints allow neither direction
             orientation.undirected.remove((a, b))
         else:
             orientation.point(*way)
@@ -289,7 +290,7 @@ class _Orientation:
         self._descendants: dict[Node, set[Node]] = {node: {node} for node in graph}
 
     def may_point(self, a: Node, b: Node) -> bool:
-        """Return whether a -> b closes no cycle and is allowed beside the parents of b."""
+        """Return whether a -> b closes no cycle and obeys the constraints, given the parents that b already has."""
         if self._constraints is not None and CLASS_NODE not in (a, b):
             limits, others = self._constraints, self.parents[b] - {CLASS_NODE}
             has_room = limits.max_parents is None or len(others) < limits.max_parents
@@ -298,7 +299,7 @@ class _Orientation:
         return a not in self._descendants[b]
 
     def point(self, a: Node, b: Node) -> None:
-        """Direct the edge of a and b from a to b."""
+        """Direct the edge between a and b from a to b."""
         self.undirected.discard((min(a, b), max(a, b)))
         self.parents[b].add(a)
         for descendants in self._descendants.values():
@@ -306,7 +307,7 @@ class _Orientation:
                 descendants |= self._descendants[b]
 
     def propagate(self) -> None:
-        """Direct every edge with one excluded direction, lower edges first, until nothing more follows."""
+        """Direct every edge of which exactly one direction is ruled out, lower edges first, until none is left."""
         changed = True
         while changed:
             changed = False
@@ -317,10 +318,11 @@ class _Orientation:
                     changed = True
 
     def _is_excluded(self, a: Node, b: Node) -> bool:
-        """Return whether a -> b would close a cycle, or give b two new parents that are not joined.
+        """Return whether a -> b is ruled out.
 
-        Ancestors of a that are joined to b become parents of b too, since the other direction would close a cycle.
-        Cycles take precedence: if the other direction would close one, this direction is not excluded.
+        It is ruled out if it would close a cycle or is not allowed, or if b would get a new parent that is not adjacent
+        to another parent of b, new or old. New parents are a and its ancestors that are joined to b, because the other
+        direction would close a cycle. If b -> a would close a cycle or is not allowed, a -> b is not ruled out.
         """
         if not self.may_point(a, b) or not self.may_point(b, a):
             return not self.may_point(a, b)
@@ -329,9 +331,9 @@ class _Orientation:
 
 
 class Cells(NamedTuple):
-    """The cells of some nodes, in this order, and their cardinalities.
+    """The cells of the joint values of some nodes, with their cardinalities in the same order.
 
-    Rows in which an attribute i of `observed`, as a pair (i, cardinality of i), is unobserved are in no cell.
+    `observed` has pairs (attribute, cardinality); rows in which one of these attributes is unobserved are not counted.
     """
 
     nodes: tuple[Node, ...]
@@ -344,38 +346,39 @@ class Cells(NamedTuple):
 
 
 NodeSum = tuple[Nodes, Nodes]
-"""G(S) of the nodes S, over the rows in which the second set, attributes with missing values, is observed."""
+"""A set of nodes S, whose sum G(S) runs over the rows in which all attributes of the second set are observed."""
 
 
 @dataclass(frozen=True)
 class ConditionalInformation:
-    """I(A; B | Z) of two nodes given any set of others, in nats, for one data set.
+    """Compute I(A; B | Z) of two nodes given any set of others, in nats, from one data set.
 
     With n_s the weight of the rows that have the values s on a set of nodes S,
 
         I(A; B | Z) = [ G(ABZ) + G(Z) - G(AZ) - G(BZ) ] / N,    G(S) = sum over observed s of n_s ln n_s
 
-    A search asks for overlapping sets, so that a question costs less than one new G on average. The sums are kept, the
-    tables are not. If S has few cells, its table is counted whole; otherwise only the cells that occur are counted, so
-    that memory follows the rows and not the product of the cardinalities. Cells are numbered digit by digit,
+    The sets of a search overlap, so that an evaluation takes less than one new G on average. The sums are kept, the
+    tables are not. If S has few cells, its table is counted in full; otherwise only the cells that occur are counted,
+    so that memory depends on the number of rows and not on the product of the cardinalities. Cells are numbered digit
+    by digit,
 
         cell = ((s_1 |S_2| + s_2) |S_3| + s_3) ...
 
-    and when a number gets too long for a table, a row of each cell represents it (`representatives`). The four sets of
-    a question begin with the same Z, numbered once; A and B come last.
+    and when the numbers get too large for a table, each cell is represented by one of its rows (`representatives`). The
+    four sets of an evaluation begin with the same Z, which is numbered once; A and B come last.
 
-    If missing values are marginalized, each answer comes from the rows in which A, B and all of Z are observed, so a
+    If missing values are marginalized, each result comes from the rows in which A, B and all of Z are observed, so a
     sum belongs to a set and to the attributes that have to be observed.
 
-    Conventions: sums run over how many cells have each count, so that the order of cells does not matter, or over the
-    weights in ascending order; answers are rounded to 12 decimals, below which a difference of such sums means nothing.
-    Cost of a new G: N increments if the table is small, else about four passes over N numbers for A or B and for every
-    few attributes of Z that are new; what a call needs is counted together.
+    Conventions: sums run over the number of cells with each count, so that the order of cells does not matter, or over
+    the weights in ascending order. Results are rounded to 12 decimals, the accuracy of a difference of such sums. Cost
+    of a new G: N increments if the table is small, else about four passes over N numbers for A or B and for every few
+    attributes of Z that are new; all that a call needs is counted together.
     """
 
     data: Dataset
     _sums: dict[NodeSum, float] = field(default_factory=dict)
-    _weights: dict[Nodes, float] = field(default_factory=dict)  # of the rows in which these nodes are observed
+    _weights: dict[Nodes, float] = field(default_factory=dict)  # the weight of the rows in which nodes are observed
 
     def between(self, a: Node, b: Node, sets: Sequence[Nodes]) -> list[float]:
         """Return I(A; B | Z) for every Z of `sets`, never negative; 0 without rows."""
@@ -390,13 +393,13 @@ class ConditionalInformation:
         answers = []
         for question in questions:
             abz, z_alone, az, bz = (self._sums[node_sum] for node_sum in question)
-            # without rows every sum is 0, and so is the answer; rounding may leave it just below 0
+            # without rows all sums are 0, and so is the result; rounding may leave it just below 0
             g = abz + z_alone - az - bz
             answers.append(max(round(g / (self._weights[question[0][1]] or 1.0), DECIMALS), 0.0))
         return answers
 
     def _count(self, requested: Sequence[NodeSum], last: tuple[Node, ...]) -> None:
-        """Compute G for everything that is not known yet; the nodes `last` become the last digits of cell numbers."""
+        """Compute the sums G that are not known yet; the nodes `last` become the last digits of cell numbers."""
         data, cells = self.data, dict[NodeSum, Cells]()
         for node_sum in requested:
             if node_sum not in self._sums:
@@ -408,7 +411,7 @@ class ConditionalInformation:
             tables = data.reduce(_count_whole, [cells[s] for s in small])
             self._sums.update((s, sum_n_log_n(table)) for s, table in zip(small, tables, strict=True))
         for large in in_rounds([s for s in cells if cells[s].bound > limit], lambda s: max(data.n_rows, 1), ROUND):
-            single_block = len(data.bounds()) == 1  # its cells need not be joined with those of others
+            single_block = len(data.bounds()) == 1  # then no cells of other blocks need be joined
             blocks = data.map(_count_occurring, [cells[s] for s in large], single_block)
             for s, *parts in zip(large, *blocks, strict=True):
                 counts = parts[0][1]
@@ -427,7 +430,7 @@ class ConditionalInformation:
 
 
 class _RowNumbers:
-    """Numbers of the cells of rows; those of `reused` node sequences are kept for sets that begin with them."""
+    """Numbers of the cells of rows; those of the node sequences in `reused` are kept for sets that begin with them."""
 
     def __init__(self, codes: dict[Node, Codes], n_rows: int, reused: Collection[tuple[Node, ...]] = ()) -> None:
         self._codes = {node: of_node.astype(np.intp) for node, of_node in codes.items()}
@@ -435,7 +438,7 @@ class _RowNumbers:
         self._known: dict[tuple[Node, ...], tuple[Index, int]] = {}
 
     def of(self, cells: Cells) -> tuple[Index, int]:
-        """Return a number for every row's cell, and an exclusive upper bound on the numbers."""
+        """Return the number of every row's cell, and an exclusive upper bound of these numbers."""
         first = max((n for n in range(1, len(cells.nodes) + 1) if cells.nodes[:n] in self._known), default=0)
         numbers, bound = self._known[cells.nodes[:first]] if first else (np.zeros(self._n_rows, np.intp), 1)
         for place in range(first, len(cells.nodes)):
@@ -452,9 +455,10 @@ class _RowNumbers:
 
 
 def representatives(numbers: Index, bound: int) -> Index:
-    """Return, for every row, one row with the same number, the same one for all of them; numbers are below `bound`.
+    """Return one representative per number: a row, the same for all rows with that number; numbers are below `bound`.
 
-    Cost: one write and one read in a table of `bound` entries; a sort if that table would be too large.
+    Cost: one write and one read per row in a table of `bound` entries. If that table would be too large, rows are
+    sorted, and ranks are returned in place of rows.
 
     >>> found = representatives(np.array([7, 2, 7, 7]), 8)
     >>> bool((found[[0, 2, 3]] == found[0]).all()), int(found[1])
@@ -462,7 +466,7 @@ def representatives(numbers: Index, bound: int) -> Index:
     """
     if bound > max(MOST_PLACES, NUMBERS_PER_ROW * len(numbers)):
         return np.unique(numbers, return_inverse=True)[1]
-    places = np.empty(bound, np.int32)  # entries that no row writes are never read
+    places = np.empty(bound, np.int32)  # only entries that were written are read
     places[numbers] = np.arange(len(numbers), dtype=np.int32)
     return places.take(numbers).astype(np.intp)
 
@@ -488,7 +492,7 @@ def _count_whole(block: RowBlock, requested: list[Cells]) -> list[NDArray[np.gen
 
 
 def _observed_rows(block: RowBlock, cells: Cells, nodes: Iterable[Node]) -> tuple[dict[Node, Codes], int, Array | None]:
-    """Return the nodes' codes, the number and the weights of the rows in which all of `cells.observed` is observed."""
+    """Return the nodes' codes, the number and the weights of the rows in which `cells.observed` are observed."""
     codes = {node: block.labels if node == CLASS_NODE else block.codes[node] for node in nodes}
     if not cells.observed:
         return codes, block.n_rows, block.weights
@@ -500,7 +504,7 @@ def _observed_rows(block: RowBlock, cells: Cells, nodes: Iterable[Node]) -> tupl
 def _count_occurring(
     block: RowBlock, requested: list[Cells], single_block: bool
 ) -> list[tuple[list[Codes], NDArray[np.generic]]]:
-    """Return each node's codes in the cells that occur (none for a single block), and the counts of these cells."""
+    """Count the cells that occur; return the nodes' codes in them (none for a single block), and the counts."""
     nodes = sorted({node for cells in requested for node in cells.nodes})
     occurring: dict[Cells, tuple[list[Codes], NDArray[np.generic]]] = {}
     for observed in dict.fromkeys(cells.observed for cells in requested):

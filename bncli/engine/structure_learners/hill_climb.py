@@ -13,12 +13,12 @@ that a logistic regression can represent the network. Greedy additions to naive 
 PGM) used; the search is that of Heckerman, Geiger & Chickering (1995, Machine Learning 20).
 
 Conventions: a gain is a difference of scores, so it is rounded to the 12th digit of the largest family score at the
-start. Of equal gains, an addition comes before a deletion before a reversal, then the parent of higher I(X_i; Y), then
+start. If gains tie, an addition comes before a deletion before a reversal, then the parent of higher I(X_i; Y), then
 the child of higher I(X_i; Y), then the attribute that comes first in the schema: most scores gain the same from both
-directions of a first arc, and the order of columns should not choose. Parents are listed in falling I(X_i; X_j | Y).
-Under `--missing-policy marginalize`, the search takes a missing value for one more level. Cost: a sweep over the rows
-for all candidates of one child (`bncli.engine.counting.table_batches`), n sweeps at the start and one for each child
-that a move changes.
+directions of a first arc, and the order of columns should not decide. Parents are listed by decreasing
+I(X_i; X_j | Y). Under `--missing-policy marginalize`, the search treats missing values as one more level. Cost: one
+sweep over the rows serves all candidates of one child (`bncli.engine.counting.table_batches`); there are n sweeps at
+the start, and one for each child that a move changes.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from bncli.watch import Move, MoveKind, Progress, Watch, silent
 
 ChildAndParents = tuple[int, frozenset[int]]
 LEAST_GAIN = 1e-9
-"""Least gain of a move, in nats."""
+"""The least gain of a move, in nats."""
 MANY_ROWS = 1 << 16
-"""From this many rows on counting costs more than handling tables, and pairs are counted as super-attributes."""
+"""From this many rows on, counting costs more than handling tables, and pairs are counted as super-attributes."""
 MAX_CELLS = 1 << 24
-"""Most cells of a family's table (128 MiB)."""
+"""The most cells of a family's table (128 MiB)."""
 
 
 def learn(
@@ -61,7 +61,7 @@ def learn(
 ) -> Dag:
     """Return a network over the informative attributes whose score no single move improves.
 
-    With constraints, the search begins with the required arcs, and no move leaves the networks that obey.
+    With constraints, the search begins with the required arcs, and every move obeys the constraints.
     """
     counts = counts.with_missing_levels("hill-climb", watch)
     scores = FamilyCache(counts, parse_score(structure_score))
@@ -75,7 +75,7 @@ def learn(
         watch(move)
         watch(Progress(done, None, "moves"))
         search.make(move)
-    # Parents are listed in falling conditional mutual information with their child.
+    # Parents are listed by decreasing conditional mutual information with their child.
     parents = [sorted(search.arcs.parents(i)) for i in range(n)]
     pairs = [(i, j) for i in range(n) for j in parents[i]]
     weights = rounded(np.array([conditional_mutual_information(t) for t in counts.tables(pairs)], np.float64))
@@ -90,7 +90,7 @@ def learn(
 
 
 class _Search:
-    """The current graph and, for every child, the gain of one parent more or less: gain[parent, child]."""
+    """The current graph, and the gains of adding and of deleting each arc, as matrices [parent, child]."""
 
     def __init__(
         self, scores: FamilyCache, max_parents: int, perfect: bool, constraints: ArcConstraints | None
@@ -107,7 +107,7 @@ class _Search:
         self._decimals = SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(largest))
 
     def rescore(self, child: int) -> None:
-        """Update the gains at a child whose parents have changed."""
+        """Update the gains of arcs into a child whose parents have changed."""
         parents = self.arcs.parents(child)
         present = self._scores.score(child, parents)
         self._adding[:, child] = -np.inf
@@ -149,10 +149,10 @@ class FamilyCache:
     """Scores, in nats, of families of informative attributes that all have the class as a parent.
 
     A search that considers one more parent j for an attribute i with the attribute parents P needs the score of the
-    family (i, P + j) for every j: a *column*, which one sweep over the rows gives. Columns are kept, and hold the
-    scores of smaller families too: (i, P - l) is in the column of (i, P - l - j), if the search has visited it. A
-    family with parents whose table would have more than MAX_CELLS cells scores -infinity, so that no search moves to
-    it. Memory: n numbers per column; tables are discarded once they are scored.
+    family (i, P + j) for every j: a *column*, which takes one sweep over the rows. Columns are kept, and also provide
+    the scores of smaller families: (i, P - l) is in the column of (i, P - l - j), if the search has visited it. A
+    family with parents whose table would have more than MAX_CELLS cells has the score -infinity, so that no search
+    moves to it. Memory: n numbers per column; tables are discarded once they are scored.
     """
 
     counts: Counts
@@ -161,7 +161,7 @@ class FamilyCache:
     _single_scores: dict[ChildAndParents, float] = field(default_factory=dict)
 
     def without_parents(self) -> list[float]:
-        """Return the score of every informative attribute with the class alone, counted in one pass over the rows."""
+        """Return the score of every informative attribute whose only parent is the class, in one pass over the rows."""
         informative = self.counts.data.schema.informative
         self.counts.tables([(i,) for i in informative])
         return [self.score(i, frozenset()) for i in informative]
@@ -195,13 +195,13 @@ class FamilyCache:
         if rule.equivalent:
             alone = np.zeros(n)
             alone[list(informative)] = self.without_parents()
-            # an equivalent score gains the same in both directions; -inf marks what was not counted
+            # an equivalent score gains the same in both directions; -inf marks pairs that were not counted
             scores = np.maximum(scores, (scores - alone[:, np.newaxis]).T + alone[:, np.newaxis])
         self._columns.update(((i, frozenset()), scores[i]) for i in informative)
 
     def score(self, child: int, parents: frozenset[int]) -> float:
         """Return the score of one family."""
-        # any parent may have been added last: the score is in the column of the others
+        # whichever parent was added last, the score is in the column of the others
         for last in sorted(parents):
             column = self._columns.get((child, parents - {last}))
             if column is not None:
@@ -217,7 +217,7 @@ class FamilyCache:
         return self._single_scores[child, parents]
 
     def column(self, child: int, parents: frozenset[int]) -> Array:
-        """Return the score of (child, parents + j) for every attribute j, shape (n,); -inf if j is no candidate."""
+        """Return the score of (child, parents + j) for every attribute j, shape (n,); -inf if j cannot be a parent."""
         if (child, parents) not in self._columns:
             data = self.counts.data
             base = (child, *sorted(parents))
@@ -234,9 +234,9 @@ class FamilyCache:
 class Arcs:
     """The arcs of an acyclic graph over n nodes, and the changes that it allows; present[j, i]: j is a parent of i.
 
-    No node gets more than `max_parents` parents, and with `perfect` every two parents of a common child stay joined (by
-    an arc, the class being a parent of all). Which changes keep the graph so is answered for all arcs at once, as
-    matrices [parent, child]. With A the arcs and R[a, b] = there is a path from a to b:
+    No node gets more than `max_parents` parents, and with `perfect` every two attribute parents of a common child stay
+    joined by an arc. The allowed changes are computed for all arcs at once, as matrices [parent, child]. With A the
+    arcs and R[a, b] = there is a path from a to b:
 
     - adding j -> i closes a cycle if R[i, j]; reversing it does if another parent p of i has R[j, p];
     - j may become a parent of i in a perfect graph if it is joined to all |P_i| parents of i:
@@ -244,9 +244,9 @@ class Arcs:
       that are joined;
     - an arc j -> i must stay in a perfect graph if j and i have a common child: sum over c of A[j, c] A[i, c] > 0;
     - with constraints, j may become a parent of i if that arc is allowed and j may be in one table with each parent of
-      i; required arcs are there from the start and stay.
+      i; required arcs exist from the start and stay.
 
-    Cost of an answer: n times the number of arcs; R is updated after an addition in O(n^2), rebuilt after a deletion.
+    Cost of a matrix: n times the number of arcs; R is updated after an addition in O(n^2), rebuilt after a deletion.
     """
 
     def __init__(self, n: int, *, max_parents: int, perfect: bool, constraints: ArcConstraints | None = None) -> None:
@@ -270,26 +270,26 @@ class Arcs:
         return frozenset(np.flatnonzero(self.present[:, child]).tolist())
 
     def may_add(self) -> Mask:
-        """Return which arcs j -> i may be added."""
+        """Return the mask of arcs j -> i that may be added."""
         # an arc from a node that the child already leads to would close a cycle
         impossible = self.present | self._reach.T | np.eye(len(self.present), dtype=np.bool_)
         return np.asarray(~impossible & self._may_be_parent())
 
     def may_delete(self) -> Mask:
-        """Return which arcs j -> i may be deleted."""
+        """Return the mask of arcs j -> i that may be deleted."""
         free = self.present.copy() if self._constraints is None else self.present & ~self._constraints.required
         if not self._perfect:
             return free
         return np.asarray(free & (_sum_over_parents(self.present, self.present.T) == 0))
 
     def may_reverse(self) -> Mask:
-        """Return which arcs j -> i may become i -> j."""
+        """Return the mask of arcs j -> i that may be reversed to i -> j."""
         no_cycle = _sum_over_parents(self._reach, self.present) == 0
         free = self.present if self._constraints is None else self.present & ~self._constraints.required
         return np.asarray(free & no_cycle & self._may_be_parent().T)
 
     def _may_be_parent(self) -> Mask:
-        """Return whether i has room for one more parent and, in a perfect graph, j is joined to all its parents."""
+        """Return whether i has room for the parent j, which is allowed and (if perfect) joined to the others."""
         n_parents = self.present.sum(axis=0)
         room = np.broadcast_to(n_parents < self._max_parents, self.present.shape)
         if self._constraints is not None:
@@ -308,8 +308,8 @@ class Arcs:
 
     def delete(self, parent: int, child: int) -> None:
         self.present[parent, child] = False
-        # What the deleted arc led to may still be reached along other paths, so R is rebuilt: each node, its parents
-        # first, is reached from them and from where they are reached.
+        # Nodes below the deleted arc may still be reached along other paths, so R is rebuilt in topological order: a
+        # node is reached from its parents, and from all nodes that reach them.
         parents = {i: np.flatnonzero(column) for i, column in enumerate(self.present.T)}
         reach = np.zeros_like(self.present)
         for i in TopologicalSorter({i: listed.tolist() for i, listed in parents.items()}).static_order():
@@ -318,7 +318,7 @@ class Arcs:
 
 
 def _sum_over_parents(matrix: Mask, present: Mask) -> Index:
-    """Return the sum over the parents p of i of matrix[a, p], shape [a, i]; over children with `present` transposed."""
+    """Return the sum over the parents p of i of matrix[a, p], as [a, i]; over children if `present` is transposed."""
     children, parents = np.nonzero(present.T)
     starts = np.flatnonzero(np.diff(children, prepend=-1))
     total = np.zeros(present.shape, np.intp)

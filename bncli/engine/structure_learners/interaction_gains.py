@@ -1,23 +1,23 @@
 """What sets of attributes would add to a fitted model: gains of all candidates from sums of the model's residuals.
 
-With P the fitted probabilities, a table over a set of attributes that joins the model would start from 0 with the
-gradient g and the curvature h in each of its cells,
+With P the fitted probabilities, a new table over a set of attributes would start from 0, with the gradient g and the
+curvature h in each of its cells,
 
     g[c, y] = sum over rows t in cell c of w_t (1[y_t = y] - P(y | x_t))
     h[c, y] = sum over rows t in cell c of w_t P(y | x_t) (1 - P(y | x_t))
 
-and one Newton step against the penalty lambda gains g^2 / (2 (h + lambda)) in each. By chance alone, g^2 = h on
-average, less what the model has been fitted to: the functions of the class and of single attributes in a table over a
-pair have no residuals left. A table over attributes of r_i values has as many dimensions as cells, shared out among
-its subsets; the share of the subsets that no family of the model has is new:
+and one Newton step with the penalty lambda gains g^2 / (2 (h + lambda)) in each. By chance alone, g^2 = h on average,
+or less, because the model is fitted already: functions of the class and of single attributes, which are part of a table
+over a pair, have no residuals left. A table over attributes of r_i values has as many dimensions as cells, which belong
+to its subsets; the share of the subsets that no family of the model contains is new:
 
     gain = sum over cells c and classes y of (g^2 - new h) / (2 (h + lambda))
     new = sum over subsets S in no family of prod over i in S of (r_i - 1)  /  prod over all i of r_i
 
 in nats, positive if the set explains more than chance would. Numeric attributes are binned to a few intervals. Cells
-without rows add nothing. Of two classes one is summed and counted twice.
+without rows add nothing. With two classes, one is summed and counted twice.
 
-Conventions: a weight counts as that many equal rows. Gains are rounded to 12 digits, and ties go to the set that comes
+Conventions: a row of weight w counts as w equal rows. Gains are rounded to 12 digits, and ties go to the set that comes
 first. Sets whose table would have more than MAX_CELLS cells are no candidates. Cost: residuals once per row, then one
 weighted count per row, class, g and h, and pair of super-attributes (`counting.table_batches`) or set and
 super-attribute.
@@ -49,11 +49,11 @@ from bncli.watch import Progress, Watch, silent
 
 AttributeSet = tuple[int, ...]
 MAX_CELLS = 1 << 12
-"""Most cells of a candidate's table."""
+"""The most cells of a candidate's table."""
 WIDE = 128
 """Attributes with more codes than this are not packed into super-attributes; only codes that occur are counted."""
 NUMBERS_AT_A_TIME = 1 << 24
-"""Most numbers of rows and classes that are held at a time (128 MiB)."""
+"""The most numbers, one per row and class, held at a time (128 MiB)."""
 
 
 class Interaction(NamedTuple):
@@ -65,10 +65,10 @@ class Interaction(NamedTuple):
 
 @dataclass(frozen=True)
 class Gains:
-    """Gains of candidates over `attributes`, in at most `bins` intervals, beside the tables `cells` (K, n_cells).
+    """Gains of candidate sets of `attributes`, each in at most `bins` intervals, over a model with tables `cells`.
 
-    The rows are those of the likelihood; the tables may have been fitted on other rows. Every list that is returned has
-    all candidates, even those of negative gain, the largest gain first.
+    `cells` (K, n_cells) may have been fitted on other rows than those of the likelihood. Every list that is returned
+    has all candidates, even those of negative gain, the largest gain first.
     """
 
     likelihood: ConditionalLikelihood
@@ -90,7 +90,7 @@ class Gains:
         return _rank(total)
 
     def of_extensions(self, sets: Sequence[AttributeSet]) -> list[Interaction]:
-        """Return all sets that have one attribute more than one of `sets`; () is extended to single attributes."""
+        """Return the gains of all sets with one attribute more than one in `sets`; () gives single attributes."""
         binned = _bin_rows(self.likelihood.data, self.attributes, self.bins)
         total: dict[AttributeSet, float] = defaultdict(float)
         for columns in self._residual_columns():
@@ -98,7 +98,7 @@ class Gains:
         return _rank(total)
 
     def _residual_columns(self) -> Iterator[list[Array]]:
-        """Yield w (1[y_t = y] - P) and w P (1 - P) by block, shape (2 classes, rows), for a few classes at a time."""
+        """Yield w (1[y_t = y] - P), then w P (1 - P), of each block, (2 C, rows), for C classes at a time."""
         data, fusion = self.likelihood.data, self.likelihood.fusion
         # of two classes the residuals of one are the negatives of the other's
         classes = np.arange(int(data.n_labels == 2), data.n_labels)
@@ -145,7 +145,7 @@ class Gains:
             room = MAX_CELLS // math.prod(binned.radices[i] for i in members)
             extended = {tuple(sorted((*members, i))): i for i in self.attributes if i not in members}
             added = [binned.column[i] for s, i in extended.items() if s not in seen and binned.radices[i] <= room]
-            # too large ones included: no other subset makes them smaller
+            # including sets that are too large, since they are so whichever subset they extend
             seen.update(extended)
             for column, sums in extensions.sums([binned.column[i] for i in members], added):
                 larger = tuple(sorted((*members, binned.attribute[column])))
@@ -153,13 +153,13 @@ class Gains:
                 total[larger] += float(self._gains(sums[:, np.newaxis], new)[0])
 
     def _gains(self, sums: Array, new: Array) -> Array:
-        """Return gains (sets,) from `new` (sets,) and g, then h, of the classes: `sums` (2 classes, sets, cells)."""
+        """Return gains (sets,), given `new` (sets,) and `sums` (2 C, sets, cells): g of C classes, then h."""
         g, h = sums[: len(sums) // 2], sums[len(sums) // 2 :]
         share = ((g * g - new[:, np.newaxis] * h) / (h + self.penalty)).sum(axis=(0, 2))
         return np.asarray(share if self.likelihood.data.n_labels == 2 else share / 2)
 
     def _new_share(self, binned: _BinnedRows, members: AttributeSet) -> float:
-        """Return the share of the dimensions of a table over `members` that no family of the model has."""
+        """Return the share of the dimensions of a table over `members` that no family of the model contains."""
         radices = {i: binned.radices[i] for i in members}
         subsets = (s for size in range(len(members) + 1) for s in itertools.combinations(members, size))
         fresh = sum(math.prod(radices[i] - 1 for i in s) for s in subsets if s not in self._fitted)
@@ -167,16 +167,16 @@ class Gains:
 
     @cached_property
     def _fitted(self) -> set[AttributeSet]:
-        """Every set of attributes, ascending, inside a family of the model, and the empty set, the class alone."""
+        """Every set of attributes, ascending, inside a family of the model, including the empty set (the class)."""
         families = (sorted(family.attributes) for family in self.likelihood.families)
         inside = (itertools.combinations(f, size) for f in families for size in range(len(f) + 1))
         return {(), *itertools.chain.from_iterable(inside)}
 
 
 class _BinnedRows(NamedTuple):
-    """The rows with attributes as candidates bin them.
+    """The rows with the attributes binned as candidates need them.
 
-    column: the column of each attribute, radices: its number of codes there; attribute: the inverse of column.
+    column: the column of each attribute; radices: its number of codes there; attribute: the inverse of `column`.
     """
 
     data: Dataset
@@ -220,15 +220,15 @@ def _rank(total: dict[AttributeSet, float]) -> list[Interaction]:
 
 @dataclass(frozen=True)
 class Extensions:
-    """Sums over the cells of a set of attributes and one more, for many sets and all `attributes` that may join them.
+    """Sums of numbers per row over the cells of a set of attributes and one more attribute.
 
         S[c, u, x] = sum over rows t with the set in cell u and the attribute at x of columns[c, t]
 
-    columns[s] (C, rows of block s) are the numbers of every row that are summed. The attributes are packed into
-    super-attributes as for pairs (`counting.table_batches`): the cells of a set together with the joint values of a few
-    attributes are one code, and one sum over it answers for all of them. If that code has too many values, one
-    attribute at a time joins, and only cells that occur are numbered (`counting.fused_codes`), so that many values cost
-    no more than the rows that have them.
+    columns[s] (C, rows of block s) are the numbers that are summed. The added attributes are packed into
+    super-attributes as for pairs (`counting.table_batches`): the cell of a set and the joint value of a few attributes
+    form one code, and one sum over it serves all of these attributes. If that code has too many values, attributes are
+    added one at a time, and only cells that occur are numbered (`counting.fused_codes`), so that the cost depends on
+    the number of rows and not on the number of values.
     """
 
     data: Dataset
@@ -236,7 +236,7 @@ class Extensions:
     columns: Sequence[Array]
 
     def sums(self, members: Sequence[int], added: Iterable[int]) -> Iterator[tuple[int, Array]]:
-        """Yield every attribute of `added`, in any order, with S (C, cells); none of them is one of `members`."""
+        """Yield every attribute of `added`, in any order, with its S (C, cells); none of them is in `members`."""
         base = no_attributes(self.data)
         for i in members:
             base, _ = extend(self.data, base, i)
@@ -257,7 +257,7 @@ class Extensions:
                 yield i, np.asarray(self.data.reduce(_sum_cells, joint.size, states=states))
 
     def _dense(self, base: JointCodes, places: Sequence[int]) -> Iterator[tuple[int, Array]]:
-        """Yield (place of a super-attribute, S[c, u, v]), as many at a time as fit the memory for sums."""
+        """Yield the position of each super-attribute, and S[c, u, v], counted in rounds of at most ROUND entries."""
         n_columns = len(self.columns[0])
         entries = [n_columns * base.size * self._supers[p].size for p in places]
         rounds = np.cumsum(entries, dtype=np.intp) // ROUND
@@ -278,7 +278,7 @@ class Extensions:
 
     @cached_property
     def _fused(self) -> list[list[Codes]]:
-        """[s][p]: the code of super-attribute p in every row of block s, in the narrowest type."""
+        """The codes of the rows, [s][p] for block s and super-attribute p, in the narrowest type."""
         return self.data.map(_fuse, self._supers)
 
 
@@ -291,7 +291,7 @@ def _fuse(block: RowBlock, supers: Sequence[SuperAttribute]) -> list[Codes]:
 
 
 def _sum_dense(block: RowBlock, base_size: int, sizes: Sequence[int]) -> list[Array]:
-    """Return partial sums S[c, (u, v)] of every super-attribute."""
+    """Return the block's sums S[c, (u, v)] of every super-attribute."""
     base, joined, columns = block.state
     totals = [np.zeros((len(columns), base_size * size)) for size in sizes]
     for rows in block.slices(BLOCK):

@@ -1,35 +1,35 @@
 """Interactions: single attributes, then the pairs and the triples that explain what is left.
 
-    1. Every attribute by itself is a region; their tables are fitted.
+    1. Every attribute by itself is a region; the tables of these regions are fitted.
     2. Each pair of attributes is scored by its gain on the residuals of that fit; the best 3n become regions.
     3. With these pairs fitted too, the triples that extend one of them are scored likewise; the best 2n join.
 
-The gain is what one Newton step of the new table would add to the penalised likelihood, minus what chance would
-(`bncli.engine.structure_learners.interaction_gains`); a region joins if it gains LEAST_GAIN or more, and at least the
-share REGION_SHARE of the loss of the model so far. So the gradient of the current model ranks thousands of candidates
-without fitting any of them, as in GA2M (Lou, Caruana, Gehrke & Hooker 2013, KDD: Accurate intelligible models with
-pairwise interactions).
+The gain is what one Newton step of the new table would add to the penalised likelihood, minus what it would add by
+chance (`bncli.engine.structure_learners.interaction_gains`). A region joins if it gains at least LEAST_GAIN, and at
+least the share REGION_SHARE of the loss of the model so far. Thus the gradient of the current model ranks thousands of
+candidates without fitting any of them, as in GA2M (Lou, Caruana, Gehrke & Hooker 2013, KDD: Accurate intelligible
+models with pairwise interactions).
 
 Candidates are scored twice: all of them with at most 5 equally frequent intervals per attribute (4 from triples on),
 then the best, as many as may join, with cuts of their own, grown on these residuals
-(`bncli.engine.structure_learners.region_growth`), which they keep when they join; a cut gains at least the share
-CUT_SHARE of that loss. On few rows, where the first share is below LEAST_GAIN, neither counts. On many rows they keep
-out what is certain but too small to matter, and chance gains that are the largest of thousands. (Measured on 100,000
-rows with 30 attributes: a quarter of the parameters, and 4 % less log-loss.) A single attribute has as many of its
-intervals, joined to about equal weight, as the rows support: 20, or one per 13 rows and attribute. (Measured: 40
-instead of 20 cost 2 to 4 % of the log-loss on tables with few rows per attribute; 100 instead of 20 saved three
-quarters of it on one of 58,000 rows and 9 attributes.)
+(`bncli.engine.structure_learners.region_growth`), which they keep when they join. A cut must gain at least the share
+CUT_SHARE of that loss. On few rows, where the first share is below LEAST_GAIN, both shares are ignored. On many rows
+they keep out gains that are certain but too small to matter, and the largest of thousands of chance gains. (Measured on
+100,000 rows with 30 attributes: a quarter of the parameters, and 4 % less log-loss.) A single attribute has as many
+intervals, of about equal weight, as the rows support: 20, or one per 13 rows and attribute. (Measured: 40 instead of 20
+cost 2 to 4 % of the log-loss on tables with few rows per attribute; 100 instead of 20 saved three quarters of it on a
+table of 58,000 rows and 9 attributes.)
 
-On wide tables only attributes that are informative alone are combined: of more than MOST_COMBINED attributes, or one
-per ROWS_PER_COMBINED rows, those of the highest gain over the class alone. On few rows the best of millions of pairs is
-noise.
+On wide tables, only the attributes of highest gain over the class frequencies are combined: MOST_COMBINED of them, or
+one per ROWS_PER_COMBINED rows if that is more. On few rows the best of millions of pairs is noise.
 
-An attribute with a direction (`bncli.engine.parameters.monotone`) has the cuts of all its regions by itself.
+The table of a single attribute with a monotone direction (`bncli.engine.parameters.monotone`) has all the cuts that the
+attribute has in any region.
 
-Conventions: of more than SEARCHED_ROWS rows, a sample drawn by class is searched. Regions of 4 attributes (max_order
-5), the best n, are found from triples in the same way. Under `--missing-policy marginalize`, the search takes a missing
-value for one more level. Cost: two fits, and for every pair, or pair and third attribute, two weighted counts per row
-and class, several of them at a time; then the growth.
+Conventions: with more than SEARCHED_ROWS rows, a stratified sample is searched. Regions of 4 attributes (max_order 5),
+the best n, are found from triples in the same way. Under `--missing-policy marginalize`, the search treats missing
+values as one more level. Cost: two fits, and two weighted counts per row and class for every pair, or pair and third
+attribute, several of them at a time; then the growth.
 """
 
 from __future__ import annotations
@@ -49,29 +49,29 @@ from bncli.engine.structures.structure import Grouping, Regions
 from bncli.watch import Watch, silent
 
 CANDIDATE_BINS = (None, 5, 4)
-"""Most intervals of an attribute in candidates of 1, 2 and more attributes."""
+"""The most intervals of an attribute in candidates of 1, 2 and more attributes."""
 REGIONS_PER_ATTRIBUTE = (0, 3, 2, 1)
-"""Most regions of 1, 2, ... attributes (the last: and more) for each attribute that is combined; singles all join."""
+"""The most regions of 1, 2, 3 and more attributes per combined attribute; all single attributes join."""
 INTERVALS, ROWS_PER_INTERVAL = 20, 13
-"""Most intervals of single attributes: this many, or as many as have this many rows per interval and attribute."""
+"""The most intervals of a single attribute: INTERVALS, or one per ROWS_PER_INTERVAL rows and attribute if more."""
 CUT_AT = 40
-"""Larger regions are cut where one of this many intervals ends, or of those of single attributes if they are more."""
+"""Larger regions may be cut where one of this many intervals ends, or of as many as single attributes have if more."""
 MOST_COMBINED, ROWS_PER_COMBINED = 100, 10
-"""Attributes that are combined: at most this many, or as many as leave this many rows for each."""
+"""The most attributes that are combined: MOST_COMBINED, or one per ROWS_PER_COMBINED rows if that is more."""
 LEAST_GAIN = 1.0
-"""Least gain of a region of several attributes, in nats: even noise gains a little, as cuts are chosen from many."""
+"""Least gain of a region of several attributes, in nats: even noise gains a little, since the best cuts are chosen."""
 SEARCHED_ROWS, SEED = 1 << 16, 0
-"""Of more rows a sample is searched, which this seed draws."""
+"""With more than SEARCHED_ROWS rows, a sample drawn with SEED is searched."""
 REGION_SHARE, CUT_SHARE = 3e-4, 1.5e-4
-"""Least gains of a region, and of a cut through one, as shares of the loss of the rows beside the model so far."""
+"""Least gains of a region, and of a cut in one, as shares of the loss of the model so far."""
 
 
 def learn(
     counts: Counts, *, max_order: int = 4, constraints: ArcConstraints | None = None, watch: Watch = silent
 ) -> Regions:
-    """Return the regions over the informative attributes, by size, then by falling gain; max_order counts the class.
+    """Return the regions over the informative attributes, by size, then by decreasing gain; max_order counts the class.
 
-    With constraints, only regions that obey are candidates.
+    With constraints, only regions that obey them are candidates.
     """
     data = counts.with_missing_levels("interactions", watch).data
     if data.n_rows > SEARCHED_ROWS:
@@ -90,7 +90,7 @@ def learn(
         ranked = Gains(*additive_fit(data, ()), informative, CANDIDATE_BINS[1]).of_extensions([()])
         combined = tuple(sorted(i for single in ranked[:most] for i in single.attributes))
     for size in range(2, max_order):
-        # the best regions of `size` attributes, beside the model of those found so far
+        # the best regions of `size` attributes, given the model of those found so far
         families = _as_regions(grown_regions, size).families(cardinalities)
         likelihood, cells = additive_fit(data, families)
         loss = 0.0 - likelihood.value_and_gradient(cells)[0]
@@ -99,7 +99,7 @@ def learn(
         candidates = gains.of_pairs() if size == 2 else gains.of_extensions(smaller)
         if constraints is not None:
             candidates = [one for one in candidates if constraints.allows_region(one.attributes)]
-        # levels are not cut, so the gain of a candidate without numeric attributes is that of the region
+        # levels are not cut, so a candidate without numeric attributes has its final gain
         numeric, categorical = [], []
         for candidate in candidates[: REGIONS_PER_ATTRIBUTE[min(size, 4) - 1] * len(combined)]:
             if any(isinstance(attributes[i], NumericAttribute) for i in candidate.attributes):
@@ -128,9 +128,9 @@ def _as_regions(grown_regions: Sequence[GrownRegion], max_order: int) -> Regions
 
 
 def _with_cuts_of_larger_regions(data: Dataset, grown_regions: list[GrownRegion]) -> list[GrownRegion]:
-    """Return the regions with every attribute that has a direction cut by itself wherever a larger region cuts it.
+    """Give the single table of every attribute with a monotone direction all the cuts that larger regions have.
 
-    Only then can the attribute alone make up for what a larger region takes away along it.
+    Otherwise the single table could not offset a larger table that goes against the direction.
     """
     cuts: dict[int, Grouping | None] = {}
     for region in grown_regions:

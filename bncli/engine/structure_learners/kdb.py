@@ -1,9 +1,8 @@
 """K-dependence Bayesian classifier (KDB): each attribute has the class and up to k earlier attributes as parents.
 
-Attributes are taken in the order of falling I(X_i; Y); each gets as parents the min(k, number of earlier ones) earlier
-attributes with the largest I(X_i; X_j | Y), listed in falling order (Sahami 1996, KDD). k = 0 is naive Bayes, k = n - 1
-the full network. Every tie goes to the attribute that comes first in the schema. Cost: one counting pass over all
-pairs.
+Attributes are taken by decreasing I(X_i; Y). Each gets as parents the min(k, number of earlier ones) earlier attributes
+with the largest I(X_i; X_j | Y), in decreasing order (Sahami 1996, KDD). k = 0 is naive Bayes, k = n - 1 the full
+network. Ties go to the attribute that comes first in the schema. Cost: one counting pass over all pairs.
 """
 
 from __future__ import annotations

@@ -1,22 +1,22 @@
-"""Kikuchi-Bayes: regions added one by one to the class alone, past the highest posterior.
+"""Kikuchi-Bayes: regions added one by one to the class alone, until well past the highest posterior.
 
 A region is a set of attributes that share a table with the class. At every step all candidates of one size are tried,
-and the one whose model has the highest posterior joins:
+and the one whose model has the highest posterior is added:
 
     log posterior = log-likelihood of the classes given the attributes  -  N df / (N - df - 1)
 
-First single attributes, then pairs, up to max_order - 1 attributes (the class counts). A step must gain more than 1e-9.
-When the largest size gains no more, the search goes on downhill with that size, as long as the log-likelihood strictly
-rises and the posterior stays within 40 nats of the best. The path is the result: its best step is a classifier, its
-average a better one (Jakulin & Rish 2006, IBM Research Report: Kikuchi-Bayes).
+Single attributes come first, then pairs, up to max_order - 1 attributes (max_order counts the class). A step must gain
+more than 1e-9. When the largest size gains no more, the search continues downhill with that size, as long as the
+log-likelihood strictly rises and the posterior stays within 40 nats of the best. The result is the whole path: its best
+step is a classifier, its average a better one (Jakulin & Rish 2006, IBM Research Report: Kikuchi-Bayes).
 
-Conventions: what is below the 12th digit of the log-likelihood of the class alone is rounding; among candidates whose
-posteriors differ by less, the first in lexicographic order wins. df are conditional degrees of freedom by default
-(`bncli.engine.kikuchi.search_trace.DegreesOfFreedom`). No log-likelihood exceeds 0, so candidates whose prior alone is
-no better than what must be exceeded are not tried. If there are more than `max_candidates` of a size, those made of the
-attributes with the best regions of their own are tried. Under `--missing-policy marginalize`, the search takes a
-missing value for one more level. Cost: one look-up per row, candidate, class and step; if most values are usual ones,
-only of the candidates that may be the best (`bncli.engine.kikuchi.candidate_gains`).
+Conventions: differences below the 12th digit of the log-likelihood of the class alone are rounding errors; among
+candidates whose posteriors differ by less, the first in lexicographic order is added. df are conditional degrees of
+freedom by default (`bncli.engine.kikuchi.search_trace.DegreesOfFreedom`). No log-likelihood exceeds 0, so candidates
+whose log-prior alone does not exceed the required posterior are not tried. If there are more than `max_candidates` of a
+size, those made of the attributes with the highest single gains are tried. Under `--missing-policy marginalize`, the
+search treats missing values as one more level. Cost: one look-up per row, candidate, class and step; if most rows have
+the most frequent values, only for candidates that may be the best (`bncli.engine.kikuchi.candidate_gains`).
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from bncli.engine.structures.structure import Regions
 from bncli.watch import Note, Progress, TimeLimit, Watch, silent
 
 LEAST_GAIN = 1e-9
-"""Least gain of a step, in nats."""
+"""The least gain of a step, in nats."""
 DOWNHILL = 40.0
-"""The downhill search ends this many nats below the best posterior: steps of lower weight do not matter."""
+"""The downhill search ends this many nats below the best posterior, where steps have negligible weight."""
 ROUNDING = 1e-12
 
 
@@ -50,9 +50,9 @@ def learn(
     constraints: ArcConstraints | None = None,
     watch: Watch = silent,
 ) -> Regions:
-    """Return the path of regions over the informative attributes; the path so far after `max_seconds`.
+    """Return the path of regions over the informative attributes; after `max_seconds`, the path so far.
 
-    With constraints, only regions that obey are candidates.
+    With constraints, only regions that obey them are candidates.
     """
     counts = counts.with_missing_levels("kikuchi", watch)
     model = GrowingModel(counts, theta, degrees_of_freedom=degrees_of_freedom)
@@ -86,13 +86,13 @@ class _Search:
         self._max_candidates, self._watch = max_candidates, watch
         self._clock = None if limit is None else limit.clock
         self._deadline = math.inf if limit is None or limit.clock is None else limit.clock() + limit.seconds
-        # differences below the rounding of the log-likelihood are ties, not gains
+        # differences below the rounding errors of the log-likelihood are ties, not gains
         self._noise = max(LEAST_GAIN, ROUNDING * abs(model.log_likelihood[0]))
         self._strongest = list(model.data.schema.informative)  # in schema order until they are scored
         self._in_time = True
 
     def run(self, largest: int) -> None:
-        """Add regions of one attribute, then of more, uphill, and with the largest size downhill."""
+        """Add regions of increasing size while the posterior rises; with the largest size, also steps that lower it."""
         informative = self.model.data.schema.informative
         for size in range(1, largest + 1):
             name = "single attributes" if size == 1 else f"regions of {size} attributes"
@@ -109,7 +109,7 @@ class _Search:
                     return
             gains = CandidateGains(self.model, Candidates(sets, self.model.rule.of_subsets(sets)))
             if size == 1:
-                # the attributes in the order of what their own regions gain over the class alone
+                # the attributes by the gain of their single regions over the class alone
                 single_gains = gains.gains(np.arange(len(sets)), self._proceed)
                 if single_gains is not None:
                     order = np.argsort(-single_gains.round(-math.floor(math.log10(self._noise)) - 1), kind="stable")
@@ -123,7 +123,7 @@ class _Search:
                 return
 
     def _step(self, look: CandidateGains, least_posterior: float, least_gain: float) -> bool:
-        """Add the candidate of highest posterior if that and its gain in log-likelihood are above these limits."""
+        """Add the candidate of highest posterior if its posterior and its gain in log-likelihood exceed the limits."""
         model, candidates = self.model, look.candidates
         priors = model.log_priors(candidates.added_df())
         promising = np.flatnonzero(~candidates.present & (priors > least_posterior))
@@ -138,7 +138,7 @@ class _Search:
         return True
 
     def _proceed(self, done: int, total: int) -> bool:
-        """Report the progress of a step, and return whether there is time to go on."""
+        """Report the progress of a step, and return whether there is time left."""
         self._watch(Progress(done, total, f"candidates of step {len(self.model.df)}"))
         self._in_time = self._clock is None or self._deadline == math.inf or self._clock() < self._deadline
         return self._in_time

@@ -5,8 +5,8 @@ for as many regions as memory allows:
 
     g[y, x] = sum over rows t with codes x of w_t (1[y_t = y] - P(y | x_t)),   h[y, x] = sum of w_t P (1 - P)
 
-With g and h summed over the cells of a grid, each class apart, the grid's table is worth what one Newton step against
-the penalty lambda gains, minus what chance would, in nats:
+With g and h summed over the cells of a grid for each class, the value of the grid is what one Newton step of its table
+with the penalty lambda gains, minus what it would gain by chance, in nats:
 
     v = sum over cells c and classes y of (g^2 - h) / (2 (h + lambda))
 
@@ -14,17 +14,17 @@ By chance alone, g^2 = h on average where nothing was fitted, and less where the
 are the best of many, so that gains of pure noise are positive too; a table of noise gains little, and the penalty of
 the final fit, chosen on held-out rows, shrinks it.
 
-A cut goes across one attribute through the whole table, so that the cells remain a grid with one grouping per
-attribute. The grid grows cut by cut: of all cuts of all attributes the one that leaves it worth most, until none makes
-it worth `least` nats more or the table would have too many cells. Residuals of a model with every single attribute show
-nothing across one attribute alone, so growth begins with one cut through each of the numeric attributes at once, the
-best combination (of evenly spaced places if attributes have many codes), each then moved to where it is best. Levels of
-categories and a missing level are separate from the start.
+A cut divides one attribute throughout the table, so that the cells remain a grid with one grouping per attribute. The
+grid grows cut by cut, each time by the cut, of any attribute, that raises its value most, until no cut raises it by
+`least` nats or the table would have too many cells. Residuals of a model with every single attribute show no pattern
+along one attribute alone, so growth begins with one cut in each of the numeric attributes at once: the best combination
+(of evenly spaced positions if attributes have many codes), each cut then moved to its best position. Levels of
+categorical attributes and a missing level are separate from the start.
 
-Conventions: numeric attributes are first joined to neighbouring groups of about equal weight, as many as keep a region
-to MAX_SUMS sums, but never fewer than FEWEST_BINS. Of two classes one is summed and counted twice. A region without a
-numeric attribute is left as it is. Gains are rounded to 12 digits. Ties go to the first attribute, then to the lowest
-cut. Cost: two weighted counts per row, class and region, then a few operations per sum and cut.
+Conventions: the codes of numeric attributes are first joined to neighbouring groups of about equal weight, as many as
+keep a region to MAX_SUMS sums, but never fewer than FEWEST_BINS. With two classes, one is summed and counted twice. A
+region without a numeric attribute is left as it is. Gains are rounded to 12 digits. Ties go to the first attribute,
+then to the lowest cut. Cost: two weighted counts per row, class and region, then a few operations per sum and cut.
 Source: oblivious trees grown on gradients, as in boosting (Chen & Guestrin 2016, KDD; Prokhorenkova et al. 2018,
 NeurIPS).
 """
@@ -50,20 +50,20 @@ from bncli.engine.structures.regrouping import group_intervals, with_regrouped_c
 from bncli.engine.structures.structure import Family, Grouping
 
 LEAST_GAIN = 1e-9
-"""Least gain of a cut, in nats."""
+"""The least gain of a cut, in nats."""
 FIRST_CUTS = 1024
-"""Combinations of first cuts, about: 32 places per attribute in a pair, 10 in a triple."""
+"""Approximate number of combinations of first cuts: 32 positions per attribute in a pair, 10 in a triple."""
 MAX_SUMS = 1 << 15
-"""Most sums of a region."""
+"""The most sums of a region."""
 FEWEST_BINS = 8
 SUMS_AT_A_TIME = 1 << 22
-"""Sums of the regions of one pass over the rows (32 MiB)."""
+"""Sums of all regions counted in one pass over the rows (32 MiB)."""
 LEAST_CELLS, ROWS_PER_CELL = 200, 100
 """A table has at most one cell per ROWS_PER_CELL rows, but may always have LEAST_CELLS."""
 
 
 class GrownRegion(NamedTuple):
-    """Attributes, ascending; their gain in nats; the grouping of each (None: as cut)."""
+    """The attributes of a region, ascending; its gain in nats; the grouping of each attribute (None: all its cuts)."""
 
     attributes: tuple[int, ...]
     gain: float
@@ -73,13 +73,11 @@ class GrownRegion(NamedTuple):
 def grow_regions(
     likelihood: ConditionalLikelihood, cells: Array, sets: Sequence[tuple[int, ...]], finest: int, least: float = 0.0
 ) -> list[GrownRegion]:
-    """Return the sets of attributes, each with its best cuts, in descending order of gain.
+    """Choose the cuts of each set of attributes; return the regions by decreasing gain.
 
-    The gains are those over the model with the tables `cells` (K, n_cells).
-
-    An attribute may be cut where one of `finest` groups of its codes ends. After the first cut of each attribute, every
-    other one gains at least `least` nats. Levels of categories stay separate even if that makes more cells than the
-    rows support.
+    Gains are over the model with the tables `cells` (K, n_cells). An attribute may be cut where one of `finest` groups
+    of its codes ends. After the first cut of each attribute, every further cut gains at least `least` nats. Levels of
+    categorical attributes stay separate even if there are more cells than the rows support.
     """
     data, regions = likelihood.data, []
     n_classes = 1 if data.n_labels == 2 else data.n_labels
@@ -111,14 +109,14 @@ def grow_regions(
 def _sum_cells(
     block: RowBlock, tables: Sequence[Array], over: Sequence[tuple[tuple[int, ...], tuple[int, ...]]], n_classes: int
 ) -> list[Array]:
-    """Return partial sums (2 C, cells) of every family, given by its attributes and shape: g of the classes, then h."""
+    """Return the block's sums (2 C, cells) of every family (attributes, shape): g of C classes, then h."""
     totals = [np.zeros((2 * n_classes, math.prod(shape))) for _, shape in over]
     for rows in block.slices(BLOCK):
         scores = np.zeros((len(tables[0]), rows.stop - rows.start))
         for table, codes in zip(tables, block.state, strict=True):
             scores += np.take(table, codes[rows], axis=1, mode="clip")
         residuals(scores, block.labels[rows], None)
-        # of two classes the residuals of one are the negatives of the other's
+        # with two classes, the residuals of one are minus those of the other
         g = scores[-n_classes:]
         # the absolute residual is 1 - P for the row's own class and P for another: either gives P (1 - P)
         off = np.abs(g)
@@ -132,8 +130,8 @@ def _sum_cells(
 
 
 def _grow(data: Dataset, family: Family, sums: Array, least: float) -> GrownRegion:
-    """Return the family with the grid of cuts that is worth most on the sums (2 C, shape)."""
-    both = 2 if data.n_labels == 2 else 1  # of two classes one is summed
+    """Grow the grid of cuts of a family on its sums (2 C, shape)."""
+    both = 2 if data.n_labels == 2 else 1  # with two classes, only one is summed
     attributes = [data.schema.attributes[i] for i in family.attributes]
     axes = [
         Axis(size, size - attribute.missing if isinstance(attribute, NumericAttribute) else 0)
@@ -152,7 +150,7 @@ def _grow(data: Dataset, family: Family, sums: Array, least: float) -> GrownRegi
 
 
 class Axis(NamedTuple):
-    """An attribute of a region: its number of codes, the first `n_ordered` of which are ordered intervals."""
+    """An attribute of a region: its number of codes, of which the first `n_ordered` are ordered intervals."""
 
     n_codes: int
     n_ordered: int
@@ -165,7 +163,7 @@ class Axis(NamedTuple):
 
 @dataclass
 class Grid:
-    """A grid over sums (2 C, codes of each axis): g of C classes, then h. starts[j]: first codes of axis j's groups."""
+    """A grid over sums (2 C, codes of each axis), g of C classes, then h; starts[j]: first codes of axis j's groups."""
 
     sums: Array
     axes: tuple[Axis, ...]
@@ -176,7 +174,7 @@ class Grid:
         self.starts = [axis.uncut for axis in self.axes]
 
     def grow(self, most_cells: int, least: float = 0.0) -> None:
-        """Add cuts, the best one first, while that adds `least` nats and leaves at most `most_cells` cells."""
+        """Add cuts, the best one first, while a cut gains `least` nats and the grid has at most `most_cells` cells."""
         if self._numeric_axes:
             self._cut_every_axis_once()
         value = self.value
@@ -195,7 +193,7 @@ class Grid:
 
     @property
     def value(self) -> float:
-        """The worth of the grid, in nats."""
+        """The value v of the grid, in nats."""
         sums = self.sums
         for j, starts in enumerate(self.starts):
             sums = np.add.reduceat(sums, starts, axis=j + 1)
@@ -211,7 +209,7 @@ class Grid:
         return np.asarray(((g * g - h) / (2 * (h + self.penalty))).sum(axis=0))
 
     def _cut_every_axis_once(self) -> None:
-        """Cut each numeric axis at the best combination of evenly spaced places, then move each cut to its best place.
+        """Cut each numeric axis once: at the best combination of evenly spaced positions, then move each cut.
 
         At most about FIRST_CUTS combinations are tried.
         """
@@ -247,7 +245,7 @@ class Grid:
                 self.starts[j] = sorted([*self.starts[j], code])
 
     def best_cut(self, j: int) -> tuple[float, int, int]:
-        """Return the worth of the grid with the best new cut through axis j (-inf: none), j, and the code above it."""
+        """Return the value of the grid with the best new cut of axis j (-inf: none), j, and the first code above it."""
         sums = self.sums
         for k, starts in enumerate(self.starts):
             sums = sums if k == j else np.add.reduceat(sums, starts, axis=k + 1)
@@ -256,7 +254,7 @@ class Grid:
         group = np.searchsorted(first, np.arange(sums.shape[-1]), side="right") - 1
         totals = np.add.reduceat(sums, first, axis=-1)
         below = np.cumsum(sums, axis=-1) - (np.cumsum(totals, axis=-1) - totals)[..., group]
-        # a cut replaces the group that it cuts by its two parts in the worth of the whole grid
+        # in the value of the whole grid, a cut replaces the group that it cuts by its two parts
         whole = self._worth(totals).sum(axis=0)
         worth = (self._worth(below) + self._worth(totals[..., group] - below)).sum(axis=0) - whole[group] + whole.sum()
         worth[self.axes[j].n_ordered - 1 :] = -np.inf

@@ -1,9 +1,9 @@
 """Selective k-dependence classifier (SKDB): KDB with the numbers of parents and attributes chosen by leave-one-out.
 
-KDB (Sahami 1996) with at most k parents orders the attributes by falling I(X_i; Y) and lists each one's parents by
-falling I(X_i; X_j | Y). Here both lists are cut short: of all k' <= k and all prefixes of the attribute order, 0 to n
-attributes, those with the lowest leave-one-out loss on the rows are taken (Martinez, Webb, Chen & Zaidi 2016, Journal
-of Machine Learning Research 17). With p_t = P(y_t | x_t) from the network without row t, the losses are
+KDB (Sahami 1996) with at most k parents orders the attributes by decreasing I(X_i; Y) and lists the parents of each by
+decreasing I(X_i; X_j | Y). SKDB truncates both lists: among all k' <= k and all prefixes of the attribute order, 0 to n
+attributes, it takes those with the lowest leave-one-out loss on the rows (Martinez, Webb, Chen & Zaidi 2016, Journal of
+Machine Learning Research 17). With p_t = P(y_t | x_t) from the network learned without row t, the losses are
 
     rmse = sqrt( mean of (1 - p_t)^2 ),    error = mean of [y_t is not predicted],    log-loss = mean of -ln p_t
 
@@ -41,17 +41,17 @@ from bncli.watch import Note, Progress, Watch, silent
 
 RowLoss = Callable[[Array, Integers], Array]
 TIE = 1e-10
-"""Classes at most this far (nats) below the highest score are tied with it; the first of them is predicted."""
+"""Classes whose score is at most this far (nats) below the highest are tied; the first of them is predicted."""
 LATEST_PART = 5
 """If rows have times, the latest of so many equal parts of the rows is held out."""
 MOST_SCORES = 1 << 26
-"""Running scores held at a time (512 MiB); more values of k take another round each."""
+"""The most scores held at a time (512 MiB); values of k that do not fit take further rounds."""
 
 
 def learn(
     counts: Counts, *, k: int, loss: str, constraints: ArcConstraints | None = None, watch: Watch = silent
 ) -> Dag:
-    """Return the network of lowest leave-one-out loss; attributes that are not chosen stay outside it.
+    """Return the network of lowest leave-one-out loss; attributes that are not chosen are left out.
 
     With constraints, only networks with all required arcs are candidates.
     """
@@ -67,7 +67,7 @@ def learn(
         losses[: int(n_required.max(initial=0))] = np.inf
         with_arcs = [place for place, i in enumerate(order) if n_required[i]]
         losses[:, : max(with_arcs, default=-1) + 1] = np.inf
-    # infinite losses compare as the largest number: their digits cannot be rounded
+    # infinite losses cannot be rounded, so they are replaced by the largest number
     compared = rounded(np.where(np.isinf(losses), np.finfo(float).max, losses))
     # argmin takes the first of equals: fewer parents, then fewer attributes
     best_k, n_chosen = divmod(int(compared.argmin()), losses.shape[1])
@@ -114,7 +114,7 @@ def find_held_out(data: Dataset) -> HeldOut | None:
 
 
 def _feasible_k(schema: Schema, attributes: Sequence[tuple[int, Sequence[int]]], k: int) -> list[int]:
-    """Return, for each prefix of the order, 1 + the highest k' <= k whose tables fit together; at least 1."""
+    """Return, for each prefix of the order, 1 + the highest k' <= k whose tables fit within MAX_ENTRIES; at least 1."""
     limits, totals = [], [0] * (k + 1)
     for i, parents in attributes:
         entries = len(schema.labels) * schema.cardinalities[i]
@@ -139,8 +139,8 @@ def nested_losses(
 
     attributes[p] is an attribute and its parents, in order, among the earlier ones. The network (k, p) has the first p
     attributes, each with the class and the first k of its parents as parents. Networks with attribute p are computed
-    for k below n_k[p], which never rises with p; the others have an infinite loss. Loss is a mean over rows (rmse: its
-    root). The networks of all k and p differ by one factor each:
+    for k below n_k[p], which never rises with p; the others have an infinite loss. Losses are means over rows (rmse:
+    the root of a mean). The networks (k, p - 1) and (k, p) differ by one factor:
 
         ln P(y, x_1..x_p; k) = ln P(y) + sum over i <= p of ln theta_i(x_i | first k parents of i, y)
 
@@ -149,12 +149,12 @@ def nested_losses(
 
         theta_i(k | j, y) = (N_ijky - d [y = y_t] + 1/|X_i|) / (N_ijy - d [y = y_t] + 1)
 
-    and likewise for the class (Martinez, Webb, Chen & Zaidi 2016). A weight counts as that many equal rows, of which
-    one is left out, and all of them count in the loss; a row of weight below 1 is left out whole. If sets of rows are
-    left out together, the counts of the row's set are subtracted from those of every class, with all their weight.
+    and likewise for the class (Martinez, Webb, Chen & Zaidi 2016). A row of weight w counts as w equal rows, of which
+    one is left out, and all of them count in the loss; a row of weight below 1 is left out entirely. If sets of rows
+    are left out together, the counts of the row's set are subtracted in every class, with their full weight.
 
-    Cost: for each attribute and k three passes over rows and K N exponentials; K + 1 numbers per row for each k that is
-    held at a time, as many as fit MOST_SCORES, and for tables only the joint values that occur.
+    Cost: for each attribute and k three passes over rows and K N exponentials. Memory: K + 1 numbers per row for each k
+    that is processed at a time, up to MOST_SCORES in total; tables have only the joint values that occur.
     """
     ks = max(n_k, default=1)
     sums = np.full((ks, 1 + len(attributes)), np.inf)
@@ -217,10 +217,10 @@ def _nested_sums(
 
 
 class _Factor(NamedTuple):
-    """One factor by the joint values that occur: `cells` says which one each row has.
+    """One factor of the network, over the joint values of an attribute and its parents that occur.
 
-    counts (K, cells): N_ijky; totals (K, cells): N_ijy; prior = 1/|X_i|. `left_out` has the same counts of each set of
-    rows by itself: its cells are the joint values with the number of the set.
+    cells: the joint value of each row; counts (K, cells): N_ijky; totals (K, cells): N_ijy; prior = 1/|X_i|. If sets of
+    rows are left out together, `left_out` has the counts of each set; its cells are joint values with the set's number.
     """
 
     cells: JointCodes
@@ -255,7 +255,7 @@ def _count_cells(block: RowBlock, size: int, n_labels: int) -> NDArray[np.generi
 
 
 def _own_cells(block: RowBlock, cells: NDArray[np.uint32], rows: slice, size: int) -> Index:
-    """Return the position of every row's class and cell in a flat table of shape (K, size)."""
+    """Return the position of every row's class and cell in a flattened table of shape (K, size)."""
     numbers = block.labels[rows].astype(np.intp)
     numbers *= size
     numbers += cells[rows]
@@ -263,9 +263,9 @@ def _own_cells(block: RowBlock, cells: NDArray[np.uint32], rows: slice, size: in
 
 
 def _class_scores(block: RowBlock, counts: Array) -> Array:
-    """Return scores (K + 1, rows) before any attribute: ln(N_y + 1/K), then that of each row's own class without it.
+    """Return scores (K + 1, rows) before any attribute: ln(N_y + 1/K), then the score of the row's class without it.
 
-    The total over all classes falls by the same d for each class, so it is left out.
+    The normalising total is the same for all classes, so it is omitted.
     """
     scores = np.empty((len(counts) + 1, block.n_rows))
     scores[:-1] = np.log(counts + 1.0 / len(counts))[:, np.newaxis]
@@ -288,9 +288,9 @@ def _class_scores_without_sets(block: RowBlock, counts: Array, left_out: Array) 
 def _add_factor(
     block: RowBlock, log_theta: Array, counts: Array, totals: Array, prior: float, loss: str
 ) -> tuple[Array, float]:
-    """Add a factor to the scores of a block, in place, and return them with the summed loss.
+    """Add a factor to the scores of a block, in place; return the scores and the summed loss.
 
-    State: scores (K + 1, rows) as in `_class_scores`, and the factor's cell of each row.
+    The block's state is the scores (K + 1, rows) as in `_class_scores`, and the factor's cell of each row.
     """
     scores, cells = block.state
     summed = 0.0
@@ -334,19 +334,19 @@ def _sum_losses(block: RowBlock, loss: str) -> float:
 
 def _sum_slice(block: RowBlock, rows: slice, scores: Array, loss: str, weights: Array | None) -> float:
     margins = scores[:-1] - scores[-1]
-    # the true class is compared with itself, without the row on either side
+    # the true class is compared with itself, both without the row
     margins[block.labels[rows], np.arange(margins.shape[1])] = 0.0
     losses = ROW_LOSSES[loss](margins, block.labels[rows])
     return float(losses.sum() if weights is None else losses @ weights[rows])
 
 
 def squared_errors(margins: Array, labels: Integers) -> Array:
-    """Return (1 - p)^2 of every row, p being the probability of its true class.
+    """Return (1 - p)^2 of every row, where p is the probability of its true class.
 
     `margins` d[y] = ln P(y | x) - ln P(true class | x), shape (K, rows); labels (rows,). p = 1 / sum over y of e^d[y].
-    1 - p is summed over the other classes, not subtracted from 1: it keeps its digits if p is close to 1.
+    1 - p is computed as a sum over the other classes, which keeps its digits if p is close to 1.
 
-    >>> margins = np.log([[1.0, 0.25], [3.0, 1.0]])  # class 1 is three times as likely as the true 0; then 4 to 1 right
+    >>> margins = np.log([[1.0, 0.25], [3.0, 1.0]])  # odds of the true class: 1 to 3 in row 0, 4 to 1 in row 1
     >>> squared_errors(margins, np.array([0, 1])).round(12).tolist()
     [0.5625, 0.04]
     """
@@ -356,8 +356,8 @@ def squared_errors(margins: Array, labels: Integers) -> Array:
 
 
 def errors(margins: Array, labels: Integers) -> Array:
-    """Return 1 for every row whose predicted class is wrong, else 0; arguments as for `squared_errors`."""
-    # argmax takes the first of tied classes: the lower label, as everywhere
+    """Return 1 for every misclassified row, else 0; arguments as for `squared_errors`."""
+    # argmax takes the first of tied classes, as all predictions do
     predicted = (margins >= margins.max(axis=0) - TIE).argmax(axis=0)
     wrong: Array = np.not_equal(predicted, labels).astype(np.float64)
     return wrong
@@ -372,7 +372,7 @@ def log_losses(margins: Array, labels: Integers) -> Array:
 
 
 def _shares(margins: Array, labels: Integers) -> tuple[Array, Array, Array]:
-    """Return the highest d, then e^(d - highest) of the true class, and its sum over the other classes."""
+    """Return the highest d, then exp(d - highest) of the true class, and its sum over the other classes."""
     top = margins.max(axis=0)
     shares = np.exp(margins - top)
     rows = np.arange(len(labels))
@@ -382,4 +382,4 @@ def _shares(margins: Array, labels: Integers) -> tuple[Array, Array, Array]:
 
 
 ROW_LOSSES: dict[str, RowLoss] = {"rmse": squared_errors, "error": errors, "log-loss": log_losses}
-"""The loss of a row by the name of the loss; rmse is the root of the mean."""
+"""The loss per row, by the name of the loss; rmse is the root of the mean."""

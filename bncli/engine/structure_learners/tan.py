@@ -1,14 +1,14 @@
 """Tree-augmented naive Bayes (TAN): each attribute has the class and at most one other attribute as parents.
 
-The tree is the maximum-weight spanning tree over the attributes. With the score `cmi` an edge weighs the conditional
-mutual information of its ends given the class, in nats, on weighted relative frequencies:
+The tree is the maximum-weight spanning tree over the attributes. With the score `cmi`, the weight of an edge is the
+conditional mutual information of its ends given the class, in nats, on weighted relative frequencies:
 
     I(X_i; X_j | Y) = sum over a, b, y of P(a, b, y) ln [ P(a, b | y) / (P(a | y) P(b | y)) ]
 
 This tree maximises the likelihood among all trees (Friedman, Geiger & Goldszmidt 1997, Machine Learning 29). With
-another score, an arc j -> i weighs what it gains, score(i | class, j) - score(i | class). If the score is equivalent,
-both directions weigh the same and the spanning tree is the best tree; if not, the best directed tree over all roots is
-found instead (`best_branching`). A forest need not span: it has only the edges that gain.
+another score, the weight of an arc j -> i is its gain, score(i | class, j) - score(i | class). If the score is
+equivalent, both directions have the same weight and the spanning tree is the best tree; if not, the best directed tree
+over all roots is found instead (`best_branching`). A forest need not span: it has only the edges with a positive gain.
 
 Conventions: the root of an undirected tree is its attribute with the highest I(X_i; Y). Every tie goes to the attribute
 that comes first in the schema. Cost: one counting pass over all pairs; O(n^2) time and memory for the weights.
@@ -39,10 +39,10 @@ def learn(
     constraints: ArcConstraints | None = None,
     watch: Watch = silent,
 ) -> Dag:
-    """Return the best tree, or forest, over the informative attributes, with the class as a parent of each.
+    """Return the best tree, or forest, over the informative attributes, each of which also has the class as a parent.
 
-    With constraints it is the best of the trees that obey them. Where they leave an attribute no parent that it may
-    have, there are several trees, as few as possible.
+    With constraints, it is the best tree that obeys them. If they leave an attribute no possible parent, there are
+    several trees, as few as possible.
     """
     nodes = counts.schema.informative
     score = None if structure_score == "cmi" else parse_score(structure_score)
@@ -52,7 +52,7 @@ def learn(
         if score is None or score.equivalent:
             edges = spanning_tree(weights, nodes, forest=forest)
             scores = relevance(counts)
-            # the schema's order decides between equally relevant roots
+            # ties between roots go to the attribute that comes first in the schema
             parent_of = directed_away(edges, sorted(nodes, key=lambda i: (-scores[i], i)))
         else:
             branching = best_branching(weights[np.ix_(nodes, nodes)], forest=forest)
@@ -65,7 +65,7 @@ def learn(
 
 
 def _obeys(parent_of: Mapping[int, int], constraints: ArcConstraints) -> bool:
-    """Return whether a tree has only allowed arcs, and all that are required."""
+    """Return whether a tree has only allowed arcs, and all required ones."""
     n = len(constraints.names)
     parents = tuple((parent_of[i],) if i in parent_of else () for i in range(n))
     return constraints.is_obeyed(Dag(parents, tuple(range(n))))
@@ -74,10 +74,10 @@ def _obeys(parent_of: Mapping[int, int], constraints: ArcConstraints) -> bool:
 def _constrained_tree(
     weights: Array, relevant: Array, nodes: tuple[int, ...], constraints: ArcConstraints, *, forest: bool
 ) -> dict[int, int]:
-    """Return the parents in the best directed trees among those that obey the constraints.
+    """Return the parents in the best directed trees that obey the constraints.
 
-    Nodes are sorted by falling I(X_i; Y), so that of equally good roots the most relevant is taken. Weights are rounded
-    to whole numbers of their twelfth digit, so that their sums are exact.
+    Nodes are sorted by decreasing I(X_i; Y), so that among equally good roots the most relevant is taken. Weights are
+    rounded to whole multiples of the twelfth significant digit of the largest, so that their sums are exact.
     """
     order = sorted(nodes, key=lambda i: (-relevant[i], i))
     places = np.ix_(order, order)
@@ -111,7 +111,7 @@ def spanning_tree(weights: Array, nodes: tuple[int, ...], *, forest: bool = Fals
     w = weights[np.ix_(nodes, nodes)]
     n = len(nodes)
     outside = np.arange(1, n)
-    nearest = np.zeros(n, np.intp)  # the tree's end of the best edge to each node outside the tree
+    nearest = np.zeros(n, np.intp)  # the end inside the tree of the best edge to each node outside it
     tree = []
     while len(outside):
         old = nearest[outside]
@@ -131,7 +131,7 @@ def spanning_tree(weights: Array, nodes: tuple[int, ...], *, forest: bool = Fals
 
 
 def directed_away(edges: Iterable[tuple[int, int]], roots: Iterable[int]) -> dict[int, int]:
-    """Return the parent of every node except the roots when all edges of a forest point away from the roots.
+    """Direct all edges of a forest away from its roots; return the parent of every node except the roots.
 
     The root of each tree is its first node in `roots`; trees without such a node are left out.
 
@@ -154,25 +154,25 @@ def directed_away(edges: Iterable[tuple[int, int]], roots: Iterable[int]) -> dic
 
 
 def best_branching(weights: Array, *, forest: bool, rooted: Mask | None = None) -> list[int | None]:
-    """Return the parent of every node, None for a root, in the directed trees of the highest total weight.
+    """Return the parent of every node, None for a root, in the directed trees of highest total weight.
 
     weights[u, v] is the weight of the arc u -> v, -inf if it is not allowed; the diagonal is ignored. With `forest`
-    there may be any number of trees, and an arc only where it adds weight; otherwise there are as few trees as the
-    arcs allow, one if all are allowed. `rooted` are the nodes that may be roots, all by default; each of the others
-    needs an arc that is allowed.
+    there may be any number of trees, and only arcs of positive weight; otherwise there are as few trees as the arcs
+    allow, one if all are allowed. `rooted` is True for nodes that may be roots (all by default); every other node needs
+    an allowed incoming arc.
 
-    Every node takes its heaviest incoming arc. If these arcs form a cycle, the cycle is contracted to one node, whose
-    incoming arcs weigh what they gain over the arc of the cycle that they would replace,
+    Every node takes its heaviest incoming arc. If these arcs form a cycle, the cycle is contracted to one node. The
+    weight of an arc into it is its gain over the arc of the cycle that it would replace,
 
         w'(u -> cycle) = max over v in the cycle of w(u -> v) - w(the arc of the cycle into v)
 
-    and the search goes on in the smaller graph. Its solution opens each cycle where an arc enters it (Chu & Liu 1965,
+    and the search continues in the smaller graph. Its solution opens each cycle where an arc enters it (Chu & Liu 1965,
     Scientia Sinica 14; Edmonds 1967, Journal of Research of the National Bureau of Standards 71B). Nodes are visited
     backwards along a growing path, so that every node is contracted at most once (Gabow, Galil, Spencer & Tarjan 1986,
-    Combinatorica 6). A virtual root with an arc to every node decides where a tree begins.
+    Combinatorica 6). A virtual root with an arc to every node represents the choice of roots.
 
-    Of equally heavy arcs the one with the lower tail is taken, of equally good roots the lower one. Ties are exact only
-    if sums and differences of weights are, as with whole numbers. Cost: O(n^2) time and memory.
+    Ties between arcs go to the lower tail, ties between roots to the lower node. Ties are recognised only if sums and
+    differences of weights are exact, as with whole numbers. Cost: O(n^2) time and memory.
 
     >>> weights = np.array([[0.0, 6.0, 1.0], [5.0, 0.0, 2.0], [9.0, 1.0, 0.0]])  # 0 and 1 would choose each other
     >>> best_branching(weights, forest=False)
@@ -193,7 +193,7 @@ def best_branching(weights: Array, *, forest: bool, rooted: Mask | None = None) 
                 path = []
             elif tail in path:
                 place = path.index(tail)
-                attached[path[place:]] = True  # these slots are empty now, except the one that holds the cycle
+                attached[path[place:]] = True  # these slots are now empty, except the one that holds the cycle
                 path = [*path[:place], graph.contract(path[place:])]
                 attached[path[-1]] = False
             else:
@@ -204,8 +204,8 @@ def best_branching(weights: Array, *, forest: bool, rooted: Mask | None = None) 
 class _ContractedGraph:
     """A graph of nodes and contracted cycles, each in a slot of the tables; a cycle takes the slot of a member.
 
-    weight, tail, head [u, v] describe the best arc from a node in slot u to a node in slot v. Row n is the virtual
-    root. A slot's number in `name` is the node, or the cycle, numbered from n on, that it holds.
+    weight, tail and head [u, v] describe the best arc from a node in slot u to a node in slot v. Row n is the virtual
+    root. `name` has the node in each slot, or the cycle; cycles are numbered from n on.
     """
 
     def __init__(self, weights: Array, forest: bool) -> None:
@@ -215,12 +215,12 @@ class _ContractedGraph:
         np.fill_diagonal(self.weight, -np.inf)
         self.tail, self.head = (np.array(grid) for grid in np.indices((n + 1, n)))
         self.name = list(range(n))
-        self.inside: list[int] = [-1] * n  # by name, the cycle that it was contracted into
-        self.arcs: list[tuple[int, int]] = [(n, v) for v in range(n)]  # by name, the arc (tail, head) taken into it
-        self.taken = np.zeros(n)  # by slot, the weight of that arc
+        self.inside: list[int] = [-1] * n  # for each name, the cycle into which it was contracted
+        self.arcs: list[tuple[int, int]] = [(n, v) for v in range(n)]  # for each name, the arc (tail, head) into it
+        self.taken = np.zeros(n)  # for each slot, the weight of that arc
 
     def take_best_arc(self, v: int) -> int:
-        """Take the heaviest arc into slot v and return the slot that it comes from."""
+        """Take the heaviest arc into slot v, and return the slot that it comes from."""
         weights = self.weight[: self.n, v]
         heaviest = weights.max()
         if heaviest == -np.inf or (self.forest and self.weight[self.n, v] >= heaviest):
@@ -233,20 +233,20 @@ class _ContractedGraph:
         return u
 
     def contract(self, cycle: list[int]) -> int:
-        """Contract the slots of a cycle into the first one and return it."""
+        """Contract the slots of a cycle into the first one, and return that slot."""
         members, slot = np.array(cycle), cycle[0]
         for v in cycle:
             self.inside[self.name[v]] = len(self.inside)
         self.name[slot] = len(self.inside)
         self.inside.append(-1)
         self.arcs.append((self.n, slot))
-        # Into the cycle leads, from each slot, the arc that gains most over the cycle's own; of equals the lower head.
+        # From each slot, the arc into the cycle is the one that gains most over the cycle's own (ties: the lower head).
         gains = self.weight[:, members] - self.taken[members]
         best_in = gains.max(axis=1)
         heads = np.where(gains == best_in[:, np.newaxis], self.head[:, members], self.n)
         at = (np.arange(self.n + 1), members[heads.argmin(axis=1)])
         arcs_in = (best_in, self.tail[at], self.head[at])
-        # Out of it leads, to each slot, the heaviest arc; of equals the lower tail.
+        # To each slot, the arc out of the cycle is the heaviest (ties: the lower tail).
         best_out = self.weight[members].max(axis=0)
         tails = np.where(self.weight[members] == best_out, self.tail[members], self.n)
         at = (members[tails.argmin(axis=0)], np.arange(self.n))
@@ -259,7 +259,7 @@ class _ContractedGraph:
         return slot
 
     def parents(self) -> list[int]:
-        """Return the parent of every node, n for the virtual root; an arc into a cycle replaces one of the cycle's."""
+        """Expand all cycles, replacing in each the arc where another enters; return the parents (n: virtual root)."""
         for cycle in reversed(range(self.n, len(self.inside))):
             arc = self.arcs[cycle]
             v = arc[1]

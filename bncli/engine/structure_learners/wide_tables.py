@@ -1,13 +1,13 @@
-"""Structure search on wide tables: memory and time follow the attributes that a search uses, not all columns.
+"""Structure search on wide tables, restricted to the attributes that are most informative about the class.
 
-Searches that compare attributes two by two hold matrices of their number squared. A table of many columns is therefore
-narrowed before the search: to its informative attributes and, if those are more than the method can compare, to the
-ones with the largest I(X_i; Y), the first in the schema of equal ones. What the search finds is then extended to the
-schema. On few rows fewer attributes are searched, because the best of many thousand arcs would be noise.
+Searches that compare pairs of attributes hold n x n matrices. A table of many columns is therefore narrowed before the
+search: to its informative attributes and, if there are more than the method can compare, to those with the largest
+I(X_i; Y) (ties: the first in the schema). The structure found is then extended to the schema. On few rows fewer
+attributes are searched, because the best of many thousand arcs would be noise.
 
-Conventions: up to WIDE attributes nothing is narrowed, so that the search shares its tables with what follows. In tan,
-kdb and hill-climb an attribute outside the search has the class as its only parent; in gbn and skdb it is not part of
-the network, as if it had been tested last. kikuchi and interactions limit their candidates themselves.
+Conventions: up to WIDE attributes nothing is narrowed, so that later steps can use the tables that the search counted.
+In tan, kdb and hill-climb an attribute outside the search has the class as its only parent; in gbn and skdb it is not
+part of the network. kikuchi and interactions limit their candidates themselves.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from bncli.engine.structures.structure import Dag, Structure
 from bncli.watch import Note, Watch
 
 WIDE = 1_000
-"""Tables of more attributes are narrowed."""
+"""Tables with more attributes are narrowed."""
 MOST_SEARCHED = {"tan": 1_000, "kdb": 1_000, "skdb": 1_000, "hill-climb": 500, "gbn": 100}
-"""The most attributes among which a method searches for arcs in a table of more than WIDE."""
+"""The most attributes among which each method searches for arcs if the table has more than WIDE."""
 FEW_SEARCHED = 250
-"""With fewer rows than attributes as many attributes as there are rows are searched, but at least this many."""
+"""No more attributes than rows are searched, but this many are searched even with fewer rows."""
 OUTSIDE = ("gbn", "skdb")
-"""Methods that leave an attribute outside the search out of the network."""
+"""Methods that leave attributes that are not searched out of the network."""
 
 
 def narrow(counts: Counts, method: str, watch: Watch) -> tuple[Counts, tuple[int, ...]]:
-    """Return the counts of the attributes that the method searches, and their indices, ascending.
+    """Return counts of only the attributes that the method searches, and their indices, ascending.
 
-    Counts of at most WIDE attributes, and those without rows, are returned as they are, with all indices.
+    Counts of at most WIDE attributes, and counts without rows, are returned unchanged, with all indices.
     """
     everything = tuple(range(len(counts.schema.attributes)))
     if len(everything) <= WIDE or not counts.has_rows:
@@ -58,7 +58,7 @@ def narrow(counts: Counts, method: str, watch: Watch) -> tuple[Counts, tuple[int
 
 
 def widen(structure: Structure, searched: tuple[int, ...], counts: Counts) -> Structure:
-    """Return the structure found among the attributes `searched` of `counts`, by their indices in its schema."""
+    """Extend a structure found among the attributes `searched` to the whole schema of `counts`."""
     n = len(counts.schema.attributes)
     if len(searched) == n:
         return structure
