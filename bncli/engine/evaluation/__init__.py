@@ -1,14 +1,15 @@
 """How good predictions are, and whether one method beats another.
 
-cross_validation    learn and predict fold by fold
-metrics             metrics of predictions; bias and variance over several training sets
-decision_metrics    metrics of decisions and prediction sets
-intervals           confidence intervals of metrics, by bootstrap
-groups              metrics per group of rows, fairness
-curves              ROC, precision-recall, gains and reliability curves; calibration
-table_checks        rows that belong together, leaks and drift in a table
-significance        tests for pairs of methods
-ranking             tests for several methods over many data sets
+- `cross_validation`: learn and predict fold by fold
+- `metrics`: metrics of predictions; bias and variance over several training sets
+- `decision_metrics`: metrics of decisions and prediction sets
+- `two_class`: weight of evidence, KS, gains, calibration and net benefit for two classes
+- `intervals`: confidence intervals of metrics, by bootstrap
+- `groups`: metrics per group of rows, fairness
+- `curves`: ROC, precision-recall, gains and reliability curves; calibration
+- `table_checks`: rows that belong together, leaks and drift in a table
+- `significance`: tests for pairs of methods
+- `ranking`: tests for several methods over many data sets
 
 `significance` and `ranking` compare figures that others have computed. Paired figures are two arrays of equal length
 with one element per data set, in the same order.

@@ -1,9 +1,9 @@
-"""Cross-validation: learn on all folds but one and predict the rows of that one, for each fold in turn.
+"""Cross-validation: learn from all folds but one and predict the rows of that one, for each fold in turn.
 
-By time, the folds are blocks of rows that follow each other. Each but the first is predicted after learning from the
+If the rows have times, the folds are consecutive blocks. Each block but the first is predicted after learning from the
 blocks before it.
 
-Everything is learned inside the fold, including cuts and levels; only the labels of the class come from all rows. Each
+Everything is learned within the fold, including cuts and levels; only the labels of the class come from all rows. Each
 repeat draws new random folds from the seed and the number of the repeat.
 
 For a learning curve, the rows of a fold are also predicted by models of samples of the other rows. The samples are
@@ -12,10 +12,10 @@ not on the other sizes.
 
 Conventions:
 - The prediction of a row is that of the first repeat, by the one model that was not trained on it.
-- Notes and iterations of the learning in a fold are not forwarded, except for warnings and notes about pooled levels in
-  the first fold. The watch receives the stages `fit` and `score` of each fold, the number of folds done, and what is
-  tried in the fold; samples count by their rows.
-- A size that leaves out none of the other rows of a fold has no sample, since the fold itself stands for it.
+- Notes and iterations of learning in a fold are not forwarded, except for warnings and notes about pooled levels in the
+  first fold. The watch receives the stages `fit` and `score` of each fold, the number of folds done, and what is tried
+  in the fold; samples count in proportion to their rows.
+- A sample size of at least all other rows of a fold is skipped, since the fold itself learns from all of them.
 
 Cost: folds times repeats fits, and as many per sample size.
 """
@@ -47,16 +47,16 @@ from bncli.recipe import Recipe
 from bncli.watch import Event, Note, Progress, Run, Stage, Watch, silent
 
 CANDIDATES_SHARE = 0.9
-"""Share of the candidates in the time that learning an ensemble takes."""
+"""The share of trying candidates in the time of learning an ensemble."""
 
 
 @dataclass(frozen=True)
 class Protocol:
     """Stratified folds, repeated with new random folds, and the seed of all of them; or blocks of rows by time.
 
-    `scores`: parameters by which the learned networks are also scored on the rows they were learned from, or None.
-    by_time: whether the rows have times; the folds are then blocks. window: learn from so many blocks before a block
-    only (None: from all).
+    - scores: parameters with which the learned networks are also scored on their training rows, or None
+    - by_time: whether the rows have times, so that the folds are blocks
+    - window: the number of blocks before a block to learn from, or None for all
     """
 
     folds: int = 5
@@ -68,7 +68,7 @@ class Protocol:
 
     @property
     def n_splits(self) -> int:
-        """The number of folds that are predicted in a repeat: all, or all blocks but the first."""
+        """The number of folds that are predicted per repeat: all folds, or all blocks but the first."""
         return self.folds - 1 if self.by_time else self.folds
 
     def __str__(self) -> str:
@@ -81,7 +81,7 @@ class Protocol:
         return f"{times}{self.folds}-fold cross-validation, stratified, seed {self.seed}"
 
     def draw_splits(self, labels: Integers, repeat: int, by: SplitBy | None = None) -> list[RowSplit]:
-        """Return the rows to learn from and those held out of every split in a repeat, from the label codes (N,)."""
+        """Return the training rows and the held-out rows of every split of a repeat, from the label codes (N,)."""
         if self.by_time:
             assert by is not None
             return time_splits(by, self.folds, self.window)
@@ -90,7 +90,7 @@ class Protocol:
 
 @dataclass(frozen=True)
 class CrossValidation:
-    """What is fitted in each fold: the recipe, with supplied parts, and the sizes in rows of smaller training sets."""
+    """What is fitted in each fold: the recipe with supplied parts; `sizes`: those of smaller training sets, in rows."""
 
     recipe: Recipe
     protocol: Protocol = Protocol()
@@ -106,7 +106,7 @@ class CrossValidation:
 
 @dataclass(frozen=True)
 class MeasuredPredictions:
-    """ln P(c | x_t) of labelled rows, shape (K, N), in row order, with their metrics and those of the decisions.
+    """ln P(c | x_t) of labelled rows, (K, N), in row order, with the metrics of predictions and decisions.
 
     decisions is None if the model has no decision rule.
     """
@@ -118,7 +118,7 @@ class MeasuredPredictions:
 
 @dataclass(frozen=True)
 class Split:
-    """The rows of one fold of one repeat, and all other rows or a sample of `size` of them; both ascending."""
+    """The rows of one fold of one repeat, and all others or a sample of `size` others; both ascending."""
 
     repeat: int
     number: int
@@ -131,11 +131,11 @@ class Split:
 class Fold:
     """One fold of one repeat: the held-out rows, their predictions, and how the model was fitted.
 
-    - penalty, iterations and passes over the rows belong to the final optimization; None for parameters in closed form.
-    - baseline: the metrics of the class frequencies of the training rows.
-    - pooling_notes: a sentence per attribute of which rare levels were pooled.
-    - size: the size of the sample that was learned from, None for all other rows.
-    - scored: the network scored on the training rows, if the protocol requires it.
+    - penalty, iterations, passes (over the rows): those of the final optimization; None for parameters in closed form
+    - baseline: the metrics of the class frequencies of the training rows
+    - pooling_notes: notes about pooled levels
+    - size: the size of the sample of training rows, or None if all other rows were used
+    - scored: the scores of the network on the training rows, if the protocol requires them
     """
 
     repeat: int
@@ -154,7 +154,7 @@ class Fold:
 def cross_validate(columns: Columns, plan: CrossValidation, run: Run = Run()) -> Iterator[Fold]:
     """Yield every fold of every repeat, in order, each followed by the same fold learned from samples.
 
-    Supplied parts are used as they are in every fold.
+    Supplied parts are used unchanged in every fold.
     """
     protocol = plan.protocol
     for repeat in range(protocol.repeats):
@@ -164,7 +164,7 @@ def cross_validate(columns: Columns, plan: CrossValidation, run: Run = Run()) ->
 
 
 def draw_splits(columns: Columns, protocol: Protocol, repeat: int) -> list[Split]:
-    """Return the split of every fold in a repeat."""
+    """Return the splits of a repeat; raise BncliError if the rows have no class column."""
     if columns.label is None:
         raise BncliError(f"the rows carry no class {columns.class_name!r}")
     splits = protocol.draw_splits(columns.label.codes, repeat, columns.split_by)
@@ -172,7 +172,7 @@ def draw_splits(columns: Columns, protocol: Protocol, repeat: int) -> list[Split
 
 
 def sample_others(columns: Columns, whole: Split, sizes: Sequence[int], seed: int) -> Iterator[Split]:
-    """Yield the split with a nested sample in place of its other rows, per size that leaves out any of them."""
+    """Yield, for each size below the number of other rows, the split with a nested sample in place of these rows."""
     assert columns.label is not None
     smaller = [size for size in sizes if size < len(whole.others)]
     by = None if columns.split_by is None else columns.split_by.take(whole.others)
@@ -199,15 +199,15 @@ def hold_out_with_samples(columns: Columns, plan: CrossValidation, whole: Split,
 
 
 class FoldProgress:
-    """A watch for the learning inside a fold, which reports progress over all folds: `fold 2 of 5: tree, penalty 10`.
+    """A watch for learning within a fold, which reports progress over all folds: `fold 2 of 5: tree, penalty 10`.
 
-    If learning tries candidates, they take nearly all of the time, so their progress is that of the fold. Other stages
-    have no common measure, so the bar stays until the fold ends. With samples, each counts by its number of rows and is
-    named: `fold 2 of 5, 100 rows: tree`.
+    If learning tries candidates, these take nearly all of the time, so their progress is that of the fold. The progress
+    of other stages cannot be compared, so the bar stays until the fold ends. Samples count in proportion to their rows
+    and are named: `fold 2 of 5, 100 rows: tree`.
     """
 
     def __init__(self, watch: Watch, split: Split, fold: tuple[int, int], done: float, units: float) -> None:
-        """Report fold[0] of fold[1] folds to `watch`, after `done` folds, of which this split makes up `units`."""
+        """Report fold[0] of fold[1] folds to `watch`; `done` folds are complete; this split is `units` of a fold."""
         self._watch, self._done, self._units, self._total = watch, done, units, fold[1]
         self._is_first = fold[0] == 0
         self._sample = "" if split.size is None else f", {split.size:,} {'row' if split.size == 1 else 'rows'}"
@@ -231,7 +231,7 @@ class FoldProgress:
 
 
 def hold_out(columns: Columns, plan: CrossValidation, split: Split, run: Run = Run(), inside: Watch = silent) -> Fold:
-    """Return one fold: learn from the other rows and predict the held-out ones.
+    """Learn from the other rows of a split, predict the held-out rows, and measure the predictions.
 
     run.watch receives the stage `score` when learning ends; `inside` receives all events of learning.
     """
@@ -276,7 +276,7 @@ def hold_out(columns: Columns, plan: CrossValidation, split: Split, run: Run = R
 
 
 def predict_and_measure(model: Model, columns: Columns, *, allow_missing: bool = False) -> MeasuredPredictions:
-    """Return the model's predictions for labelled rows with their metrics.
+    """Predict labelled rows with a model, and measure the predictions.
 
     `allow_missing`: treat missing columns as unknown values.
     """
@@ -287,9 +287,9 @@ def predict_and_measure(model: Model, columns: Columns, *, allow_missing: bool =
 
 
 def predict(model: Model, columns: Columns, *, allow_missing: bool = False) -> Array:
-    """Return ln P(c | x_t), shape (K, N).
+    """Predict rows with a model; return ln P(c | x_t), shape (K, N).
 
-    Raises ModelError for a value that training never had, if the model's schema says so.
+    Raises ModelError for a value that did not occur in training, if the model's schema has `unseen` = "error".
     """
     scorer = compile_scorer(model)
     encoded = encode_attributes(columns, model.schema, scorer.used, allow_missing=allow_missing)
@@ -305,10 +305,10 @@ def predict(model: Model, columns: Columns, *, allow_missing: bool = False) -> A
 
 
 def out_of_fold(folds: Iterable[Fold]) -> tuple[Index, Array]:
-    """Return the rows tested, ascending, and their ln P(c | x_t), shape (K, rows), as predicted in the first repeat.
+    """Return the rows that were predicted, ascending, and ln P(c | x_t), (K, rows), from the first repeat.
 
-    Each row is predicted by the one model that was not trained on it. By time the rows of the first block are not
-    tested.
+    Each row is predicted by the one model that was not trained on it. With blocks by time, the first block is not
+    predicted.
     """
     first_repeat = [fold for fold in folds if fold.repeat == 0]
     tested = np.concatenate([fold.rows for fold in first_repeat])

@@ -48,9 +48,9 @@ from bncli.engine.kernels.arrays import Array, Index, Integers, Mask
 
 BINS = 10
 POINTS = 100
-"""Maximal points per curve."""
+"""The most points per curve."""
 ALL_POINTS = 2000
-"""Maximal points of the curves of all labels together, except that every curve may have FEWEST."""
+"""The most points of the curves of all labels together, but every curve may have FEWEST points."""
 FEWEST = 20
 GRID = 1000
 _ON_THE_LINE = 1e-12
@@ -59,7 +59,7 @@ THRESHOLDS = np.unique(np.concatenate((np.arange(101) / 100, [0.001, 0.002, 0.00
 
 @dataclass(frozen=True)
 class Curve:
-    """Points (x, y) from the highest threshold down, where the first threshold is NaN, and the exact area."""
+    """Points (x, y) from the highest threshold down (the first one is NaN), and the exact area under the curve."""
 
     thresholds: Array
     x: Array
@@ -68,7 +68,7 @@ class Curve:
 
 
 class Reliability(NamedTuple):
-    """Per bin, from the lowest probability up: mean probability, share of the label, and weight of the rows."""
+    """The mean probability, the share of the label and the weight of the rows of each bin, by rising probability."""
 
     predicted: Array
     observed: Array
@@ -77,7 +77,7 @@ class Reliability(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelCurves:
-    """The curves of one label. Both are None if no row has the label; roc is also None if all rows have it."""
+    """The curves of one label. The first two are None if no row has the label; roc is also None if all rows have it."""
 
     roc: Curve | None
     precision_recall: Curve | None
@@ -85,7 +85,10 @@ class LabelCurves:
 
 
 class ThresholdTable(NamedTuple):
-    """Per threshold the weight of the rows at or above it: with the label (found) and without (false alarms)."""
+    """For each threshold, the weight of the rows at or above it with the label (found) and without (false alarms).
+
+    positives and negatives are the weights of all rows with and without the label.
+    """
 
     thresholds: Array
     found: Array
@@ -111,7 +114,7 @@ class Bin(NamedTuple):
 
 
 class BrierParts(NamedTuple):
-    """Decomposition of the Brier score: reliability - resolution + uncertainty + within_bins."""
+    """The decomposition of the Brier score into reliability - resolution + uncertainty + within_bins."""
 
     reliability: float
     resolution: float
@@ -129,7 +132,7 @@ class Calibration:
 
 
 def label_curves(log_probabilities: Array, labels: Integers, weights: Array | None = None) -> list[LabelCurves]:
-    """Return the curves of every label from ln P(c | x_t), (K, N), labels (N,) and weights (N,) or None for 1."""
+    """Return the curves of every label, from ln P(c | x_t) (K, N), labels (N,) and weights (N,) (None: all 1)."""
     weights = np.ones(len(labels)) if weights is None else weights
     has_weight = weights > 0
     if not has_weight.all():
@@ -164,13 +167,13 @@ def _thinned_curve(thresholds: Array, x: Array, y: Array, area: float, most: int
 
 
 def thin(x: Array, y: Array, most: int) -> Index:
-    """Return ascending positions of at most `most` points of a line in the unit square that keep its shape.
+    """Return ascending positions of at most `most` points of a line in the unit square that preserve its shape.
 
     Both ends are included. Points on the line through the others are left out even if there is room for them.
     """
     candidates = np.arange(len(x))
     if len(x) > GRID:
-        # of successive points in one cell of the raster keep the first, and the last point of all
+        # among successive points in one cell of the raster keep the first; also keep the last point of all
         cells = np.floor(x * GRID) * (GRID + 1) + np.floor(y * GRID)
         is_new = np.concatenate(([True], np.diff(cells) != 0))
         is_new[-1] = True
@@ -203,9 +206,9 @@ def _push_farthest(pending: list[tuple[float, int, int, int]], x: Array, y: Arra
 
 
 def _equal_mass_bins(ascending: Array, own_weights: Array, weights: Array) -> tuple[Index, Array, Array, Array]:
-    """Return per bin the first position, mean probability, share of the label and weight, of ascending probabilities.
+    """Bin ascending probabilities; return the first position, mean probability, share of the label and weight per bin.
 
-    own_weights holds 0 for the rows of other labels.
+    own_weights are the weights, with 0 for rows of other labels.
     """
     cumulative = np.cumsum(weights)
     edges = ascending[np.searchsorted(cumulative, cumulative[-1] * np.arange(1, BINS) / BINS)]
@@ -216,16 +219,19 @@ def _equal_mass_bins(ascending: Array, own_weights: Array, weights: Array) -> tu
 
 
 def gains(roc: Curve, share: float) -> tuple[Array, Array]:
-    """Return the share of rows selected and the recall at the points of an ROC curve; share: of rows with the label."""
+    """Return the share of rows selected, and the recall, at the points of an ROC curve.
+
+    `share` is that of the rows with the label.
+    """
     return share * roc.y + (1 - share) * roc.x, roc.y
 
 
 def threshold_table(
     log_probabilities: Array, own: Mask, weights: Array | None = None, also: Sequence[float] = ()
 ) -> ThresholdTable:
-    """Return the counts at THRESHOLDS and at the thresholds in `also`, whatever the number of rows.
+    """Return the counts at THRESHOLDS and at the thresholds in `also`, so their number does not depend on the rows.
 
-    ln P of one label, whether a row has the label, and the weights (None: 1) have shape (N,).
+    ln P of one label, whether a row has the label (`own`), and the weights (None: all 1) have shape (N,).
     """
     thresholds = np.union1d(THRESHOLDS, also)
     weights = np.ones(len(own)) if weights is None else weights
@@ -241,7 +247,7 @@ def threshold_table(
 def measure_calibration(
     labels: tuple[str, ...], log_p: Array, true: Integers, weights: Array | None = None
 ) -> Calibration:
-    """Return the calibration of ln P(c | x_t), (K, N), for true labels (N,) and weights (N,) or None for 1."""
+    """Measure the calibration of ln P(c | x_t), (K, N), for true labels (N,) and weights (N,) (None: all 1)."""
     weights = np.ones(len(true)) if weights is None else weights
     probabilities = np.exp(log_p)
     squares = np.square(probabilities - (np.arange(len(log_p))[:, None] == true)).sum(axis=0)
@@ -269,7 +275,7 @@ def measure_calibration(
 
 
 def _calibration_bins(probabilities: Array, hits: Mask, weights: Array) -> tuple[Array, Array, Array, Array, Array]:
-    """Return per bin the lowest, the highest and the mean probability, the share of hits, and the weight."""
+    """Return the lowest, the highest and the mean probability, the share of hits, and the weight of each bin."""
     order = np.argsort(probabilities, kind="stable")
     ascending, weights = probabilities[order], weights[order]
     starts, means, shares, masses = _equal_mass_bins(ascending, np.where(hits[order], weights, 0.0), weights)

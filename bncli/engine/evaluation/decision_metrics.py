@@ -3,8 +3,8 @@
     cost              mean of costs[y_t][d_t] over the rows with a decision
     abstention        share of rows without a decision
     decided_accuracy  share of [d_t = y_t] among the rows with a decision
-    threshold         probability from which the second of two labels is decided
-    coverage          share of rows whose prediction set holds the true label, over all rows and per label
+    threshold         lowest probability at which the second of two labels is decided
+    coverage          share of rows whose prediction set contains the true label, over all rows and per label
     set_size          mean number of labels in a prediction set
 
 with y_t the true label and d_t the decision. Only the metrics that the rule defines are computed; 0 / 0 is None.
@@ -23,7 +23,7 @@ from bncli.engine.prediction.decision_rules import ABSTAINED, Decider
 
 
 class DecidedRows(NamedTuple):
-    """A decision rule, without its held-out scores, and its decision per row (N,), ABSTAINED for none."""
+    """A decision rule, without its held-out scores, and its decision for each row, (N,), or ABSTAINED."""
 
     rule: DecisionRule
     codes: Index
@@ -31,10 +31,10 @@ class DecidedRows(NamedTuple):
 
 @dataclass(frozen=True)
 class DecisionMetrics:
-    """Metrics by name; the coverage per label, or None without prediction sets; the decided rows.
+    """Metrics by name; class_coverage: the coverage per label, or None without prediction sets; the decided rows.
 
-    rows is None if the rule has prediction sets only. Otherwise confusion[true][decided], (K, K), sums the weights of
-    rows with a decision and undecided[true], (K,), those of rows without one.
+    rows is None if the rule has only prediction sets. Otherwise confusion[true][decided], (K, K), sums the weights of
+    rows with a decision, and undecided[true], (K,), those of rows without one.
     """
 
     metrics: dict[str, float | None]
@@ -49,7 +49,7 @@ def measure_decisions(
 ) -> DecisionMetrics | None:
     """Return the metrics of a model's decisions, or None if it has no decision rule.
 
-    ln P(c | x_t) has shape (K, N); labels and weights (None: 1) have shape (N,).
+    ln P(c | x_t) has shape (K, N); labels and weights (None: all 1) have shape (N,).
     """
     rule = model.rule
     if rule is None:
@@ -72,7 +72,7 @@ def measure_decisions(
 def count_decisions(
     rows: DecidedRows, labels: Integers, weights: Array | None, n_labels: int
 ) -> tuple[Integers | Array, Integers | Array]:
-    """Return confusion[true][decided] (K, K), and undecided[true] (K,): numbers of rows, or sums of their weights."""
+    """Return confusion[true][decided] (K, K) and undecided[true] (K,), as numbers of rows or sums of their weights."""
     is_decided, true = rows.codes != ABSTAINED, labels.astype(np.intp)
     cells = true[is_decided] * n_labels + rows.codes[is_decided]
     decided_weights, other_weights = (None, None) if weights is None else (weights[is_decided], weights[~is_decided])
@@ -81,7 +81,7 @@ def count_decisions(
 
 
 def measure_decided_rows(rows: DecidedRows, labels: Integers, weights: Array) -> dict[str, float | None]:
-    """Return the metrics of decisions on rows with these labels and weights (N,), without those of prediction sets."""
+    """Return the metrics of decisions, except those of prediction sets, for labels and weights (N,)."""
     rule, is_decided = rows.rule, rows.codes != ABSTAINED
     metrics: dict[str, float | None] = {}
     if rule.costs is not None:

@@ -1,22 +1,22 @@
-"""Metrics of the rows of each value of a column, their confidence intervals, and fairness gaps between the groups.
+"""Metrics of the rows with each value of a column, confidence intervals, and fairness gaps between these groups.
 
 For a label c, with y_t the true label and p_t the predicted one (or the decision, if the model has a decision rule),
-all shares weighted:
+and all shares weighted:
 
     selection rate        share of rows with p_t = c
     true positive rate    share of the rows of c with p_t = c
     false positive rate   share of the other rows with p_t = c
 
 Each rate is compared over the groups of a column by the difference, highest - lowest, and the ratio, lowest / highest.
-The difference and ratio of the selection rate are known as those of demographic parity. Equalized odds are the larger
-difference and the smaller ratio of the other two rates (Hardt, Price & Srebro 2016; fairlearn computes the same).
+Those of the selection rate are known as the demographic parity difference and ratio. Equalized odds are the larger
+difference and the smaller ratio of the other two rates (Hardt, Price & Srebro 2016; as in fairlearn).
 
 Every metric and rate has a 95 % confidence interval (`intervals`).
 
 Conventions:
 - With two labels the rates are reported for the second one, otherwise for every label.
-- A rate without rows is None and takes no part in the comparison; a ratio 0 / 0 is None.
-- A row without a decision is selected for no label.
+- A rate without rows is None and is left out of the comparison; a ratio 0 / 0 is None.
+- A row without a decision does not count as selected for any label.
 
 Cost: a few passes over the rows, a sort for the auc, and the bootstrap of each group.
 """
@@ -39,7 +39,7 @@ RATES = ("selection_rate", "true_positive_rate", "false_positive_rate")
 
 @dataclass(frozen=True)
 class GroupColumn:
-    """A column that groups rows: codes (N,) into the names of its values; the name of missing values is None."""
+    """A column that groups rows: codes (N,) are positions in `values`, where None stands for missing values."""
 
     name: str
     values: tuple[str | None, ...]
@@ -47,7 +47,7 @@ class GroupColumn:
 
 
 class Rate(NamedTuple):
-    """A share and its 95 % interval."""
+    """A share and its 95 % interval, or None."""
 
     share: float
     interval: Interval | None
@@ -57,7 +57,7 @@ class Rate(NamedTuple):
 class Group:
     """The rows with one value of the column `by`: metrics and intervals by name, rates by label and then by name.
 
-    decisions: metrics of the decisions by name, empty without a decision rule.
+    decisions: metrics of the decisions by name; empty without a decision rule.
     """
 
     by: str
@@ -71,7 +71,7 @@ class Group:
 
 
 class GroupGap(NamedTuple):
-    """Difference and ratio of the highest and the lowest rate; the ratio is None if the highest is 0."""
+    """The difference of the highest and the lowest rate, and the ratio lowest / highest (None if the highest is 0)."""
 
     difference: float
     ratio: float | None
@@ -104,10 +104,10 @@ def measure_groups(
     decided: DecidedRows | None = None,
     units: Integers | None = None,
 ) -> list[Group]:
-    """Return the groups of a column that have rows, in the order of its values.
+    """Measure the groups of a column that have rows, in the order of its values.
 
-    log_p is ln P(c | x_t), shape (K, N); true labels and weights (None: 1) have shape (N,). decided: the decisions of
-    these rows, if the model has a decision rule. units: which rows belong together, (N,); None: none do.
+    log_p is ln P(c | x_t), shape (K, N); true labels and weights (None: all 1) have shape (N,). decided: the decisions
+    for these rows, if the model has a decision rule. units: the unit of each row, (N,), or None if each row is one.
     """
     weights = np.ones(len(true)) if weights is None else weights
     order = np.argsort(column.codes, kind="stable")
@@ -161,7 +161,7 @@ def labels_with_rates(labels: Sequence[str]) -> tuple[int, ...]:
 
 
 def compare_groups(groups: Sequence[Group]) -> list[Fairness]:
-    """Return the gaps between the groups of one column, one entry per label."""
+    """Return the gaps between the groups of one column, for each label."""
     fairness = []
     for label in groups[0].rates if groups else ():
         gaps = dict[str, GroupGap | None]()

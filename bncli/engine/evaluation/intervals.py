@@ -1,7 +1,7 @@
 """95 % confidence intervals of metrics, by bootstrap over units.
 
-The models are held fixed. What varies is the sample of tested units: an interval covers the expected metric of these
-models on new units. A unit is a row, or all rows with the same value of a grouping column.
+The models are fixed and the sample of tested units is random: an interval covers the expected metric of these models on
+new units. A unit is a row, or all rows with the same value of a grouping column.
 
 Units are resampled with replacement B = 1,000 times, which gives every unit u a count c_u in each replicate. All
 metrics here are functions of sums over units, so the sums of all replicates are one matrix product:
@@ -13,7 +13,7 @@ Clarke-Pearson 1988). With V_t the share of the rows of the other class that row
 
     auc* = mean* of V over the rows of one class + mean* of V over those of the other - auc
 
-For more classes V_t is the mean over the pairs that the class of row t is part of. Rows are ranked within the fold that
+For more classes V_t is the mean over the pairs that include the class of row t. Rows are ranked within the fold that
 predicted them.
 
 The interval is BCa (bias-corrected and accelerated; Efron 1987, JASA 82): with theta the metric, z0 = Phi^-1(share of
@@ -23,16 +23,16 @@ quantiles of the replicates at
     Phi( z0 + (z0 + z) / (1 - a (z0 + z)) ),    a = sum of d_u^3 / (6 (sum of d_u^2)^(3/2))
 
 Conventions:
-- Under cross-validation a metric is a mean over folds, and the interval is shifted so that it is around that mean. A
-  row that several repeats predicted enters with all its predictions.
-- More than MOST_GROUPS units are put into that many groups at random, which are resampled in place of single units.
-  The variance of a mean is the same on average, and the cost no longer grows with the number of units.
-- Row weights are multiplicities: a row of weight 3 is three units, unless units are given.
-- A share of exactly 0 or 1 has no spread: its interval is Wilson's (1927), the shares p with
-  |p^ - p| <= z sqrt(p (1 - p) / n), n the number of units. The same holds for auc and balanced accuracy, with n the
-  number of units of the rarest class.
+- Under cross-validation a metric is a mean over folds, and the interval is shifted by the difference between that mean
+  and the metric of all rows together. A row that several repeats predicted enters with all its predictions.
+- If there are more than MOST_GROUPS units, they are assigned at random to that many groups, which are resampled instead
+  of single units. The variance of a mean is the same on average, and the cost does not grow with the number of units.
+- Row weights are multiplicities: a row of weight 3 counts as three units, unless units are given.
+- The replicates of a share of exactly 0 or 1 do not vary, so its interval is Wilson's (1927): all shares p with
+  |p^ - p| <= z sqrt(p (1 - p) / n), where n is the number of units. The same holds for auc and balanced accuracy, where
+  n is the number of units of the rarest class.
 - There is no interval (None) if there are fewer than two units, or fewer than two rows of a class for the AUC of two
-  classes. ECE has none: in a sample it is biased upwards, so that resampling does not tell where the true value is.
+  classes. ECE has none: in a sample it is biased upwards, so resampling does not show where the true value is.
 
 Cost: a sort of the rows per class for auc, B times at most MOST_GROUPS random numbers, and one matrix product.
 """
@@ -52,11 +52,11 @@ from bncli.engine.kernels.arrays import Array, Index, Integers
 Interval = tuple[float, float]
 _NORMAL = NormalDist()
 Z = _NORMAL.inv_cdf(0.975)
-"""The normal quantile of a 95 % interval. The functions of scipy would load half of that library."""
+"""The normal quantile of a 95 % interval, computed without scipy, whose import takes long."""
 REPLICATES = 1000
 MOST_GROUPS = 5000
 _MOST_COPIES = 2_000_000
-"""The largest number of units that weighted rows are taken apart into."""
+"""The most units into which weighted rows are divided."""
 _BLOCK_ROWS = 1 << 16
 _BLOCK_REPLICATES = 250
 _RANGES = {
@@ -69,7 +69,7 @@ _RANGES = {
 
 
 class PredictedBlock(NamedTuple):
-    """Rows predicted by one model: positions (n,), ln P(c | x_t) (K, n), decisions (n,) or None, negative for none."""
+    """Rows predicted by one model: positions (n,), ln P(c | x_t) (K, n), decisions (n,) (negative: none) or None."""
 
     rows: Index
     log_p: Array
@@ -78,9 +78,9 @@ class PredictedBlock(NamedTuple):
 
 @dataclass(frozen=True)
 class MetricIntervals:
-    """Intervals of metrics by name, and per label of precision, recall, f1 and the rates of groups.
+    """Intervals of metrics by name, and for each label those of precision, recall, f1 and rates; None if undefined.
 
-    method: a sentence that names the method and the number of units. None stands for no interval.
+    method: a description of the method, with the number of units.
     """
 
     metrics: dict[str, Interval | None]
@@ -99,8 +99,8 @@ def measure_intervals(
 ) -> MetricIntervals:
     """Return the intervals of the `reported` metrics of predictions, which are means over the blocks.
 
-    labels, weights (None: 1) and units (None: each row is one) have shape (N,); every row is in at least one block.
-    Metrics of single labels are those of the decisions if the blocks have them.
+    labels, weights (None: all 1) and units (None: each row is one) have shape (N,); every row is in at least one block.
+    Metrics of single labels are computed from the decisions if the blocks have them.
     """
     n_labels, n_rows = len(blocks[0].log_p), len(labels)
     n_units = n_rows if units is None else len(np.unique(units))
@@ -153,15 +153,16 @@ def _is_extreme(share: float) -> bool:
 def _sums_of_groups(
     blocks: Sequence[PredictedBlock], labels: Integers, weights: Array, units: Integers | None, seed: int
 ) -> Array:
-    """Return the sums over the rows of each group of units, shape (G, m), that all metrics are computed from.
+    """Return the sums over the rows of each group of units, (G, m), from which all metrics are computed.
 
-    The columns are: the weight of the rows, that of the right ones, log-loss, squares of 1 - P(true class), Brier
-    score; then per class the sum of V less its mean, the weight of its rows, of those predicted as it, and of both;
-    and the last three again for the decisions, of the rows with a decision.
+    The columns are: the weight of all rows and of the correctly classified ones, log-loss, squares of 1 - P(true
+    class), Brier score; then for each class the sum of V minus its mean, the weight of the rows of the class, of those
+    predicted as the class, and of those in both; then, if there are decisions, the last three again for the decisions,
+    over the rows with a decision.
     """
     rng = np.random.Generator(np.random.PCG64((seed, 1)))
     if units is None:
-        # a weighted row is as many units as its weight says
+        # a row of weight w counts as w units
         copies = np.ceil(weights * min(1.0, _MOST_COPIES / max(float(weights.sum()), 1.0))).astype(np.intp)
         unit_rows = np.repeat(np.arange(len(labels)), copies)
         unit_weights = (weights / np.maximum(copies, 1))[unit_rows]
@@ -173,7 +174,7 @@ def _sums_of_groups(
     n_groups = min(n_units, MOST_GROUPS)
     if n_units > n_groups:
         codes = rng.permutation(np.arange(n_units) % n_groups)[codes]
-    from scipy.sparse import csc_array  # not at the top: commands that measure nothing do without it
+    from scipy.sparse import csc_array  # not at the top, because commands that measure nothing do not need it
 
     of_group = csc_array((unit_weights, (codes, unit_rows)), shape=(n_groups, len(labels)))
     n_labels, has_decisions = len(blocks[0].log_p), blocks[0].decisions is not None
@@ -205,9 +206,10 @@ def _sums_of_groups(
 
 
 def _ranking_deviations(blocks: Sequence[PredictedBlock], labels: Integers, weights: Array) -> list[Array]:
-    """Return V less its mean over the class in the block, of every row of every block.
+    """Return, for the rows of every block, V minus its mean over the class in the block.
 
-    The values are scaled so that means over all rows of a class are means over blocks. V is 0 in a block of one class.
+    The values are scaled so that means over all rows of a class are means over blocks. V is 0 in a block with only one
+    class.
     """
     n_labels = len(blocks[0].log_p)
     found, masses = list[Array](), np.zeros((len(blocks), n_labels))
@@ -239,7 +241,7 @@ def _ranking_deviations(blocks: Sequence[PredictedBlock], labels: Integers, weig
 
 
 def _shares_below(scores: Array, others: Array, weights: Array) -> Array:
-    """Return for each score the share of the others' weight that lies below it, with ties counting half."""
+    """Return, for each score, the share of the weight of `others` that lies below it, with ties counting half."""
     order = np.argsort(others, kind="stable")
     cumulative = np.concatenate(([0.0], np.cumsum(weights[order])))
     below = cumulative[np.searchsorted(others[order], scores, side="left")]
@@ -248,7 +250,7 @@ def _shares_below(scores: Array, others: Array, weights: Array) -> Array:
 
 
 def _shares(sums: Array, n_labels: int) -> dict[str, tuple[Array, Array]]:
-    """Return numerators and denominators, (R,), of the metrics that are shares of rows, from the sums (R, m)."""
+    """Return the numerator and the denominator, (R,), of each metric that is a share of rows, from sums (R, m)."""
     total, right = sums[:, 0], sums[:, 1]
     parts = np.split(sums[:, 5:], sums[:, 5:].shape[1] // n_labels, axis=1)
     rows = parts[1]
@@ -264,9 +266,9 @@ def _shares(sums: Array, n_labels: int) -> dict[str, tuple[Array, Array]]:
 
 
 def _figures(sums: Array, n_labels: int, n_rows: float) -> dict[str, Array]:
-    """Return each metric, (R,), NaN where undefined, from the sums (R, m); cll is that of `n_rows` rows.
+    """Return each metric, (R,), NaN where undefined, from sums (R, m); cll is that of `n_rows` rows.
 
-    auc stands for auc* - auc.
+    The value under "auc" is auc* - auc.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         figures = {name: part / whole for name, (part, whole) in _shares(sums, n_labels).items()}
@@ -287,9 +289,10 @@ def _figures(sums: Array, n_labels: int, n_rows: float) -> dict[str, Array]:
 
 
 def bootstrap(sums: Array, figures: Callable[[Array], dict[str, Array]], seed: int) -> dict[str, Interval | None]:
-    """Return the BCa interval of each figure of resampled units.
+    """Resample units, and return the BCa interval of each figure, or None if it is undefined.
 
-    sums: of each unit, (G, m). figures: maps sums of samples of units, (R, m), to figures by name, each (R,).
+    sums (G, m) are those of each unit; `figures` maps sums of R samples of units, (R, m), to figures by name, each
+    (R,).
     """
     n = len(sums)
     rng = np.random.Generator(np.random.PCG64(seed))
@@ -305,9 +308,10 @@ def bootstrap(sums: Array, figures: Callable[[Array], dict[str, Array]], seed: i
 
 
 def bca_interval(estimate: float, replicates: Array, jackknife: Array) -> Interval | None:
-    """Return the BCa interval of an estimate from its replicates and its values without each unit, NaN if undefined.
+    """Return the BCa interval of an estimate, from its replicates and its jackknife values (without each unit).
 
-    Returns None if fewer than half of the replicates, or fewer than two jackknife values, are defined.
+    Both may be NaN where undefined. Returns None if fewer than half of the replicates, or fewer than two jackknife
+    values, are defined.
     """
     replicates, jackknife = replicates[np.isfinite(replicates)], jackknife[np.isfinite(jackknife)]
     if not math.isfinite(estimate) or len(replicates) < REPLICATES // 2 or len(jackknife) < 2:
@@ -327,7 +331,7 @@ def bca_interval(estimate: float, replicates: Array, jackknife: Array) -> Interv
 
 
 def wilson_interval(share: float, n: float) -> Interval:
-    """Return Wilson's interval of a share of n > 0 rows.
+    """Return Wilson's 95 % interval of a share of n > 0 rows.
 
     >>> [round(end, 4) for end in wilson_interval(0.0, 10)]
     [0.0, 0.2775]

@@ -1,13 +1,13 @@
 """Metrics of predicted probabilities, of the class frequencies as a baseline, and of several training sets.
 
-With P[t, c] = P(c | x_t), y_t the true class, w_t the row weight and N the sum of the weights, all means weighted:
+With P[t, c] = P(c | x_t), y_t the true class, w_t the row weight and N the sum of the weights; all means are weighted:
 
     accuracy = mean of [argmax_c P[t, c] = y_t],  error = 1 - accuracy     a tie goes to the first class
     cll      = sum over t of w_t ln P[t, y_t],    log_loss = -cll / N      nats
     rmse     = sqrt( mean of (1 - P[t, y_t])^2 )
     brier    = mean of sum over c of (P[t, c] - [c = y_t])^2               0 to 2
     ece      = sum over bins b of N_b / N |accuracy_b - mean of max_c P|   expected calibration error
-    auc      = chance that a row of one class is ranked above a row of the other, ties counting half
+    auc      = probability that a row of one class is ranked above a row of the other; ties count half
 
 With more than two classes, auc is the mean over all pairs of classes that occur; the AUC of a pair is the mean of the
 two areas obtained by ranking with either class's probability (Hand & Till 2001). It is None if fewer than two classes
@@ -33,16 +33,16 @@ Bias and variance: every row t is predicted once in each of T trials, each time 
     bias     = mean over t of 1/2 sum over y of (1[y = y_t] - Q[t, y])^2
     variance = mean over t of 1/2 (1 - sum over y of Q[t, y]^2)
 
-(Kohavi & Wolpert 1996, ICML). The observed label stands for the distribution of the class, so noise counts as bias. The
-squares cancel and leave 1 - Q[t, y_t]: bias and variance add up to the error over all rows and trials.
+(Kohavi & Wolpert 1996, ICML). The observed label takes the place of the distribution of the class, so noise counts as
+bias. The squares cancel and leave 1 - Q[t, y_t]: bias and variance add up to the error over all rows and trials.
 
 Conventions:
 - Log-loss uses the log-probabilities directly and never clips them.
 - The ten bins of ece are closed on the right, ((b-1)/10, b/10] (Guo et al. 2017).
 - A ratio 0 / 0 is None: the precision of a label that is never predicted, the recall of a label without rows.
 - R_K is 0 if all rows have one label or are predicted as one label.
-- The baseline predicts the most frequent label, the first in a tie. A label without training rows counts as one row of
-  average weight, so that the baseline's log-loss is finite whenever a model's is.
+- The baseline predicts the most frequent label (ties: the first). A label without training rows counts as one row of
+  average weight, so that the log-loss of the baseline is finite whenever that of a model is.
 - Row weights are multiplicities.
 
 Cost: K searches of N rows for auc and one pass for the rest; O((T + K) N) for bias and variance.
@@ -60,7 +60,7 @@ from bncli.engine.kernels.arrays import Array, Integers
 from bncli.errors import BncliError
 
 METRICS = ("accuracy", "error", "log_loss", "rmse", "brier", "auc", "ece", "cll", "balanced_accuracy", "mcc")
-"""The metrics of a report, in the order in which they are shown."""
+"""The metrics of a report, in the order shown."""
 ECE_BINS = 10
 _BLOCK_ROWS = 1 << 16
 """Rows per block when bias and variance are computed."""
@@ -86,7 +86,7 @@ class Metrics:
     confusion: NDArray[np.int64] | Array
 
     def by_name(self) -> dict[str, float | None]:
-        """Return the METRICS by name."""
+        """Return the METRICS as a dictionary."""
         return {name: getattr(self, name) for name in METRICS}
 
 
@@ -107,14 +107,14 @@ class Baseline(NamedTuple):
 
 
 class BiasVariance(NamedTuple):
-    """Bias and variance as defined by Kohavi and Wolpert; their sum is the error."""
+    """Bias and variance as defined by Kohavi & Wolpert; their sum is the error."""
 
     bias: float
     variance: float
 
 
 def measure(log_probabilities: Array, labels: Integers, weights: Array | None = None) -> Metrics:
-    """Return the metrics of ln P(c | x_t), (K, N), for labels (N,) and weights (N,) or None for 1.
+    """Measure ln P(c | x_t), (K, N), on labels (N,) with weights (N,) (None: all 1).
 
     >>> metrics = measure(np.log([[0.9, 0.6, 0.2], [0.1, 0.4, 0.8]]), np.array([0, 1, 1]))
     >>> round(metrics.error, 6), round(metrics.brier, 6), metrics.auc, metrics.confusion.tolist()
@@ -163,7 +163,7 @@ def _auc(log_probabilities: Array, labels: Integers, weights: Array | None) -> f
     rankings = {c: log_probabilities[c] for c in present.tolist()}
     if n_labels == 2:
         rankings = {1: log_probabilities[1] - log_probabilities[0]}
-    # areas[a, b]: chance that a row of class a scores higher than one of class b in the ranking by a
+    # areas[a, b]: probability that a row of class a scores higher than one of class b in the ranking by a
     areas = np.zeros((n_labels, n_labels))
     for positive, scores in rankings.items():
         is_positive = labels == positive
@@ -207,7 +207,7 @@ def balanced_accuracy(confusion: NDArray[np.int64] | Array) -> float:
 
 
 def matthews_correlation(confusion: NDArray[np.int64] | Array) -> float:
-    """Return R_K, -1 to 1."""
+    """Return Matthews' correlation R_K, from -1 to 1."""
     shares = confusion / confusion.sum()
     true, predicted = shares.sum(axis=1), shares.sum(axis=0)
     if min(np.count_nonzero(true), np.count_nonzero(predicted)) < 2:
@@ -218,7 +218,7 @@ def matthews_correlation(confusion: NDArray[np.int64] | Array) -> float:
 
 
 def class_frequencies(labels: Integers, n_labels: int, weights: Array | None = None) -> Array:
-    """Return the share of every label, (K,), each above 0, from labels (N,) and weights (N,) or None for 1."""
+    """Return the share of every label, (K,), each above 0, from labels (N,) and weights (N,) (None: all 1)."""
     class_weights = np.bincount(labels, weights, n_labels).astype(np.float64)
     class_weights[class_weights == 0] = 1.0 if weights is None else weights.mean()
     shares: Array = class_weights / class_weights.sum()
@@ -226,23 +226,23 @@ def class_frequencies(labels: Integers, n_labels: int, weights: Array | None = N
 
 
 def measure_baseline(frequencies: Array, labels: Integers, weights: Array | None = None) -> Baseline:
-    """Return how well class frequencies (K,) predict labels (N,) with weights (N,) or None for 1."""
+    """Measure the class frequencies (K,) as predictions of labels (N,) with weights (N,) (None: all 1)."""
     class_weights = np.bincount(labels, weights, len(frequencies))
     shares = class_weights / class_weights.sum()
     return Baseline(float(shares[frequencies.argmax()]), float(-(shares @ np.log(frequencies))) + 0.0)
 
 
 def skill_score(log_loss: float | None, base: float | None) -> float | None:
-    """Return 1 - log_loss / base, or None if either is undefined or the baseline's log-loss is 0."""
+    """Return 1 - log_loss / base, or None if either is None or the base is 0."""
     return None if log_loss is None or not base else 1 - log_loss / base
 
 
 def bias_variance(
     labels: Integers, predictions: Integers, n_labels: int, weights: ArrayLike | None = None
 ) -> BiasVariance:
-    """Return bias and variance from true labels (N,), predicted labels (T, N) and weights (N,) or None for 1.
+    """Return bias and variance, from true labels (N,), predicted labels (T, N) and weights (N,) (None: all 1).
 
-    All labels are codes below `n_labels`. BncliError if the shapes differ or the rows have no weight.
+    All labels are codes below `n_labels`. Raises BncliError if the shapes differ or the rows have no weight.
 
     >>> bias_variance(np.array([0, 1]), np.array([[0, 0], [1, 0]]), n_labels=2)  # one row varies, one is always wrong
     BiasVariance(bias=0.625, variance=0.125)

@@ -6,13 +6,13 @@ the data sets. If all methods were equally good, every R_j would be about (k + 1
 
     chi^2 = 12 n / (k (k + 1)) * sum over j of (R_j - (k + 1) / 2)^2  /  [1 - sum of (t^3 - t) / (n k (k^2 - 1))]
 
-t the sizes of the groups of equal figures within a data set; it is chi-squared with k - 1 degrees of freedom. The test
-is conservative; Iman & Davenport (1980, Communications in Statistics A9) improve on it with
+where t are the sizes of the groups of equal figures within a data set. It is chi-squared with k - 1 degrees of freedom.
+The test is conservative; Iman & Davenport (1980, Communications in Statistics A9) improve on it with
 
     F = (n - 1) chi^2 / (n (k - 1) - chi^2),    F distribution with k - 1 and (k - 1) (n - 1) degrees of freedom
 
-If the methods differ, two of them differ if their average ranks are apart by at least Nemenyi's critical difference
-(Demsar 2006, JMLR 7):
+If the test rejects, two methods differ significantly if their average ranks differ by at least Nemenyi's critical
+difference (Demsar 2006, JMLR 7):
 
     CD = q / sqrt(2) * sqrt(k (k + 1) / (6 n)),   q: the range of k standard normals exceeds it with probability alpha
 
@@ -40,7 +40,7 @@ from bncli.engine.kernels.arrays import Array
 from bncli.errors import BncliError
 
 _FARTHEST = 9.0
-"""The standard normal density is below 1e-18 beyond it."""
+"""Beyond this, the standard normal density is below 1e-17."""
 _STEP = 1 / 32
 _WIDEST = 40.0
 _HALVINGS = 55
@@ -58,7 +58,7 @@ class Friedman:
 
 
 def average_ranks(losses: ArrayLike) -> Array:
-    """Return the rank of each method on each data set; losses and ranks have shape (n_data, n_methods).
+    """Rank the methods on each data set, 1 for the lowest loss; losses and ranks have shape (n_data, n_methods).
 
     >>> average_ranks([[0.1, 0.3, 0.2], [0.5, 0.5, 0.9]]).tolist()
     [[1.0, 3.0, 2.0], [1.5, 1.5, 3.0]]
@@ -80,7 +80,7 @@ def average_ranks(losses: ArrayLike) -> Array:
 
 
 def friedman(losses: ArrayLike) -> Friedman:
-    """Return Friedman's test of losses (n_data, n_methods) of at least two methods."""
+    """Apply Friedman's test to losses (n_data, n_methods) of at least two methods; raise BncliError for one method."""
     from scipy.special import chdtrc, fdtrc
 
     ranks = average_ranks(losses)
@@ -103,14 +103,14 @@ def friedman(losses: ArrayLike) -> Friedman:
 
 
 def critical_difference(k: int, n: int) -> float:
-    """Return the difference in average ranks at which two of k >= 2 methods over n >= 1 data sets differ at 5 %."""
+    """Return the difference of average ranks that is significant at 5 %, for k >= 2 methods and n >= 1 data sets."""
     if k < 2 or n < 1:
         raise BncliError(f"no critical difference of {k} methods over {n} data sets")
     return range_quantile(0.05, k) / math.sqrt(2) * math.sqrt(k * (k + 1) / (6 * n))
 
 
 def range_quantile(alpha: float, k: int) -> float:
-    """Return the width that the range of k >= 2 standard normals exceeds with probability alpha, 0 < alpha < 1.
+    """Return the value that the range of k >= 2 standard normals exceeds with probability alpha, 0 < alpha < 1.
 
     The width r is found by bisection, where
 
@@ -135,7 +135,7 @@ def range_quantile(alpha: float, k: int) -> float:
 
 
 def cliques(ranks: Sequence[float], difference: float) -> tuple[tuple[int, ...], ...]:
-    """Return the largest groups of methods whose average ranks all lie closer than the critical difference.
+    """Return the maximal groups of methods whose average ranks differ by less than the critical difference.
 
     Methods are positions in `ranks`, best first. Groups of one and groups contained in another one are left out.
 

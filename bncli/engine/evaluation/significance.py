@@ -6,8 +6,8 @@ and sums:
 
     W+ = sum over i with d_i > 0 of rank(|d_i|),   W- = n (n + 1) / 2 - W+
 
-The sign test only counts wins d_i > 0, draws d_i = 0 and losses d_i < 0; wins among wins and losses are binomial with
-probability 1/2. It assumes less than Wilcoxon's test and has less power (Demsar 2006, JMLR 7). The paired t-test
+The sign test only counts wins d_i > 0, draws d_i = 0 and losses d_i < 0; the number of wins among wins and losses is
+binomial with probability 1/2. It assumes less than Wilcoxon's test and has less power (Demsar 2006, JMLR 7). The t-test
 assumes normal differences; it is provided because many papers report it:
 
     t = mean(d) / sqrt(variance(d) / n),    Student's distribution with n - 1 degrees of freedom
@@ -19,7 +19,7 @@ Machine Learning 52) increase the variance to correct for the overlap:
     t = mean(d) / sqrt((1 / n + n_test / n_train) variance(d))
 
 The 95 % interval of the difference is the mean -+ the standard error times the 97.5 % quantile of Student's
-distribution with n - 1 degrees of freedom: it excludes 0 exactly if p < 0.05.
+distribution with n - 1 degrees of freedom; it excludes 0 if and only if p < 0.05.
 
 With folds of equal size, n_test / n_train = s / (1 - s), with s = 1 / folds the share of the rows that is tested.
 
@@ -29,16 +29,16 @@ dependence between the tests: with p_(1) <= ... <= p_(m),
 
     adjusted p_(i) = max over j <= i of min(1, (m - j + 1) p_(j))
 
-The geometric mean of ratios of losses says how much better a method is on average:
+The geometric mean of ratios of losses measures how much better a method is on average:
 
     ratio = exp( mean over data sets i of ln (a_i / b_i) )
 
-Below 1 the first method loses less. Halving a loss counts as much as doubling it costs, and swapping the methods gives
-the inverse. A single loss of 0 would make the ratio 0 or infinite, so every loss is raised to a floor that depends on
-its kind, with N_i the number of rows of data set i:
+A ratio below 1 means that the first method has lower losses. Halving one loss offsets doubling another, and swapping
+the methods gives the inverse. A single loss of 0 would make the ratio 0 or infinite, so every loss is raised to a floor
+that depends on its kind, with N_i the number of rows of data set i:
 
 - `mean`, a mean over rows (error, log-loss, Brier score, bias, variance): 0.5 / N_i, half an error
-- `root`, the square root of one (RMSE): sqrt(0.5 / N_i)
+- `root`, the square root of such a mean (RMSE): sqrt(0.5 / N_i)
 - `count`, a mean of whole numbers (iterations, passes over the rows): 0.5
 - `seconds`: a nanosecond, since a clock may report 0 for a fast step
 - `plain`, a quantity that is always positive (ratios themselves): no floor
@@ -46,10 +46,10 @@ its kind, with N_i the number of rows of data set i:
 Conventions:
 - Equal |d_i| share the average of their ranks.
 - Without such ties and for n <= 50 the p-value is exact, from the number of subsets of {1, ..., n} for every sum.
-  Otherwise W+ is taken as normal with mean n (n + 1) / 4 and variance [n (n + 1) (2n + 1) - sum of (t^3 - t) / 2] / 24,
-  t the sizes of the groups of equal |d_i|, without continuity correction.
-- A difference below 1e-12 of the larger figure counts as 0; others are compared after rounding to 12 significant
-  digits: 0.768 - 0.763 ties with 0.936 - 0.931.
+  Otherwise W+ is treated as normal with mean n (n + 1) / 4 and variance [n (n + 1) (2n + 1) - sum of (t^3 - t) / 2] /
+  24, where t are the sizes of the groups of equal |d_i|, without continuity correction.
+- A difference below 1e-12 of the larger figure counts as 0; other differences are rounded to 12 significant digits, so
+  that 0.768 - 0.763 ties with 0.936 - 0.931.
 - Every p-value is 1 if all pairs are equal. t is infinite if all pairs differ by the same amount.
 
 Cost: a sort per test; exact distributions O(n^3).
@@ -69,14 +69,14 @@ from bncli.engine.kernels.information import rounded
 from bncli.errors import BncliError
 
 MOST_EXACT = 50
-"""Number of pairs up to which the distribution of W+ is counted: 2^50 subsets are still exact in 64 bits."""
+"""The most pairs for which the distribution of W+ is counted: 2^50 subsets are still exact in 64 bits."""
 NO_DIFFERENCE = 1e-12
 LossKind = Literal["mean", "root", "count", "seconds", "plain"]
 
 
 @dataclass(frozen=True)
 class SignedRanks:
-    """Wilcoxon's test: W+ and W- of n differing pairs; two-sided p-value, and p-values for "higher" and "lower".
+    """Wilcoxon's test: W+ and W- of the n pairs that differ; two-sided p-value, and p-values for "higher" and "lower".
 
     z = (W+ - mean) / standard deviation is positive if the first method is higher; it is 0 for n = 0.
     """
@@ -93,7 +93,7 @@ class SignedRanks:
 
 @dataclass(frozen=True)
 class WinDrawLoss:
-    """How often the first figure was higher, equal and lower, and the two-sided p-value of the sign test."""
+    """How often the first figure is higher, equal and lower, and the two-sided p-value of the sign test."""
 
     wins: int
     draws: int
@@ -105,7 +105,7 @@ class WinDrawLoss:
 class PairedT:
     """The t-test of n pairs: mean difference, t, two-sided p-value, and p-values for "higher" and "lower".
 
-    interval: the 95 % interval of the mean difference; None for fewer than two pairs.
+    interval: the 95 % interval of the mean difference, or None for fewer than two pairs.
     """
 
     n: int
@@ -118,7 +118,7 @@ class PairedT:
 
 
 def paired_differences(first: ArrayLike, second: ArrayLike) -> Array:
-    """Return first - second, both (n,) and finite, rounded so that equal values differ by exactly 0."""
+    """Return first - second, both (n,) and finite, rounded so that equal figures differ by exactly 0."""
     a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
     if a.shape != b.shape or a.ndim != 1:
         raise BncliError(f"paired figures come in two lists of one length, not of shapes {a.shape} and {b.shape}")
@@ -130,7 +130,7 @@ def paired_differences(first: ArrayLike, second: ArrayLike) -> Array:
 
 
 def signed_ranks(first: ArrayLike, second: ArrayLike) -> SignedRanks:
-    """Return Wilcoxon's signed-rank test of paired figures, both (n,) and finite."""
+    """Apply Wilcoxon's signed-rank test to paired figures, both (n,) and finite."""
     from scipy.special import ndtr
 
     differences = paired_differences(first, second)
@@ -148,24 +148,24 @@ def signed_ranks(first: ArrayLike, second: ArrayLike) -> SignedRanks:
     if exact:
         higher, lower = _exact_tail(n, int(w_plus)), _exact_tail(n, int(w_minus))
     else:
-        # by symmetry and not 1 - P: small tails keep their digits
+        # by symmetry rather than as 1 - P, so that small tails keep their digits
         higher, lower = float(ndtr(-z)), float(ndtr(z))
     return SignedRanks(n, w_plus, w_minus, z, min(1.0, 2 * min(higher, lower)), higher, lower, exact)
 
 
 def _exact_tail(n: int, w: int) -> float:
-    """Return P(W >= w), where each of the ranks 1, ..., n is counted with probability 1/2."""
+    """Return P(W >= w), where W is the sum of the ranks 1, ..., n, each included with probability 1/2."""
     subsets = np.zeros(n * (n + 1) // 2 + 1, np.int64)  # subsets[s]: number of subsets of the ranks so far with sum s
     subsets[0] = 1
     for rank in range(1, n + 1):
-        # a copy, so that what is added does not contain this rank yet
+        # a copy, so that the added sums do not include this rank yet
         subsets[rank:] += subsets[:-rank].copy()
-    # exact integers so far: only this division rounds
+    # the sums are exact integers; only this division rounds
     return int(subsets[w:].sum()) / (1 << n)
 
 
 def paired_t(first: ArrayLike, second: ArrayLike, overlap: float = 0.0) -> PairedT:
-    """Return the t-test that paired figures, both (n,) and finite, have equal means.
+    """Apply the t-test of equal means to paired figures, both (n,) and finite.
 
     The squared standard error of the mean difference is (1 / n + overlap) times the variance. t is infinite if all
     pairs differ by the same amount.
@@ -181,16 +181,16 @@ def paired_t(first: ArrayLike, second: ArrayLike, overlap: float = 0.0) -> Paire
     spread = 0.0 if (differences == differences[0]).all() else float(differences.std(ddof=1))
     error = spread * math.sqrt(1 / n + overlap)
     t = mean / error if error > 0 else math.copysign(math.inf, mean)
-    # by symmetry and not 1 - P: small tails keep their digits
+    # by symmetry rather than as 1 - P, so that small tails keep their digits
     higher, lower = float(stdtr(n - 1, -t)), float(stdtr(n - 1, t))
     half = error * float(stdtrit(n - 1, 0.975))
     return PairedT(n, mean, (mean - half, mean + half), t, min(1.0, 2 * min(higher, lower)), higher, lower)
 
 
 def corrected_resampled_t(differences: ArrayLike, test_share: float) -> PairedT:
-    """Return Nadeau & Bengio's test of differences per fold, (n,), of the first method minus the second.
+    """Apply Nadeau & Bengio's test to differences per fold, (n,), of the first method minus the second.
 
-    test_share is the share of the rows that is tested, 0 < test_share < 1.
+    test_share is the share of the rows that is tested in each fold, 0 < test_share < 1.
     """
     d = np.asarray(differences, np.float64)
     if not 0 < test_share < 1:
@@ -199,7 +199,7 @@ def corrected_resampled_t(differences: ArrayLike, test_share: float) -> PairedT:
 
 
 def win_draw_loss(first: ArrayLike, second: ArrayLike) -> WinDrawLoss:
-    """Return wins, draws and losses of the first figures, where higher wins, and the sign test without the draws."""
+    """Count wins (higher), draws and losses of the first figures, and apply the sign test, which ignores draws."""
     differences = paired_differences(first, second)
     wins, losses = int((differences > 0).sum()), int((differences < 0).sum())
     return WinDrawLoss(wins, len(differences) - wins - losses, losses, sign_test(wins, losses))
@@ -217,7 +217,7 @@ def sign_test(wins: int, losses: int) -> float:
 
 
 def holm(p_values: ArrayLike) -> Array:
-    """Return Holm's adjusted p-values in the order of `p_values`, (m,); reject those that are at most the level.
+    """Adjust p-values (m,) by Holm's method; hypotheses whose adjusted p-value is at most the level are rejected.
 
     >>> holm([0.75, 0.125, 0.25]).tolist()
     [0.75, 0.375, 0.5]
@@ -232,7 +232,7 @@ def holm(p_values: ArrayLike) -> Array:
 
 
 def geometric_mean_ratio(first: ArrayLike, second: ArrayLike, rows: ArrayLike, kind: LossKind = "mean") -> float:
-    """Return the geometric mean of first / second, or 1 without data sets; losses and row counts have shape (n_data,).
+    """Return the geometric mean of first / second, or 1 without data sets; losses and `rows` have shape (n_data,).
 
     >>> round(geometric_mean_ratio([0.1, 0.4], [0.2, 0.2], rows=[100, 100]), 12)  # half on one, twice on the other
     1.0

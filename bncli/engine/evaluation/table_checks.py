@@ -1,10 +1,10 @@
-"""Checks of a table for what makes held-out figures too good: rows that belong together, leaks, drift over time.
+"""Check a table for problems that make held-out figures too good: rows that belong together, leaks, drift over time.
 
 - `repeated-rows`: many rows have a copy or a near copy. Between two rows the distance in a numeric attribute is four
   times the difference of their ranks, as shares of the rows and at most 1, and in a categorical one 0 or 1. Their
   distance d is the mean over the attributes; a quarter of the numeric ones with more than FEW_VALUES values, those in
   which the two differ most, is left out, so that a date or a score may differ. With d_1 <= d_2 <= ... the distances of
-  a row to all others, it has near copies if for some j <= MOST_COPIES
+  a row to all others, the row has near copies if for some j <= MOST_COPIES
 
       (d_(j+1) + e) / (d_j + e) > GAP,    e = mean over attributes of (chance that two rows tie) / number of attributes
 
@@ -29,8 +29,8 @@
   Rules over attributes of few values can be learned without error (tic-tac-toe), so either a tenth of the rows must
   have near copies, or most attributes must have many values.
 
-Thresholds were chosen so that none of some 60 public data sets, whose rows are independent, has a finding (only in
-`mushroom` an attribute nearly determines the class), and tables with such defects have (tests/table_defects.py).
+Thresholds were chosen so that there is no finding in about 60 public data sets, whose rows are independent (only in
+`mushroom` an attribute nearly determines the class), and one in tables with such defects (tests/table_defects.py).
 
 Conventions:
 - At most MOST_ROWS rows are compared. They are rows that are alike in the attributes with the most values, since a
@@ -61,7 +61,7 @@ FEW_VALUES = 20
 MOST_COPIES = 100
 GAP = 4.5
 COPIED = 0.25
-"""The least share of rows with near copies that is reported."""
+"""A finding is reported if at least this share of the rows has near copies."""
 SAME_LABEL, FADED, NEARER = 0.45, 0.25, 0.9
 LEAST_QUERIES = 40
 """With fewer rows that count, the labels of neighbours say too little."""
@@ -73,7 +73,7 @@ _INTERVALS = 32
 
 @dataclass(frozen=True)
 class Finding:
-    """Something in a table that makes held-out figures misleading; `option` is what to add to the command."""
+    """A problem of a table that makes held-out figures misleading; `option` is the option that would help."""
 
     kind: str
     columns: tuple[str, ...]
@@ -93,10 +93,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class TableCheck:
-    """The findings of a table, and what `too_good` needs.
+    """The findings of a table, and the figures that `too_good` needs.
 
     copied: share of rows with near copies. many_values: whether at least half of the attributes have more than
-    FEW_VALUES values. best_attribute, explained: the one that explains most of the entropy of the class, and the share.
+    FEW_VALUES values. best_attribute, explained: the attribute that explains the largest share of the entropy of the
+    class, and that share.
     """
 
     findings: tuple[Finding, ...]
@@ -108,9 +109,9 @@ class TableCheck:
 
 
 def check_table(table: Columns, left_out: Mapping[str, Column], seed: int = 0) -> TableCheck | None:
-    """Return what is found in a table with labels, or None if it is encoded, has no labels or has too few rows.
+    """Check a table with labels; return None if it is encoded, has no labels or has too few rows.
 
-    left_out: further columns of the same rows, which are not learned from but may say which rows belong together.
+    left_out: further columns of the same rows, which are not used for learning but may tell which rows belong together.
     """
     label, n_rows, by = table.label, table.n_rows, table.split_by
     if label is None or n_rows < LEAST_ROWS or any(isinstance(c, CodedColumn) for c in table.attributes.values()):
@@ -165,7 +166,7 @@ def check_table(table: Columns, left_out: Mapping[str, Column], seed: int = 0) -
 
 
 def too_good(check: TableCheck, log_loss: float | None, base_log_loss: float | None) -> Finding | None:
-    """Return the finding that a held-out log-loss is too good to be true, if it is and nothing else was found."""
+    """Return the finding that a held-out log-loss is too good to be true; None if not, or if others were found."""
     if check.findings or log_loss is None or not base_log_loss or check.explained > 0.5:
         return None
     most = 0.1 if check.copied >= _SLIGHTLY_COPIED else 0.03 if check.many_values else 0.0
@@ -184,7 +185,7 @@ def _percent(share: float) -> str:
 
 
 def _value_codes(column: Column) -> Integers:
-    """Return codes of the distinct values, (N,), in their order; missing values come last."""
+    """Assign numbers to the distinct values in their order, missing values last; return the number of each row (N,)."""
     if isinstance(column, CategoricalColumn):
         codes = column.codes.astype(np.int64)
         return np.where(codes < 0, len(column.levels), codes)
@@ -192,7 +193,7 @@ def _value_codes(column: Column) -> Integers:
 
 
 def _may_group(column: Column) -> bool:
-    """Return whether the values are names or whole numbers, which may stand for units, and no dates."""
+    """Return whether the values are names or whole numbers, which may identify units, and not dates."""
     if isinstance(column, CategoricalColumn):
         return True
     if isinstance(column.form, DateForm):
@@ -202,7 +203,7 @@ def _may_group(column: Column) -> bool:
 
 
 def _agreement_within(codes: Integers, labels: Integers, n_labels: int) -> float:
-    """Return the agreement of labels within the values of a column, or 0 if it does not look like units."""
+    """Return the agreement of labels within the values of a column, or 0 if the values do not look like units."""
     n_rows = len(codes)
     sizes = np.bincount(codes)
     n_values = np.count_nonzero(sizes)
@@ -235,7 +236,7 @@ def _similar_rows(codes: Mapping[str, Integers], n_rows: int, seed: int) -> Inde
         if len(rows) <= MOST_ROWS:
             break
         own = codes[name][rows]
-        if n_values[name] >= n_rows:  # another value in every row says nothing about copies
+        if n_values[name] >= n_rows:  # a column with a different value in every row says nothing about copies
             continue
         order = np.argsort(own, kind="stable")
         begin = int(rng.integers(0, len(rows) - MOST_ROWS))
@@ -269,7 +270,7 @@ class Neighbours(NamedTuple):
 def find_copies(
     attributes: Mapping[str, Column], codes: Mapping[str, Integers], rows: Index, labels: Integers, seed: int
 ) -> Neighbours:
-    """Return the near copies of N_QUERIES of the rows, and how their labels agree with those of their neighbours."""
+    """Search for near copies of N_QUERIES of the rows, and compare their labels with those of their neighbours."""
     rng = np.random.Generator(np.random.PCG64((seed, 1)))
     names = [name for name, own in codes.items() if not _is_row_number(attributes[name], own)]
     if len(names) > MOST_ATTRIBUTES:
@@ -344,7 +345,7 @@ def find_copies(
 
 
 def _is_row_number(column: Column, codes: Integers) -> bool:
-    """Return whether a column of whole numbers has another value in every row."""
+    """Return whether a column of whole numbers has a different value in every row."""
     return isinstance(column, NumericColumn) and _may_group(column) and int(codes.max(initial=0)) + 1 == len(codes)
 
 
@@ -363,7 +364,7 @@ def _column_of_copies(grouping: Mapping[str, Integers], rows: Index, copies: Seq
 
 
 def _explained(codes: Integers, column: Column, labels: Integers, n_labels: int) -> float:
-    """Return the share of the entropy of the class that an attribute explains, leaving out each predicted row."""
+    """Return the share of the class entropy that an attribute explains, predicting each row from the others."""
     n_rows = len(codes)
     if isinstance(column, NumericColumn):
         sizes = np.bincount(codes)
@@ -378,14 +379,14 @@ def _explained(codes: Integers, column: Column, labels: Integers, n_labels: int)
     entropy = -float((shares[shares > 0] * np.log(shares[shares > 0])).sum())
     if not entropy > 0:
         return 0.0
-    # the other rows with the same value, and one more row with the frequencies of the class
+    # the other rows with the same value, and one more row with the class frequencies
     predicted = (np.maximum(table - 1, 0) + shares) / table.sum(axis=1, keepdims=True).clip(1)
     loss = -float((table * np.log(np.where(table > 0, predicted, 1))).sum()) / n_rows
     return 1 - loss / entropy
 
 
 def _drifts(table: Columns, codes: Mapping[str, Integers], labels: Integers, n_labels: int) -> list[Finding]:
-    """Return a finding per date along which the class or many attributes change."""
+    """Return a finding for each date along which the class or many attributes change."""
     findings = []
     for name, column in table.as_read.items():
         if not (isinstance(column, NumericColumn) and isinstance(column.form, DateForm) and column.form.part == "days"):
@@ -414,13 +415,13 @@ def _drifts(table: Columns, codes: Mapping[str, Integers], labels: Integers, n_l
 
 
 def _coarse(codes: Integers) -> Integers:
-    """Return at most 5 groups of values, in their order, of about equal weight."""
+    """Group values, in their order, into at most 5 groups of about equal weight; return the group of each row."""
     sizes = np.bincount(codes)
     return np.asarray(np.minimum(((np.cumsum(sizes) - sizes / 2) / len(codes) * 5).astype(np.int64), 4)[codes])
 
 
 def _cramers_v(first: Integers, second: Integers) -> float:
-    """Return Cramer's V of two columns of codes, corrected for chance (Bergsma 2013), 0 to 1."""
+    """Return Cramer's V of two columns of codes, corrected for chance (Bergsma 2013), from 0 to 1."""
     rows, columns = (np.unique(codes, return_inverse=True)[1] for codes in (first, second))
     shape = int(rows.max()) + 1, int(columns.max()) + 1
     n = len(rows)

@@ -1,4 +1,4 @@
-"""Figures for two classes, where the second label is the event: evidence of bins, ranking, calibration, net benefit.
+"""Figures for two classes, the second being the event: weight of evidence, ranking, calibration, net benefit.
 
 Bins of an attribute, with e_b and n_b the weights of their events and non-events, and E and N the sums of these:
 
@@ -10,8 +10,8 @@ woe_b is undefined if e_b or n_b is 0, and IV is the sum over the other bins.
 Predicted probabilities p_t of the event:
 
     KS = max over u of |TPR(u) - FPR(u)|, where a row counts as predicted if p_t >= u     Kolmogorov-Smirnov distance
-    gains: the share of the events among the rows with the highest probability; rows of equal probability count in
-        proportion, and so does a row of which only a part belongs to the share
+    gains: the share of all events that is among the rows with the highest probability; rows of equal probability count
+        in proportion, and so does a row that only partly belongs to a group
     calibration: the logistic regression of the event on ln[p_t / (1 - p_t)]; its intercept is 0 and its slope 1 if the
         probabilities are calibrated (Cox 1958); in the large: the intercept with the slope fixed at 1. Their 95 %
         intervals are Wald's, estimate -+ 1.96 standard errors from the inverse Hessian, for independent rows
@@ -33,7 +33,7 @@ from bncli.engine.evaluation.intervals import Interval, Z
 from bncli.engine.kernels.arrays import Array, Integers
 
 GROUPS = 10
-"""Number of groups of equal weight in a gains table."""
+"""The number of groups of equal weight in a gains table."""
 NET_BENEFIT_THRESHOLDS = np.arange(1, 100) / 100
 _MOST_STEPS = 100
 _TOLERANCE = 1e-12
@@ -42,7 +42,10 @@ _HALVINGS = 70
 
 
 class BinEvidence(NamedTuple):
-    """The weight of the rows and events of each bin, with its weight of evidence and information value."""
+    """A bin: the weight of its rows and events, its event rate, weight of evidence and information value.
+
+    The last three are None if undefined.
+    """
 
     rows: float
     events: float
@@ -52,9 +55,9 @@ class BinEvidence(NamedTuple):
 
 
 def measure_bins(counts: Array | Integers) -> tuple[float, list[BinEvidence]]:
-    """Return the information value of an attribute, and each of its bins.
+    """Return the information value of an attribute, and the figures of its bins.
 
-    counts: weights of non-events and events per bin, (B, 2), integer where the rows have no weights.
+    counts: weights of non-events and events per bin, (B, 2), integers if the rows have no weights.
 
     >>> iv, (low, high) = measure_bins(np.array([[30, 10], [10, 30]]))
     >>> round(iv, 4), low.rows, low.events, round(low.woe, 4)
@@ -74,10 +77,11 @@ def measure_bins(counts: Array | Integers) -> tuple[float, list[BinEvidence]]:
 
 
 class GainsLine(NamedTuple):
-    """A group of a gains table, and the groups up to it.
+    """A group of a gains table; cumulative figures include all groups up to it.
 
-    share: of all rows, up to here. rows, events: of this group. lowest_p: the lowest probability in it. captured: the
-    share of the events up to here. lift: captured / share. ks: captured, less the share of the non-events up to here.
+    - share: cumulative share of the rows; captured: cumulative share of the events
+    - rows, events, event_rate, lowest_p: weight of rows and events, event rate and lowest probability of this group
+    - lift: captured / share; ks: captured minus the cumulative share of the non-events
     """
 
     share: float
@@ -91,9 +95,9 @@ class GainsLine(NamedTuple):
 
 
 class NetBenefit(NamedTuple):
-    """Net benefit per row of deciding by the model, of deciding always for the event, and of never doing so.
+    """Net benefit per row of deciding by the model, of always predicting the event, and of never predicting it.
 
-    ci: the interval of `model`.
+    ci: the 95 % interval of `model`.
     """
 
     threshold: float
@@ -104,9 +108,9 @@ class NetBenefit(NamedTuple):
 
 
 class TwoClassFigures(NamedTuple):
-    """Figures of all rows together; each is None, and the tables are empty, where it is undefined.
+    """Figures of all rows together; undefined figures are None, undefined tables are empty.
 
-    intervals: those of the figures of calibration, by name.
+    intervals: those of the calibration figures, by name.
     """
 
     ks: float | None = None
@@ -120,7 +124,7 @@ class TwoClassFigures(NamedTuple):
 
 
 def measure_two_classes(log_probabilities: Array, labels: Integers, weights: Array | None = None) -> TwoClassFigures:
-    """Return the figures of ln P(c | x_t), (2, N), for labels (N,) and weights (N,) or None for 1."""
+    """Compute the figures of ln P(c | x_t), (2, N), for labels (N,) and weights (N,) (None: all 1)."""
     weights = np.ones(len(labels)) if weights is None else weights
     is_counted = weights > 0
     if not is_counted.all():
@@ -131,7 +135,7 @@ def measure_two_classes(log_probabilities: Array, labels: Integers, weights: Arr
     net = _net_benefit(np.exp(log_probabilities[1]), events, weights)
     if not 0 < events.sum() < weights.sum():
         return TwoClassFigures(net_benefit=net)
-    # Log-odds tell apart probabilities that are rounded to 1.
+    # Log-odds distinguish probabilities that are rounded to 1.
     log_odds = log_probabilities[1] - log_probabilities[0]
     order = np.argsort(-log_odds)
     ends = np.append(np.flatnonzero(np.diff(log_odds[order])), len(order) - 1)
@@ -151,7 +155,7 @@ def measure_two_classes(log_probabilities: Array, labels: Integers, weights: Arr
 
 
 def _gains(rows: Array, events: Array, probabilities: Array) -> tuple[GainsLine, ...]:
-    """Return the lines from cumulative rows and events (n + 1,) at n falling probabilities."""
+    """Return the lines of a gains table, from cumulative rows and events (n + 1,) at n decreasing probabilities."""
     lines = []
     before = 0.0
     total_rows, total_events = float(rows[-1]), float(events[-1])
@@ -170,13 +174,13 @@ def _gains(rows: Array, events: Array, probabilities: Array) -> tuple[GainsLine,
 
 
 _Estimate = tuple[float, float] | None
-"""An estimate and its standard error."""
+"""An estimate and its standard error, or None if it does not exist."""
 
 
 def _calibration_line(log_odds: Array, events: Array, weights: Array) -> tuple[_Estimate, _Estimate]:
-    """Return intercept and slope of the logistic regression of the event on the log-odds; None without an optimum.
+    """Fit the logistic regression of the event on the log-odds; return intercept and slope, both None if undefined.
 
-    It exists if the log-odds of events and non-events overlap (Albert & Anderson 1984).
+    The optimum exists if the log-odds of events and non-events overlap (Albert & Anderson 1984).
     """
     own, other = log_odds[events > 0], log_odds[events == 0]
     if not np.isfinite(log_odds).all() or own.min() >= other.max() or other.min() >= own.max():
@@ -213,7 +217,7 @@ def _calibration_line(log_odds: Array, events: Array, weights: Array) -> tuple[_
 
 
 def _calibration_in_the_large(log_odds: Array, events: Array, weights: Array) -> _Estimate:
-    """Return the number to be added to all log-odds so that as many events are expected as there are, by bisection."""
+    """Find, by bisection, the shift of all log-odds with which the expected number of events is the actual one."""
     if not np.isfinite(log_odds).all():
         return None
     wanted = float(events.sum())
@@ -235,7 +239,7 @@ def _net_benefit(probabilities: Array, events: Array, weights: Array) -> tuple[N
     odds = NET_BENEFIT_THRESHOLDS / (1 - NET_BENEFIT_THRESHOLDS)
     model = (found - (selected - found) * odds) / total
     always = (all_events - (total - all_events) * odds) / total
-    # a row adds 1, -odds or 0, so that the mean of squares follows from the same counts
+    # each row contributes 1, -odds or 0, so the same counts give the mean of squares
     squares = (found + (selected - found) * np.square(odds)) / total
     half = Z * np.sqrt(np.maximum(squares - np.square(model), 0.0) / total)
     columns: Sequence[list[float]] = [column.tolist() for column in (NET_BENEFIT_THRESHOLDS, model, always, half)]

@@ -1,7 +1,7 @@
-"""Running a program: forward to the scores, backward to what every table entry contributed.
+"""Run a program: forward to the scores, backward to the derivatives with respect to every table entry.
 
-Forward, slots are filled with probabilities; products of many are divided by their largest entry, whose logarithm is
-carried along. If a number nevertheless becomes too small, everything is done again with logarithms.
+Forward, slots are filled with probabilities; products of many factors are divided by their largest entry, whose
+logarithm is kept. If a number nevertheless becomes too small, everything is computed again with logarithms.
 
 Backward (reverse accumulation), with adjoint(z) = dV / d ln z of a value V that is a function of the scores:
 
@@ -16,9 +16,9 @@ Contractions are products of two tables with the first attribute marginalized:
 
     out[y, x, u] = sum over x_1 of left[y, x_1, x, u] right[y, x_1, x, u]
 
-x stands for all other axes; either side may lack some of them, and the right one the configurations u. If the sides
-share x_1 alone and the right one lacks u, this is a product of matrices. The product of the tables itself is never
-built. Cost: 0.7 ns per number of that product for each direction, a tenth of it for matrices.
+x stands for all other axes; either side may lack some of them, and the right side may lack the configurations u. If the
+sides share only x_1 and the right side lacks u, this is a matrix product. The product of the tables is never stored.
+Cost: 0.7 ns per number of that product for each direction, a tenth of it for matrix products.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from bncli.engine.inference.program import UNIT, CellRange, Contract, Join, Prod
 from bncli.engine.kernels.arrays import Array
 
 SMALL = 1e-300
-"""Replaces sums of 0 as a divisor; the dividend is 0 as well."""
+"""Replaces divisors of 0, whose dividends are 0 as well."""
 SHORT = 256
-"""Up to this many configurations, all rows of a table are summed by one bincount; beyond it, each by its own."""
+"""With up to this many configurations, one bincount sums all rows of a table, otherwise one per row."""
 SMALL_SCORE = 1e-200
 SMALL_ENTRY = 1e-290
-"""Below these, what is lost to the smallest representable number (1e-308) might matter."""
+"""Below these values, losses by underflow (at 1e-308) might matter."""
 
 
 class Factor(NamedTuple):
-    """A table of shape (K, one axis for each of `axes`, configurations); a `single` one is without configurations.
+    """A table of shape (K, one axis for each of `axes`, configurations), or without the last axis if `single`.
 
     The axes of the product are numbered from 1, which is the attribute to be marginalized.
     """
@@ -60,7 +60,10 @@ class Factor(NamedTuple):
 
 
 class _Contraction(NamedTuple):
-    """A contraction stored for the way back: its factors and result; with logarithms `left` is the whole product."""
+    """The factors and the result of a contraction, stored for the backward pass.
+
+    If logarithms were used, `left` is the whole product and `right` is None.
+    """
 
     left: Factor
     right: Factor | None
@@ -68,12 +71,16 @@ class _Contraction(NamedTuple):
 
 
 class _TooSmallError(Exception):
-    """Probabilities underflow."""
+    """Raised when probabilities underflow."""
 
 
 @dataclass
 class ForwardPass:
-    """slots[s] (K, ..., configurations); scales[s] (K, configurations) are logarithms to be added, or None."""
+    """The state after a forward pass, which the backward pass needs.
+
+    slots[s] is (K, ..., configurations); scales[s] (K, configurations) has logarithms to be added to those of the slot,
+    or is None.
+    """
 
     program: Program
     slots: list[Array]
@@ -81,7 +88,7 @@ class ForwardPass:
     contractions: list[_Contraction]
 
     def score_slots(self) -> list[Array]:
-        """Return the scores by class and configuration of every score slot, each (K, configurations)."""
+        """Return the scores of every score slot, each (K, configurations)."""
         return [self.slots[score_slot.slot] for score_slot in self.program.score_slots]
 
 
@@ -90,7 +97,7 @@ def forward(program: Program, cells: Array) -> ForwardPass:
     try:
         return _run(program, cells, in_logs=False)
     except _TooSmallError:
-        # rare enough to do everything twice
+        # this is rare enough to compute everything twice
         return _run(program, cells, in_logs=True)
 
 
@@ -125,7 +132,7 @@ def _contract_logs(operation: Contract, run: ForwardPass, out: Array) -> None:
     tables = _aligned(operation, run.slots)
     product = tables[0].copy() if len(tables) == 1 else tables[0] + tables[1]
     most = product.max(axis=1)
-    # the largest exponent is then 0: nothing overflows
+    # the largest exponent is then 0, so that nothing overflows
     product -= most[:, np.newaxis]
     np.exp(product, out=product)
     total = product.sum(axis=1)
@@ -158,7 +165,7 @@ def _factor(side: ProductOperand, slots: Sequence[Array], *, single: bool) -> Fa
 
 
 def _aligned(operation: Join | Contract, slots: Sequence[Array]) -> list[Array]:
-    """Return the tables of both sides with the axes of the product; those that they lack have length 1."""
+    """Return the tables of both sides with all axes of the product; axes that a side lacks have length 1."""
     tables = []
     for side in (operation.left, operation.right):
         if side is not None:
@@ -168,7 +175,7 @@ def _aligned(operation: Join | Contract, slots: Sequence[Array]) -> list[Array]:
 
 
 def _taken(side: ProductOperand, slots: Sequence[Array]) -> Array:
-    """Return the side's tables by configuration of the product, as a view if its configurations are consecutive."""
+    """Return the side's table for each configuration of the product; a view if the configurations are consecutive."""
     slot = slots[side.slot]
     table: Array = slot[..., side.run] if side.run is not None else np.take(slot, side.ids, axis=-1)
     return table
@@ -179,7 +186,7 @@ def _range_of(slots: Sequence[Array], place: SlotRange) -> Array:
 
 
 def _scale_of(run: ForwardPass, operation: Join | Contract) -> Array | None:
-    """Return the logarithms carried along by the product, (K, configurations)."""
+    """Return the sum of both sides' scales, (K, configurations), or None if neither has any."""
     total = None
     for side in (operation.left, operation.right):
         slot_scale = None if side is None else run.scales[side.slot]
@@ -199,10 +206,10 @@ def _store_scale(run: ForwardPass, place: SlotRange, scale: Array | None) -> Non
 
 
 def _rescale(table: Array, scale: Array | None) -> Array:
-    """Divide each configuration's table by its largest entry; return the logarithms to be carried along."""
+    """Divide each configuration's table by its largest entry; return the logarithms, added to `scale`."""
     axes = tuple(range(1, table.ndim - 1))
     most = table.max(axis=axes)
-    # after the division the lost digits would be invisible
+    # after the division the loss of digits could not be detected
     if most.size and float(table.min()) < SMALL_ENTRY:
         raise _TooSmallError
     table /= np.expand_dims(most, axes)
@@ -211,7 +218,7 @@ def _rescale(table: Array, scale: Array | None) -> Array:
 
 
 def contract(left: Factor, right: Factor | None, n_axes: int) -> Array:
-    """Return the sum over the first attribute, shape (K, axes 2 to n_axes, configurations)."""
+    """Multiply both factors and sum over the first attribute; return (K, axes 2 to n_axes, configurations)."""
     if right is None:
         return np.asarray(left.table.sum(axis=1))
     if not _is_matrix_product(left, right):
@@ -226,7 +233,7 @@ def contract(left: Factor, right: Factor | None, n_axes: int) -> Array:
 def contraction_adjoints(
     left: Factor, right: Factor | None, n_axes: int, total: Array, adjoint: Array
 ) -> tuple[Array, Array | None]:
-    """Return the adjoints of the logs of both factors, shaped like their tables, from the adjoint of ln(total)."""
+    """Return the adjoints of the logarithms of both factors, in their shapes, from the adjoint of ln(total)."""
     ratio = adjoint / np.maximum(total, SMALL)
     if right is None:
         return left.table * ratio[:, np.newaxis], None
@@ -258,9 +265,9 @@ def _as_matrices(factor: Factor) -> Array:
 
 
 def backward(run: ForwardPass, adjoints: Sequence[Array], n_cells: int) -> Array:
-    """Return dV/dW, shape (K, n_cells), from dV/d(score), shape (K, configurations), of every score slot.
+    """Return dV/dW, (K, n_cells), from dV/d(score), (K, configurations), of every score slot.
 
-    It consumes the run.
+    The forward pass cannot be used again afterwards.
     """
     program = run.program
     sums = [np.zeros(slot.shape) for slot in run.slots]
@@ -277,7 +284,7 @@ def backward(run: ForwardPass, adjoints: Sequence[Array], n_cells: int) -> Array
         if isinstance(operation, Contract):
             left, right, total = run.contractions.pop()
             to_left, own_right = contraction_adjoints(left, right, operation.n_axes, total, out)
-            # with logarithms both sides have the adjoint of the whole product
+            # if logarithms were used, both sides have the adjoint of the whole product
             is_whole = operation.right is not None and own_right is None
             to_right = to_left if own_right is None else own_right
         for side, adjoint in zip(sides, (to_left, to_right), strict=True):
@@ -289,7 +296,10 @@ def backward(run: ForwardPass, adjoints: Sequence[Array], n_cells: int) -> Array
 
 
 def _add_adjoint(slot: Array, side: ProductOperand, adjoint: Array) -> None:
-    """Add adjoints by configuration of a product to those of a slot; those of a single table may be summed already."""
+    """Add the adjoints of a product's configurations to those of a slot.
+
+    For a `single` operand, they may be summed over the configurations already.
+    """
     if side.single:
         slot[..., side.ids[0]] += adjoint if adjoint.ndim < slot.ndim else adjoint.sum(axis=-1)
     elif side.run is not None:

@@ -11,10 +11,10 @@ for every node of the network. With r[t, y] the derivative of the value with res
 
 (Greiner, Su, Shen & Zhou 2005, Machine Learning 59, where W depends on free parameters: the chain rule follows.)
 
-A family whose attributes are all observed is a look-up, fused with others as for complete rows; if that is every
-family, nothing else is done. The other families of a row, as far as it needs them, are compiled once into a program:
-for CLL, those on which P(class | e_t) depends; for LL, those that are not barren. A barren family gets no expected
-counts: theta times those of its parents would be right, which changes nothing in a maximisation.
+A family whose attributes are all observed is a look-up, fused with others as for complete rows; if all families are
+observed, nothing else is needed. The other families that a row needs are compiled once into a program: for CLL, those
+on which P(class | e_t) depends; for LL, those that are not barren. A barren family gets no expected counts (theta times
+the counts of its parents would be right, but that has no effect in a maximisation).
 
 Memory: the rows of a block are compiled in groups whose tables take at most 256 MiB.
 """
@@ -50,17 +50,17 @@ from bncli.engine.structures.structure import Family
 from bncli.errors import BncliError
 
 IN_CACHE = 4096
-"""Configurations of a group whose differences stay in a second-level cache of 1 MiB; for K > 2, half as many."""
+"""The most configurations of a group, whose differences then stay in a cache of 1 MiB; half as many for K > 2."""
 MAX_TABLE = 1 << 24
-"""Entries of one configuration's table, all classes together; a network that needs more is refused."""
+"""The most entries of the table of one configuration, over all classes; a network that needs more is refused."""
 MAX_PROGRAM = 1 << 24
-"""Entries of all tables of rows compiled together (8 bytes each, and as many for their derivatives)."""
+"""The most entries of all tables of rows compiled together (8 bytes each, and as many for their derivatives)."""
 NANOSECONDS = 8.0
-"""Time per entry, forward and backward."""
+"""Approximate nanoseconds per entry, forward and backward."""
 
 
 class PassSize(NamedTuple):
-    """Entries of all tables and products of a pass beyond look-ups, and the attributes of the largest of them."""
+    """The number of entries of all tables and products of a pass, and the attributes of the largest table."""
 
     entries: int
     widest: tuple[int, ...]
@@ -70,7 +70,7 @@ class PassSize(NamedTuple):
 class IncompleteLikelihood:
     """Rows and the families of a whole network (`Dag.families` with `whole`), compiled at the first pass.
 
-    `joint`: `value_and_gradient` and `work` are those of LL instead of CLL. The first pass raises BncliError if the
+    If `joint`, `value_and_gradient` and `work` are those of LL instead of CLL. The first pass raises BncliError if the
     missing values of some row need too large a table. Tables are one array of shape (K, n_cells).
     """
 
@@ -105,7 +105,7 @@ class IncompleteLikelihood:
 
 @dataclass(frozen=True)
 class CompiledBlocks:
-    """blocks[s] are the compiled rows of block s, for P(class | evidence) if `conditional`, else P(class, evidence)."""
+    """The compiled rows of all blocks, blocks[s], for P(class | e_t) if `conditional`, else for P(class, e_t)."""
 
     data: Dataset
     observed: ObservedFamilies
@@ -133,7 +133,7 @@ class CompiledBlocks:
 
 
 class CompiledRows(NamedTuple):
-    """Rows of a block: their program, their labels, and the codes of each group and each score slot.
+    """Rows of a block: their program, their labels, and their codes in each group and each score slot.
 
     Signs are 1 for the second class, else -1.
     """
@@ -147,10 +147,11 @@ class CompiledRows(NamedTuple):
 
 @dataclass(frozen=True)
 class ObservedFamilies:
-    """Families whose attributes are all observed in a row, as fused look-ups.
+    """Fused look-ups of families, for rows in which all attributes of the family are observed.
 
-    An attribute with missing values has one more code, so the table of a family grows by cells that hold 0: these rows
-    get the family's part from a program. own[i] is the table cell that the fusion numbers padded[i].
+    An attribute with missing values has one more code, so the table of a family is padded with cells that hold 0: rows
+    in these cells get the family's part from a program. own[i] is the table cell that has the number padded[i] in the
+    fusion.
     """
 
     fusion: Fusion
@@ -159,13 +160,13 @@ class ObservedFamilies:
     n_cells: int
 
     def expand(self, cells: Array) -> list[Array]:
-        """Return tables of the groups, each (K, configurations), from cells of shape (K, n_cells)."""
+        """Return the tables of the groups, each (K, configurations), from cells (K, n_cells)."""
         padded = np.zeros((len(cells), self.fusion.n_cells))
         padded[:, self.padded] = cells[:, self.own]
         return self.fusion.expand(padded)
 
     def gather(self, tables: Sequence[Array]) -> Array:
-        """Return the transpose of `expand`."""
+        """Apply the transpose of `expand`: sum the tables of the groups into cells (K, n_cells)."""
         cells = np.zeros((len(tables[0]), self.n_cells))
         cells[:, self.own] = self.fusion.gather(tables)[:, self.padded]
         return cells
@@ -174,10 +175,10 @@ class ObservedFamilies:
 def _value_and_gradient(
     block: RowBlock, cells: Array, tables: list[Array], conditional: bool
 ) -> tuple[float, list[Array], Array]:
-    """Return the block's part of CLL or LL, the derivatives by group and configuration, and those by cell.
+    """Return the block's part of CLL or LL, the derivatives for the tables of the groups, and those for the cells.
 
-    The derivatives by cell come from programs. tables[g] (K, configurations) are those of the groups, `cells`
-    (K, n_cells) all cells.
+    The latter come from programs. tables[g] (K, configurations) are the tables of the groups, `cells` (K, n_cells) all
+    cells.
     """
     value, totals, gradient = 0.0, [np.zeros(table.shape) for table in tables], np.zeros(cells.shape)
     for compiled in block.state:
@@ -185,7 +186,7 @@ def _value_and_gradient(
         weights = None if block.weights is None else block.weights[compiled.rows]
         scores = tables + run.score_slots()
         if not conditional:
-            # the derivatives of LL are the weights of the rows by class and configuration
+            # the derivatives of LL are the weights of the rows of each class and configuration
             slopes = []
             for codes, table in zip(compiled.codes, scores, strict=True):
                 counts = np.bincount(compiled.labels * table.shape[1] + codes, weights, table.size)
@@ -216,7 +217,7 @@ def _log_joint(block: RowBlock, cells: Array, tables: list[Array]) -> Array:
 
 
 class _Plan(NamedTuple):
-    """What compiling needs besides the rows: the attributes that some row hides, and their elimination order."""
+    """What compiling needs besides the rows: the attributes hidden in some row, and their elimination order."""
 
     schema: Schema
     families: tuple[Family, ...]
@@ -238,14 +239,14 @@ def _compile_all(data: Dataset, families: tuple[Family, ...], *, conditional: bo
 
 
 def _hidden_attributes(block: RowBlock, members: Sequence[int], cardinalities: dict[int, int]) -> set[int]:
-    """Return the attributes that some row hides."""
+    """Return the attributes that are unobserved in some row of the block."""
     return {a for a in members if block.n_rows and block.codes[a].max() >= cardinalities[a]}
 
 
 def _observe(
     data: Dataset, families: Sequence[Family], counted: Sequence[bool], hidden: Collection[int]
 ) -> ObservedFamilies:
-    """Fuse the families that are `counted`; `hidden` are the attributes that some row hides."""
+    """Fuse the families for which `counted` is True; `hidden` are the attributes that are unobserved in some row."""
     starts = np.cumsum([1, *(family.n_cells for family in families)])
     own, padded, wide = [np.zeros(1, np.intp)], [np.zeros(1, np.intp)], []
     start = 1
@@ -261,7 +262,7 @@ def _observe(
 
 
 def _compile(block: RowBlock, plan: _Plan) -> list[CompiledRows]:
-    """Compile the rows of a block, in as many groups as memory requires."""
+    """Compile the rows of a block, in as many groups as the limits require."""
     compiled: list[CompiledRows] = []
     waiting = [np.arange(block.n_rows)]
     while waiting:
@@ -296,7 +297,10 @@ def _compile_rows(block: RowBlock, rows: Index, plan: _Plan) -> CompiledRows:
 
 
 def _split(block: RowBlock, rows: Index, plan: _Plan) -> list[Index]:
-    """Split rows by whether the attribute marginalized last is hidden, since such rows share little, or in halves."""
+    """Split rows by whether an attribute is hidden, as late as possible in the elimination order, or into halves.
+
+    Rows that differ in such an attribute share few tables.
+    """
     for attribute in reversed(plan.order):
         hidden = block.codes[attribute][rows] >= plan.schema.cardinalities[attribute]
         if min(np.count_nonzero(hidden), np.count_nonzero(~hidden)) > len(rows) // 8:

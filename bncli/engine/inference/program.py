@@ -1,43 +1,43 @@
-"""Programs that marginalize missing values: which tables rows need, the order of elimination, and the operations.
+"""Compile programs that marginalize missing values: the tables that rows need, elimination order, operations.
 
 **Programs.** A slot is an array of shape (K, |x_1|, |x_2|, ..., configurations): a function of the class and of hidden
-attributes x_1, x_2, ... (the slot's scope), once for each configuration of observed values that occurs in some row.
-Rows with equal content share a configuration, so that work is done once for all of them. Three operations fill slots:
+attributes x_1, x_2, ... (the slot's *scope*), for each configuration of observed values that occurs in some row. Rows
+with equal tables share a configuration, so that work is done once for all of them. Three operations fill slots:
 
     CellRange  CPT entries of a family at the observed codes
     Join       out[y, x, u] = left[y, x, i(u)] right[y, x, j(u)], axes that one side lacks repeated
     Contract   out[y, x, u] = sum over x_1 of left[y, x_1, x, i(u)] right[y, x_1, x, j(u)]
 
 **Compilation** is bucket elimination on unique configurations. Hidden attributes are marginalized in one fixed order.
-Every table that a row needs waits in the bucket of the first attribute of that order that it has hidden in it. A
-bucket's tables are joined and its attribute is marginalized; the result goes to the bucket of the next hidden attribute
-or, if there is none, to the row's score (Dechter 1999, Artificial Intelligence 113). All rows go through the buckets
-together, whatever they hide:
+Every table that a row needs is put into the bucket of its first hidden attribute in that order. The tables of a bucket
+are joined and its attribute is marginalized; the result goes to the bucket of the next hidden attribute or, if there is
+none, to the score of the row (Dechter 1999, Artificial Intelligence 113). All rows go through the buckets together,
+whatever attributes are hidden in them:
 
-- a table carries the rows that use it, and their configuration of it; a *source* of a bucket (a family, and the message
-  that replaces it where its child was marginalized before) has one table for each set of hidden attributes, its scope;
-- two sources are joined on the pairs of configurations that occur in rows, renumbered; the smallest two first, so that
-  row-sized tables come as late as possible.
+- a table comes with the rows that use it, and the configuration of each; a *source* of a bucket (a family, or the
+  message that replaces it where its child was marginalized before) has one table for each scope;
+- two sources are joined on the pairs of configurations that occur in rows, renumbered; the smallest two come first, so
+  that tables as large as the number of rows come as late as possible.
 
 Cost of compiling: a few passes over the rows with missing values for every join.
 
-**Order.** Marginalizing an attribute joins all that it shares a table with. Greedy minimum fill: the next attribute is
-the one whose neighbours lack the fewest edges among each other, an edge weighing the product of its ends' cardinalities
-(Kjaerulff 1990, Triangulation of graphs). On trees this takes leaves first and joins nothing. Of equal fills the
-smaller table goes first, then the lower index. Cost: O(n d^2) for n attributes with d neighbours each, on graphs
-without fill.
+**Order.** Marginalizing an attribute joins all attributes with which it shares a table. By greedy minimum fill, the
+next attribute is the one whose elimination adds the edges of least total weight among its neighbours, where the weight
+of an edge is the product of the cardinalities of its ends (Kjaerulff 1990, Triangulation of graphs). On trees this
+takes leaves first and adds no edges. Ties go to the smaller table, then to the lower index. Cost: O(n d^2) for n
+attributes with d neighbours each, on graphs without fill.
 
 **Needed families.** A hidden node without observed descendants is barren: it sums to 1. Beyond that, P(class |
 evidence) does not depend on the parts that the evidence separates from the class. Bayes-ball (Shachter 1998,
-Uncertainty in Artificial Intelligence 14) finds both at once: a ball starts at the class, and rolls
+Uncertainty in Artificial Intelligence 14) finds both at once: a ball starts at the class, and moves
 
     hidden node, reached from a child:    on to its parents and its children
     hidden node, reached from a parent:   on to its children
     observed node, reached from a parent: back to its parents
     observed node, reached from a child:  stops
 
-A node's own table is needed if the ball left it upwards. All rows are played at once, with one boolean per row. Cost: a
-few sweeps over the arcs, about a nanosecond per arc and row.
+The table of a node is needed if the ball left the node upwards. All rows are processed at once, with one boolean per
+row. Cost: a few sweeps over the arcs, about a nanosecond per arc and row.
 """
 
 from __future__ import annotations
@@ -56,19 +56,19 @@ from bncli.engine.kernels.arrays import Index, Integers, Mask
 from bncli.engine.structures.structure import CLASS, Family
 
 UNIT = 0
-"""The slot of a table that is 1 everywhere, for rows that lack one side of a join."""
+"""The slot whose table is 1 everywhere, for rows without one side of a join."""
 MAX_DEPTH = 32
-"""A product of more CPT entries is rescaled, because it might become too small for a number."""
+"""A product of more CPT entries is rescaled, because it might underflow."""
 PRODUCTS = 4
-"""Products that are never built may have this many times the entries of all tables; in logarithms they are built."""
+"""Products that are not stored may have this many times the entries of all tables; with logarithms they are stored."""
 MARKED_PER_NUMBER = 16
-"""Occurring numbers are marked in an array if there are at most this many possible numbers for each one given."""
+"""Occurring numbers are marked in an array if there are at most this many possible numbers per given number."""
 MARKED_ANYWAY = 1 << 14
 
 Scope = tuple[int, ...]
-"""Hidden attributes, the first marginalized first."""
+"""Hidden attributes, in the order in which they are marginalized."""
 Hidden = Mapping[int, Mask]
-"""Whether each row hides an attribute, for the attributes that any row hides; the others are observed throughout."""
+"""Whether an attribute is hidden in each row, for the attributes that are hidden in any row."""
 
 
 class SlotRange(NamedTuple):
@@ -80,9 +80,10 @@ class SlotRange(NamedTuple):
 
 
 class ProductOperand(NamedTuple):
-    """Configurations ids[u] of a slot; `axes` are the axes of the product that it has, 1 for the first attribute.
+    """One side of a product: configuration u of the product uses configuration ids[u] of a slot.
 
-    `single`: all ids are equal. `run`: the slice of the ids if they are consecutive, or None.
+    `axes` are the axes of the product that the slot has, 1 for the first attribute. `single`: whether all ids are
+    equal. `run`: the slice of the ids if they are consecutive, or None.
     """
 
     slot: int
@@ -94,7 +95,7 @@ class ProductOperand(NamedTuple):
 
 @dataclass(frozen=True)
 class CellRange:
-    """Entries `first` to `last` of the program's cells, in the order of the slot."""
+    """Fill a slot with the table entries of the program's cells first .. last - 1, in the order of the slot."""
 
     to: SlotRange
     first: int
@@ -103,7 +104,7 @@ class CellRange:
 
 @dataclass(frozen=True)
 class Join:
-    """The product of two tables with `n_axes` attributes in all; divided by its largest entries if `rescale`."""
+    """Multiply two tables with `n_axes` attributes in total; if `rescale`, divide by the largest entries."""
 
     to: SlotRange
     left: ProductOperand
@@ -114,9 +115,9 @@ class Join:
 
 @dataclass(frozen=True)
 class Contract:
-    """The product of two tables (one table if right is None), its first attribute marginalized.
+    """Multiply two tables (or take one if right is None), and marginalize the first attribute.
 
-    If it is the `last` operation for a score slot, the result is its logarithm.
+    If it is the `last` operation for a score slot, the result is the logarithm.
     """
 
     to: SlotRange
@@ -128,7 +129,10 @@ class Contract:
 
 
 class ScoreSlot(NamedTuple):
-    """A slot of logarithms without hidden attributes: row t of the program adds configuration codes[t] (0: nothing)."""
+    """A slot of logarithms without hidden attributes; its configuration codes[t] is added to the score of row t.
+
+    Configuration 0 is 0.
+    """
 
     slot: int
     codes: Index
@@ -136,11 +140,11 @@ class ScoreSlot(NamedTuple):
 
 @dataclass(frozen=True)
 class Program:
-    """The operations of some rows.
+    """The operations that compute the scores of some rows.
 
-    shapes[s] is the shape of slot s without the class's axis; `cells` are the numbers of the table cells that are
-    looked up. `work` is the number of entries in all slots and products, for one class; `widest` are the attributes of
-    the scope with the most joint values.
+    shapes[s] is the shape of slot s without the axis of the class; `cells` are the numbers of the table cells that are
+    looked up. `work` is the number of entries in all slots and products, for one class; `widest` is the scope with the
+    most joint values.
     """
 
     n_rows: int
@@ -153,7 +157,7 @@ class Program:
 
 
 class TooWideError(Exception):
-    """The joint table of some attributes is larger than allowed."""
+    """Raised when the joint table of some attributes exceeds the limit."""
 
     def __init__(self, scope: Scope) -> None:
         super().__init__(scope)
@@ -161,11 +165,11 @@ class TooWideError(Exception):
 
 
 class TooManyError(Exception):
-    """All tables together are larger than allowed; fewer rows would need fewer entries."""
+    """Raised when all tables together exceed the limit; fewer rows would need fewer entries."""
 
 
 class Limits(NamedTuple):
-    """The most entries, for one class, of the table of one configuration, and of all tables of a program."""
+    """The most entries, per class, of the table of one configuration, and of all tables of a program."""
 
     table: int
     program: int
@@ -179,16 +183,16 @@ def compile_rows(
     order: Sequence[int],
     limits: Limits,
 ) -> Program:
-    """Return the program of rows given by their codes; family f counts in the rows needed[f] that hide some of it.
+    """Compile a program for rows with these codes.
 
-    Raises TooWideError for a table beyond the limit, and TooManyError if all tables together exceed it and there is
-    more than one row.
+    It covers family f in the rows needed[f] in which any of its attributes is hidden. Raises TooWideError if a table
+    exceeds the limit, and TooManyError if all tables together do and there is more than one row.
     """
     n_rows = len(needed[0]) if needed else 0
     place = {attribute: p for p, attribute in enumerate(order)}
     cardinalities = {a: n for family in families for a, n in zip(family.attributes, family.shape, strict=True)}
     builder = _Builder(n_rows, cardinalities, place, limits)
-    # tables by bucket (None: the rows' scores) and by node of origin
+    # tables by bucket (None: the scores of rows) and by the node from which they come
     inbox: dict[int | None, dict[int | None, list[_BucketTable]]] = {}
     offset = 1
     for family, rows in zip(families, needed, strict=True):
@@ -208,7 +212,7 @@ def compile_rows(
 
 
 class _StoredTable(NamedTuple):
-    """Rows that have a table of this scope in a slot, and the configuration of each."""
+    """Rows with a table of this scope in a slot, and the configuration of each row."""
 
     scope: Scope
     slot: int
@@ -220,7 +224,7 @@ _Source = list[_StoredTable]
 
 
 class _TablePair(NamedTuple):
-    """A product: configurations of two stored tables that occur together (`right` None: of one table alone)."""
+    """A product of configurations of two stored tables that occur together, or (right None) those of one table."""
 
     scope: Scope
     left: ProductOperand
@@ -229,7 +233,7 @@ class _TablePair(NamedTuple):
 
 
 class _BucketTable(NamedTuple):
-    """A table on its way to a slot: entries to look up, or a product with its first attribute marginalized."""
+    """A table that will be put into a slot: cells to look up, or a product whose first attribute is marginalized."""
 
     scope: Scope
     size: int
@@ -246,7 +250,10 @@ def _family_tables(
     hidden: Hidden,
     place: Mapping[int, int],
 ) -> list[_BucketTable]:
-    """Return one table for every set of the family's attributes that some row hides; its first cell is `offset`."""
+    """Return one table for every set of the family's attributes that is hidden in some row.
+
+    `offset` is the first cell of the family.
+    """
     strides = [math.prod(family.shape[axis + 1 :]) for axis in range(len(family.shape))]
     masks = np.zeros(len(needed), np.int64)
     for axis, attribute in enumerate(family.attributes):
@@ -275,7 +282,7 @@ def _family_tables(
 
 @dataclass
 class _Builder:
-    """A program under construction: slots are laid out, and operations that fill them are appended in order."""
+    """A program under construction: slots are created, and the operations that fill them are appended in order."""
 
     n_rows: int
     cardinalities: Mapping[int, int]
@@ -292,7 +299,7 @@ class _Builder:
     widest: Scope = ()
 
     def store(self, tables: Sequence[_BucketTable]) -> _Source:
-        """Put tables of different rows into slots, those of one scope into one slot."""
+        """Put tables of different rows into slots, one slot for each scope."""
         by_scope: dict[Scope, list[_BucketTable]] = {}
         for table in tables:
             by_scope.setdefault(table.scope, []).append(table)
@@ -306,7 +313,7 @@ class _Builder:
         return stored
 
     def add_score_slot(self, tables: Sequence[_BucketTable]) -> None:
-        """Put tables without hidden attributes into a slot; configuration 0 is for rows that have none."""
+        """Put tables without hidden attributes into a score slot; configuration 0 is for rows without any."""
         slot = self._slot((), 1 + sum(table.size for table in tables))
         codes = np.zeros(self.n_rows, np.intp)
         for table, start in zip(tables, self._fill(slot, tables, 1, last=True), strict=True):
@@ -314,7 +321,7 @@ class _Builder:
         self.score_slots.append(ScoreSlot(slot, codes))
 
     def marginalize(self, sources: Sequence[_Source]) -> list[_BucketTable]:
-        """Join all sources of a bucket, the narrowest two first and the last two at once, and sum out its attribute."""
+        """Join all sources of a bucket, the narrowest two first, and sum out its attribute with the last product."""
         heap = [(*self._width(source), number, source) for number, source in enumerate(sources)]
         heapq.heapify(heap)
         for number in range(len(sources), 2 * len(sources) - 2):
@@ -324,7 +331,7 @@ class _Builder:
         tables = self._pairs(left, right)
         for table in tables:
             assert isinstance(table.content, _TablePair)
-            # contracting a product takes its numbers, and copies of its sides
+            # the cost of a contraction includes the entries of the product, and copies of its sides
             pair = table.content
             self._check(pair.scope)
             self.work += self._n_entries(pair.scope) * table.size
@@ -344,7 +351,7 @@ class _Builder:
         return len(self.shapes) - 1
 
     def _fill(self, slot: int, tables: Sequence[_BucketTable], start: int, *, last: bool = False) -> list[int]:
-        """Append the operations that fill a slot table after table; return where each table starts."""
+        """Append the operations that fill a slot with tables; return the first configuration of each table."""
         starts = []
         for table in tables:
             to = SlotRange(slot, start, start + table.size)
@@ -366,7 +373,7 @@ class _Builder:
         return math.prod(self.cardinalities[attribute] for attribute in scope)
 
     def _check(self, scope: Scope) -> None:
-        """Raise TooWideError for a table that is too large."""
+        """Raise TooWideError if a table of this scope exceeds the limit."""
         entries = self._n_entries(scope)
         if entries > self.limits.table:
             raise TooWideError(scope)
@@ -375,17 +382,17 @@ class _Builder:
 
     def _allot(self, entries: int) -> None:
         self.entries += entries
-        # a single row cannot be split: it has to fit as it is
+        # a single row cannot be split, so it is accepted in any case
         if max(self.entries, self.work // PRODUCTS) > self.limits.program and self.n_rows > 1:
             raise TooManyError
 
     def _width(self, source: _Source) -> tuple[int, int]:
-        """Return the attributes in the widest table, and the entries of all."""
+        """Return the number of attributes of the widest table, and the entries of all tables."""
         entries = sum(math.prod(self.shapes[stored.slot]) for stored in source)
         return max(len(stored.scope) for stored in source), entries
 
     def _join(self, left: _Source, right: _Source) -> _Source:
-        """Put the products of two sources into slots, one for each scope."""
+        """Join two sources: put their products into slots, one for each scope."""
         by_scope: dict[Scope, list[tuple[_BucketTable, _TablePair]]] = {}
         for table in self._pairs(left, right):
             assert isinstance(table.content, _TablePair)
@@ -407,7 +414,7 @@ class _Builder:
         return stored
 
     def _pairs(self, left: _Source, right: _Source) -> list[_BucketTable]:
-        """Return the products of two sources by pairs of configurations, or of one table in rows without the other."""
+        """Return the products of pairs of configurations that occur; rows with only one source have a single table."""
         (left_at, left_ids), (right_at, right_ids) = self._by_row(left), self._by_row(right)
         pairs = left_at * (len(right) + 1) + right_at
         tables = []
@@ -421,7 +428,7 @@ class _Builder:
                 product = _TablePair(stored.scope, operand, None, self.depths[stored.slot])
             else:
                 a, b = left[a_at - 1], right[b_at - 1]
-                # a pair is numbered like a cell, a the slower digit
+                # a pair is numbered like a cell, with a as the slower digit
                 radix = self.shapes[b.slot][-1]
                 occurring, ids = distinct(left_ids[rows] * radix + right_ids[rows], self.shapes[a.slot][-1] * radix)
                 scope = tuple(sorted({*a.scope, *b.scope}, key=self.place.__getitem__))
@@ -434,7 +441,7 @@ class _Builder:
         return tables
 
     def _by_row(self, source: _Source) -> tuple[Index, Index]:
-        """Return for each row the number of its table in the source (from 1; 0: none), and its configuration there."""
+        """Return the number of each row's table in the source, from 1 (0: none), and the row's configuration there."""
         at, ids = np.zeros(self.n_rows, np.intp), np.zeros(self.n_rows, np.intp)
         for number, stored in enumerate(source, 1):
             at[stored.rows] = number
@@ -450,8 +457,8 @@ def _operand(stored: _StoredTable, ids: Index, scope: Scope) -> ProductOperand:
 
 
 def distinct(numbers: Index, bound: int) -> tuple[Index, Index]:
-    """Return the numbers that occur, ascending, and the position of each given number among them; all < `bound`."""
-    # a mark for every possible number costs more than sorting if few of them occur
+    """Return the distinct numbers, ascending, and the position of each number among them; all are below `bound`."""
+    # marking every possible number costs more than sorting if few of them occur
     if bound > max(MARKED_ANYWAY, MARKED_PER_NUMBER * len(numbers)):
         return np.unique(numbers, return_inverse=True)
     present = np.zeros(bound, bool)
@@ -463,7 +470,7 @@ def distinct(numbers: Index, bound: int) -> tuple[Index, Index]:
 
 
 def elimination_order(cliques: Iterable[Collection[int]], cardinalities: Mapping[int, int]) -> list[int]:
-    """Return the attributes of `cardinalities` in the order of marginalization; those of a clique share a table."""
+    """Return the attributes (the keys of `cardinalities`) in elimination order; those of a clique share a table."""
     graph: dict[int, set[int]] = {node: set() for node in cardinalities}
     for clique in cliques:
         for node in clique:
@@ -471,7 +478,7 @@ def elimination_order(cliques: Iterable[Collection[int]], cardinalities: Mapping
     order: list[int] = []
     costs: dict[int, tuple[int, int]] = {}
     while graph:
-        # if some node needs no fill, the outdated costs of others can wait: none can be cheaper
+        # if some node needs no fill, no other can be cheaper, so the outdated costs of others need not be updated
         for node in graph:
             if node not in costs and len(graph[node]) <= 1:
                 costs[node] = _elimination_cost(graph, node, cardinalities)
@@ -495,7 +502,7 @@ def elimination_order(cliques: Iterable[Collection[int]], cardinalities: Mapping
 
 
 def _elimination_cost(graph: dict[int, set[int]], node: int, cardinalities: Mapping[int, int]) -> tuple[int, int]:
-    """Return the weight of the edges that eliminating `node` adds, and the size of its table."""
+    """Return the total weight of the edges that eliminating `node` adds, and the size of its table."""
     fill = sum(
         cardinalities[a] * cardinalities[b] for a, b in itertools.combinations(graph[node], 2) if b not in graph[a]
     )
@@ -503,7 +510,7 @@ def _elimination_cost(graph: dict[int, set[int]], node: int, cardinalities: Mapp
 
 
 def supporting(families: Sequence[Family], hidden: Hidden, n_rows: int) -> list[Mask]:
-    """Return for each family the rows in which P(class, evidence) depends on it; in the others its child is barren."""
+    """Return, for each family, whether P(class, evidence) depends on it in each row; else its child is barren."""
     parents = _parents(families)
     needed = {node: np.ones(n_rows, bool) for node in parents}
     for attribute, rows in hidden.items():
@@ -516,7 +523,7 @@ def supporting(families: Sequence[Family], hidden: Hidden, n_rows: int) -> list[
 
 
 def requisite(families: Sequence[Family], hidden: Hidden, n_rows: int) -> list[Mask]:
-    """Return for each family the rows in which P(class | evidence) depends on it."""
+    """Return, for each family, whether P(class | evidence) depends on it in each row (Bayes-ball)."""
     parents = _parents(families)
     order = list(TopologicalSorter(parents).static_order())
     children: dict[int | None, list[int | None]] = {node: [] for node in order}

@@ -1,9 +1,9 @@
 """Candidate gains: what every candidate region of one size would add to the log-likelihood of the current model.
 
-Tables of candidates stay valid until the model covers one of their subsets, so they are kept, up to a budget, and a
-step costs one look-up per row and candidate (`bncli.engine.kikuchi.candidate_tables`), or, if upper bounds are cheap,
-one for each candidate that may be the best (`bncli.engine.kikuchi.upper_bounds`). Candidates whose tables are not kept
-are counted again. Work is done in rounds of bounded memory and time; between rounds the caller may stop it.
+Tables of candidates stay valid until the model covers another of their subsets, so they are kept, up to a budget. A
+step costs one look-up per row and candidate (`bncli.engine.kikuchi.candidate_tables`) or, if upper bounds are cheap,
+one per row and candidate that may be the best (`bncli.engine.kikuchi.upper_bounds`). Candidates whose tables are not
+kept are counted again. Work is done in rounds of bounded memory and time; between rounds the caller may stop it.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from bncli.engine.kikuchi.upper_bounds import Contrasts, UpperBounds, upper_boun
 from bncli.engine.structures.region_graph import Region
 
 Proceed = Callable[[int, int], bool]
-"""Receives how many candidates are done and how many there are; returns whether to go on."""
+"""Receives the number of candidates done and their total; returns whether to continue."""
 ENTRIES_KEPT = 1 << 25
-"""Most entries of the tables that are kept (256 MiB)."""
+"""The most entries of tables that are kept (256 MiB)."""
 ENTRIES_PER_GROUP = 1 << 15
-"""Most entries of the tables of a group, unless a single candidate has more (256 KiB: they stay in cache)."""
+"""The most entries of the tables of a group, unless a single candidate has more (256 KiB, so that they fit a cache)."""
 ENTRIES_PER_ROUND = 1 << 22
-"""Entries of the tables that are counted in one pass over the rows (32 MiB)."""
+"""The most entries of tables counted in one pass over the rows (32 MiB)."""
 LOOKUPS_PER_ROUND = 1 << 30
-"""Rows times candidates times classes of a round."""
+"""The most look-ups (rows times candidates times classes) of a round."""
 FIRST_TRIED = 16
-"""Candidates of the highest last gains that are tried before bounds are used for the others."""
+"""The number of candidates with the highest previous gains that are tried before bounds are used for the others."""
 LOOKUPS_BEFORE_BOUNDS = 32
-"""Look-ups per set of unusual values after which it pays to prepare bounds."""
+"""After this many look-ups per set of unusual values, it pays to prepare bounds."""
 
 
 class Candidates:
     """The candidates of one size: every region of that many attributes, and which of its subsets the model covers.
 
-    sets (M, size) are in lexicographic order; covered and df are (M, 2^size), by the numbers of subsets, in which bit p
-    says that the subset has the p-th attribute. df is what a subset adds to the degrees of freedom when it becomes
-    covered. All that a step needs of a candidate A follows from the coverage of its subsets, as products of arrays over
-    all candidates at once. With u_Q = 1 if Q in A is not covered, adding A changes counting numbers by
+    sets (M, size) are in lexicographic order; covered and df are (M, 2^size), where bit p of a subset's number is set
+    if the subset has the p-th attribute. df is what a subset adds to the degrees of freedom when it becomes covered.
+    All that a step needs of a candidate A depends on which of its subsets are covered, and is computed by matrix
+    products for all candidates at once. With u_Q = 1 if Q in A is not covered, adding A changes counting numbers by
 
         dc_R = sum over Q in A, R in Q, of u_Q (-1)^|Q - R|
 
-    and the degrees of freedom by the sum of the df of the Q that are not covered.
+    and the degrees of freedom by the sum of df over the Q that are not covered.
     """
 
     def __init__(self, sets: Index, df: Array) -> None:
@@ -57,7 +57,7 @@ class Candidates:
         self.covered[:, 0] = True
 
     def cover(self, sets: Iterable[Region]) -> Index:
-        """Mark these sets as covered by the model, and return the candidates that contain one of them."""
+        """Mark sets as covered by the model; return the candidates that contain any of them."""
         touched = np.zeros(len(self.sets), bool)
         for covered in sets:
             for positions in itertools.combinations(range(self.size), len(covered)) if covered else ():
@@ -80,7 +80,7 @@ class Candidates:
         return np.asarray(np.where(self.covered, 0.0, self._df).sum(axis=1))
 
     def changes(self, which: Index) -> Array:
-        """Return dc of these candidates, (len(which), 2^size), by the numbers of subsets."""
+        """Return the changes dc for the candidates `which`, (len(which), 2^size), in the order of subset numbers."""
         signs = np.ones((1, 1))  # (-1)^|Q - R| of all subsets Q (rows) and R in Q (columns), 0 elsewhere
         for _ in range(self.size):
             signs = np.kron(np.array([[1.0, 0.0], [-1.0, 1.0]]), signs)
@@ -96,8 +96,8 @@ def all_sets(attributes: Sequence[int], size: int) -> Index:
 def strongest_sets(ranked: Sequence[int], size: int, most: int) -> Index:
     """Return at most `most` sets of `size` attributes, in lexicographic order; `ranked` has the strongest first.
 
-    Sets whose weakest attribute is strongest are taken first, of equals those whose second weakest is, and so on. The
-    result is empty if fewer than `size` attributes are ranked.
+    Sets whose weakest attribute is strongest are taken first; ties are resolved by the second weakest attribute, and so
+    on. The result is empty if fewer than `size` attributes are ranked.
     """
     if len(ranked) < size:
         return np.empty((0, size), np.intp)
@@ -111,7 +111,7 @@ def strongest_sets(ranked: Sequence[int], size: int, most: int) -> Index:
 
 
 class CandidateGains:
-    """Candidates of one size, with the tables that are kept for them."""
+    """Computes the gains of candidates of one size, and keeps their tables."""
 
     def __init__(self, model: GrowingModel, candidates: Candidates) -> None:
         self.candidates, self._model, self._data = candidates, model, model.data
@@ -134,9 +134,9 @@ class CandidateGains:
                 self._entries -= self._contrasts.pop(key).size
 
     def highest(self, which: Index, added: Array, within: float, proceed: Proceed) -> Array | None:
-        """Return the gains of these candidates, or None if `proceed` returns False.
+        """Return the gains of the candidates `which`, or None if `proceed` returns False.
 
-        The gain is -inf for candidates whose gain + added is more than `within` below the highest.
+        The gain may be -inf for candidates whose gain + added is more than `within` below the highest.
         """
         many = len(which) > FIRST_TRIED
         if many and not self._looked_up:
@@ -159,7 +159,7 @@ class CandidateGains:
         return gains
 
     def _upper_bounds(self, bounding: UpperBounds) -> Array:
-        """Return an upper bound on every candidate's gain; infinite if its table is not kept."""
+        """Return an upper bound on the gain of every candidate, infinite if its table is not kept."""
         bounds = np.full(len(self._batch_of), np.inf)
         assert self._model.scores is not None
         moments = bounding.moments(self._model.scores)
@@ -173,7 +173,7 @@ class CandidateGains:
         return bounds
 
     def gains(self, which: Index, proceed: Proceed) -> Array | None:
-        """Return the gains of these candidates, or None if `proceed` returns False between two rounds."""
+        """Return the gains of the candidates `which`, or None if `proceed` returns False between two rounds."""
         gains = np.zeros(len(self._batch_of))
         done = 0
         for batches in self._rounds(which):
@@ -188,7 +188,7 @@ class CandidateGains:
         return gains[which]
 
     def _rounds(self, which: Index) -> Iterator[list[Batch]]:
-        """Yield the candidates in batches: those whose tables are kept first, then those that must be counted."""
+        """Yield batches of candidates: first those whose tables are kept, then those that must be counted."""
         data = self._data
         per_candidate = data.n_rows * data.n_labels
         is_requested = np.zeros(len(self._batch_of), bool)
@@ -217,7 +217,7 @@ class CandidateGains:
             yield from in_rounds(batches, lambda batch: len(batch.slots) * per_candidate, LOOKUPS_PER_ROUND)
 
     def _group(self, which: Index) -> Iterator[CandidateGroup]:
-        """Yield these candidates, ascending, in groups of limited size that share all attributes except the last."""
+        """Yield the candidates `which`, ascending, in groups of limited size that share all attributes but the last."""
         sets = self.candidates.sets[which]
         radices = np.array(self._data.schema.cardinalities, np.intp)[sets]
         entries = radices.prod(axis=1) * self._data.n_labels

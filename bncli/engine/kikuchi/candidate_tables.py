@@ -1,20 +1,21 @@
 """Score tables of candidates that share all attributes but the last, and what each would add to the log-likelihood.
 
-With p[t, y] = P(y | x_t) from the current model, the log-likelihood of the classes gains from a table D over a
-candidate's cells
+With p[t, y] = P(y | x_t) from the current model, a table D over the cells of a candidate adds to the log-likelihood of
+the classes
 
     gain = sum over cells and y of n[cell, y] d[cell, y]  -  sum_t w_t ln z_t
     z_t  = p[t, 0] + sum over y > 0 of p[t, y] exp(d[cell_t, y]),    d[cell, y] = D[cell, y] - D[cell, 0]
 
-The first sum needs no row. z is an average of exp(d), so the table bounds it: if |d| is at most 80, the product of
-eight z's neither overflows nor underflows, and one logarithm serves eight rows. Steeper tables are summed in logs.
+The first sum needs only counts. z is an average of exp(d), so the table bounds it: if |d| is at most 80, the product of
+eight z's neither overflows nor underflows, and one logarithm serves eight rows. Steeper tables are summed with
+logarithms.
 
-The tables of a batch lie side by side, [cell of the shared attributes, value of a last attribute]: with B the number of
-values of all its last attributes together and b_k the start of those of attribute k,
+The tables of a batch are in one array [cell of the shared attributes, value of a last attribute]: with B the number of
+values of all its last attributes together and b_k the first value of attribute k,
 
     place = cell_t(shared) B + b_k + x_tk
 
-is one addition per row and candidate. Cost: about 2 + 2 (K - 1) ns per row and candidate.
+takes one addition per row and candidate. Cost: about 2 + 2 (K - 1) ns per row and candidate.
 """
 
 from __future__ import annotations
@@ -32,19 +33,19 @@ from bncli.engine.kernels.arrays import Array, Index, log_softmax
 from bncli.engine.kernels.cells import add_counts, cell_numbers
 
 STEEPEST = 80.0
-"""Differences of scores, in nats, up to which eight z's may be multiplied."""
+"""The largest |d|, in nats, for which eight z's may be multiplied."""
 ROWS_PER_LOGARITHM = 8
 LOOKUPS_AT_A_TIME = 1 << 15
-"""Rows times candidates at a time: fewer cost more in calls, more do not fit the cache."""
+"""Rows times candidates at a time: with fewer, calls cost more; more do not fit the cache."""
 CODES_AT_A_TIME = 1 << 19
-"""Rows times attributes whose codes are held at a time (4 MiB)."""
+"""Codes (rows times attributes) held at a time (4 MiB)."""
 
 
 @dataclass(frozen=True)
 class CandidateGroup:
     """Candidates (*shared, k) for k in lasts, ascending; `which` are their numbers among all candidates.
 
-    radices and last_radices are the numbers of values of the shared and the last attributes.
+    radices and last_radices are the numbers of values of the shared attributes and of the last ones.
     """
 
     shared: tuple[int, ...]
@@ -64,15 +65,16 @@ class CandidateGroup:
 
     @cached_property
     def starts(self) -> Index:
-        """b_k of every last attribute."""
+        """The first value b_k of every last attribute."""
         return np.asarray(np.cumsum(self.last_radices) - self.last_radices)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A group with its tables: exp(d), or d if `steep`, (K - 1, cells); sums[g] = sum of n d over cells and y.
+    """A group with its tables, (K - 1, cells), of exp(d), or of d if `steep`.
 
-    `slots` are the positions in the group of the candidates that are to be scored.
+    sums[g] is the sum of n d over the cells and y of candidate g. `slots` are the positions in the group of the
+    candidates that are to be scored.
     """
 
     group: CandidateGroup
@@ -83,10 +85,10 @@ class Batch:
 
 
 def tabulate(group: CandidateGroup, counted: NDArray[np.generic], changes: Array, total: float, theta: float) -> Batch:
-    """Return the tables of a group from its counts.
+    """Compute the tables of a group from its counts.
 
-    `changes` (candidates, subsets) are the changes of counting numbers, with subsets numbered as in `Candidates`. Every
-    submodel is a margin of the candidate's own: D = sum over subsets R of dc_R ln P(v_R).
+    `changes` (candidates, subsets) are the changes of counting numbers, with subsets numbered as in `Candidates`. All
+    submodels are margins of the candidate's own: D = sum over subsets R of dc_R ln P(v_R).
     """
     n_labels = counted.size // group.n_cells
     n = counted.astype(np.float64).reshape(*group.radices, group.width, n_labels)
@@ -116,7 +118,7 @@ def tabulate(group: CandidateGroup, counted: NDArray[np.generic], changes: Array
 def count(
     block: RowBlock, groups: Sequence[CandidateGroup], offsets: Index, n_labels: int
 ) -> list[NDArray[np.generic]]:
-    """Return n[place, y] of every group, flat; offsets[i]: the number of values of the attributes before i."""
+    """Return the counts n[place, y] of every group, flattened; offsets[i]: number of values of attributes 0..i-1."""
     kind = np.int64 if block.weights is None else np.float64
     totals: list[NDArray[np.generic]] = [np.zeros(group.n_cells * n_labels, kind) for group in groups]
     for rows, values in _row_slices(block, offsets):
@@ -134,7 +136,7 @@ def count(
 
 
 def sum_logs(block: RowBlock, batches: Sequence[Batch], offsets: Index) -> Array:
-    """Return sum_t w_t ln z_t of every candidate, batch after batch; the block's state are the scores S, (K, rows)."""
+    """Return sum_t w_t ln z_t of every candidate, batch by batch; the state of the block is the scores S (K, rows)."""
     totals = np.zeros(sum(len(batch.slots) for batch in batches))
     for rows, values in _row_slices(block, offsets):
         logs = log_softmax(block.state[:, rows], 0)
@@ -152,7 +154,7 @@ def sum_logs(block: RowBlock, batches: Sequence[Batch], offsets: Index) -> Array
 
 
 def _sum(batch: Batch, places: Index, p: Array, weights: Array | None) -> Array:
-    """Return the sum of w ln z for each candidate, from places (candidates, rows) and p (K, rows)."""
+    """Return the sum of w ln z for each candidate, from places (candidates, rows) and p = P(y | x), (K, rows)."""
     z: Array = np.empty(places.shape)
     np.take(batch.tables[0], places, out=z, mode="clip")
     z *= p[1]
@@ -176,7 +178,7 @@ def _sum(batch: Batch, places: Index, p: Array, weights: Array | None) -> Array:
 
 
 def _sum_steep(batch: Batch, places: Index, logs: Array, weights: Array | None) -> Array:
-    """Return the same as `_sum` from logarithms of p, term by term, for tables of large differences."""
+    """Return the same as `_sum` for steep tables, computed with logarithms, from ln p (K, rows)."""
     total = np.broadcast_to(logs[0], places.shape).copy()
     for table, of_class in zip(batch.tables, logs[1:], strict=True):
         np.logaddexp(total, table[places] + of_class, out=total)
@@ -184,7 +186,7 @@ def _sum_steep(batch: Batch, places: Index, logs: Array, weights: Array | None) 
 
 
 def _row_slices(block: RowBlock, offsets: Index) -> Iterator[tuple[slice, Index]]:
-    """Yield rows, and their values (attributes, rows) numbered over all attributes."""
+    """Yield slices of rows, and their values (attributes, rows), numbered consecutively over all attributes."""
     size = max(CODES_AT_A_TIME // max(len(block.codes), 1) & -ROWS_PER_LOGARITHM, 512)
     for rows in block.slices(size):
         values = np.empty((len(block.codes), rows.stop - rows.start), np.intp)
@@ -201,14 +203,14 @@ def _shared_places(block: RowBlock, rows: slice, group: CandidateGroup) -> Index
 
 
 def _slot_slices(slots: Index, n_rows: int) -> Iterator[Index]:
-    """Return the slots in slices of one size, about LOOKUPS_AT_A_TIME look-ups each."""
+    """Split the slots into slices of equal size, with about LOOKUPS_AT_A_TIME look-ups each."""
     n_slices = max(1, round(len(slots) * n_rows / LOOKUPS_AT_A_TIME))
     step = -(-len(slots) // n_slices)
     return (slots[start : start + step] for start in range(0, len(slots), step))
 
 
 def _places(values: Index, offsets: Index, group: CandidateGroup, slots: Index, shared: Index | int) -> Index:
-    """Return the places of the rows in the tables of these candidates, (candidates, rows)."""
+    """Return the places of the rows in the tables of the candidates in `slots`, (candidates, rows)."""
     lasts = group.lasts[slots]
     shift = group.starts[slots] - offsets[lasts]
     first, last = int(lasts[0]), int(lasts[-1])

@@ -3,19 +3,19 @@
     S_s[t, y] = sum over steps s' <= s of D_s'[cell(t), y],    D_s[v, y] = sum over R of dc_R,s ln P(v_R, y)
 
 dc_R,s is what step s adds to the counting number of region R. R runs over subsets of the region that is added, so D_s
-is a table over that region's own cells (see `bncli.engine.structures.region_graph`). Step 0 is the class alone.
+is a table over the cells of that region (see `bncli.engine.structures.region_graph`). Step 0 is the class alone.
 
 The average over the path weighs each step by its posterior (Jakulin & Rish 2006, section 7):
 
     weight_s = posterior_s / sum over steps of posterior
 
-A submodel is the smoothed relative frequencies of a region and the class:
+A submodel consists of the smoothed relative frequencies of a region and the class:
 
     P(v_R) = (n[v_R] + theta / |cells of R|) / (N + theta)
 
-The cells are those of the region's attributes with the class, N is the total weight of the rows. One theta, spread
-evenly, for all regions keeps submodels consistent: the margin of a submodel is the submodel of the margin (Jakulin &
-Rish 2006, section 6.1).
+The cells are those of the region's attributes with the class, and N is the total weight of the rows. With the same
+theta for all regions, spread evenly, submodels are consistent: the margin of a submodel is the submodel of the margin
+(Jakulin & Rish 2006, section 6.1).
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from bncli.errors import BncliError
 
 
 def submodel(table: Array, total: float, theta: float) -> Array:
-    """Return P(v_R) from the region's counts, which have the class as the last axis."""
+    """Return P(v_R) from the counts of a region, whose last axis is the class."""
     return (table + theta / table.size) / (total + theta)
 
 
 def log_submodels(counts: Counts, regions: Iterable[Region], theta: float) -> list[Array]:
     """Return ln P(v_R) of each region, shape (cardinalities in the region's order..., K), counted in one pass.
 
-    Raises BncliError for a table of too many entries.
+    Raises BncliError if a table has too many entries.
     """
     total = counts.data.total_weight
     return [np.log(submodel(table, total, theta)) for table in counts.tables(regions)]
 
 
 def score_table(table: Array, region: Region, changes: Mapping[Region, int], total: float, theta: float) -> Array:
-    """Return D of a region, what it adds to the scores of its own cells, shape (cells, K).
+    """Return the table D of a region, which it adds to the scores of its cells, shape (cells, K).
 
         D = sum over subsets R of dc_R ln P(v_R)
 
@@ -71,9 +71,9 @@ def changes_along(regions: Iterable[Region]) -> Iterator[dict[Region, int]]:
 
 
 def require_regions(structure: Structure) -> Regions:
-    """Return the structure; raise BncliError for a Bayesian network, and for regions with binnings of their own.
+    """Return the structure; raise BncliError for a Bayesian network, and for regions with their own binnings.
 
-    The submodels of regions that are binned differently would not be consistent.
+    The submodels of regions with different binnings would not be consistent.
     """
     if not isinstance(structure, Regions):
         what = "these parameters are made of regions, and the structure is a Bayesian network"
@@ -85,13 +85,13 @@ def require_regions(structure: Structure) -> Regions:
 
 
 def path_families(regions: Iterable[Region], cardinalities: Sequence[int]) -> tuple[Family, ...]:
-    """Return the families whose counting number changes in some step, in the order of the steps, without the class."""
+    """Return the regions whose counting number changes in some step, as families, in the order of the steps."""
     used = dict.fromkeys(region for changes in changes_along(regions) for region in changes if region)
     return tuple(Family.over(region, cardinalities) for region in used)
 
 
 def posterior_weights(log_posterior: Sequence[float]) -> tuple[float, ...]:
-    """Return the weights of the steps, which sum to 1; if no step has any posterior, the first has all the weight."""
+    """Return the weights of the steps, which sum to 1; if all posteriors are 0, the first step gets weight 1."""
     logs = np.array(log_posterior)
     if np.isneginf(logs).all():
         return (1.0, *[0.0] * (len(logs) - 1))
@@ -102,7 +102,7 @@ def posterior_weights(log_posterior: Sequence[float]) -> tuple[float, ...]:
 def make_path(
     counts: Counts, regions: Sequence[Region], trace: SearchTrace, weights: Sequence[float], theta: float
 ) -> Path:
-    """Return the path over these regions with the steps of `trace`; one counting pass for tables not known yet."""
+    """Return the path over `regions` with the steps of `trace`; it takes one counting pass for unknown tables."""
     families = path_families(regions, counts.data.schema.cardinalities)
     place = {family.attributes: f for f, family in enumerate(families)} | {(): -1}
     steps = tuple(
@@ -122,9 +122,9 @@ def make_path(
 
 
 def region_tables(counts: Counts, structure: Regions, theta: float) -> Tables:
-    """Return the model of the chosen regions with one table D per region; the class alone is the bias.
+    """Return the model of the chosen regions, with one table D per region; the class alone is the bias.
 
-    A regrouped attribute is another attribute than the one it is made from.
+    A regrouped attribute is treated as a different attribute from the one it is made of.
     """
     families = structure.families(counts.data.schema.cardinalities)
     data, regrouped = with_regrouped_columns(counts.data, families)

@@ -1,15 +1,15 @@
 """The steps of a search for regions: degrees of freedom, log-likelihood and posterior of each, and its bootstrap loss.
 
-A step adds a region A to the model. That adds one table over A's own cells to the scores of all rows, and the log
-posterior of the step follows from the likelihood of the classes and the degrees of freedom:
+A step adds a region A to the model, and thereby one table over the cells of A to the scores of all rows. The log
+posterior of the step combines the likelihood of the classes and the degrees of freedom:
 
     S[t, y] += D_A[cell_t, y],    D_A[v] = sum over R in A of dc_R ln P(v_R)
     log posterior = sum_t w_t ln softmax_y S[t, y] at y_t  -  N df / (N - df - 1)
 
-(dc: change of a counting number, see `bncli.engine.structures.region_graph`; N the total weight. The prior is that of
-Jakulin & Rish 2006, equation 6; it is 0 if df >= N - 1.) The search takes these steps, and so does every learner of
-parameters for regions from a file, so that they agree to the last bit. Cost of a step: one pass over the rows to count,
-one to look up.
+Here dc is the change of a counting number (see `bncli.engine.structures.region_graph`), and N the total weight. The
+prior is that of Jakulin & Rish 2006, equation 6; it is 0 if df >= N - 1. The search takes these steps, and so do the
+parameter learners for regions from a file, so that their results agree to the last bit. Cost of a step: one pass over
+the rows to count, one to look up.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from bncli.engine.structures.structure import Regions, SearchTrace
 from bncli.watch import Progress, Watch, silent
 
 BLOCK = 1 << 12
-"""Rows at a time, so that their scores stay in the second-level cache."""
+"""Rows processed at a time, so that their scores stay in the second-level cache."""
 REGIONS_AT_A_TIME = 256
-"""Regions whose occurring cells are found in one pass over the rows."""
+"""The number of regions whose occurring cells are found in one pass over the rows."""
 DENSE = 8
-"""Up to this many cells per row, a table of counts is faster than sorting the cells of the rows."""
+"""With up to this many cells per row, a table of counts is faster than sorting the cells of the rows."""
 
 
 def follow(
@@ -49,7 +49,7 @@ def follow(
     *,
     degrees_of_freedom: str = "conditional",
 ) -> SearchTrace:
-    """Return the trace of the steps that add these regions in their order; step 0 is the class alone."""
+    """Add regions in order, and return the trace of these steps; step 0 is the class alone."""
     listed = list(regions)
     model = GrowingModel(counts, theta, listed, degrees_of_freedom=degrees_of_freedom)
     for done, region in enumerate(listed):
@@ -59,12 +59,12 @@ def follow(
 
 
 class GrowingModel:
-    """A model that grows region by region, with the running scores of all rows.
+    """A model to which regions are added one by one, with the current scores of all rows.
 
-    scores[b] (K, rows of row block b); df, log_likelihood and log_posterior have an element for every step so far.
-    `rule` says what sets add to df, which is never below K - 1, that of the class alone. Every region is counted from
-    the rows, in one pass for those `known` beforehand: margins of larger tables would differ in the last bit of sums of
-    weights.
+    scores[b] is (K, rows of row block b); df, log_likelihood and log_posterior have an element for every step so far.
+    `rule` computes what sets add to df, which is never below K - 1, that of the class alone. Every region is counted
+    from the rows, in one pass for those `known` beforehand, because margins of larger tables would differ in the last
+    bit of sums of weights.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class GrowingModel:
         self._grow((), [()])
 
     def add(self, region: Region) -> list[Region]:
-        """Add the region to the model and return the sets that no region contained before."""
+        """Add a region to the model; return the sets that no region contained before."""
         new = cover(self.covered, region)
         self._grow(region, new)
         self.regions.append(region)
@@ -103,7 +103,7 @@ class GrowingModel:
         self.log_posterior.append(self.log_likelihood[-1] + float(log_prior[0]))
 
     def log_priors(self, added_df: Array) -> Array:
-        """Return the log priors of models with this many more degrees of freedom."""
+        """Return the log-priors of models with `added_df` more degrees of freedom."""
         return log_priors(self.data.total_weight, np.maximum(self._df + added_df, self.data.n_labels - 1))
 
     def trace(self) -> SearchTrace:
@@ -113,7 +113,7 @@ class GrowingModel:
 
 
 def look_up(block: RowBlock, region: Region, shape: tuple[int, ...], added: Array) -> tuple[Array, float]:
-    """Return the block's scores with the region's table `added` (K, cells), and the log-likelihood of its classes."""
+    """Add a region's table `added` (K, cells) to the scores of a block; return them, and the log-likelihood."""
     scores = np.zeros((len(added), block.n_rows)) if block.state is None else block.state.copy()
     log_likelihood = 0.0
     for rows in block.slices(BLOCK):
@@ -127,7 +127,7 @@ def look_up(block: RowBlock, region: Region, shape: tuple[int, ...], added: Arra
 
 
 def log_priors(total: float, df: Array) -> Array:
-    """Return -N df / (N - df - 1), minus infinity if df >= N - 1."""
+    """Return -N df / (N - df - 1), or minus infinity if df >= N - 1."""
     left = total - df - 1
     priors = np.full(df.shape, -np.inf)
     np.divide(-total * df, left, out=priors, where=left > 0)
@@ -143,14 +143,14 @@ class DegreesOfFreedom:
 
         conditional         n_R = (cells of R with the class) - (cells of R)    Jakulin & Rish 2006, equation 7
         joint               n_R = (cells of R with the class) - 1               the same, equation 5
-        structural-zeros    as conditional, over the cells that rows lie in     the same, section 6.3
+        structural-zeros    as conditional, over the cells that occur in rows   the same, section 6.3
 
     so u_Q is (K - 1) prod over i in Q of (|X_i| - 1), or K times that product in a joint model (K - 1 for the class
-    alone); with structural zeros, where a cell without training rows counts as impossible, it follows from the rows.
+    alone). With structural zeros, a cell without training rows counts as impossible, and u_Q is counted from the rows.
 
-    Conventions: with structural zeros the sum over a region graph with cycles may fall below the true number, even
-    below 0, so a caller that sums must not take a model for simpler than the class alone. Regions whose tables would
-    exceed MAX_ENTRIES have infinitely many degrees of freedom. Cost there: one look at the rows per region, once.
+    Conventions: with structural zeros the sum over a region graph with cycles may be below the true number, even below
+    0, so a caller must use at least the number of the class alone. Regions whose tables would exceed MAX_ENTRIES have
+    infinitely many degrees of freedom. Cost with structural zeros: one pass over the rows per region.
     """
 
     def __init__(self, data: Dataset, kind: str = "conditional") -> None:
@@ -160,7 +160,7 @@ class DegreesOfFreedom:
         self._known: dict[Region, float] = {}  # n_R with structural zeros
 
     def added(self, newly_covered: Sequence[Region]) -> int:
-        """Return what these sets add together, none of them covered before; () is the class alone."""
+        """Return what sets that were not covered before add together; () is the class alone."""
         if not self._structural_zeros:
             products = (math.prod(self._cardinalities[i] - 1 for i in region) for region in newly_covered if region)
             return self._factor * sum(products) + self._of_class * (() in newly_covered)
@@ -168,10 +168,10 @@ class DegreesOfFreedom:
         return sum((-1) ** (len(q) - len(r)) * int(known[r]) for q in newly_covered for r in subsets(q))
 
     def of_subsets(self, sets: Index) -> Array:
-        """Return u_Q of all subsets Q of these sets (M, size), shape (M, 2^size).
+        """Return u_Q for all subsets Q of `sets` (M, size), shape (M, 2^size).
 
-        Bit p of a column says that Q has the p-th attribute. The first column, the class alone, is not meaningful,
-        since it is always covered.
+        Bit p of a column's number is set if Q has the p-th attribute. The first column, the class alone, is not
+        meaningful, since it is always covered.
         """
         size = sets.shape[1]
         pairs = [(p, q) for p, q in itertools.product(range(size), range(1 << size)) if q >> p & 1]
@@ -185,7 +185,7 @@ class DegreesOfFreedom:
         members = [[tuple(region[p] for p in chosen) for chosen in places] for region in sets.tolist()]
         known = self._count_occurring(set(itertools.chain.from_iterable(members)))
         changes = np.array([[known[region] for region in row] for row in members]).reshape(len(sets), 1 << size)
-        # infinity less infinity, if a too large region contains a too large one
+        # infinity minus infinity occurs if a region that is too large contains another one
         with np.errstate(invalid="ignore"):
             for p, q in pairs:
                 changes[:, q] -= changes[:, q ^ 1 << p]
@@ -193,7 +193,7 @@ class DegreesOfFreedom:
         return changes
 
     def _count_occurring(self, regions: Iterable[Region]) -> dict[Region, float]:
-        """Return n_R over the cells that rows lie in, for these and all earlier regions; infinite for large tables."""
+        """Return n_R over the cells that occur, for these and all earlier regions; infinite for too large tables."""
         k = self._data.n_labels
         missing = sorted(set(regions) - self._known.keys())
         for start in range(0, len(missing), REGIONS_AT_A_TIME):
@@ -209,7 +209,7 @@ class DegreesOfFreedom:
 
 
 def _occurring_cells(block: RowBlock, shapes: dict[Region, tuple[int, ...]], n_labels: int) -> list[Index]:
-    """Return the numbers of the cells that rows lie in, the class being the last digit, for each region."""
+    """Return, for each region, the numbers of the cells that occur, with the class as the last digit."""
     labels = block.labels.astype(np.intp)
     occurring = []
     for region, shape in shapes.items():
@@ -227,7 +227,7 @@ class Resampling(NamedTuple):
     seed: int = 0
 
     def draw(self, data: Dataset) -> Iterator[Dataset]:
-        """Yield the resamples: as many rows as the data weigh, drawn with replacement.
+        """Yield the resamples: as many rows as the total weight of the data, drawn with replacement.
 
         Rows with weights are drawn in proportion to them and counted, so that each appears once with a new weight. Of
         rows that belong together, as many units are drawn as there are, each with all of its rows and their weights.
@@ -252,7 +252,7 @@ class Resampling(NamedTuple):
 def with_log_losses(
     data: Dataset, regions: Regions, theta: float, resampling: Resampling, watch: Watch = silent
 ) -> Regions:
-    """Return regions that have a search trace with the bootstrap log-loss of every step; no value may be missing."""
+    """Add the bootstrap log-loss of every step to the trace of regions; no value may be missing."""
     assert regions.trace is not None
     losses = bootstrap_log_losses(data, regions.regions, theta, resampling, watch)
     options = {**regions.options, "bootstrap": resampling.resamples, "seed": resampling.seed}

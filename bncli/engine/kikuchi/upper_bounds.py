@@ -1,24 +1,25 @@
-"""Upper bounds on the gains of candidates, from how often sets of unusual values are expected in the rows.
+"""Upper bounds on the gains of candidates, from sums over the rows that contain each set of unusual values.
 
-With d and z[t] as in `bncli.engine.kikuchi.candidate_tables`, and p[t, y] = P(y | x_t) from the current model, a
-candidate gains sum of n d - sum over t of w_t ln z_t. The first sum needs no row. z is the mean of exp(d) under p, so
+With d and z[t] as in `bncli.engine.kikuchi.candidate_tables`, and p[t, y] = P(y | x_t) from the current model, the gain
+of a candidate is sum of n d - sum over t of w_t ln z_t. The first sum needs only counts. z is the mean of exp(d) under
+p, so
 
     ln z >= E d + phi(r) Var d,    phi(r) = (exp(-r) - 1 + r) / r^2
 
 for any r that the differences among the d of a cell do not exceed, because the third cumulant of exp(s d) p is at most
 r times the second (self-concordance: Bach 2010, Electronic Journal of Statistics 4). E d and Var d are sums over y and
 y' of p[t, y] and p[t, y] p[t, y'] times coefficients of the cell, so an upper bound on a candidate's gain follows from
-the sums of these *moments* over the rows of each cell. With more than SECOND_ORDER_CLASSES classes phi is left out, and
-with it the moments of second order.
+the sums of these *moments* over the rows of each cell. With more than SECOND_ORDER_CLASSES classes phi, and with it the
+moments of second order, is left out.
 
-Call the most frequent value of each attribute its usual one, and let c be the coefficients in contrasts to the usual
-values (from each axis the usual slice is subtracted, which itself stays). Then a sum over cells and rows is
+Call the most frequent value of each attribute its usual value, and let c be the coefficients as contrasts to the usual
+values (along each axis, the slice of the usual value is subtracted from the others). Then a sum over cells and rows is
 
     sum over cells v of c[v] M[Q(v)],    Q(v): the values of v that are not usual
     M[Q] = sum of the moments of the rows that have all values in Q, whatever else they have
 
-and a row adds to M once for every set of at most `size` of its own unusual values: if rows have few of them, these sets
-are far fewer than the candidates. A set of values f_1 < f_2 < ... of M is numbered, after all smaller sets, by
+and a row adds to M once for every set of at most `size` of its unusual values: if rows have few of them, these sets are
+far fewer than the candidates. The number of a set of values f_1 < f_2 < ... in M, after all smaller sets, is
 
     C(f_1, 1) + C(f_2, 2) + ...        (combinatorial number system: Knuth, The Art of Computer Programming 4A, 7.2.1.3)
 
@@ -41,19 +42,19 @@ from bncli.engine.kernels.arrays import Array, Index, log_softmax
 from bncli.engine.kikuchi.candidate_tables import Batch, CandidateGroup
 
 MOST_ROW_SETS = 1 << 24
-"""Most sets of unusual values of all rows: they take 8 bytes each."""
+"""The most sets of unusual values of all rows (8 bytes each)."""
 MOST_SUMS = 1 << 23
-"""Most entries of M."""
+"""The most entries of M."""
 LEAST_SAVING = 4
-"""Bounds are used if rows have this many times fewer sets of unusual values, times moments, than candidates."""
+"""Bounds are used if they take at least this many times less work than looking up all candidates."""
 SECOND_ORDER_CLASSES = 3
 """Up to this many classes, moments of second order are used."""
 ROUNDING = 1e-9
-"""Relative to the largest possible sum: far above the rounding errors of the additions."""
+"""A margin, relative to the largest possible sum, that is far above the rounding errors of additions."""
 
 
 def upper_bounds(data: Dataset, sets: Index) -> UpperBounds | None:
-    """Return upper bounds for candidates (M, size), or None if they do not pay."""
+    """Prepare upper bounds for candidates (M, size), or return None if they are not worth the work."""
     members = tuple(np.unique(sets).tolist())
     cardinalities = np.array(data.schema.cardinalities, np.intp)
     size, n_values = sets.shape[1], int((cardinalities[list(members)] - 1).sum())
@@ -75,7 +76,7 @@ def upper_bounds(data: Dataset, sets: Index) -> UpperBounds | None:
 
 @dataclass(frozen=True)
 class UnusualValues:
-    """Numbers of unusual values, and of sets of them.
+    """The numbering of unusual values, and of sets of them.
 
     first[i]: the number of the first unusual value of attribute i; usual[i]: the code of its usual value.
     binomials[k, f] = C(f, k); offsets[s]: the number of sets of fewer than s values.
@@ -88,14 +89,14 @@ class UnusualValues:
     offsets: Index
 
     def of_values(self, attribute: int, radix: int) -> Index:
-        """Return the numbers of the values of an attribute; -1 for the usual one."""
+        """Return the numbers of the values of an attribute, -1 for the usual value."""
         usual = int(self.usual[attribute])
         numbers = self.first[attribute] + np.arange(radix) - (np.arange(radix) > usual)
         numbers[usual] = -1
         return np.asarray(numbers)
 
     def of_cells(self, group: CandidateGroup) -> Index:
-        """Return the number of Q for every cell of a group, in their order."""
+        """Return the number of the set Q for every cell of a group, in the order of the cells."""
         size = np.zeros((), np.intp)
         numbers = np.zeros((), np.intp)
         lasts = zip(group.lasts.tolist(), group.last_radices.tolist(), strict=True)
@@ -110,7 +111,7 @@ class UnusualValues:
 
 
 def number_unusual_values(members: tuple[int, ...], usual: Index, cardinalities: Index, size: int) -> UnusualValues:
-    """Return the numbers of the members' unusual values and of sets of at most `size` of them."""
+    """Assign numbers to the unusual values of the attributes `members`, and the sets of at most `size` of them."""
     n_unusual = np.zeros(len(cardinalities), np.intp)
     n_unusual[list(members)] = cardinalities[list(members)] - 1
     n_values = int(n_unusual.sum())
@@ -124,7 +125,7 @@ def _value_counts(block: RowBlock, cardinalities: tuple[int, ...]) -> list[Index
 
 
 def _count_unusual(block: RowBlock, values: UnusualValues) -> Index:
-    """Return how many rows have 0, 1, 2, ... unusual values."""
+    """Return the number of rows with 0, 1, 2, ... unusual values."""
     n_unusual = np.zeros(block.n_rows, np.intp)
     for i in values.members:
         n_unusual += block.codes[i] != values.usual[i]
@@ -133,21 +134,21 @@ def _count_unusual(block: RowBlock, values: UnusualValues) -> Index:
 
 @dataclass(frozen=True)
 class UpperBounds:
-    """Bounds for one data set and one size of candidates; n_row_sets: sets of unusual values of all rows."""
+    """Bounds for one data set and one size of candidates; n_row_sets: number of sets of unusual values in rows."""
 
     data: Dataset
     values: UnusualValues
     n_row_sets: int
 
     def contrasts(self, batch: Batch) -> Contrasts:
-        """Return what the bounds of a batch need."""
+        """Return the contrasts c of a batch, which its bounds need."""
         group = batch.group
         d = batch.tables if batch.steep else np.log(batch.tables)
         if len(d) >= SECOND_ORDER_CLASSES:
             coefficients = np.array(d)
         else:
             r = np.maximum(d.max(axis=0), 0.0) - np.minimum(d.min(axis=0), 0.0)
-            phi = np.full(r.shape, 0.4999)  # below 1/2 - r/6 up to where the formula does not round too much
+            phi = np.full(r.shape, 0.4999)  # for small r, where the formula would lose digits: below 1/2 - r/6
             np.divide(np.expm1(-r) + r, r * r, out=phi, where=r > 1e-4)
             pairs = itertools.combinations_with_replacement(range(len(d)), 2)
             second = [-phi * (1 if y == z else 2) * d[y] * d[z] for y, z in pairs]
@@ -166,7 +167,7 @@ class UpperBounds:
         return Contrasts(group, coefficients, self.values.of_cells(group), batch.sums + slack)
 
     def moments(self, scores: list[Array]) -> Array:
-        """Return M, shape (moments, sets), at the scores of every row block."""
+        """Return M, shape (moments, sets), for the scores of every row block."""
         states = list(zip(scores, self._row_sets, strict=True))
         return np.asarray(self.data.reduce(_sum_moments, int(self.values.offsets[-1]), states=states))
 
@@ -176,7 +177,7 @@ class UpperBounds:
 
 
 class Contrasts(NamedTuple):
-    """c (moments, cells) of a group, the sets of its cells, and the sums of n d plus what additions may round off."""
+    """The contrasts c (moments, cells) of a group, the numbers of its cells' sets, and sums of n d plus a margin."""
 
     group: CandidateGroup
     c: Array
@@ -185,7 +186,7 @@ class Contrasts(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Numbers kept."""
+        """The number of stored numbers."""
         return self.c.size + self.sets.size
 
     def bounds(self, moments: Array) -> Array:
@@ -196,7 +197,7 @@ class Contrasts(NamedTuple):
 
 
 def _find_row_sets(block: RowBlock, values: UnusualValues) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the numbers of the sets of unusual values of a block's rows, and the row of each set."""
+    """Return the numbers of all sets of unusual values in the rows of a block, and the row of each set."""
     size = len(values.offsets) - 2
     unusual = np.array([block.codes[i] != values.usual[i] for i in values.members]).T
     per_row = unusual.sum(axis=1)

@@ -1,5 +1,6 @@
 """Bayesian networks with all their probabilities.
 
-network      networks by index and by names, and the network with the P(y | x) of a model
-simulation   random networks, rows drawn from a network, and missing values put into these rows
+- `network`: networks by attribute index and by names, and the network that is equivalent to a model
+- `prior_network`: an expert's network as a prior of the parameters
+- `simulation`: random networks, rows drawn from a network, and missing values put into these rows
 """

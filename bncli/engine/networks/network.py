@@ -1,39 +1,40 @@
-"""Bayesian networks with all their probabilities, and the networks that models are equivalent to.
+"""Bayesian networks with all their probabilities, and networks that are equivalent to models.
 
     P(x, y) = P(y | pi(y)) prod over attributes i of theta_i(x_i | pi(i), y)
 
-**Networks of models.** A classifier needs only the factors with the class in them; rows can be drawn only if every node
+**Networks of models.** A classifier needs only the factors that contain the class; rows can be drawn only if every node
 has a factor. So a model is a network if its tables are log probabilities (MARGINALIZED in the catalogue) and every
 attribute has a table, or has no parents. A model that marginalizes missing values has a table for every node of its
 network, any other model for the children of the class. Conventions: an attribute without a table (a root, or one that
 the model does not use) has its training frequencies as probabilities; without frequencies all its codes are equally
 likely.
 
-**Equivalent networks.** Other programs know networks only: tables that sum to 1. Discriminative tables W do not, yet on
-a perfect graph (see `perfection`) a network gives every row the same P(y | x). Children are processed before their
-parents, and what keeps a table from summing to 1 is passed on to a parent:
+**Equivalent networks.** Other programs only read networks, whose tables sum to 1. Discriminative tables W do not, but
+on a perfect graph (see `structures.structure`) there is a network with the same P(y | x) for every row. Children are
+processed before their parents, and the logarithms of the sums of a table are passed on to a parent:
 
     Z_i[pi, y] = ln sum over x_i of exp W_i[x_i, pi, y],    ln theta_i = W_i - Z_i,    W_j += Z_i
 
-j is the last parent of i in the order of the graph that is itself a child of the class: since the graph is perfect, all
-other parents of i are parents of j. Without such a parent Z_i goes to the table of the class, whose own sum over y does
-not depend on y and cancels. Nodes without the class as a parent cancel as well, whatever their probabilities.
+j is the last parent of i, in the order of the graph, that is itself a child of the class: since the graph is perfect,
+all other parents of i are parents of j. Without such a parent, Z_i goes to the table of the class, whose sum over y
+does not depend on y and cancels. Nodes without the class as a parent cancel as well, whatever their probabilities.
 
-Conventions: tables that are a network's already (`map` and the like, `extended`) stay as they are, on any graph. A node
-without the class as a parent becomes a root with its training frequencies, unless the model has a table for it, as it
-does if missing values are marginalized. A value whose probability given its parents is below e^-30 in every class is
-first raised to that for all classes alike: that changes P(x) and no P(y | x), and keeps products of probabilities
-within the range of floating point. In any case the P(x) of a network made from discriminative tables has no meaning.
-Cost: a few passes over the tables.
+Conventions: tables that are those of a network already (`map` and the like, `extended`) stay unchanged, on any graph. A
+node without the class as a parent becomes a root with its training frequencies, unless the model has a table for it, as
+it does if missing values are marginalized. If the probability of a value given its parents is below e^-30 in every
+class, it is first raised to that value by the same factor in all classes: this changes P(x) but no P(y | x), and keeps
+products of probabilities within the range of floating point. The P(x) of a network made from discriminative tables has
+no meaning in any case. Cost: a few passes over the tables.
 
 **Named networks** are the form that other programs read (BIF, XMLBIF): nodes, their states and parents, and their
-tables, without schema, cuts or logarithms. They are checked when they are made. An interval is named like (2.45,4.75],
-closed on the right, with the cuts as the shortest texts that read back as the same numbers. Only the nodes that P(y |
-x) depends on are named: attributes outside the class's Markov blanket have no influence in a complete row. If missing
-values are marginalized, every node with an arc is named. Conventions: the class comes first, both among the nodes and
-among parents; attributes follow in schema order, parents in their listed order. A probability of 0 is written as the
-smallest normal number, so that no row is impossible under every class; in a table without the class, which cancels from
-P(y | x) but may be multiplied in by other programs, as 1e-12, so that no product of them vanishes.
+tables, without schema, cuts or logarithms. They are checked when they are created. An interval is named like
+(2.45,4.75], closed on the right, with the cuts as the shortest texts that read back as the same numbers. Only the nodes
+that P(y | x) depends on are included, because attributes outside the Markov blanket of the class have no influence in a
+complete row; if missing values are marginalized, every node with an arc is included. Conventions: the class comes
+first, both among the nodes and among parents; attributes follow in schema order, parents in their listed order. A
+probability of 0 is written as the smallest normal number, so that no row is impossible under every class. In a table
+without the class, which cancels from P(y | x) but may be multiplied in by other programs, it is written as 1e-12, so
+that no product vanishes.
 """
 
 from __future__ import annotations
@@ -63,19 +64,20 @@ TINY = float(np.finfo(np.float64).tiny)
 TINY_WITHOUT_CLASS = 1e-12
 """Replaces a probability of 0 in a table without the class."""
 LEAST_LOG = -30.0
-"""The least log probability of a value under its likeliest class."""
+"""The least log probability of a value under its most likely class."""
 SLACK = 1e-6
 ROUNDING = 0.005001
-"""Each probability may be off by this: people write networks with two digits, and three thirds then sum to 0.99."""
+"""The tolerated error of each probability: networks are often written with two digits, and 0.33 three times is 0.99."""
 MISSING_STATE = "missing"
 
 
 @dataclass(frozen=True)
 class Network:
-    """theta[i] has shape (|X_i|, parents of i ..., K), without the K if i is no child of the class.
+    """A Bayesian network by attribute index, with all its probabilities.
 
-    theta_class has shape (parents of the class ..., K). All are probabilities, not logs; theta[i] sums to 1 over its
-    first axis, theta_class over its last.
+    theta[i] has shape (|X_i|, parents of i ..., K), without the K if i is not a child of the class. theta_class has
+    shape (parents of the class ..., K). They are probabilities, not logarithms; theta[i] sums to 1 over its first axis,
+    theta_class over its last.
     """
 
     schema: Schema
@@ -90,7 +92,7 @@ class Network:
 
 
 def table_shapes(structure: Dag, cardinalities: Sequence[int], n_labels: int) -> list[tuple[int, ...]]:
-    """Return the shapes of the tables of a network: of every attribute in order, then of the class."""
+    """Return the shapes of the tables of a network: those of the attributes in order, then that of the class."""
     children = set(structure.class_children)
     shapes = [
         (cardinalities[i], *(cardinalities[j] for j in parents), *((n_labels,) if i in children else ()))
@@ -100,7 +102,7 @@ def table_shapes(structure: Dag, cardinalities: Sequence[int], n_labels: int) ->
 
 
 def graph_of(model: Model) -> Dag:
-    """Return the graph of the model; ModelError if it has none."""
+    """Return the graph of a model; raise ModelError for an ensemble or regions."""
     pooled = isinstance(model.predictor, Ensemble)
     if isinstance(model.structure, Dag) and not pooled:
         return model.structure
@@ -110,7 +112,10 @@ def graph_of(model: Model) -> Dag:
 
 
 def network_of(model: Model) -> Network:
-    """Return the network with the log probabilities of a model; ModelError if it has none, or not all of them."""
+    """Return the network whose log probabilities are a model's tables.
+
+    Raises ModelError if the tables are not log probabilities, a table is lacking, or the model is calibrated.
+    """
     if model.calibration is not None:
         what = "the model is calibrated, and a network says the probabilities as they were before"
         raise ModelError(what, hint="use the model that was calibrated")
@@ -147,7 +152,7 @@ def _probabilities(log_theta: Array, axis: int, name: str) -> Array:
 
 
 def tables_by_child(model: Model) -> dict[int | None, Array]:
-    """Return the table (cells, K) of every attribute that has one, and under None that of the class's parents."""
+    """Return the table (cells, K) of every attribute that has one, and that over the class's parents under None."""
     families = model.structure.families(model.schema.cardinalities, whole=model.schema.marginalizes)
     if model.tables.families != families:
         raise ModelError("the tables of the model are not those of its structure", hint=LEARN_AGAIN)
@@ -157,11 +162,12 @@ def tables_by_child(model: Model) -> dict[int | None, Array]:
 def true_model(
     network: Network, frequencies: Sequence[Sequence[float]], n_rows: int, missing: Sequence[float] | None = None
 ) -> Model:
-    """Return a model with the network's own tables.
+    """Return a model with the tables of a network.
 
     `frequencies` are the weights of every attribute's codes in `n_rows` rows drawn from the network, `missing` the
-    weights of its missing values, None if there are none. Without missing values, the factors without the class are no
-    part of the model: they cancel in P(y | x). With them, they are part of it, and it marginalizes missing values.
+    weights of its missing values, or None if there are none. Without missing values, the factors without the class are
+    left out, since they cancel in P(y | x). With missing values they are included, and the model marginalizes missing
+    values.
     """
     structure = network.structure
     members = zip(network.schema.attributes, frequencies, missing or [0.0] * len(frequencies), strict=True)
@@ -183,7 +189,7 @@ def true_model(
 
 
 def equivalent_network(model: Model) -> Network:
-    """Return a network with the model's P(y | x) for every complete row; ModelError if there need not be one."""
+    """Return a network with the model's P(y | x) for every complete row; raise ModelError if there may be none."""
     graph = graph_of(model)
     if not model.schema.marginalizes:
         # A node without the class as a parent becomes a root.
@@ -206,10 +212,10 @@ def equivalent_network(model: Model) -> Network:
 
 
 def normalised_tables(model: Model) -> Tables:
-    """Return log probabilities with the model's P(y | x); its graph must be perfect.
+    """Return log probabilities with the same P(y | x) as a model, whose graph must be perfect.
 
-    The table of a child sums to 1 over its values, that of the class over the labels: it is the bias or, if the class
-    has attribute parents, the table over them, and the bias is 0.
+    The table of a child sums to 1 over its values, that of the class over the labels. The table of the class is the
+    bias or, if the class has attribute parents, the table over them; the bias is then 0.
     """
     structure, n_labels = graph_of(model), len(model.schema.labels)
     shapes = {f.child: (*f.shape, n_labels) for f in model.tables.families}
@@ -217,7 +223,7 @@ def normalised_tables(model: Model) -> Tables:
     logs = {child: w.reshape(shapes[child]) for child, w in tables_by_child(model).items()}
     logs[None] = logs.get(None, 0.0) + model.tables.bias
     with np.errstate(over="ignore", invalid="ignore"):
-        # The class's children, from the last one up.
+        # The children of the class, in reverse topological order.
         order = list(TopologicalSorter(dict(enumerate(structure.parents))).static_order())
         place = {i: at for at, i in enumerate(order)}
         children = set(structure.class_children)
@@ -237,7 +243,7 @@ def normalised_tables(model: Model) -> Tables:
 
 
 def _aligned(table: Array, own: Sequence[int], members: Sequence[int]) -> Array:
-    """Return table[own ..., y] with an axis for each of `members`, of length 1 for those that are not its own."""
+    """Return table[own ..., y] with an axis for each of `members`, of length 1 for those not in `own`."""
     axes = sorted(range(len(own)), key=lambda axis: members.index(own[axis]))
     sorted_table = table.transpose(*axes, len(own))
     sizes = {own[axis]: table.shape[axis] for axis in axes}
@@ -249,8 +255,8 @@ class Node:
     """A variable: theta = probabilities[state of parent 1, state of parent 2, ..., own state].
 
     Each distribution sums to 1, except for rounding. The constructor makes the table float64 and read-only. It raises
-    BncliError for a state that occurs twice and for numbers that are no probabilities; the network checks the parents'
-    states.
+    BncliError for a state that occurs twice and for numbers that are not probabilities; the network checks the states
+    of the parents.
     """
 
     name: str
@@ -283,7 +289,7 @@ class NamedNetwork:
     """A discrete network by names; `class_name` is None if the file does not say which node is the class.
 
     `method` and `options` describe how the structure was made. The constructor raises BncliError for nodes that occur
-    twice, parents that are no nodes, a cycle, and a table whose shape is not that of its parents and states.
+    twice, parents that are not nodes, a cycle, and a table whose shape does not fit the parents and states.
     """
 
     name: str
@@ -322,7 +328,7 @@ class NamedNetwork:
 
 
 def name_network(network: Network) -> NamedNetwork:
-    """Return the nodes that P(y | x) depends on, with named states; the network has the name of its class.
+    """Return the nodes that P(y | x) depends on as a network by names; it is called like its class.
 
     Every parent of a node must be one of these nodes, as in the result of `equivalent_network`.
     """
@@ -343,7 +349,7 @@ def name_network(network: Network) -> NamedNetwork:
 
 
 def state_names(attribute: Attribute) -> tuple[str, ...]:
-    """Return a name for each code; the missing level is `missing`, or `missing_2`, ... if a level is called that."""
+    """Return a name for each code; the missing level is `missing`, or `missing_2`, ... if that is a level already."""
     names = value_names(attribute)
     if not attribute.missing:
         return names

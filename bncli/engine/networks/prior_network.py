@@ -1,17 +1,17 @@
-"""A network that an expert wrote, as a prior of the parameters: `--prior-network FILE --prior-rows N`.
+"""A network written by an expert as a prior of the parameters: `--prior-network FILE --prior-rows N`.
 
-The network Q is worth N rows:
+The network Q counts as much as N rows:
 
     closed forms    N Q(x_S, y) is added to the count of every cell of every family S
     optimizers      rows x with every label y, of the weight N Q(x, y), are added to the training rows
 
-The families need not be those of the network: Q(x_S, y) is computed by exact inference, which eliminates one variable
-after another. Optimizers get every combination of values if there are at most MOST_ROWS of them. Otherwise x is drawn
+The families need not be those of the network: Q(x_S, y) is computed by variable elimination. Optimizers get every
+combination of values if there are at most MOST_ROWS of them. Otherwise x is drawn
 from the network as many times, and a row weighs N Q(y | x) / MOST_ROWS. With N to infinity the fitted P(y | x)
 approaches that of the network wherever the structure can represent it; with N to 0 it is that of the data alone.
 
 Conventions: the states of the network are the cuts and levels of the model. The network may have more attributes than
-the table, which are summed out, but not fewer. The prior decides about parameters only, not about the structure.
+the table, which are summed out, but not fewer. The prior affects only the parameters, not the structure.
 
 Cost: the table of each elimination, of at most MOST_ENTRIES entries.
 """
@@ -34,12 +34,12 @@ from bncli.errors import BncliError
 MOST_ROWS = 10_000
 MOST_ENTRIES = 1 << 24
 _CLASS = -1
-"""The class as a variable; attributes are numbered from 0."""
+"""The number of the class as a variable; attributes are numbered from 0."""
 
 
 @dataclass(frozen=True)
 class PriorNetwork:
-    """A network Q that is worth `n_rows` > 0 rows; `name` is what messages call it."""
+    """A network Q that counts as much as `n_rows` > 0 rows; messages refer to it by `name`."""
 
     network: Network
     n_rows: float
@@ -47,7 +47,7 @@ class PriorNetwork:
     _known: dict[tuple[int, ...], Array] = field(default_factory=dict, compare=False, repr=False)
 
     def cuts_of(self, columns: Columns) -> Cuts:
-        """Return the network's cuts and levels of the columns; BncliError if the table does not fit the network."""
+        """Return the network's cuts and levels for the columns; raise BncliError if the table does not fit."""
         schema = self.network.schema
         known = {attribute.name: attribute for attribute in schema.attributes}
         if columns.class_name != schema.class_name:
@@ -75,7 +75,7 @@ class PriorNetwork:
         return Cuts(columns.class_name, bare)
 
     def aligned(self, schema: Schema, seed: int = 0) -> AlignedPrior:
-        """Return the prior in the codes of a schema; BncliError if its labels, cuts or levels are others."""
+        """Return the prior in the codes of a schema; raise BncliError if its labels, cuts or levels differ."""
         own = self.network.schema
         positions, orders = [], []
         for attribute in schema.attributes:
@@ -88,7 +88,7 @@ class PriorNetwork:
         return AlignedPrior(self, tuple(positions), tuple(orders), labels, seed)
 
     def probabilities(self, members: Sequence[int]) -> Array:
-        """Return Q(x_S, y) of some attributes, one axis each, and the class on the last axis."""
+        """Return Q(x_S, y) for attributes S, with one axis per attribute and the class on the last axis."""
         key = tuple(sorted(members))
         if key not in self._known:
             table = self._marginal(key)
@@ -96,7 +96,7 @@ class PriorNetwork:
         return self._known[key].transpose(*(key.index(i) for i in members), len(key))
 
     def drawn(self, n: int, seed: int) -> tuple[list[Index], Array]:
-        """Return the codes of n rows drawn from the network, one array per attribute, and Q(y | x), shape (n, K)."""
+        """Draw n rows from the network; return their codes, one array per attribute, and Q(y | x), shape (n, K)."""
         network, structure = self.network, self.network.structure
         sampled = Sampler(network, np.random.Generator(np.random.PCG64(seed))).draw_codes(n)
         codes = [sampled[i] for i in range(len(network.theta))]
@@ -109,14 +109,14 @@ class PriorNetwork:
         return codes, np.asarray(p / p.sum(axis=1, keepdims=True))
 
     def _marginal(self, members: tuple[int, ...]) -> Array:
-        """Return Q(x_S, y) up to rounding, by variable elimination: always the variable of the smallest table."""
+        """Return Q(x_S, y) by variable elimination, each time of the variable with the smallest joint table."""
         network, structure = self.network, self.network.structure
         children = set(structure.class_children)
         scopes: dict[int, tuple[int, ...]] = {
             i: (i, *parents, *((_CLASS,) if i in children else ())) for i, parents in enumerate(structure.parents)
         }
         scopes[_CLASS] = (*structure.class_parents, _CLASS)
-        # Variables below all members sum to 1.
+        # Variables that are not ancestors of the members or the class sum to 1.
         needed, waiting = set[int](), [*members, _CLASS]
         while waiting:
             node = waiting.pop()
@@ -152,7 +152,7 @@ class PriorNetwork:
             raise self._error(f"{what} and {', '.join(own[:10])} in the network", "make them alike")
 
     def _order(self, attribute: Attribute, own: Attribute, *, marginalizes: bool) -> Index:
-        """Return the network's code of each code of an attribute."""
+        """Return the network's code for each code of an attribute; raise BncliError if they do not correspond."""
         name = attribute.name
         if attribute.missing and not own.missing:
             what = f"column {name!r} has missing values, for which the network has no state"
@@ -177,8 +177,10 @@ class PriorNetwork:
 class AlignedPrior:
     """A prior in the codes of a schema.
 
-    positions[i]: the network's number of attribute i. orders[i]: the network's code of each of its codes. labels: the
-    network's number of each label. seed: that of drawn rows.
+    - positions[i]: the number of attribute i in the network
+    - orders[i]: the network's code for each code of attribute i
+    - labels: the number of each label in the network
+    - seed: the seed of drawn rows
     """
 
     prior: PriorNetwork
@@ -188,14 +190,14 @@ class AlignedPrior:
     seed: int
 
     def expected(self, members: Sequence[int]) -> Array:
-        """Return N Q(x_S, y) of a set of attributes, shape (cardinalities..., K)."""
+        """Return the expected counts N Q(x_S, y) of a set of attributes, shape (cardinalities..., K)."""
         table = self.prior.probabilities([self.positions[i] for i in members])
         for axis, order in enumerate([*(self.orders[i] for i in members), self.labels]):
             table = np.take(table, order, axis)
         return self.prior.n_rows * table
 
     def added_to(self, data: Dataset) -> Dataset:
-        """Return the rows of the data followed by weighted rows of the network."""
+        """Return the rows of the data, followed by weighted rows that represent the network."""
         shape, n_labels = data.schema.cardinalities, data.n_labels
         if np.prod([float(n) for n in shape]) <= MOST_ROWS:
             joint = self.expected(range(len(shape))).reshape(-1, n_labels).T
@@ -219,7 +221,7 @@ class AlignedPrior:
 
 
 def _product(tables: Sequence[tuple[tuple[int, ...], Array]], scope: Sequence[int]) -> Array:
-    """Return the product of tables, one axis per variable of `scope`, which has all of theirs."""
+    """Return the product of tables, with one axis per variable of `scope`, which includes all their variables."""
     result: Array = np.ones((1,) * len(scope))
     for own, table in tables:
         order = sorted(range(len(own)), key=lambda axis: scope.index(own[axis]))

@@ -4,18 +4,19 @@
 
     x_i = the number of thresholds sum over v' <= v of theta_i(v' | pi(i), y) that are <= u,   u uniform in [0, 1)
 
-Conventions: every node draws from a random stream of its own, spawned from the generator of the caller. So row t is the
-same whatever the number of rows and the size of the blocks, and the same on any machine (a model's probabilities are
-exponentials, which another machine may round otherwise: that changes one row in 10^15). An interval (a, b] of a numeric
-attribute becomes a number drawn uniformly inside it, so that the rows can be learned from again; an outer interval is
-taken to be as wide as its neighbour (with a single cut c, |c| wide, or 1 if c is 0; an attribute without cuts lies
-between 0 and 1). The missing level becomes a missing value.
+Conventions: every node has its own random stream, spawned from the generator of the caller. So row t is the same
+whatever the number of rows and the size of the blocks, and the same on any machine (a model's probabilities are
+exponentials, which another machine may round differently; that changes one row in 10^15). An interval (a, b] of a
+numeric attribute becomes a number drawn uniformly from it, so that the rows can be learned from again. An outer
+interval is assumed to be as wide as its neighbour (with a single cut c, |c| wide, or 1 if c is 0; values of an
+attribute without cuts are between 0 and 1). The missing level becomes a missing value.
 
 Cost per row and node: a uniform number, a table look-up for each doubling of the number of values, a multiplication for
 each parent. Memory: one block.
 
 **Random networks.** Every distribution of a node given its parents is drawn from the Dirichlet distribution with all
-parameters 1: all distributions over its values are equally likely. A `RandomNetworkKind` decides the parents:
+parameters 1, so that all distributions over its values are equally likely. A `RandomNetworkKind` determines the
+parents:
 
     p.n.d.N    each of n attributes has the class and the p - 1 attributes before it (fewer for the first ones) as
                parents; N rows. Perfect. The artificial data of Feelders & Ivanovs 2006, e.g. 2.30.2-3.1000
@@ -35,8 +36,9 @@ taken, so that a seed gives the same network on any machine.
     P(x_ti is removed) = share_i,   independently of every other value, of the class and of x_ti itself
 
 This is "missing completely at random" (Little & Rubin 1987). The class is never removed. Conventions: each attribute
-draws from a random stream of its own, one uniform number per row. So the missing values do not depend on the blocks,
-and a value missing at a small share is missing at any larger one. Missing values that the rows have already remain.
+has its own random stream, with one uniform number per row. So the missing values do not depend on the blocks, and a
+value that is missing with a small share is also missing with any larger share. Values that are missing already remain
+so.
 """
 
 from __future__ import annotations
@@ -61,9 +63,9 @@ from bncli.engine.structures.structure import CLASS, Dag
 from bncli.errors import UsageError
 
 Range = tuple[int, int]
-"""A number is drawn from the first to the last, both included, all equally likely."""
+"""The first and the last number of a range (inclusive) from which a number is drawn uniformly."""
 MOST_ENTRIES = 1 << 25
-"""Probabilities in all tables of a network together: 256 MiB, and as much again while rows are drawn."""
+"""The most probabilities in all tables of a network: 256 MiB, and as much again while rows are drawn."""
 MOST_ATTRIBUTES = 10_000
 MOST_VALUES = 10_000
 MOST_EXPONENT = 300.0
@@ -76,12 +78,12 @@ NETWORK_NAME = re.compile(r"([0-9]+)\.([0-9]+)\.([0-9]+)(?:-([0-9]+))?\.([0-9]+)
 class RandomNetworkKind:
     """A kind of random network.
 
-    - k: the largest number of attribute parents of an attribute.
-    - values, classes: the ranges from which the numbers of values and of labels are drawn.
-    - ordered: the parents are the attributes just before; otherwise attributes drawn from those earlier in a random
-      order.
-    - rows: the number of rows in the name, None if it has none.
-    - options: what the structure file records as the options of the network.
+    - k: the most attribute parents of an attribute
+    - values, classes: the ranges from which the numbers of values and of labels are drawn
+    - ordered: whether the parents are the attributes just before; otherwise they are drawn from those that come earlier
+      in a random order
+    - rows: the number of rows given in the name, or None
+    - options: the options that the structure file records
     """
 
     name: str
@@ -107,7 +109,7 @@ class RandomNetworkKind:
 
 
 def named_spec(name: str) -> RandomNetworkKind | None:
-    """Return the kind of network with the name p.n.d.N, None if the name has another form."""
+    """Return the kind of network with the name p.n.d.N, or None if the name has another form."""
     match = NETWORK_NAME.fullmatch(name)
     if match is None:
         return None
@@ -122,7 +124,7 @@ def named_spec(name: str) -> RandomNetworkKind | None:
 
 
 def random_network(spec: RandomNetworkKind | str, rng: np.random.Generator) -> Network:
-    """Return a network of this kind, or with this name p.n.d.N; UsageError if its tables would not fit into memory."""
+    """Draw a network of this kind, or with this name p.n.d.N; raise UsageError if its tables would be too large."""
     if isinstance(spec, str):
         named = named_spec(spec)
         if named is None:
@@ -170,18 +172,18 @@ def _refuse_size(entries: int) -> None:
 
 
 def numbered(letter: str, n: int, first: int = 0) -> tuple[str, ...]:
-    """Return n names: the letter and numbers of equal length, so that their order is that of the numbers."""
+    """Return n names, the letter followed by numbers of equal length, so that they sort in the order of the numbers."""
     width = len(str(n - 1 + first))
     return tuple(f"{letter}{number:0{width}d}" for number in range(first, n + first))
 
 
 def conditioning_network(exponent: float) -> Network:
-    """Return three independent uniform binary attributes whose influence on the class differs by powers of ten.
+    """Return a network of three independent uniform binary attributes whose effects on the class differ by 10^a.
 
         P(y = 1 | x) = 1 / (1 + exp(-(10^a x_1 + x_2 + 10^-a x_3))),   x_i in {0, 1}, a = exponent
 
-    The class has the attributes as parents. The larger a, the worse conditioned is the likelihood of a logistic
-    regression on such data (Zaidi et al. 2017, section 5.5.1, where the 1 + is lost in print; a from 0 to 1).
+    The attributes are the parents of the class. The larger a, the worse conditioned is the likelihood of a logistic
+    regression on such data (Zaidi et al. 2017, section 5.5.1, where the 1 + is missing in print; a from 0 to 1).
     """
     if not 0 <= exponent <= MOST_EXPONENT:
         raise UsageError(f"the exponent {exponent:g} is not between 0 and {MOST_EXPONENT:g}")
@@ -195,7 +197,7 @@ def conditioning_network(exponent: float) -> Network:
 
 
 def sample(source: Model | Network, rows: int, rng: np.random.Generator) -> Columns:
-    """Return `rows` labelled rows from a network, or from a model that is one (see `network_of`)."""
+    """Draw `rows` labelled rows from a network, or from a model that is equivalent to one (see `network_of`)."""
     return Sampler(source if isinstance(source, Network) else network_of(source), rng).draw(rows)
 
 
@@ -210,7 +212,7 @@ def sample_blocks(network: Network, rows: int, rng: np.random.Generator) -> Iter
 class _Node(NamedTuple):
     """A node and its random stream.
 
-    thresholds (configurations of the parents, values - 1): cumulated probabilities without the last one, which is 1.
+    thresholds (configurations of the parents, values - 1): cumulative probabilities without the last, which is 1.
     """
 
     parents: tuple[int | None, ...]
@@ -225,7 +227,7 @@ class Sampler:
     def __init__(self, network: Network, rng: np.random.Generator) -> None:
         structure, n = network.structure, len(network.theta)
         self._schema = network.schema
-        # theta of each node with its own values on the last axis; the class comes last, as do its random numbers
+        # theta of each node, with the node's values on the last axis; the class comes last, also in the random streams
         tables: list[tuple[int | None, tuple[int | None, ...], Array]] = []
         for i, (parents, theta) in enumerate(zip(structure.parents, network.theta, strict=True)):
             by_class = (CLASS,) if i in structure.class_children else ()
@@ -234,7 +236,7 @@ class Sampler:
         self._nodes: dict[int | None, _Node] = {}
         for (node, node_parents, theta), stream in zip(tables, rng.spawn(n + 1), strict=True):
             cumulated = theta.reshape(-1, theta.shape[-1]).cumsum(axis=1)
-            # divided by the true sum: rounded probabilities may add up to a little less or more than 1
+            # divided by the actual sum, since rounded probabilities may add up to a little less or more than 1
             thresholds = cumulated[:, :-1] / cumulated[:, -1:]
             self._nodes[node] = _Node(node_parents, theta.shape[:-1], thresholds, stream)
         parents_of = {node: table.parents for node, table in self._nodes.items()}
@@ -242,14 +244,14 @@ class Sampler:
         self._within_intervals = rng.spawn(n)
 
     def draw_codes(self, rows: int) -> dict[int | None, Index]:
-        """Return the codes of the next `rows` rows, by attribute; those of the class under CLASS."""
+        """Draw the codes of the next `rows` rows, by attribute, and those of the class under CLASS."""
         codes: dict[int | None, Index] = {}
         for node in self._order:
             codes[node] = _draw_values(self._nodes[node], rows, codes)
         return codes
 
     def draw(self, rows: int) -> Columns:
-        """Return the next `rows` rows."""
+        """Draw the next `rows` rows."""
         codes = self.draw_codes(rows)
         schema, attributes = self._schema, {}
         for i, (attribute, stream) in enumerate(zip(schema.attributes, self._within_intervals, strict=True)):
@@ -271,7 +273,7 @@ def _draw_values(node: _Node, rows: int, codes: Mapping[int | None, Index]) -> I
     uniform = node.stream.random(rows)
     digits = [codes[parent] for parent in node.parents]
     cells = cell_numbers(digits, node.radices) if digits else np.zeros(rows, np.intp)
-    # Count the thresholds[cells[t]] that are <= uniform[t] by halving, for every row t at once.
+    # Count the thresholds[cells[t]] that are <= uniform[t] by binary search, for every row t at once.
     n = node.thresholds.shape[1]
     flat, base = node.thresholds.ravel(), cells * n - 1
     count = np.zeros(len(cells), np.intp)
@@ -284,17 +286,17 @@ def _draw_values(node: _Node, rows: int, codes: Mapping[int | None, Index]) -> I
 
 
 def _numbers(cuts: tuple[float, ...], codes: Index, stream: np.random.Generator) -> Array:
-    """Return a number inside the interval of each code, NaN for the missing level. No sum here can overflow."""
+    """Draw a number from the interval of each code, NaN for the missing level; no sum here can overflow."""
     edges = _edges(cuts)
     bounds = edges[:-1], np.nextafter(edges[:-1], edges[1:]), edges[1:]
     open_low, low, high = (np.append(bound, np.nan)[codes] for bound in bounds)
     share = stream.random(len(codes))
-    # rounding could reach the open end, which belongs to the interval below
+    # by rounding, a number could reach the open end, which belongs to the interval below
     return np.asarray(np.clip(share * open_low + (1.0 - share) * high, low, high))
 
 
 def _edges(cuts: tuple[float, ...]) -> Array:
-    """Return the cuts and two ends, all finite; the last interval holds a number, if there is one beyond its cut."""
+    """Return the cuts and two outer ends, all finite; the last interval is not empty if any number exceeds its cut."""
     if not cuts:
         return np.array([0.0, 1.0])
     first, last = (abs(cuts[0]) or 1.0,) * 2
@@ -306,14 +308,14 @@ def _edges(cuts: tuple[float, ...]) -> Array:
 
 
 def _signed(n_codes: int) -> np.dtype[np.signedinteger]:
-    """Return the narrowest type for codes below n_codes and for negative marks."""
+    """Return the narrowest signed type for codes below n_codes and for MISSING and UNSEEN."""
     return np.dtype(np.min_scalar_type(-max(n_codes, 1) - 1))
 
 
 class MissingCompletelyAtRandom:
-    """Removes values of rows; `shares` has one share per attribute in order.
+    """Removes values completely at random; `shares` has the share to remove of each attribute, in order.
 
-    Each call of `applied_to` continues after the last rows.
+    Each call of `applied_to` continues the random streams after the last rows.
     """
 
     def __init__(self, shares: Sequence[float], rng: np.random.Generator) -> None:
@@ -321,7 +323,7 @@ class MissingCompletelyAtRandom:
         self._streams = rng.spawn(len(self._shares))
 
     def applied_to(self, rows: Columns) -> Columns:
-        """Return the rows with missing values."""
+        """Return the rows with values removed."""
         attributes = dict(rows.as_read)
         for (name, column), share, stream in zip(rows.as_read.items(), self._shares, self._streams, strict=True):
             if share <= 0:
@@ -338,9 +340,9 @@ class MissingCompletelyAtRandom:
 
 
 def missing_shares(schema: Schema) -> tuple[float, ...]:
-    """Return the share of training rows with an unknown value, per attribute.
+    """Return, for each attribute, the share of training rows with a missing value.
 
-    It is 0 if missing values count as a level of their own.
+    It is 0 if missing values are a level.
     """
     return tuple(
         a.missing_weight / (a.missing_weight + sum(a.frequencies)) if a.missing_weight else 0.0
@@ -349,7 +351,7 @@ def missing_shares(schema: Schema) -> tuple[float, ...]:
 
 
 def count_missing(column: Column) -> int:
-    """Return how many values of a column are missing."""
+    """Return the number of missing values of a column."""
     if isinstance(column, CategoricalColumn):
         return int(np.count_nonzero(column.codes == MISSING))
     return int(np.count_nonzero(np.isnan(column.values))) if column.values.dtype.kind == "f" else 0

@@ -1,12 +1,14 @@
 """Parameters: what the parameter learners share, from the likelihood of the rows to the choice of the penalty.
 
-smoothing, generative        closed forms: smoothed relative frequencies, tables of a network
-likelihood                   the conditional log-likelihood of the rows, its gradient and products with its Hessian
-coordinates, effect_coding   maps from free parameters to tables, and their transposes
-optimization                 from a likelihood and coordinates to an optimum, from one start or several
-preconditioner, few_rows     approximate inverse Hessians, for all rows and for few rows with many effects
-nested_samples               samples of many rows for the first iterations
-monotone                     constraints that make an effect rise or fall
-cross_validation             penalty, shrinkage and arcs chosen on held-out rows
-network_scores, costs        scores of a network; memory and operations of a fit
+- `smoothing`, `generative`: closed forms: smoothed relative frequencies, tables of a network
+- `likelihood`: the conditional log-likelihood of the rows, its gradient and products with its Hessian
+- `coordinates`, `effect_coding`: maps from free parameters to tables, and their transposes
+- `optimization`: from a likelihood and coordinates to an optimum, from one start or several
+- `preconditioner`, `few_rows`: approximate inverse Hessians, for all rows and for few rows with many effects
+- `nested_samples`: weighted samples of many rows for the first iterations
+- `monotone`: constraints that make an effect rise or fall
+- `penalty_choice`: penalty, shrinkage and arcs chosen on held-out rows
+- `card_tables`: fits of the few small tables of a score card
+- `uncertainty`: variances of fitted tables, for intervals of probabilities
+- `network_scores`, `costs`: scores of a network; memory and operations of a fit
 """

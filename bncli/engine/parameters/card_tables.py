@@ -1,10 +1,11 @@
-"""Fits of few small tables, for cards: values joined by what they say of the class, and penalised logistic regression.
+"""Fits of the small tables of a score card: values joined by their class proportions, penalised logistic regression.
 
-The score of class y is a bias plus one number per table, of the group of the row's value:
+The score of class y is a bias plus one number per table, that of the group of the row's value:
 
     S[t, y] = b[y] + sum over tables f of v_f[group_f(t), y]
 
-The penalty is PENALTY / 2 times the sum of the squared numbers of all classes, so that small groups have small numbers.
+The penalty is PENALTY / 2 times the sum of the squared numbers of all classes, which keeps the numbers of small groups
+small.
 """
 
 from __future__ import annotations
@@ -20,22 +21,23 @@ from bncli.engine.kernels.arrays import Array, Index
 
 PENALTY = 8.0
 STEPS, TOLERANCE = 100, 1e-8
-"""Most steps of a fit, and the share of the objective below which a step ends it."""
+"""The most steps of a fit; the fit ends when a step gains less than the share TOLERANCE of the objective."""
 PSEUDO_ROWS = 0.5
-"""Rows with the frequencies of the classes that are added to each value while values are compared."""
+"""Rows with the overall class frequencies, added to each value before values are compared."""
 MOST_PAIRED = 64
-"""Of more levels only those are compared whose frequencies of the first class are neighbours."""
+"""With more levels, only neighbours in the order of the frequency of the first class are compared."""
 
 
 def n_ordered(attribute: Attribute) -> int:
-    """Return how many of the attribute's codes are intervals, the first ones; 0 for categories."""
+    """Return how many of the attribute's codes, counted from the first, are intervals; 0 if it is categorical."""
     return attribute.n_values if isinstance(attribute, NumericAttribute) else 0
 
 
 def joinable_pairs(firsts: Sequence[int], ordered: int, rates: Array | None = None) -> list[tuple[int, int]]:
-    """Return pairs of groups (a < b) that may be joined; `firsts` is the first code of each group.
+    """Return the pairs of groups (a < b) that may be joined; `firsts` is the first code of each group.
 
-    Intervals are joined to their neighbours; a missing level, which follows the intervals, to any group.
+    An interval may be joined to its neighbours; a missing level, which follows the intervals, to any group. `rates` are
+    the frequencies of the first class in each group, by which the pairs of very many levels are limited.
     """
     n = len(firsts)
     intervals = sorted((g for g in range(n) if firsts[g] < ordered), key=lambda g: firsts[g])
@@ -49,10 +51,11 @@ def joinable_pairs(firsts: Sequence[int], ordered: int, rates: Array | None = No
 
 
 def join_values(counts: ArrayLike, ordered: int, *, cost: float, most: int) -> Index:
-    """Return the group of every value: those are joined, one pair after another, that differ least in the class.
+    """Join the groups whose class proportions differ least, one pair after the other; return the group of every value.
 
-    counts (values, K). The cost of a pair is the log-likelihood that the class loses by the joint frequencies, in nats.
-    Values are joined while there are more than `most` groups, or while a pair costs less than `cost`; two are left.
+    counts (values, K). The cost of a pair is the log-likelihood of the classes, in nats, that is lost if both groups
+    have the same frequencies. Groups are joined while there are more than `most`, or while a pair costs less than
+    `cost`; at least two are left.
     """
     counts = np.asarray(counts, np.float64)
     base = counts.sum(axis=0) / max(float(counts.sum()), 1e-300)
@@ -78,7 +81,7 @@ def join_values(counts: ArrayLike, ordered: int, *, cost: float, most: int) -> I
 
 
 def joined(groups: Index, a: int, b: int) -> Index:
-    """Return the groups with b > a joined to a, numbered without gaps."""
+    """Join group b > a to group a, and number the groups without gaps."""
     merged: Index = np.where(groups == b, a, groups)
     return merged - (merged > b).astype(np.intp)
 
@@ -97,7 +100,7 @@ class CardFit:
         self.target = np.eye(n_labels)[labels]
 
     def probabilities(self, scores: Array) -> Array:
-        """Return P(y | x) from scores (n, K)."""
+        """Return P(y | x), (n, K), from scores (n, K)."""
         p = np.exp(scores - scores.max(axis=1, keepdims=True))
         shares: Array = p / p.sum(axis=1, keepdims=True)
         return shares
@@ -113,7 +116,7 @@ class CardFit:
         return np.asarray(np.log((self.mass @ self.target + 1e-3) / (self.mass.sum() + 1e-3 * self.target.shape[1])))
 
     def scores(self, bias: Array, columns: Sequence[Index], values: Sequence[Array]) -> Array:
-        """Return S (n, K); columns hold the group of every row in each table."""
+        """Return S (n, K); columns[f] (n,): the group of every row in table f; values[f]: the numbers of the groups."""
         total: Array = np.tile(bias, (len(self.mass), 1))
         for column, own in zip(columns, values, strict=True):
             total += own[column]
@@ -127,10 +130,10 @@ class CardFit:
         steps: int = STEPS,
         tolerance: float = TOLERANCE,
     ) -> tuple[float, Array, list[Array]]:
-        """Return the penalised optimum: the objective in nats, the bias and the tables.
+        """Minimise the penalised loss; return the objective in nats, the bias and the tables.
 
-        With two classes by Newton's method in the log-odds; with more by steps with Böhning's bound 1/2 (I - 1 1'/K) of
-        the curvature, which never overshoot.
+        With two classes the method is Newton's, in the log-odds. With more classes the curvature is replaced by
+        Böhning's bound 1/2 (I - 1 1'/K), with which steps never overshoot.
         """
         n, n_labels = self.target.shape
         edges = np.cumsum([1, *sizes])

@@ -19,25 +19,25 @@ All but `Softmax` are linear: their tables of p are the derivative along p too.
 
 The predictors of a logistic regression with the fewest parameters (Feelders & Ivanovs 2006) are indicators of complete
 sets. Every attribute has a reference value. For every non-empty subset S of a family's attributes, and all values x_S
-none of which is a reference, there is one predictor, the indicator of x_S; and there is the intercept:
+none of which is a reference, there is one predictor, the indicator of x_S. With the intercept,
 
     S[t, y] = p[y, intercept] + sum over S of p[y, x_S(t)],    without the terms with a reference value in x_S(t)
 
-No predictor follows from the others, so no other parameterisation of the same tables has fewer parameters. A set that
-lies in several families has its predictors in the first of them, compiled into its table:
+The predictors are linearly independent, so no other parameterisation of the same tables has fewer parameters. A set
+that lies in several families belongs to the first of them:
 
     W_f[c, y] = sum over subsets S of f's attributes that are in no earlier family of p[y, c_S]
 
-Each predictor has one *holder*: the cell of that family that has x_S, and references elsewhere. Tables are the sums
-over "lowered" cells, made one attribute at a time: each cell is increased by the one with that attribute lowered to its
-reference. Cost: the cells times the attributes of a family; there is never a matrix of predictors by cells.
+Each predictor has one *holder*: the cell of that family with the values x_S, and references elsewhere. Tables are
+computed from the holders one attribute at a time: to each cell, the cell with that attribute *lowered* to its reference
+is added. Cost: the cells times the attributes of a family; no matrix of predictors by cells is made.
 
 **Softmax.** Every distribution of the network is the softmax of its own parameters:
 
     ln theta_kj = beta_kj - ln sum over k' of exp(beta_k'j)
 
-for child value k and parent configuration j, the class among the parents if it is one; likewise the class's own
-distribution, over the classes. For any function f of the tables W = ln theta,
+for child value k and parent configuration j, which includes the class if it is a parent; likewise for the distribution
+of the class. For any function f of the tables W = ln theta,
 
     df/dbeta_kj = df/dW_kj - theta_kj sum over k' of df/dW_k'j
 
@@ -61,18 +61,18 @@ from bncli.engine.structures.structure import Family
 
 
 class Coordinates(Protocol):
-    """What every optimization needs of a parameter space."""
+    """The map from parameters to tables that every optimization needs."""
 
     @property
     def n_parameters(self) -> int: ...
 
     @property
     def generative(self) -> Array:
-        """The parameters (P,) whose tables score rows like the generative model."""
+        """The parameters (P,) whose tables give every row the same probabilities as the generative model."""
         ...
 
     def tables(self, p: Array) -> Array:
-        """Return W (K, n_cells) of p (P,)."""
+        """Return W (K, n_cells) at p (P,)."""
         ...
 
     def pull_back(self, p: Array, d_tables: Array) -> Array:
@@ -85,7 +85,7 @@ class EntryCoordinates:
     """W[y, c] = scale[y, c] p[y, c], with p (K, n_cells) flat: one parameter per table entry.
 
     start (K, n_cells) are the parameters of the generative model. scale (1 or K, n_cells) has one row if it is the same
-    for all classes; None stands for 1.
+    for all classes; None means 1.
     """
 
     start: Array
@@ -149,7 +149,7 @@ class SharedWeights:
 
 @dataclass(frozen=True)
 class Contrasts:
-    """p (K - 1, M), flat: the predictors' parameters for the classes 1, 2, ...
+    """Log-odds against class 0 as sums of predictors: p is (K - 1, M), flattened, for the classes 1, 2, ...
 
     log_theta (K, n_cells) are the generative tables.
     """
@@ -174,7 +174,7 @@ class Contrasts:
 
     @property
     def matrices(self) -> list[Any]:
-        """The map as a product of sparse matrices, (K n_cells, P) in all; the last one is applied first."""
+        """The sparse matrices whose product, (K n_cells, P), is the map; the last one is applied first."""
         from scipy.sparse import csr_array, eye_array, kron
 
         n, matrices = len(self.log_theta), self.predictors.matrices
@@ -187,8 +187,8 @@ class Predictors:
     """Indicators of complete sets; made by `predictors_of`.
 
     holders (M,): the cell that holds each predictor; predictor 0 is the intercept, held by the bias. lowered[j]
-    (n_cells,): each cell with the attribute at place j of its family at its reference. own (n_cells,): the predictor of
-    the values of each cell that are not references, in whatever family it is held.
+    (n_cells,): for each cell, the cell in which the j-th attribute of the family has its reference instead. own
+    (n_cells,): the predictor of those values of each cell that are not references; another family may hold it.
     """
 
     holders: Index
@@ -200,7 +200,7 @@ class Predictors:
         return len(self.holders)
 
     def tables(self, parameters: Array) -> Array:
-        """Return tables (any, n_cells) of parameters (any, M), one row per class or any other quantity."""
+        """Return the tables (any, n_cells) for parameters (any, M), one row per class or any other quantity."""
         cells = np.zeros((len(parameters), len(self.own)))
         cells[:, self.holders] = parameters
         for raised, low in self._steps:
@@ -208,7 +208,7 @@ class Predictors:
         return cells
 
     def sums(self, cells: Array) -> Array:
-        """Return the transpose of `tables`: each predictor's sum (any, M) over the cells in which it is active."""
+        """Apply the transpose of `tables` to `cells`: sum the cells in which each predictor is active, (any, M)."""
         totals = cells.copy()
         for raised, low in reversed(self._steps):
             for row in totals:
@@ -224,7 +224,7 @@ class Predictors:
         return np.array(sums, np.float64).reshape(len(tables), self.n_predictors)
 
     def transposed(self, parameters: Array) -> Array:
-        """Apply the transpose of `parameters` to sums (any, M); the result has the shape (any, n_cells)."""
+        """Apply the transpose of the map `parameters` to sums (any, M); the result is (any, n_cells)."""
         cells = np.take(parameters, self.own, axis=1)
         for raised, low in reversed(self._steps):
             for row in cells:
@@ -243,7 +243,7 @@ class Predictors:
 
     @cached_property
     def _steps(self) -> list[tuple[Index, Index]]:
-        """For every place in a family the cells that are not at the reference there, and these cells lowered."""
+        """For every position in a family, the cells without the reference there, and the same cells lowered."""
         cells = np.arange(len(self.own))
         raised = [np.flatnonzero(low != cells) for low in self.lowered]
         return [(r, low[r]) for r, low in zip(raised, self.lowered, strict=True)]
@@ -251,10 +251,10 @@ class Predictors:
 
 @dataclass(frozen=True)
 class CellPredictors:
-    """One predictor per cell, some of which follow from others.
+    """One predictor per cell; the predictors are linearly dependent.
 
-    If the class has parents, `of_class` holds the first cell and the end of the table over them. The bias, cell 0, then
-    has no predictor: the intercept is in each cell of that table.
+    If the class has parents, `of_class` is the first cell, and the end, of the table over them. Then the bias, cell 0,
+    has no predictor: the intercept is part of each cell of that table.
     """
 
     n_cells: int
@@ -265,13 +265,13 @@ class CellPredictors:
         return self.n_cells - (self.of_class is not None)
 
     def tables(self, parameters: Array) -> Array:
-        """Return tables (any, n_cells) of parameters (any, M)."""
+        """Return the tables (any, n_cells) for parameters (any, M)."""
         cells = np.zeros((len(parameters), self.n_cells))
         cells[:, self.n_cells - self.n_predictors :] = parameters
         return cells
 
     def sums(self, cells: Array) -> Array:
-        """Return the transpose of `tables`, (any, M)."""
+        """Apply the transpose of `tables` to `cells`, (any, M)."""
         return cells[:, self.n_cells - self.n_predictors :]
 
     def parameters(self, tables: Array) -> Array:
@@ -283,7 +283,7 @@ class CellPredictors:
         return parameters
 
     def transposed(self, parameters: Array) -> Array:
-        """Apply the transpose of `parameters` to sums (any, M); the result has the shape (any, n_cells)."""
+        """Apply the transpose of the map `parameters` to sums (any, M); the result is (any, n_cells)."""
         cells = self.tables(parameters)
         if self.of_class is not None:
             cells[:, 0] = cells[:, slice(*self.of_class)].sum(axis=1)
@@ -291,7 +291,7 @@ class CellPredictors:
 
     @property
     def matrices(self) -> list[Any]:
-        """The map of `tables` as one sparse matrix."""
+        """The map `tables` as one sparse matrix, in a list."""
         from scipy.sparse import csr_array, eye_array
 
         return [csr_array(eye_array(self.n_cells, self.n_predictors, k=self.n_predictors - self.n_cells))]
@@ -307,14 +307,14 @@ def predictors_of(families: Sequence[Family], references: Sequence[int]) -> Pred
     for family in families:
         digits = np.array(np.unravel_index(np.arange(family.n_cells), family.shape))
         own_references = np.array([references[i] for i in family.attributes])[:, np.newaxis]
-        # cells with the same places away from their references have predictors of the same set
+        # cells that differ from the references at the same positions have predictors of the same set
         away = digits != own_references
         patterns = (away * (1 << np.arange(len(away)))[:, np.newaxis]).sum(axis=0)
         order = np.argsort(patterns, kind="stable")
         of_family = np.zeros(family.n_cells, np.intp)
         for cells in np.split(order, np.flatnonzero(np.diff(patterns[order])) + 1):
             places = sorted(np.flatnonzero(away[:, cells[0]]), key=family.attributes.__getitem__)
-            # the rank of each cell's values among all values of the set that have no reference
+            # the rank of each cell's values among all joint values of the set without references
             ranks = np.zeros(len(cells), np.intp)
             for j in places:
                 values = digits[j, cells]
@@ -337,8 +337,8 @@ def predictors_of(families: Sequence[Family], references: Sequence[int]) -> Pred
 class Softmax:
     """Log probabilities of a network; log_theta (K, n_cells) are the generative tables.
 
-    Families whose child has the class as a parent, and the bias, have one parameter beta per class and cell; the others
-    have one per cell. p holds beta (K, cells by class) flat, then beta (other cells).
+    Families whose child has the class as a parent, and the bias, have one parameter beta per class and cell; other
+    families have one per cell. p has the beta of the former, (K, cells) flattened, then those of the latter.
     """
 
     log_theta: Array
@@ -355,7 +355,7 @@ class Softmax:
 
     @cached_property
     def by_class(self) -> Mask:
-        """The cells for which every class has its own beta, shape (n_cells,)."""
+        """Whether every class has its own beta, for each cell, (n_cells,)."""
         families = self.families
         return np.repeat([True, *(f.by_class for f in families)], [1, *(f.n_cells for f in families)])
 
@@ -387,7 +387,7 @@ class Softmax:
     def curvature(self, p: Array, mass: Array) -> Array:
         """Return sum over c' of mass[y, c'] (dW[y, c']/dbeta[y, c])^2, shape (K, n_cells); mass (1 or K, n_cells).
 
-        Of the class's own distribution it is the mass itself.
+        For entries normalised over the classes, return the mass itself.
         """
         log_theta, masses = self.tables(p), np.broadcast_to(mass, self.log_theta.shape)
         out = np.zeros(log_theta.shape)
@@ -400,13 +400,13 @@ class Softmax:
         return out
 
     def jacobian(self, p: Array, cells: Index) -> Array:
-        """Return dW[c]/dbeta[c'] = 1[c = c'] - theta[c'] for c, c' in `cells` with the same normaliser, per class.
+        """Return dW[c]/dbeta[c'] for c, c' in `cells` and each class, (1 or K, cells, cells).
 
-        Shape (1 or K, cells, cells). The normaliser of entries normalised over the class is left out: what it adds to
-        all classes changes no probability.
+        It is 1[c = c'] - theta[c'] for cells with the same normaliser. A normaliser over the classes is left out,
+        because adding the same to all classes changes no probability.
         """
-        # The number of each cell's normaliser, -1 for entries normalised over the class. A bias that a table over the
-        # class's parents replaces is 0 whatever its beta, as if it were normalised by itself.
+        # The number of each cell's normaliser, -1 for entries normalised over the classes. If a table over the class's
+        # parents replaces the bias, the bias is always 0, as if it were normalised by itself.
         replaced = any(family.child is None for family in self.families)
         numbers = [np.array([0 if replaced else -1])]
         used = 1
@@ -422,14 +422,14 @@ class Softmax:
         return coupled[:1] if bool((theta == theta[0]).all()) else coupled
 
     def gather(self, entries: Array) -> Array:
-        """Return the sums (P,) of entries (K, n_cells) that have the same beta."""
+        """Sum the entries (K, n_cells) that have the same beta, (P,)."""
         if self.by_class.all():
             return entries.ravel()
         by_class = entries[:, self.by_class].ravel()
         return np.concatenate([by_class, entries[:, ~self.by_class].sum(axis=0)])
 
     def _spread(self, p: Array) -> Array:
-        """Return the beta of every entry, (K, n_cells)."""
+        """Return the beta of every entry, (K, n_cells), from p (P,)."""
         if self.by_class.all():
             return p.reshape(self.log_theta.shape)
         beta = np.empty(self.log_theta.shape)
@@ -455,4 +455,4 @@ class Softmax:
 
 
 LinearCoordinates = EntryCoordinates | SharedWeights | Contrasts | EffectCoordinates
-"""Coordinates whose tables are linear in p; their `matrices` are that map."""
+"""Coordinates whose tables are linear in p; the product of their `matrices` is that map."""

@@ -1,10 +1,10 @@
 """What a fit costs: memory, which is checked before anything is allocated, and floating-point operations for the trace.
 
 **Memory.** The tables of a network have n_labels * (1 + sum over families f of the cells of f) entries. Learning holds
-several vectors of that length at once. Their numbers per entry were measured on large tables, in float64 numbers:
-closed forms 8, conjugate gradients 16, limited-memory BFGS and Newton 45 (differences of the last steps, and the
-preconditioner); BFGS also holds two matrices of parameters squared. Structure learners that compare pairs of attributes
-hold a few matrices of attributes squared.
+several vectors of that length at once; measured on large tables, closed forms hold 8, conjugate gradients 16,
+limited-memory BFGS and Newton 45 float64 numbers per entry (differences of the last steps, and the preconditioner).
+BFGS also holds two P x P matrices for P parameters. Structure learners that compare pairs of n attributes hold a few
+n x n matrices.
 
 **Flops.** The cost model of Feelders & Ivanovs (2006) counts floating-point operations per iteration, not seconds. With
 N rows, K classes, r free parameters, |Z| the number of ones in the indicator matrix of the predictors (the intercept
@@ -18,10 +18,10 @@ included), n attributes with d_i values and D = r network parameters:
 
 count_CLL is the number of evaluations of the conditional log-likelihood in the iteration.
 
-Conventions: the evaluation at the start belongs to no iteration, so it costs nothing. N counts rows whatever they
-weigh. Free tables have K columns where a logistic regression has K - 1, which makes cost_CLL = |Z|K + N(K + 2), and one
-1 per row for each table and for the bias. In a network, an intercept that is replaced by a table over the class's
-parents does not count. The penalty does not count either.
+Conventions: the evaluation at the start belongs to no iteration and is not counted. N is the number of rows, whatever
+their weights. Free tables have K columns instead of the K - 1 of a logistic regression, so that cost_CLL = |Z|K +
+N(K + 2), and Z has one 1 per row for each table and for the bias. In a network, an intercept that is replaced by a
+table over the class's parents is not counted, and neither is the penalty.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ from bncli.recipe import Recipe
 CLOSED_FORM, FIRST_ORDER, QUASI_NEWTON = 8, 16, 45
 """Float64 numbers per entry of the tables."""
 MATRICES = 6
-"""Matrices of attributes squared in structure learners."""
+"""The number of n x n matrices that structure learners hold, for n attributes."""
 BYTES = 8
 
 
 @dataclass(frozen=True)
 class Flops:
-    """The r, cost_CLL and cost_grad of the cost model, for a parameter space on a data set."""
+    """The r, cost_CLL and cost_grad of the cost model, for a parameter space and a data set."""
 
     n_parameters: int
     cll: int
     gradient: int
 
     def spent(self, optimizer: str, iterations: int, cll_evaluations: int) -> int | None:
-        """Return the flops of the iterations, or None for an optimizer outside the model.
+        """Return the flops of the iterations, or None for an optimizer that the model does not cover.
 
         `cll_evaluations` includes the one at the start.
         """
@@ -69,14 +69,14 @@ def logistic_flops(n_parameters: int, n_ones: int, n_rows: int, n_labels: int) -
 
 
 def free_table_flops(families: Sequence[Family], n_rows: int, n_labels: int) -> Flops:
-    """Return the costs of a free table entry per cell and class, including the bias."""
+    """Return the costs of tables with one free entry per cell and class, including the bias."""
     n_cells, n_ones = 1 + sum(family.n_cells for family in families), (1 + len(families)) * n_rows
     flops = logistic_flops(n_cells * n_labels, n_ones, n_rows, n_labels)
     return replace(flops, cll=flops.cll + n_ones)
 
 
 def network_flops(families: Sequence[Family], n_rows: int, n_labels: int) -> Flops:
-    """Return the costs of a network parameter per cell and class."""
+    """Return the costs of a network with one parameter per cell and class."""
     n_values = [family.shape[0] for family in families if family.child is not None]
     # the class has a distribution of its own, or a table over its parents
     n_cells = sum(family.n_cells for family in families) + all(family.child is not None for family in families)
@@ -87,7 +87,7 @@ def network_flops(families: Sequence[Family], n_rows: int, n_labels: int) -> Flo
 
 
 def refuse_wide(schema: Schema, recipe: Recipe, memory: int | None) -> None:
-    """Raise BncliError if the structure learner's matrices do not fit in `memory` bytes (None: not known)."""
+    """Raise BncliError if the matrices of the structure learner do not fit in `memory` bytes (None: not known)."""
     n = len(schema.informative)
     needed = MATRICES * BYTES * n * n
     if memory is not None and recipe.structure not in ("nb", "file") and needed > memory:
@@ -110,9 +110,9 @@ def refuse_large(structure: Structure, schema: Schema, recipe: Recipe, memory: i
 
 
 def _advice(structure: Structure, schema: Schema, recipe: Recipe, memory: int) -> str:
-    """Return what would fit: fewer parents, another optimizer or a closed form, otherwise a column to leave out.
+    """Return a hint about what would fit: fewer parents, a closed form, or leaving out a column.
 
-    The advice names the structure's method, since the structure may have come from a file.
+    The hint names the method of the recipe, even if the structure came from a file.
     """
     if not isinstance(structure, Dag):
         return "use smaller regions (--max-order), or leave out columns with many levels with --ignore"
@@ -150,9 +150,9 @@ def _n_entries(families: tuple[Family, ...], n_labels: int) -> int:
 
 
 def _families(structure: Structure, schema: Schema, recipe: Recipe) -> tuple[Family, ...]:
-    """Return the families that get tables: of all regions for closed forms, of those of the best step for an optimizer.
+    """Return the families that get tables: those of all regions for closed forms, of the chosen ones for an optimizer.
 
-    The tables of the regions' intersections are small beside theirs.
+    The tables of intersections of regions are comparatively small and left out.
     """
     cardinalities = schema.cardinalities
     if isinstance(structure, Dag) or recipe.optimizer is not None:

@@ -1,27 +1,26 @@
-"""Tables that are sums of effects, W = T p with T sparse and fixed: smooth curves and surfaces instead of free cells.
+"""Effect coding: tables as sums of effects (smooth curves and surfaces), a fixed sparse linear map W = T p.
 
-**Bases.** Every attribute has a basis A of functions of its codes. The coding says which:
+**Bases.** Every attribute has a basis A of functions of its codes, which depends on the coding:
 
     cells         the indicator of every code
     thermometer   for a numeric attribute with the cuts c_1 < ... < c_m one step per cut,
                       b_j(x) = +1/2 above c_j, -1/2 below,    0 where x is missing,
                   and the indicator of the missing level, if there is one (its code lies on no side of any cut)
     linear        for a numeric attribute the middle of the interval, standardised on the training rows (an outer
-                  interval extends as far as its neighbour), and the indicator of the missing level: a straight line in
-                  the log-odds
+                  interval is as wide as its neighbour), and the indicator of the missing level: a straight line in the
+                  log-odds
 
-Attributes that are not numeric have their indicators under any coding. A sum of steps is any function of the intervals
-up to a constant. A penalty on the heights of the steps pulls neighbouring intervals together, so cuts may be as fine as
-one likes.
+Categorical attributes have indicators under any coding. Any function of the intervals is a sum of steps, up to a
+constant. A penalty on the heights of the steps pulls neighbouring intervals together, so there may be arbitrarily many
+cuts.
 
-Steps are strongly correlated, which makes equations in them hard to solve. So the basis is rotated: with A = B U, U
-orthogonal, the functions A_j are uncorrelated on the training rows,
+Steps are strongly correlated, which makes equations in them ill-conditioned. So the basis is rotated: with A = B U and
+U orthogonal, the functions A_j are uncorrelated on the training rows,
 
     B v = A z,  v = U z,  |v|^2 = |z|^2,    sum over codes c of w_c A_ci A_cj = 0 for i != j
 
 The penalty is the same, and most of the curvature is in the first few z (smooth functions of the attribute come first).
-If only the span of all rows is searched (`bncli.engine.parameters.few_rows`), a rotation changes nothing and is left
-out.
+If only the span of the rows is searched (`bncli.engine.parameters.few_rows`), a rotation has no effect and is omitted.
 
 **Blocks.** A block is a table over a set S of attributes of a family f. Its effects are the products of one function
 per attribute:
@@ -29,30 +28,30 @@ per attribute:
     W_f[c, y] = sum over blocks S of f of s_S sum over (j_i, i in S) of p[y, S, (j_i)] prod over i in S of A_i[c_i, j_i]
 
 Every family has a block over all its attributes. With *lower orders*, every non-empty subset of a family's attributes
-has a block as well, each set only once. A penalty on the parameters then weighs sets of 1, 2, 3, ... attributes as
+has a block as well, each set only once. Then sets of 1, 2, 3, ... attributes are penalised in the proportions
 1 : 2 : 4 : ..., by the factors of the blocks,
 
     s_S = 2^(-(|S| - 1) / 2)
 
 so that the effect of a single attribute is not attributed to a pair. Without lower orders all factors are 1. The
 penalty on sets of several attributes can be raised further, by a factor `beyond`. Conventions: a set that lies in
-several families belongs to the one with the finest binning of its attributes (see `structures.regrouping`), among these
-to the first. So an attribute never has a second, coarser curve beside its own.
+several families belongs to the family with the finest binning of its attributes (see `structures.regrouping`; ties: the
+first). So an attribute never has a second, coarser curve besides its own.
 
-**Computation.** T is not made if it is large, and no sparse matrix is made if T is small. T is a product of one sparse
-matrix for each place in a block, which turns that index of all blocks from effects into codes, and a last one that adds
-the tables of blocks to those of families. A pair of attributes with 20 cuts each then takes 16,000 multiplications,
-where T has 160,000 entries.
+**Computation.** A small T is a dense matrix. A large T is never made: it is a product of sparse matrices, one for each
+position in a block, which turns that index of all blocks from effects into codes, and a last one that adds the tables
+of blocks to those of families. A pair of attributes with 20 cuts each then takes 16,000 multiplications, where T has
+160,000 entries.
 
 **Generative start.** The generative tables are projected onto the effects. Along every axis a table is written in the
 constant and the functions of that attribute's basis,
 
     W[c, y] = sum over subsets S of the family, (j_i, i in S) of v[y, S, (j_i)] prod over i in S of A_i[c_i, j_i]
 
-where indicators need no constant, which gets 0. The term of S is added to the block of S, in whatever family, and the
-term of the empty set to the bias. A term without a block is dropped. So nothing is lost with lower orders, in families
-of one attribute, and if no attribute has steps. But tables over two attributes whose only effects are products of steps
-lose the effects of each attribute by itself, and so do sets that another family bins more finely.
+where the coefficient of the constant is 0 for indicators. The term of S is added to the block of S, in whatever family,
+and the term of the empty set to the bias. A term without a block is dropped. So nothing is lost with lower orders, in
+families of one attribute, or if no attribute has steps. But tables over two attributes whose only effects are products
+of steps lose the effects of the single attributes, and so do sets that another family bins more finely.
 """
 
 from __future__ import annotations
@@ -71,9 +70,9 @@ from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.structures.structure import BinnedAttribute, Family
 
 SMALL = 10_000
-"""Entries of a sparse matrix that a product passes over in about the time of its call."""
+"""The number of entries of a sparse matrix whose processing takes about as long as the call of a product."""
 DENSE = 1 << 16
-"""A dense T has at most this many numbers: half of a second-level cache."""
+"""The most entries of a dense T: half of a second-level cache."""
 
 _SparseEntries = tuple[Index, Index, Array]
 """Rows, columns and values of the entries of a sparse matrix."""
@@ -81,9 +80,10 @@ _SparseEntries = tuple[Index, Index, Array]
 
 @dataclass(frozen=True)
 class EffectCoordinates:
-    """Effects as free parameters: p = (K, effects) flat, with effects of its own for every class.
+    """Effects as free parameters: p is (K, effects), flattened, with separate effects for every class.
 
-    `generative_cells` makes the generative tables (K, n_cells); it is called only if the optimization starts from them.
+    `generative_cells()` returns the generative tables (K, n_cells); it is called only if the optimization starts from
+    them.
     """
 
     effects: Effects
@@ -106,7 +106,7 @@ class EffectCoordinates:
 
     @property
     def matrices(self) -> list[Any]:
-        """The map as a product of sparse matrices, (K n_cells, P) in all; the last one is applied first."""
+        """The sparse matrices whose product, (K n_cells, P), is the map; the last one is applied first."""
         from scipy.sparse import csr_array, eye_array, kron
 
         return [csr_array(kron(eye_array(self.n_labels), matrix)) for matrix in self.effects.matrices]
@@ -114,7 +114,7 @@ class EffectCoordinates:
 
 @dataclass(frozen=True)
 class EffectBlock:
-    """The effects of the attributes at `places` of a family; scale = s_S; bases[k] is A (codes, functions) there."""
+    """The effects of a set S of attributes, at `places` of a family; scale is s_S, bases[k] A (codes, functions)."""
 
     family: int
     places: tuple[int, ...]
@@ -134,7 +134,7 @@ class EffectBlock:
 class Effects:
     """The map T from effects to tables of `families`. Parameter 0 is the bias; the blocks follow in order.
 
-    bases[f] are those of all attributes of family f.
+    bases[f] has the bases of all attributes of family f.
     """
 
     families: tuple[Family, ...]
@@ -148,16 +148,16 @@ class Effects:
 
     @cached_property
     def offsets(self) -> tuple[int, ...]:
-        """The first parameter of every block, then the number of all."""
+        """The first parameter of every block, then the number of parameters."""
         return tuple(itertools.accumulate((block.n_effects for block in self.blocks), initial=1))
 
     @cached_property
     def first_cells(self) -> tuple[int, ...]:
-        """The first cell of every family, then the number of all."""
+        """The first cell of every family, then the number of cells."""
         return tuple(itertools.accumulate((family.n_cells for family in self.families), initial=1))
 
     def tables(self, parameters: Array) -> Array:
-        """Return T p: cells (any, n_cells) of parameters (any, effects), one row per class."""
+        """Apply T to parameters (any, effects), one row per class; return cells (any, n_cells)."""
         if self._dense is not None:
             return np.asarray(parameters @ self._dense.T)
         values = parameters.T
@@ -166,7 +166,7 @@ class Effects:
         return np.ascontiguousarray(values.T)
 
     def sums(self, cells: Array) -> Array:
-        """Return T' times cells (any, n_cells), shape (any, effects)."""
+        """Apply the transpose of T to cells (any, n_cells); return (any, effects)."""
         if self._dense is not None:
             return np.asarray(cells @ self._dense)
         values = cells.T
@@ -182,7 +182,7 @@ class Effects:
         return self._stages[::-1] if self._dense is None else [csr_array(self._dense)]
 
     def masses(self, weights: Array) -> Array:
-        """Return sum over cells c of weights[c] T[c, q]^2 for every parameter q."""
+        """Return the sum over cells c of weights[c] T[c, q]^2, for every parameter q."""
         if self._dense is not None:
             return np.asarray(weights @ np.square(self._dense))
         for stage in self._transposed_stages:
@@ -190,10 +190,10 @@ class Effects:
         return weights
 
     def columns(self, chosen: Index) -> Iterator[tuple[int, Index, Array]]:
-        """Yield the columns of T of the parameters `chosen`, ascending, without the bias, which is in every row.
+        """Yield the columns of T for the parameters `chosen`, ascending, without the bias, block by block.
 
-        For every block with chosen parameters: its family, the positions of these among the chosen, and their columns
-        of T (cells of the family, these).
+        Each item has the family of a block, the positions of its parameters in `chosen`, and their columns of T,
+        (cells of the family, parameters).
         """
         edges = np.searchsorted(chosen, self.offsets)
         for block, offset, a, b in zip(self.blocks, self.offsets, edges[:-1], edges[1:], strict=False):
@@ -201,7 +201,10 @@ class Effects:
                 yield block.family, np.arange(a, b), self._entries(block, chosen[a:b] - offset)
 
     def project(self, tables: Array) -> Array:
-        """Return the parameters (any, effects) of tables (any, n_cells), as the module describes."""
+        """Project tables (any, n_cells) onto the effects, and return the parameters (any, effects).
+
+        Terms without a block are dropped, as the docstring of the module describes.
+        """
         out = np.zeros((len(tables), self.n_effects))
         out[:, 0] = tables[:, 0]
         positions = {}
@@ -240,7 +243,7 @@ class Effects:
 
     @cached_property
     def _dense(self) -> Array | None:
-        """T itself if it is so small that a product of arrays takes less time than the call of a sparse one."""
+        """T as an array if it is small enough that a dense product takes less time than the call of a sparse one."""
         n_cells = self.first_cells[-1]
         if n_cells * self.n_effects > DENSE:
             return None
@@ -257,7 +260,7 @@ class Effects:
         """The sparse factors of T; the first one is applied first."""
         n_places = max((len(block.places) for block in self.blocks), default=0)
         stages = [self._stage(place) for place in range(n_places)]
-        # a cell of a family is in one cell of each of its blocks
+        # a cell of a family belongs to one cell of each of its blocks
         parts, offset = [_BIAS], 1
         for block in self.blocks:
             shape = self.families[block.family].shape
@@ -271,7 +274,7 @@ class Effects:
         stages.append(_sparse(parts, (self.first_cells[-1], offset)))
         if sum(stage.nnz for stage in stages) > SMALL:
             return stages
-        # small products cost their calls, not their entries: one matrix is better if it has hardly more entries
+        # the time of small products is that of their calls, so one matrix is better if it has hardly more entries
         product = stages[0]
         for stage in stages[1:]:
             product = stage @ product
@@ -282,10 +285,10 @@ class Effects:
         return [stage.T for stage in reversed(self._stages)]
 
     def _stage(self, place: int) -> Any:
-        """Return the matrix that turns the index at `place` of all blocks from functions into codes.
+        """Return the matrix that turns the index at position `place` of all blocks from functions into codes.
 
-        The places before it are codes already. For each block it is I x A x I, or the identity if the block has fewer
-        places; for the bias it is 1.
+        The indices before it are codes already. For each block it is I x A x I, or the identity if the block has fewer
+        positions; for the bias it is 1.
         """
         parts, row, column = [_BIAS], 1, 1
         for block in self.blocks:
@@ -328,9 +331,9 @@ def effects_of(
     beyond: float = 1.0,
     rotated: Callable[[int], bool] = lambda n_effects: True,
 ) -> Effects:
-    """Return the effects of tables over `families`; weights (n_cells,) of the rows in each cell, the bias first.
+    """Return the effects of tables over `families`; weights (n_cells,) are those of the rows in each cell, bias first.
 
-    `rotated` decides by the number of all effects whether a basis of steps is rotated.
+    `rotated(number of effects)` decides whether bases of steps are rotated.
     """
     if lower_orders:
         sets = _all_sets(families, beyond)
@@ -341,7 +344,7 @@ def effects_of(
         for family in families
     ]
     rotates = rotated(1 + sum(math.prod(sizes[f][j] for j in places) for f, places, _ in sets))
-    # the basis of a binned attribute follows from the weights of its codes in the first family that has it
+    # the basis of a binned attribute depends on the weights of its codes in the first family that has it
     known: dict[BinnedAttribute, Array] = {}
     first = 1
     for family in families:
@@ -358,7 +361,7 @@ def effects_of(
 
 
 def _all_sets(families: Sequence[Family], beyond: float) -> list[tuple[int, tuple[int, ...], float]]:
-    """Return (family, places, s_S) of every set of attributes in any family, in family order, small sets first."""
+    """Return (family, places, s_S) for every set of attributes in any family, in family order, small sets first."""
     owners: dict[frozenset[int], tuple[int, int]] = {}
     sets: list[tuple[int, tuple[int, ...], frozenset[int]]] = []
     for f, family in enumerate(families):
@@ -377,10 +380,10 @@ def _all_sets(families: Sequence[Family], beyond: float) -> list[tuple[int, tupl
 
 
 def basis_of(attribute: Attribute, coding: str, weights: Array, *, rotated: bool = True) -> Array:
-    """Return A (codes, functions) of an attribute as a family bins it; weights (codes,) of the rows with each code.
+    """Return A (codes, functions) of an attribute as a family bins it; weights (codes,) are those of its codes.
 
-    `rotated` concerns the coding `thermometer`. The coding `linear` takes no groupings: one code per interval. A
-    numeric attribute without cuts has no function but the indicator of its missing level.
+    `rotated` applies to the coding `thermometer`. The coding `linear` needs one code per interval. A numeric attribute
+    without cuts has no function but the indicator of its missing level.
     """
     n_codes = len(weights)
     if coding == "cells" or not isinstance(attribute, NumericAttribute):
@@ -396,7 +399,7 @@ def basis_of(attribute: Attribute, coding: str, weights: Array, *, rotated: bool
 
 
 def n_functions(attribute: Attribute, coding: str, n_codes: int) -> int:
-    """Return the number of functions in `basis_of`."""
+    """Return the number of functions of the basis that `basis_of` returns."""
     if coding == "cells" or not isinstance(attribute, NumericAttribute):
         return n_codes
     return n_codes - 1 if coding == "thermometer" else (n_codes - attribute.missing > 1) + attribute.missing
@@ -414,9 +417,9 @@ def thermometer(n_intervals: int, *, missing: bool) -> Array:
 
 
 def line(cuts: Sequence[float], weights: Array, *, missing: bool) -> Array:
-    """Return A (codes, functions) of the linear coding: the middles of the intervals, then the missing level.
+    """Return A (codes, functions) of the linear coding: the middle of each interval, then the missing level.
 
-    On the rows the middles have mean 0 and variance 1.
+    The middles are standardised: on the rows they have mean 0 and variance 1.
     """
     edges = np.asarray(cuts, np.float64)
     n = len(edges) + 1
@@ -434,9 +437,9 @@ def line(cuts: Sequence[float], weights: Array, *, missing: bool) -> Array:
 
 
 def coefficients(basis: Array) -> Array:
-    """Return the matrix (1 + functions, codes) from functions of the codes to coefficients, the constant's first.
+    """Return the matrix (1 + functions, codes) that maps a function of the codes to coefficients of the basis.
 
-    With indicators the coefficient of the constant is 0; with steps it is the remainder.
+    The first coefficient is that of the constant, which is 0 for indicators.
     """
     n_codes, n_functions = basis.shape
     if n_functions == n_codes:

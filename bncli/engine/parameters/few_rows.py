@@ -1,18 +1,18 @@
-"""Effects of few rows as one matrix: a pass over the rows becomes two products of arrays, whatever the tables.
+"""Effects of few rows as one matrix, so that a pass over the rows is two matrix products.
 
 With Z the cells of the rows as indicators and W = T p, the scores of the rows are S = p M', M = Z T (N, E). A pass by
 look-ups takes some twenty calls of numpy, which for few rows cost more than the arithmetic. Here a pass is
 
     CLL(S),    dCLL / dp = R M,    R[y, t] = w_t (1[y_t = y] - P(y | x_t))
 
-If there are more effects than rows, the optimum under a penalty on |p|^2 lies in the span of the rows of M: of two
-points with the same scores the one in the span is shorter. So the search is in that span. With the pivoted Cholesky
-factor of the rows' scalar products, M M' = L L' (N, r), L_1 its r pivotal rows and M_1 theirs,
+If there are more effects than rows, the optimum with a penalty on |p|^2 lies in the span of the rows of M: among all
+points with the same scores, the one in the span is shortest. So only that span is searched. Let M M' = L L', with the
+pivoted Cholesky factor L (N, r), L_1 its r pivot rows, and M_1 the same rows of M. Then
 
     p = q L_1^-1 M_1,    S = q L',    |p| = |q|
 
-which is an orthonormal basis of the span: the penalty keeps its form, and a class has as many parameters as the span
-has dimensions, r <= N.
+so that q are coordinates in an orthonormal basis of the span. The penalty keeps its form, and a class has as many
+parameters as the span has dimensions, r <= N.
 
 The preconditioners are those of `bncli.engine.parameters.preconditioner`, made from all rows.
 """
@@ -46,21 +46,21 @@ from bncli.engine.parameters.preconditioner import (
 from bncli.engine.structures.structure import Family
 
 MOST_ROWS = 1_000
-"""Rows that are few."""
+"""The most rows that count as few."""
 MOST_NUMBERS = 1 << 18
-"""Numbers of the matrix: about a second-level cache, in which a product takes less than the look-ups it replaces."""
+"""The most numbers of the matrix: with as many as fit a second-level cache, a product is faster than look-ups."""
 MOST_WORK = 1 << 30
-"""Multiplications for the rows' scalar products."""
+"""The most multiplications for the scalar products of the rows."""
 MOST_CELLS = 1 << 22
-"""Numbers of Z, and of M."""
+"""The most numbers of Z, and of M."""
 RANK = 1e-10
-"""Rows whose squared distance from the span of others is at most this share of the largest squared length are in it."""
+"""A row lies in the span of others if its squared distance from it is at most this share of the largest squared row."""
 CALL, EXPONENTIAL, PRODUCT = 5e4, 12.0, 0.6
-"""Approximate nanoseconds of an evaluation: in any case, per score, and per number of the matrix and class."""
+"""Approximate nanoseconds of an evaluation: fixed, per score, and per number of the matrix and class."""
 
 
 def few_rows(space: ParameterSpace) -> FewRows | None:
-    """Return the same space of effects for few rows; None if rows are not few, or there are directions to keep."""
+    """Return the same space of effects for few rows; None if there are too many rows, or monotone directions."""
     coordinates, likelihood = space.coordinates, space.likelihood
     if not isinstance(coordinates, EffectCoordinates) or space.monotone is not None:
         return None
@@ -84,7 +84,7 @@ def few_rows(space: ParameterSpace) -> FewRows | None:
 
 
 def span_is_searched(likelihood: ConditionalLikelihood, n_effects: int) -> bool:
-    """Return whether `few_rows` searches only the span of the rows, which a rotation of the effects does not change."""
+    """Return whether `few_rows` would search only the span of the rows, on which rotating effects has no influence."""
     data = likelihood.data
     return n_effects > data.n_rows and not data.schema.directed and _are_few(likelihood, n_effects)
 
@@ -102,7 +102,7 @@ def _codes(block: RowBlock) -> list[Integers]:
 
 
 class _Span(NamedTuple):
-    """The span of the rows of M: `pivots` (r,) of the rows, and L_1 (r, r)."""
+    """The span of the rows of M: the `pivots` (r,), which are row numbers, and L_1 (r, r)."""
 
     pivots: Index
     factor: Array
@@ -110,7 +110,7 @@ class _Span(NamedTuple):
 
 @dataclass(frozen=True)
 class _RowScores:
-    """The log-likelihood as a function of the rows' scores, their differences from the first class, (K - 1, N)."""
+    """The log-likelihood as a function of the rows' score differences from the first class, (K - 1, N)."""
 
     data: Dataset
     families: tuple[Family, ...]
@@ -123,7 +123,7 @@ class _RowScores:
 
 @dataclass(frozen=True)
 class _MatrixCoordinates:
-    """The map from parameters to the scores of the rows, which replace tables; matrix (N, r) is M or L."""
+    """The map from parameters to the scores of the rows, which take the place of tables; matrix (N, r) is M or L."""
 
     n_labels: int
     matrix: Array
@@ -138,7 +138,7 @@ class _MatrixCoordinates:
         return np.zeros(self.n_parameters)
 
     def tables(self, p: Array) -> Array:
-        """Return the scores of the rows, their differences from the first class, (K - 1, N)."""
+        """Return the rows' score differences from the first class, (K - 1, N)."""
         of_classes = p.reshape(self.n_labels, -1)
         return np.asarray((of_classes[1:] - of_classes[0]) @ self.matrix.T)
 
@@ -152,7 +152,7 @@ class _MatrixCoordinates:
 
 @dataclass(frozen=True)
 class FewRows(Space):
-    """The effects of `original`, or if `span` is not None their part in the span of the rows."""
+    """The effects of `original` or, if `span` is not None, their coordinates in the span of the rows."""
 
     likelihood: _RowScores
     coordinates: _MatrixCoordinates
@@ -160,7 +160,7 @@ class FewRows(Space):
     span: _Span | None = field(kw_only=True, default=None)
 
     def effects(self, p: Array) -> Array:
-        """Return the parameters of `original`, flat."""
+        """Return the parameters of `original`, flattened."""
         if self.span is None:
             return p
         likelihood, n_labels = self.original.likelihood, self.coordinates.n_labels
@@ -183,7 +183,7 @@ class FewRows(Space):
         return self._precondition(row_factors(class_major(self.coordinates.tables(p).T)), cost, penalty)
 
     def hessian(self, p: Array, penalty: float) -> Callable[[Array], Array]:
-        """Return H v = lambda v + sum over rows of w (P v - P sum_y P_y v_y) z, P at p."""
+        """Return v -> H v = lambda v + sum over rows of w (P v - P sum_y P_y v_y) z, with P at p."""
         coordinates, weights = self.coordinates, self.likelihood.data.weights
         probabilities = class_major(coordinates.tables(p).T)
         probabilities -= np.maximum.reduce(probabilities, axis=0)
@@ -201,23 +201,23 @@ class FewRows(Space):
 
     @cached_property
     def _masses(self) -> Array:
-        """Weighted sums over the rows of the squares of the matrix, (r,)."""
+        """The weighted sum over the rows of the squares of each column of the matrix, (r,)."""
         weights, squares = self.likelihood.data.weights, np.square(self.coordinates.matrix)
         return np.asarray(squares.sum(axis=0) if weights is None else weights @ squares)
 
     def _precondition(self, factors: Array, passes: float, penalty: float) -> Precondition:
-        """Return the preconditioner from q (1 or K, N), at the cost of about `passes` evaluations."""
+        """Return the preconditioner for factors q (1 or K, N), at the cost of about `passes` evaluations."""
         data, matrix, n_labels = self.likelihood.data, self.coordinates.matrix, self.coordinates.n_labels
         if data.weights is not None:
             factors = factors * data.weights
-        # the dense block may take half of the cost, but has LEAST_SIZE columns in any case
+        # the dense block may take half of the cost, but has at least LEAST_SIZE columns
         n_rows, n_effects = matrix.shape
         work = CALL + n_rows * (n_labels - 1) * (EXPONENTIAL + PRODUCT * n_effects)
         affordable = max(LEAST_SIZE, int((passes * work / 2 / dense_work(len(factors))) ** (1 / 3)))
         largest = int((MAX_ENTRIES / n_labels) ** 0.5)
         columns = top_only(self._masses, min(largest, n_effects if n_effects <= STRETCH * affordable else affordable))
         grams = weighted_products(matrix[:, columns.top], factors)
-        # the share of all weight that is uncertain, the same for every parameter
+        # the uncertain share of all weight, taken to be the same for every parameter
         mass = np.multiply.outer(np.add.reduce(factors, axis=1) / data.total_weight, self._masses)
         return scaled_preconditioner(
             SampledCurvature(grams, columns, mass), np.ones((1, mass.shape[1])), penalty, n_labels

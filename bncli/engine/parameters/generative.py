@@ -28,23 +28,23 @@ from bncli.engine.structures.structure import Dag, Family, Regions, Structure
 from bncli.errors import BncliError
 
 ROWS_PER_SLICE = 1 << 13
-"""Rows per slice of the log-likelihood: their scores, and the numbers looked up, stay in the cache."""
+"""Rows per slice of the log-likelihood, so that their scores, and the numbers looked up, stay in the cache."""
 LogTheta = Callable[[Array, int], Array]
-"""From counts (..., K) and the child's axis to ln theta, the same shape, normalised over that axis."""
+"""Maps counts (..., K) and the child's axis to ln theta, of the same shape, normalised over that axis."""
 THETA = 1.0
-"""Rows spread over the cells of a region by default."""
+"""The default number of prior rows that are spread over the cells of a region."""
 
 
 def generative_tables(counts: Counts, structure: Structure, rule: str) -> Tables:
-    """Return smoothed relative frequencies by `rule` (see `bncli.engine.parameters.smoothing`)."""
+    """Return tables of relative frequencies, smoothed by `rule` (see `bncli.engine.parameters.smoothing`)."""
     return family_tables(counts, structure, lambda table, axis: log_conditional(table, rule, axis))
 
 
 def acll_tables(counts: Counts, structure: Structure, beta: Array, pseudo_counts: float) -> Tables:
     """Return the tables of highest approximate conditional log-likelihood.
 
-    theta of each family follows from the class contrasts of its counts, at least `pseudo_counts`, which are made to sum
-    to 1 (`bncli.engine.structures.acll_approximation`).
+    theta of each family is proportional to the class contrasts of its counts, or `pseudo_counts` where these are
+    smaller (`bncli.engine.structures.acll_approximation`).
     """
     return family_tables(
         counts, structure, lambda table, axis: log_theta(class_contrasts(table, beta), pseudo_counts, axis)
@@ -52,7 +52,7 @@ def acll_tables(counts: Counts, structure: Structure, beta: Array, pseudo_counts
 
 
 def family_tables(counts: Counts, structure: Structure, log_theta: LogTheta) -> Tables:
-    """Return ln theta of every family that scoring needs; at most one counting pass."""
+    """Return the tables ln theta of every family that scoring needs, after at most one counting pass."""
     schema = counts.schema
     structure = only_network(structure)
     families = structure.families(schema.cardinalities, whole=schema.marginalizes)
@@ -68,7 +68,7 @@ def family_tables(counts: Counts, structure: Structure, log_theta: LogTheta) -> 
 
 
 def only_network(structure: Structure) -> Dag:
-    """Return the structure, or raise BncliError for regions, which are no Bayesian network."""
+    """Return the structure, or raise BncliError for regions, which are not a Bayesian network."""
     if isinstance(structure, Regions):
         what = "these parameters are those of a Bayesian network and cannot be learnt on regions"
         raise BncliError(what, hint="use --param kbma, kmap or discriminative")
@@ -76,7 +76,10 @@ def only_network(structure: Structure) -> Dag:
 
 
 def generative_start(counts: Counts, structure: Structure, smoothing: str | None, theta: float | None) -> Tables:
-    """Return the generative model of a network, which needs `smoothing`, or of regions, which may have a `theta`."""
+    """Return the tables of the generative model of a network, which needs `smoothing`, or of regions (`theta`).
+
+    Raises BncliError for regions with attributes in coarser binnings, which have no generative model.
+    """
     if is_regrouped(structure):
         what = "regions that see an attribute both finely and coarsely have no generative model to start from"
         raise BncliError(what, hint="use --init zero")
@@ -87,14 +90,14 @@ def generative_start(counts: Counts, structure: Structure, smoothing: str | None
 
 
 def is_regrouped(structure: Structure) -> bool:
-    """Return whether regions have some attribute in a coarser binning than its cuts."""
+    """Return whether the structure consists of regions with some attribute in a coarser binning."""
     return isinstance(structure, Regions) and structure.is_regrouped
 
 
 def closed_form(counts: Counts, tables: Tables) -> Parameters:
-    """Return tables that need no optimization as parameters, with their conditional log-likelihood.
+    """Return tables that need no optimization as `Parameters`, with their conditional log-likelihood.
 
-    It takes one pass over the rows, and is NaN if there are only counts and no rows.
+    The likelihood takes one pass over the rows; it is NaN if only counts are known.
     """
     if not counts.has_rows:
         cll = math.nan
@@ -109,7 +112,7 @@ def closed_form(counts: Counts, tables: Tables) -> Parameters:
 
 
 def _log_likelihood(block: RowBlock, families: Sequence[Family], parts: Sequence[Sequence[Array]]) -> float:
-    """Return CLL of the rows of one block; fusing them, as for repeated passes, would cost several passes."""
+    """Return the CLL of the rows of one block, without fusing them, which would cost several passes."""
     cll = 0.0
     for rows in block.slices(ROWS_PER_SLICE):
         labels = block.labels[rows]

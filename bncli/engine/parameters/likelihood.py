@@ -25,16 +25,16 @@ from bncli.engine.structures.regrouping import with_regrouped_columns
 from bncli.engine.structures.structure import Family
 
 FEW_ROWS = 1 << 14
-"""Rows up to which a fit by look-ups takes no longer than importing scipy.sparse."""
+"""With up to this many rows, a fit by look-ups takes no longer than importing scipy.sparse."""
 KEPT_BYTES = 200 << 20
-"""Sparse matrices are stored up to this size in all, and made anew in every pass beyond it."""
+"""Sparse matrices are stored up to this total size; beyond it, they are rebuilt in every pass."""
 
 
 class _Kernels(NamedTuple):
     """Functions of `kernels.passes` for one kind of rows.
 
-    `value_and_gradient(codes, labels, weights, tables)`; `point(codes, [weights,] tables)` stores what the Hessian
-    needs at a point; `product(codes, point, [weights,] tables)` multiplies by the Hessian. Weights are arguments of
+    `value_and_gradient(codes, labels, weights, tables)`; `point(codes, [weights,] tables)` returns what the Hessian
+    needs at a point; `product(codes, point, [weights,] tables)` multiplies by the Hessian. Weights are an argument of
     `point` for two classes, else of `product`.
     """
 
@@ -71,9 +71,10 @@ _SPARSE = _Kernels(
 
 @dataclass(frozen=True)
 class ConditionalLikelihood:
-    """Rows fused for repeated passes; `states` holds the codes and labels of each block as the kernels need them.
+    """The likelihood of rows that are fused for repeated passes.
 
-    `data` and `families` are the original ones, with groupings. The codes of regrouped attributes are in `fusion` only.
+    `data` and `families` are the original ones, with groupings; only `fusion` has the codes of regrouped attributes.
+    `states` has the codes and labels of each block as the kernels need them.
     """
 
     data: Dataset
@@ -101,7 +102,7 @@ class ConditionalLikelihood:
         return cll, self._gathered(totals)
 
     def hessian(self, cells: Array) -> Callable[[Array], Array]:
-        """Return V -> HV, both (K, n_cells), H the Hessian of -CLL at `cells`; it stores K numbers per row if K > 2."""
+        """Return V -> HV, both (K, n_cells), for the Hessian H of -CLL at `cells`; K > 2 stores K numbers per row."""
         points = self.data.keep(_point, _kernels(self.data), self._operand(cells), states=self.states)
         return partial(self._product, list(zip(self.states, points, strict=True)))
 
@@ -109,9 +110,9 @@ class ConditionalLikelihood:
         return self._gathered(self.data.reduce(_product, _kernels(self.data), self._operand(cells), states=states))
 
     def _operand(self, cells: Array) -> Any:
-        """Return the tables that the kernels read: one per group, or one of all groups for sparse products.
+        """Return the tables that the kernels read: one per group, or one for all groups for sparse products.
 
-        P(y | x) depends on differences of scores alone. So the tables hold differences from the first class, except for
+        P(y | x) depends only on differences of scores. So the tables hold differences from the first class, except for
         look-ups of more than two classes.
         """
         kernels = _kernels(self.data)
@@ -123,7 +124,7 @@ class ConditionalLikelihood:
         return self.fusion.activations @ differences
 
     def _gathered(self, totals: Any) -> Array:
-        """Return the sums of the kernels as cells (K, n_cells)."""
+        """Turn the sums that the kernels return into cells (K, n_cells)."""
         kernels = _kernels(self.data)
         if kernels is _SOME:
             return self.fusion.gather(totals)
@@ -134,7 +135,7 @@ class ConditionalLikelihood:
         return np.concatenate([-differences.sum(axis=0, keepdims=True), differences])
 
     def sums(self, row_values: Array) -> Array:
-        """Return the sums (any, n_cells) of numbers (any, N) over the rows in each cell."""
+        """Sum numbers (any, N) over the rows in each cell, (any, n_cells)."""
         bounds = self.data.bounds()
         states = [(codes, row_values[:, a:b]) for codes, (a, b) in zip(self.fusion.codes, bounds, strict=True)]
         return self.fusion.gather(self.data.reduce(_configuration_sums, self.fusion.members, states=states))
@@ -158,7 +159,7 @@ def conditional_likelihood(data: Dataset, families: Sequence[Family]) -> Conditi
 
 
 def _max_configurations(n_labels: int, n_rows: int) -> int:
-    """Return a limit by which the K tables of a group stay in a cache of 1 MiB, and cost less to fill than to use."""
+    """Return a limit with which the K tables of a group fit a cache of 1 MiB, and filling them takes little time."""
     in_cache = 8192 if n_labels == 2 else 2048 if n_labels <= SOME_CLASSES else 512
     return min(in_cache, max(256, n_rows // 8))
 
@@ -170,7 +171,7 @@ def _kernels(data: Dataset) -> _Kernels:
 
 
 def _state(block: RowBlock, kernels: _Kernels, sizes: Sequence[int], at_a_time: int, keep: bool) -> tuple[Any, Any]:
-    """Return the codes of a block, an indicator matrix for sparse products, and its labels, as signs of two classes."""
+    """Return the codes of a block (for sparse products, indicators), and its labels (for two classes, signs)."""
     if kernels.sparse:
         codes = Indicators(block.state.T, sizes, at_a_time, keep)
         return codes, np.where(block.labels == 1, 1, -1).astype(np.int8) if kernels.two_classes else block.labels

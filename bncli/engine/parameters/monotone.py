@@ -1,47 +1,47 @@
 """Monotone effects: the log-odds of one label against each other never fall, or never rise, along an attribute.
 
 Let d_f[c] = W_f[c, k] - W_f[c, j] be the *contrast* of the label k with another label j, and s_i = +1 or -1 the
-direction of attribute i. The log-odds of k against j may not fall (times s_i) where the interval of i goes up by one,
+direction of attribute i. From one interval of i to the next, the log-odds of k against j, times s_i, must not fall,
 from u to u + 1, whatever the other attributes o_f of each table are:
 
     sum over families f with i of s_i ( d_f[u + 1, o_f] - d_f[u, o_f] ) >= 0    for every o
 
-If tables share only the attribute i, the lowest differences of all of them meet in some row, so that this is
+If tables share only the attribute i, some row has the lowest difference in all of them, so that this is equivalent to
 
     s_i ( d_f[u + 1, o_f] - d_f[u, o_f] ) >= t_f[u] for all o_f,    sum over f of t_f[u] = 0
 
-with *slopes* t, one per table and step: the slope of one table may be negative if another one makes up for it. In this
-case the conditions are exact; if tables share further attributes they are sufficient. One table with i, the *carrier*
-(the attribute's own table if it has one), has the slope that makes the sum 0, so only the slopes of the others are
+with *slopes* t, one per table and step: the slope of one table may be negative if another offsets it. In this case the
+conditions are exact; if tables share further attributes they are sufficient. One table with i, the *carrier* (the
+attribute's single table if there is one), has the slope that makes the sum 0, so only the slopes of the others are
 free.
 
-Each label j has a contrast, and slopes, of its own. For two labels there is one: the log-odds of k. For more, the
-log-odds of k against all others follow,
+Each label j has its own contrast and slopes. For two labels there is one contrast, the log-odds of k. For more labels,
+the log-odds of k against all others are
 
     ln P(k | x) - ln (1 - P(k | x)) = -ln sum over j of exp -(S_k - S_j),
 
-which rise with every S_k - S_j. The converse does not hold: they may rise while k loses against a label that is next to
+which rise with every S_k - S_j. The converse does not hold: they may rise while k loses against a label that is almost
 impossible. So with three labels or more the conditions are sufficient and stronger than needed; in return they are
 linear.
 
-Rows with missing values keep the order. The missing level of another attribute is one more of its values. The level of
-i itself lies outside the order. An unknown attribute is averaged over, and a mean of rising tables rises; but the table
-of an attribute whose own value is unknown is left out of a network, and so a slope t_f of a table with another child
-than i is at most 0.
+The conditions also hold for rows with missing values. The missing level of another attribute is one of its values; the
+missing level of i itself is not ordered. Tables are averaged over an unknown attribute, and a mean of rising tables
+rises; but a network leaves out the table of an attribute whose own value is unknown, so the slope t_f of a table whose
+child is not i must be at most 0.
 
 **Optimization.** The conditions are linear in the tables, and the tables are linear in the parameters p of every space
-that accepts directions. So with the free slopes t beside p,
+that accepts directions. So with the free slopes t in addition to p,
 
     C x = G (W(p)[k] - W(p)[j]) + S t_j >= 0 for every class j but k,    x = (p, t)
 
 and the problem is concave: `bncli.engine.optimizers.augmented_lagrangian` finds its optimum. The preconditioner is that
-of the free problem, and a diagonal for the slopes. If the optimum without directions keeps them already, it is the
-answer.
+of the free problem, and a diagonal for the slopes. If the optimum without directions already satisfies them, it is the
+result.
 
-Conventions: the stiffness of a row is about the curvature along it. That of the likelihood is 1 / (1 / h_c + 1 / h_c')
-with h_c = n_c P(k) P(j) / (P(k) + P(j)) + 1, n_c the weight of the rows in cell c. That of the penalty is lambda /
-|C_r|^2, up to the largest of the likelihood. Falls that remain from rounding are removed from the tables in the end
-(`Directions.repaired`).
+Conventions: the stiffness of a row of C is about the curvature of the objective along it. The likelihood contributes
+1 / (1 / h_c + 1 / h_c') with h_c = n_c P(k) P(j) / (P(k) + P(j)) + 1, where n_c is the weight of the rows in cell c.
+The penalty contributes lambda / |C_r|^2, at most the largest contribution of the likelihood. Violations by rounding
+errors are removed from the tables at the end (`Directions.repaired`).
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ from bncli.engine.structures.structure import Family
 from bncli.errors import BncliError
 
 TOLERANCE = 1e-9
-"""A fall in log-odds up to this size is rounding."""
+"""A fall in log-odds up to this size is a rounding error."""
 ENTRIES = 1 << 23
-"""Sparse matrices are multiplied out up to this many numbers; differences have far fewer effects than tables have."""
+"""Sparse matrices are multiplied out up to this many entries; differences involve few of the effects."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Monotone:
     coordinates: LinearCoordinates
 
     def keeps(self, p: Array) -> bool:
-        """Return whether the tables of these parameters keep all directions."""
+        """Return whether the tables at p satisfy all directions."""
         return self.directions.lowest(self.coordinates.tables(p)) >= 0.0
 
     def optimum(
@@ -93,10 +93,10 @@ class Monotone:
         tolerance: float,
         max_iterations: int,
     ) -> Optimum:
-        """Return the optimum of an objective of p under the directions, from `point`.
+        """Minimise an objective of p under the directions, from `point`.
 
-        `method` is the optimizer of the rounds, `penalty` the lambda in the objective; the limits are those of all
-        rounds together.
+        `method` is the optimizer of the rounds, `penalty` the lambda in the objective; `max_iterations` is the limit
+        for all rounds together.
         """
         n = len(point)
         optimum = augmented_lagrangian.descend(
@@ -111,9 +111,9 @@ class Monotone:
         return replace(optimum, point=optimum.point[:n])
 
     def inequalities(self, penalty: float) -> Inequalities:
-        """Return C x >= 0, with the stiffness of its rows by the likelihood and by the penalty lambda."""
+        """Return C x >= 0, with the stiffness of its rows under the likelihood and the penalty lambda."""
         matrices = self._matrices
-        # |C_r|^2 without the slopes; infinite for rows of slopes alone, or if C is not multiplied out
+        # |C_r|^2 without the slopes; infinite for rows with only slopes, or if C is not multiplied out
         squares = np.full(matrices[0].shape[0], np.inf)
         if len(matrices) == 1:
             is_parameter = np.arange(matrices[0].shape[1]) < self.coordinates.n_parameters
@@ -123,7 +123,7 @@ class Monotone:
         return Inequalities(matrices, stiffness + np.minimum(penalty / squares, stiffness.max(initial=0.0)))
 
     def _widened(self, objective: Objective) -> Objective:
-        """Return an objective of p as one of x, which does not depend on the slopes."""
+        """Turn an objective of p into one of x, which does not depend on the slopes."""
         n, of_slopes = self.coordinates.n_parameters, abs(self.directions.constraints[1]).T.tocsr()
         stiffness = np.concatenate([of_slopes @ row for row in self._stiffness])
         n_slopes = len(stiffness)
@@ -168,7 +168,7 @@ class Monotone:
 
     @cached_property
     def _stiffness(self) -> Array:
-        """The stiffness by the likelihood of the rows of every contrast, (K - 1, R)."""
+        """The stiffness of the rows of every contrast under the likelihood, (K - 1, R)."""
         counts = self.likelihood.data.class_counts
         shares = counts / max(float(counts.sum()), 1.0)
         own, others = shares[self.directions.raised], np.delete(shares, self.directions.raised)
@@ -177,7 +177,7 @@ class Monotone:
         for share in own * others / np.maximum(own + others, 1e-300):
             softness = differences @ (1.0 / (cell_weights * float(share) + 1.0))
             stiffness = 1.0 / np.maximum(softness, 1e-300)
-            # rows of slopes alone have the median of the others
+            # rows with only slopes get the median of the others
             typical = float(np.median(stiffness[softness > 0])) if (softness > 0).any() else 1.0
             rows.append(np.where(softness > 0, stiffness, typical))
         return np.stack(rows)
@@ -186,9 +186,9 @@ class Monotone:
 class _DirectedTable(NamedTuple):
     """A table that contains the directed attribute: its family, and the attribute's axis there.
 
-    `steps` are the steps u of the attribute's own codes (from u to u + 1) at which the family goes to its next code.
-    `is_foreign`: the family's child is another attribute. `is_shared` marks the steps at which the slope of the carrier
-    can make up for that of this table.
+    `steps` are the steps u of the attribute's codes (from u to u + 1) at which the family's coarse code changes.
+    `is_foreign`: whether the family's child is another attribute. `is_shared`: whether, at each step, the slope of the
+    carrier can offset that of this table.
     """
 
     family: int
@@ -208,9 +208,9 @@ class _DirectedAttribute(NamedTuple):
 
 @dataclass(frozen=True)
 class Directions:
-    """The conditions on tables (K, n_cells) whose class k is `raised`.
+    """The conditions on tables (K, n_cells); `raised` is the class k.
 
-    G d + S t >= 0 for every other class, d (n_cells,) its contrast, t (n_slopes,) its free slopes.
+    They are G d + S t >= 0 for every other class, with its contrast d (n_cells,) and its free slopes t (n_slopes,).
     """
 
     families: tuple[Family, ...]
@@ -218,9 +218,9 @@ class Directions:
     raised: int = 1
 
     def lowest(self, cells: Array) -> float:
-        """Return the smallest sum of lowest differences over the tables of an attribute, for all steps and contrasts.
+        """Return the minimum, over attributes, steps and contrasts, of the sum of the tables' lowest differences.
 
-        If it is not negative, the log-odds of no row fall (or rise, for a decreasing attribute).
+        If it is not negative, the log-odds of no row violate a direction.
         """
         sums = []
         for d in self._contrasts(cells):
@@ -232,7 +232,7 @@ class Directions:
         return min((float(lowest.min()) for lowest in sums if len(lowest)), default=0.0)
 
     def repaired(self, cells: Array) -> Array:
-        """Return tables (K, n_cells) with contrasts raised just enough that no log-odds fall."""
+        """Raise contrasts of tables (K, n_cells) just enough that no direction is violated."""
         contrasts = self._contrasts(cells)
         before = contrasts.copy()
         for d in contrasts:
@@ -247,7 +247,7 @@ class Directions:
         return cells - np.insert(change, self.raised, 0.0, axis=0) if change.any() else cells
 
     def slopes(self, cells: Array) -> Array:
-        """Return the free slopes of tables (K, n_cells), those of one contrast after the other."""
+        """Return the free slopes of tables (K, n_cells), contrast after contrast."""
         free = []
         for d in self._contrasts(cells):
             for attribute in self.directed:
@@ -293,20 +293,20 @@ class Directions:
 
     @cached_property
     def _offsets(self) -> Index:
-        """The first cell of every family, and the number of all."""
+        """The first cell of every family, then the number of cells."""
         return np.cumsum([1, *(family.n_cells for family in self.families)])
 
     def _contrasts(self, cells: Array) -> Array:
-        """Return d of every other class (K - 1, n_cells) in tables (K, n_cells)."""
+        """Return the contrast d of every other class, (K - 1, n_cells), for tables (K, n_cells)."""
         return np.asarray(cells[self.raised] - np.delete(cells, self.raised, axis=0))
 
     def _entries(self, d: Array, table: _DirectedTable) -> Array:
-        """Return a view of the table's part of d (n_cells,), the axis of the attribute first."""
+        """Return the table's part of d (n_cells,) as a view whose first axis is the attribute's."""
         first, family = self._offsets[table.family], self.families[table.family]
         return np.moveaxis(d[first : first + family.n_cells].reshape(family.shape), table.axis, 0)
 
     def _lowest(self, d: Array, attribute: _DirectedAttribute, table: _DirectedTable) -> Array:
-        """Return the lowest difference at each step of a table, at most 0 if a sum over tables may omit it."""
+        """Return the lowest difference at each step of a table, at most 0 if rows may leave the table out."""
         n_steps = len(table.steps)
         differences = np.zeros((0, 1))
         if n_steps:
@@ -316,10 +316,10 @@ class Directions:
         return np.minimum(lowest, 0.0) if table.is_foreign else lowest
 
     def _slopes(self, d: Array, attribute: _DirectedAttribute) -> list[Array]:
-        """Return the slopes of every table of an attribute, at its steps: the lowest differences for d.
+        """Return the slopes of every table of an attribute at its steps: the lowest differences for d.
 
-        The carrier's slope makes their sum 0. If the carrier has no such step, or may itself be left out of a sum, the
-        slopes of the others are 0.
+        The carrier's slope makes their sum 0. If the carrier does not have a step, or may itself be left out of a sum,
+        the slopes of the others are 0.
         """
         carrier, *others = attribute.tables
         rest = np.zeros(attribute.n_steps)
@@ -331,18 +331,18 @@ class Directions:
 
 
 def _entries_of(rows: Index, columns: Index, value: float) -> tuple[Index, Index, Array]:
-    """Return rows, columns and values of entries of a sparse matrix; columns are broadcast to the shape of rows."""
+    """Return rows, columns and values of entries of a sparse matrix; `columns` are broadcast to the shape of `rows`."""
     return rows.ravel(), np.broadcast_to(columns, rows.shape).ravel(), np.full(rows.size, value)
 
 
 def monotone_of(likelihood: ConditionalLikelihood, coordinates: LinearCoordinates) -> Monotone | None:
-    """Return the constraints on parameters from the directions of the rows' schema, or None without any."""
+    """Return the constraints that the directions in the schema of the rows imply, or None without directions."""
     directions = directions_of(likelihood.data.schema, likelihood.families)
     return None if directions is None else Monotone(directions, likelihood, coordinates)
 
 
 def directions_of(schema: Schema, families: Sequence[Family]) -> Directions | None:
-    """Return the conditions of the schema on tables over these families, None without a directed attribute in them."""
+    """Return the schema's conditions on tables over `families`, or None if they contain no directed attribute."""
     directed = []
     for i in schema.informative:
         sign = direction_of(schema, i)
@@ -358,7 +358,7 @@ def directions_of(schema: Schema, families: Sequence[Family]) -> Directions | No
                 steps = np.flatnonzero(np.diff(codes))
                 tables.append(_DirectedTable(f, axis, steps, family.child not in (None, i), np.zeros(0, np.bool_)))
         if tables:
-            # the carrier has the attribute as its child, or no child, so that no sum omits it; among these the smallest
+            # the carrier is the smallest table that has the attribute as its child, or no child, so no sum omits it
             tables.sort(key=lambda table: (table.is_foreign, families[table.family].n_cells))
             carrier = tables[0]
             shared = [np.isin(table.steps, carrier.steps) & (not carrier.is_foreign) for table in tables]
@@ -369,9 +369,9 @@ def directions_of(schema: Schema, families: Sequence[Family]) -> Directions | No
 
 
 def check_directions(model: Model) -> None:
-    """Raise BncliError if the log-odds of any row fall along an increasing attribute, or rise along a decreasing one.
+    """Raise BncliError if the log-odds of any row violate a monotone direction.
 
-    Every cell of the tables is checked. A failure is a defect of learning, which no input should cause.
+    Every cell of the tables is checked. A violation is a defect of learning that no input should cause.
     """
     if not model.schema.directed:
         return
@@ -386,7 +386,7 @@ def lowest_difference(model: Model, tables: Tables) -> float:
     """Return the smallest change of log-odds from one interval of a directed attribute to the next, in its direction.
 
     The log-odds are those of the directed label against each other label; the minimum is over all intervals and all
-    values of the other attributes, unknown ones included.
+    values of the other attributes, including unknown values.
     """
     directions = directions_of(model.schema, tables.families)
     return 0.0 if directions is None else directions.lowest(tables.cells)

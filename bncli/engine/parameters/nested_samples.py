@@ -1,20 +1,19 @@
-"""Nested samples of the rows, drawn so that rare cells keep their rows, with weights that keep sums unbiased.
+"""Nested samples of the rows in which rare cells keep their rows, with weights that make sums unbiased.
 
 The sample of about n rows takes row t with probability
 
     q_t = min(1, n r_t),    r_t = w_t / 2W + w_t l_t / 2L,    l_t = sum over families f of 1 / m_f(cell_f(t), y_t)
 
-and gives it the weight w_t / q_t. m_f(c, y) is the weight of the rows of class y in cell c, and the class by itself
-counts as a family of one cell. W is the weight of all rows and L the number of pairs (cell, class) that occur, which is
+and gives it the weight w_t / q_t. m_f(c, y) is the weight of the rows of class y in cell c; the class alone counts as a
+family of one cell. W is the weight of all rows and L the number of pairs (cell, class) that occur, which is
 sum_t w_t l_t. l_t is an upper bound, up to the spread of P(y | x), of the leverage of the row: if rows are drawn by
 their leverage, every direction of the Hessian is estimated equally well (Cohen, Lee, Musco, Musco, Peng & Sidford 2015,
-Uniform sampling for matrix approximation, ITCS). A pair (cell, class) keeps all of its rows if they are few: its
-expected number in the sample is at least n / 2L, or all. The other half is drawn evenly and bounds the weights.
+Uniform sampling for matrix approximation, ITCS). A pair (cell, class) with few rows keeps them all: its expected number
+of rows in the sample is at least n / 2L, or all. The other half is drawn evenly, which bounds the weights.
 
-Nested: row t is in the sample iff u_t < q_t for one uniform number u_t, so the smaller samples are parts of the larger
-ones. The weights of each class are scaled to the class's weight in all rows. The numbers are drawn block by block with
-a generator per block, so that the number of threads changes nothing. Memory: the largest sample and the numbers of one
-block.
+The samples are nested because row t is in a sample if u_t < q_t for a single uniform number u_t. The weights of each
+class are scaled to the weight of the class in all rows. Random numbers are drawn block by block, with one generator per
+block, so that the number of threads has no effect. Memory: the largest sample and the numbers of one block.
 """
 
 from __future__ import annotations
@@ -30,19 +29,20 @@ from bncli.engine.parameters.likelihood import ConditionalLikelihood
 
 SEED = 0
 MOST = 1 / 4
-"""A sample larger than this share of the rows saves too little."""
+"""The largest sample as a share of the rows; a larger one saves too little."""
 RATIO = 4
 LEAST_PER_PARAMETER = 16
-"""With fewer rows per parameter, the optimum of a sample is no nearer to that of four times as many than the start."""
+"""With fewer rows per parameter, a sample's optimum is no nearer to that of RATIO times as many rows than the start."""
 
 
 @dataclass(frozen=True)
 class Growth:
     """Rules for the sizes of the samples, for data sets of at least `many_rows` rows.
 
-    With P free parameters the largest sample has rows_per_parameter P rows, but at least `least_largest` and a `share`
-    of all rows; it has no more than MOST of all rows, provided that these are fewest_per_parameter P. Each of the
-    others has a quarter of the next one's rows, as long as that is at least `least` rows and LEAST_PER_PARAMETER P.
+    With P free parameters, the largest sample has rows_per_parameter P rows, but no fewer than `least_largest` and the
+    share `share` of all rows, and no more than the share MOST of them. There are no samples if MOST of all rows are
+    fewer than fewest_per_parameter P. Each other sample has a quarter of the rows of the next one, as long as that is
+    at least `least` rows and LEAST_PER_PARAMETER P.
     """
 
     many_rows: int = 50_000
@@ -53,7 +53,7 @@ class Growth:
     least: int = 1 << 13
 
     def sizes(self, n_rows: int, n_parameters: int) -> tuple[int, ...]:
-        """Return the sizes, ascending; none if rows are few, or too few for the parameters."""
+        """Return the sizes, ascending; empty if there are few rows, or too few for the parameters."""
         most = int(MOST * n_rows)
         if n_rows < self.many_rows or most < max(self.fewest_per_parameter * n_parameters, self.least_largest):
             return ()
@@ -65,7 +65,7 @@ class Growth:
 
 
 def nested_samples(likelihood: ConditionalLikelihood, sizes: Sequence[int]) -> Iterator[Dataset]:
-    """Yield samples of the likelihood's rows with about these sizes, ascending; each is made when it is needed."""
+    """Yield samples of the likelihood's rows with about these sizes, ascending; each is made only when it is needed."""
     data, fusion = likelihood.data, likelihood.fusion
     configurations = [len(members) for members in fusion.members]
     joint = fusion.gather(data.reduce(_joint_weights, configurations, data.n_labels, states=fusion.codes))
@@ -100,7 +100,7 @@ def _joint_weights(block: RowBlock, sizes: Sequence[int], n_labels: int) -> list
 def _draw(
     block: RowBlock, tables: Sequence[Array], even: float, n_rows: int, n_labels: int
 ) -> tuple[Index, Array, Array]:
-    """Return the rows of a sample of `n_rows` rows, ascending; the size from which each is in it, u / r; and its r."""
+    """Draw a sample of `n_rows` rows; return the rows, ascending, the sample size u / r that includes each, and r."""
     number, codes = block.state
     rates = np.full(block.n_rows, even)
     for table, code in zip(tables, codes, strict=True):

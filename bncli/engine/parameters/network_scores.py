@@ -1,4 +1,4 @@
-"""Scores of a whole network: sums over its nodes, in nats, higher is better.
+"""Scores of a whole network: sums over its nodes, in nats; higher is better.
 
 `ll`, `bic`, `aic`, `k2` and `bdeu` are scores of the joint distribution of class and attributes: the sum of the family
 scores (`bncli.engine.structures.scores`) over all nodes, including the class. A node without the class as a parent is
@@ -6,7 +6,7 @@ scored on the rows of all classes together. `acll` is the approximate conditiona
 
     aCLL = sum over families with the class, k, j, c of M_kjc ln theta_kjc - N gamma,
 
-constants included (see `bncli.engine.structures.acll_approximation`), so that it approximates the conditional
+including constants (see `bncli.engine.structures.acll_approximation`), so that it approximates the conditional
 log-likelihood CLL of the same parameters; its relative error is |aCLL - CLL| / |CLL|.
 
 Conventions: if missing values are marginalized, each node is scored on the rows that have its whole family, and there
@@ -53,7 +53,7 @@ class ScoredNetwork(NamedTuple):
 
 
 class Strengths(NamedTuple):
-    """Parameters of scores: rows spread by bdeu; for acll the least count of a cell and a class pair prior."""
+    """Parameters of scores: the prior rows of bdeu; for acll the pseudo-counts and the class pair prior."""
 
     bdeu: float = 1.0
     pseudo_counts: float = 5.0
@@ -61,7 +61,7 @@ class Strengths(NamedTuple):
 
     @classmethod
     def of(cls, recipe: Recipe) -> Strengths:
-        """Return the parameters of a recipe that learns by bdeu or acll, the defaults for those it does not set."""
+        """Return the parameters that a recipe sets for bdeu and acll, and the defaults for the others."""
         name, _, numbers = (recipe.structure_score or "").partition(":")
         number, _, prior = numbers.partition("/")
         field = {"bdeu": "bdeu", "acll": "pseudo_counts", "acll-uniform": "pseudo_counts"}.get(name)
@@ -79,7 +79,7 @@ class Strengths(NamedTuple):
 
 def score_network(counts: Counts, network: Dag, strengths: Strengths = Strengths()) -> ScoredNetwork:
     """Return all scores of a network on some rows."""
-    # the counts (r, q, K) of every node with its parents; K is 1 if the class is the child or no parent
+    # the counts (r, q, K) of every node and its parents; K is 1 if the class is the child or not a parent
     children = set(network.class_children)
     families = [(i, *network.parents[i]) for i in network.nodes]
     of_class, *tables = counts.tables([network.class_parents, *families])
@@ -106,7 +106,7 @@ def score_network(counts: Counts, network: Dag, strengths: Strengths = Strengths
 
 
 def approximate_cll(counts: Counts, tables: Tables, line: LinearApproximation) -> float:
-    """Return aCLL of any network tables: sum over rows of ln U_y - beta (sum over c of ln U_c) - gamma, in nats."""
+    """Return the aCLL of network tables: the sum over rows of ln U_y - beta (sum over c of ln U_c) - gamma, in nats."""
     # a bias of 0, if the class has parents, adds nothing
     terms = [(counts.class_counts(), tables.bias)]
     family_counts = counts.tables([family.attributes for family in tables.families])
@@ -118,7 +118,7 @@ def approximate_cll(counts: Counts, tables: Tables, line: LinearApproximation) -
 
 
 def mean_scores(scored: Sequence[ScoredNetwork]) -> ScoredNetwork:
-    """Return the mean of every score over several networks, None for scores that any of them lacks."""
+    """Return the mean of every score over several networks, or None for scores that any network lacks."""
     scores = NetworkScores(*(_mean(values) for values in zip(*(one.scores for one in scored), strict=True)))  # type: ignore[arg-type]
     return ScoredNetwork(scores, _mean([one.acll_relative_error for one in scored]))
 

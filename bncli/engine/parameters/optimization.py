@@ -2,29 +2,29 @@
 
     maximise  CLL(W(p)) - lambda/2 sum_q (p_q - center)^2
 
-The penalty stands against the summed CLL and applies to all parameters, the class term included. The optimizer
-minimises the negative.
+The penalty is relative to the summed CLL and applies to all parameters, including the class term. The optimizer
+minimises the negative of this objective.
 
-**Tolerance.** By chance alone the optimum for N rows is about P / 2 nats of log-likelihood away from the best
-parameters, P being the number of free ones. Coming nearer to the optimum than a small part of that is wasted. So the
+**Tolerance.** By chance alone, the optimum for N rows is about P / 2 nats of log-likelihood away from the best
+parameters, where P is the number of free parameters. Coming much nearer to the optimum than that is a waste. So the
 tolerance `auto` is
 
     ERROR_SHARE (P / 2) / (N H),    H = entropy of the class, in nats
 
-within the bounds TOLERANCE; N H stands for the objective, which is less. It is the lower bound for fewer than
-MANY_ROWS rows, without a penalty, when some directions of the tables may have no optimum, and under directions of
-attributes. (Measured on 100,000 rows with 32,000 parameters: the log-loss of other rows differs by less than 0.1 %,
-after a third of the passes.)
+within the bounds TOLERANCE; N H is an upper bound of the objective. With fewer than MANY_ROWS rows, without a penalty
+(some directions of the tables may then have no optimum), and under monotone directions of attributes, it is the lower
+bound. (Measured on 100,000 rows with 32,000 parameters: the log-loss of other rows differs by less than 0.1 %, after a
+third of the passes.)
 
-**Random starts.** Log probabilities of a network make the conditional likelihood, and missing values make every
-likelihood, a function with several local maxima (or with plateaus on which an optimizer gives up), and the start
-decides which one is found. A random start draws every distribution of the network uniformly, from Dirichlet(1, ..., 1):
+**Random starts.** If the parameters are log probabilities of a network, or if values are missing, the likelihood has
+several local maxima (or plateaus on which an optimizer gives up), and the start decides which one is found. A random
+start draws every distribution of the network uniformly, from Dirichlet(1, ..., 1):
 
     beta_q = ln e_q,    e_q ~ Exp(1) independent for every free parameter q,    theta = softmax beta
 
-Start 0 is the usual one. Start s > 0 is drawn by a generator of its own, from (seed, s), so more starts never change
-those before them, nor does anything else that is random. The start whose optimum is best is kept; of equal optima,
-rounding aside, the first. Every start is an optimization of its own, one after the other.
+Start 0 is the usual one. Start s > 0 is drawn by its own generator, seeded with (seed, s), so that neither more starts
+nor other random draws change it. The start with the best optimum is kept (ties, up to rounding: the first). The starts
+are optimized one after the other.
 """
 
 from __future__ import annotations
@@ -61,16 +61,16 @@ from bncli.engine.structures.structure import Family
 from bncli.watch import Iteration, Note, Progress, SelectedRun, Watch
 
 TOLERANCE, ERROR_SHARE, MANY_ROWS = (1e-10, 1e-4), 1e-3, 10_000
-"""The least and the largest tolerance `auto`; the share of the statistical error; rows from which it is above the
-least: fits of fewer rows take little time."""
+"""The least and the largest tolerance `auto`; the share of the statistical error; with fewer than MANY_ROWS rows, fits
+take little time and the tolerance is the least."""
 ROUNDS = 10
-"""An optimum under directions may take this many times the iterations of another one."""
+"""An optimization under monotone directions may take this many times as many iterations as another one."""
 NEAR_COST = 3.0
-"""Evaluations that the preconditioner of a known point may cost; between 1 and 12 it makes little difference."""
+"""Evaluations that the preconditioner at a known point may cost; between 1 and 12 it makes little difference."""
 DIRECTED_COST = 30.0
-"""The same for the last fit under directions, which takes many times as many evaluations."""
+"""The same for the last fit under monotone directions, which takes many times as many evaluations."""
 LEAST = float(np.finfo(np.float64).tiny)
-"""Replaces an exponential number of 0, whose logarithm is not finite."""
+"""Replaces an exponential random number of 0, whose logarithm would not be finite."""
 
 
 class Likelihood(Protocol):
@@ -87,9 +87,9 @@ class Likelihood(Protocol):
 
 @dataclass(frozen=True)
 class Space:
-    """What is optimized: a likelihood in some coordinates; `flops` is the cost model for the trace, if there is one.
+    """A likelihood in some coordinates, to be optimized; `flops` is the cost model for the trace, if there is one.
 
-    `can_separate`: whether the likelihood has no finite optimum if all rows are classified correctly by a wide margin.
+    `can_separate`: whether the likelihood has no finite optimum if some tables classify all rows correctly.
     """
 
     likelihood: Likelihood
@@ -98,7 +98,7 @@ class Space:
     can_separate: bool = True
 
     def first_preconditioner(self, p: Array, penalty: float) -> Precondition:
-        """Return an approximation of the inverse Hessian at p, the start."""
+        """Return an approximation of the inverse Hessian at the start p."""
         raise NotImplementedError
 
     def preconditioner(self, p: Array, cost: float, penalty: float) -> Precondition:
@@ -114,13 +114,13 @@ class Space:
         return self.coordinates.tables(p)
 
     def on(self, data: Dataset) -> Likelihood:
-        """Return the likelihood of other rows."""
+        """Return the same likelihood for other rows."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class ParameterSpace(Space):
-    """The parameter space of complete rows; `monotone` holds the constraints from the directions of attributes."""
+    """A parameter space for complete rows; `monotone` has the constraints from monotone directions of attributes."""
 
     likelihood: ConditionalLikelihood
     coordinates: Coordinates
@@ -130,7 +130,7 @@ class ParameterSpace(Space):
     def directed(
         cls, likelihood: ConditionalLikelihood, coordinates: LinearCoordinates, flops: Flops | None = None
     ) -> ParameterSpace:
-        """Return the space whose optimum keeps the directions of the rows' schema; tables must be linear in p."""
+        """Return a space whose optimum satisfies the directions in the schema of the rows; tables are linear in p."""
         return cls(likelihood, coordinates, flops, monotone=monotone_of(likelihood, coordinates))
 
     @cached_property
@@ -144,9 +144,9 @@ class ParameterSpace(Space):
         return self.whitening.refresh(p, cost, penalty)
 
     def hessian(self, p: Array, penalty: float) -> Callable[[Array], Array]:
-        """Return products with J'HJ + lambda I, J the derivative of the tables; the curvature of the map is left out.
+        """Return a function that multiplies by J'HJ + lambda I, where J is the derivative of the tables.
 
-        Only `Softmax` has such a curvature.
+        The curvature of the map from p to tables, which only `Softmax` has, is left out.
         """
         coordinates = self.coordinates
         table_product = self.likelihood.hessian(coordinates.tables(p))
@@ -158,7 +158,7 @@ class ParameterSpace(Space):
         return product
 
     def cells(self, p: Array) -> Array:
-        """Return the tables (K, n_cells) of an optimum p, without falls that rounding leaves along a direction."""
+        """Return the tables (K, n_cells) of an optimum p, without violations of directions by rounding errors."""
         tables = self.coordinates.tables(p)
         return tables if self.monotone is None else self.monotone.directions.repaired(tables)
 
@@ -170,12 +170,13 @@ class ParameterSpace(Space):
 class OptimizerSettings:
     """How to optimize: start (`zero` or `generative`), penalty lambda and its center, optimizer, stopping rules.
 
-    A `tolerance` of None follows from the statistical error, as the module describes.
-    `seed` draws the folds for early_stop `cv` and the random starts, of which there are `restarts` beside the usual
-    one; `start` is the number of the present one. The stopping rules treat losses per unit of weight below `negligible`
-    (nats) as equal. `options` are those of the optimizer. `growth`: how samples of many rows lead to the neighbourhood
-    of the optimum; None takes all rows from the first pass on. `near_cost`: evaluations that the preconditioner of a
-    known point may cost.
+    - tolerance: None means the tolerance `auto` that the module describes
+    - seed: for the folds of early_stop `cv`, and for the random starts
+    - restarts: the number of random starts in addition to the usual one; start: the number of the current start
+    - negligible: a relative tolerance refers to the loss per unit of weight, in nats, but to no less than this value
+    - options: those of the optimizer
+    - growth: the sizes of samples with which the optimization begins; None uses all rows from the first pass on
+    - near_cost: evaluations that the preconditioner at a known point may cost
     """
 
     init: str
@@ -196,7 +197,7 @@ class OptimizerSettings:
 
 @dataclass(frozen=True)
 class Problem:
-    """A space under the settings of an optimization, as an objective to be minimised."""
+    """A parameter space and the settings of an optimization, which together define an objective to be minimised."""
 
     space: Space
     settings: OptimizerSettings
@@ -206,7 +207,7 @@ class Problem:
         space, penalty = self.space, self.settings.penalty
         return Objective(
             self.value_and_gradient,
-            # made at its first use: some optimizers never use it
+            # made at the first use, because some optimizers never use it
             lambda g: self._first_preconditioner(g),
             partial(space.hessian, penalty=penalty),
             partial(space.preconditioner, penalty=penalty),
@@ -228,9 +229,10 @@ class Problem:
         return _penalty(self.settings, p) - value, gradient
 
     def is_separable(self, value: float) -> bool:
-        """Return whether every row's loss is below its weight times ln 2, so that every row is classified correctly.
+        """Return whether the total loss is so low that every row is classified correctly.
 
-        Multiplying the tables by a growing factor then drives the CLL to 0.
+        Then the loss of every row is below its weight times ln 2, and multiplying the tables by a growing factor drives
+        the CLL to 0. It is False with a penalty.
         """
         weights = self.space.likelihood.data.weights
         lightest = 1.0 if weights is None else float(weights.min())
@@ -242,9 +244,9 @@ class Problem:
 
 
 def optimize(space: Space, settings: OptimizerSettings, watch: Watch) -> Parameters:
-    """Return the tables at the best parameters found, never worse than the start in the penalised objective.
+    """Optimize, and return the best parameters found, never worse than the start in the penalised objective.
 
-    With `restarts` these are the best of all starts.
+    With `restarts`, return the best parameters of all starts.
     """
     if not settings.restarts:
         return _optimize(space, settings, watch)[1]
@@ -252,7 +254,7 @@ def optimize(space: Space, settings: OptimizerSettings, watch: Watch) -> Paramet
 
 
 def _optimize(space: Space, settings: OptimizerSettings, watch: Watch) -> tuple[float, Parameters]:
-    """Return the penalised objective, to be maximised, at the end of one run, and the parameters there."""
+    """Optimize from one start; return the penalised objective (higher is better) at the end, and the parameters."""
     cll_path: list[float] = []
 
     def report(step: Step, p: Array) -> None:
@@ -284,7 +286,7 @@ def _penalty(settings: OptimizerSettings, p: Array) -> float:
 
 
 def find_optimum(space: Space, settings: OptimizerSettings, report: Report) -> Optimum:
-    """Return the best parameters found from the start; `report` receives every iteration, the start included."""
+    """Optimize from the start that the settings define; `report` receives every iteration, including the start."""
     settings = with_tolerance(space, settings)
     problem = Problem(space, settings)
     samples = _samples(problem, _sample_sizes(space, settings), None)
@@ -293,7 +295,7 @@ def find_optimum(space: Space, settings: OptimizerSettings, report: Report) -> O
 
 
 def find_optimum_from(space: Space, settings: OptimizerSettings, point: Array) -> Optimum:
-    """Return the best parameters found from `point`, near which they are expected."""
+    """Optimize from `point`, near which the optimum is expected."""
     settings = with_tolerance(space, settings)
     problem = Problem(space, settings)
     # from a point near the optimum the largest sample alone is enough
@@ -312,17 +314,17 @@ def with_tolerance(space: Space, settings: OptimizerSettings) -> OptimizerSettin
     if data.n_rows >= MANY_ROWS and settings.penalty > 0 and not is_directed:
         shares = data.class_counts[data.class_counts > 0] / data.total_weight
         base = 0.0 - data.total_weight * float(shares @ np.log(shares))
-        # adding the same to all classes changes no probability
+        # adding the same to all classes changes no probability, so these parameters do not count
         error = space.coordinates.n_parameters * (data.n_labels - 1) / data.n_labels / 2
         tolerance = min(max(ERROR_SHARE * error / base, tolerance), TOLERANCE[1]) if base > 0 else tolerance
     return replace(settings, tolerance=tolerance)
 
 
 def _sample_sizes(space: Space, settings: OptimizerSettings) -> tuple[int, ...]:
-    """Return the sizes of the samples through which to grow, none to take all rows from the first pass on.
+    """Return the sizes of the samples with which to begin, or () to use all rows from the first pass on.
 
-    Without a penalty a sample may have no finite optimum, and the weights of incomplete rows do not follow from their
-    cells.
+    There are no samples without a penalty, because a sample may have no finite optimum, and none for incomplete rows,
+    because their weights cannot be computed from cells.
     """
     if settings.growth is None or settings.penalty == 0 or not isinstance(space, ParameterSpace):
         return ()
@@ -350,7 +352,7 @@ def _sample(problem: Problem, space: ParameterSpace, rows: Dataset, near: Array 
 
 
 def _near(problem: Problem, point: Array) -> Objective:
-    """Return the objective with the preconditioner of a point near the optimum."""
+    """Return the objective with a preconditioner made at a point near the optimum."""
     settings = problem.settings
     precondition = problem.space.preconditioner(point, settings.near_cost, settings.penalty)
     return replace(problem.objective, precondition=precondition)
@@ -371,7 +373,7 @@ def _minimise(
 
 
 def _keep_directions(problem: Problem, free: Optimum, report: Report) -> Optimum:
-    """Return the optimum under the directions of attributes; `free` is the optimum without them."""
+    """Return the optimum under monotone directions, given the optimum `free` without them."""
     space, settings = problem.space, problem.settings
     monotone = space.monotone if isinstance(space, ParameterSpace) else None
     if monotone is None or monotone.keeps(free.point):
@@ -390,14 +392,14 @@ def _keep_directions(problem: Problem, free: Optimum, report: Report) -> Optimum
 
 
 class Starts(NamedTuple):
-    """The number of random starts beside the usual one, and the seed that draws them."""
+    """The number of random starts in addition to the usual one, and their seed."""
 
     random: int = 0
     seed: int = 0
 
 
 def random_point(n_parameters: int, seed: int, start: int) -> Array:
-    """Return beta (P,) of a start: logarithms of independent exponential numbers."""
+    """Draw beta (P,) for a start: logarithms of independent exponential random numbers."""
     rng = np.random.default_rng([seed, start])
     return np.log(np.maximum(rng.standard_exponential(n_parameters), LEAST))
 
@@ -405,11 +407,11 @@ def random_point(n_parameters: int, seed: int, start: int) -> Array:
 def best_start(
     attempt: Callable[[int], tuple[float, Parameters]], restarts: int, watch: Watch, *, held_out: bool = False
 ) -> Parameters:
-    """Return the parameters of the best of `restarts` random starts and the usual one, with the objectives of all.
+    """Try the usual start and `restarts` random ones; return the best parameters, with the objectives of all starts.
 
-    `attempt` takes the number of a start and returns the objective at its end, to be maximised, and the parameters
-    there. `held_out`: the objectives are likelihoods of held-out rows. The watch receives the iterations of every
-    start, then which start is kept.
+    `attempt(start)` returns the objective that a start reaches (higher is better), and the parameters. `held_out`:
+    whether the objectives are likelihoods of held-out rows. The watch receives the iterations of every start, then the
+    number of the start that is kept.
     """
     objective, best = attempt(0)
     objectives = [objective]

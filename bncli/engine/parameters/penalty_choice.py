@@ -1,76 +1,78 @@
-"""The penalty, shrinkage and arcs, chosen by cross-validation inside the training rows.
+"""The penalty, shrinkage and arcs, chosen by cross-validation within the training rows.
 
 **Penalty.** With p_f(lambda) the parameters of highest penalised likelihood on the rows outside fold f,
 
     loss(lambda) = - sum over folds f of CLL(rows of fold f; p_f(lambda)) / N
 
-is computed for the lambdas of GRID in turn, from large to small, for all FOLDS folds at one of them before any at the
-next. Interactions of MANY_ROWS rows or more have FEW_FOLDS folds and larger lambdas (REGIONS_GRID), and their path ends
-REGIONS_WORSE above the lowest loss. The lowest loss wins; a loss that is not lower by more than a share TIE is a tie,
-and the larger lambda wins. The path ends when the loss is WORSE above the lowest (and by more than SLACK nats, for
-losses near 0).
+is computed for the lambdas of GRID, from large to small, in all FOLDS folds for one lambda before the next.
+Interactions with MANY_ROWS rows or more have FEW_FOLDS folds and larger lambdas (REGIONS_GRID), and their path ends
+when the loss is the share REGIONS_WORSE above the lowest. The lambda of lowest loss is chosen; losses that differ by no
+more than the share TIE are tied, and then the larger lambda is chosen. The path ends when the loss is the share WORSE
+above the lowest (and by more than SLACK nats, for losses near 0).
 
-A whole path costs little more than a few of its fits. It starts at the center, the optimum for an infinite penalty; the
-third and later optima are searched from where the last two point,
+A whole path costs little more than a few of its fits. It starts at the center, the optimum for an infinite penalty. The
+search for the third and later optima starts from the point extrapolated from the last two,
 
     p(lambda_k+1) ~ 2 p(lambda_k) - p(lambda_k-1),
 
 since p is smooth in ln lambda. Each search has a preconditioner made where it starts, and a loose tolerance: losses are
-then right to about 1 in 1,000, which is less than they differ by.
+accurate to about 1 in 1,000, less than the differences between them.
 
 Conventions: every fold learns its own cuts and levels, its own structure if that is a network, and its own basis of the
 parameters (the generative probabilities of weighted parameters); only cuts made by hand, and regions with their cuts,
-are those of all training rows. Of more than ALL_ROWS rows a quarter is used, but at least ALL_ROWS and at most
-MAX_ROWS, drawn by class. Rows of one unit count as one observation wherever the number of held-out rows decides how
-far a choice can be trusted. lambda is the inverse variance of a prior and stands against the summed likelihood, so the
-choice is used for all rows as it is. (Measured: with forty times the rows the best lambda falls by up to a decade, and
-keeping it costs 2 % of the log-loss.) The search is the same whatever the optimizer of the final fit, and so is the
-choice. A single unit cannot be held out: lambda is then UNTRIED. On few rows no lambda below (FLOOR_ROWS / N)^3 is
-tried: two dozen held-out rows may all be right by luck, and then the smaller the penalty, the better it looks.
+are those of all training rows. If there are more than ALL_ROWS rows, a quarter of them is used (at least ALL_ROWS, at
+most MAX_ROWS), a stratified sample. Rows of one unit count as one observation wherever the number of held-out rows
+decides how far a choice can be trusted. lambda is the inverse variance of a prior and is relative to the summed
+likelihood, so the chosen lambda is also used for all rows. (Measured: with forty times the rows the best lambda falls
+by up to a factor of ten, and keeping it costs 2 % of the log-loss.) The choice does not depend on the optimizer of the
+final fit. If there is only one unit, none can be held out, and lambda is UNTRIED. With few rows, no lambda below
+(FLOOR_ROWS / N)^3 is tried: two dozen held-out rows may all be classified correctly by luck, and then smaller penalties
+always look better.
 
-Directions of attributes (`bncli.engine.parameters.monotone`) do not enter the path: lambda is chosen by fits without
-them, and the reported loss at the chosen lambda is that of fits that keep them. (Measured on seven tables with three
-learners: the log-loss under directions is 0.07 % higher, and the same in two thirds of the cases, as with a path that
-keeps them.)
+Monotone directions of attributes (`bncli.engine.parameters.monotone`) are ignored along the path: lambda is chosen by
+fits without them, but the reported loss at the chosen lambda is that of fits that satisfy them. (Measured on seven
+tables with three learners: the log-loss under directions is 0.07 % higher than with a path that satisfies them, and the
+same in two thirds of the cases.)
 
-**Many classes.** With more than MANY_CLASSES classes every fit costs as many times more, and each row judges all
-tables. So only the first fold is held out, every second lambda of GRID is tried, a path ends at the first lambda that
-is not better, and networks with arcs are given up where they are WORSE than without at the penalty that was best there.
+**Many classes.** With more than MANY_CLASSES classes every fit takes much longer, and each row tests the tables of all
+classes. So only the first fold is held out, every second lambda of GRID is tried, a path ends at the first lambda that
+is not better, and the path of a network with more arcs ends if, at the penalty that was best with fewer arcs, its loss
+is the share WORSE above the loss with fewer arcs.
 
 **Shrinkage** protects models of few rows: tables are shrunk towards the class frequencies by a factor a. With S the
 scores of the tables at the chosen penalty, f the class frequencies and 0 < a <= 1,
 
     S_a[x, y] = a S[x, y] + (1 - a) ln f[y],    f[y] = (n[y] + 1) / (N + K)
 
-so the log-odds of the class are drawn towards those of the frequencies, and the result is still one set of tables. The
+so the log-odds of the class are shrunk towards those of the frequencies, and the result is still one set of tables. The
 factor is the one of FACTORS with the highest
 
     sum over folds of CLL(rows held out; S_a) - d a,    d = DISCOUNT min(1, DISCOUNT_ROWS / N)
 
-with scores and frequencies from the other rows of each fold (ties: the largest factor). The last term is the log of a
-prior that prefers the frequencies. It counters the optimism of the chosen penalty, which is the best of many on the
-same rows; without it, factors are too large. If the tables separate the classes almost perfectly, the term would
-outweigh the possible gain, so no factor may raise the loss above the lowest by more than a share RISE. Conventions:
+with scores and frequencies from the other rows of each fold (ties: the largest factor). The last term is the logarithm
+of a prior that prefers the frequencies. It corrects for the optimism of the chosen penalty, which is the best of many
+on the same rows; without it, factors are too large. If the tables separate the classes almost perfectly, the term would
+outweigh the possible gain, so no factor may raise the loss above the lowest by more than the share RISE. Conventions:
 with more than FEW_ROWS rows nothing is shrunk, since the penalty is then chosen well enough; nor are parameters that
-are probabilities of a network, which shrunk tables are not. Cost: a pass over the held-out rows for each factor and
-penalty.
+are probabilities of a network, which shrunk tables would no longer be. Cost: a pass over the held-out rows for each
+factor and penalty.
 
-**Arcs.** A structure search always finds arcs. Whether they help to predict the class is another question: on few rows,
-or below an attribute of many values, they often hurt. So networks that differ in their arcs between attributes compete
-on the same folds, each with its own path of penalties:
+**Arcs.** A structure search always finds arcs. On few rows, or below an attribute of many values, they often make
+predictions of the class worse. So networks with different sets of arcs between attributes are compared on the same
+folds, each with its own path of penalties:
 
     class      the class alone: its frequencies
     none       the class is the only parent of each attribute
-    supported  of each attribute's parents the first m, in their order, with the highest BIC,
+    supported  the first m parents of each attribute, in their order, with the m of highest BIC,
                    ll(i | class, first m parents) - (ln N) / 2 * (r_i - 1) q_m K,    m = 0, 1, ...
     all        the arcs that the search found
 
-A network replaces one of fewer arcs if the held-out rows together are by more than EVIDENCE nats likelier under it:
-odds of 3 to 1. The search is repeated in every fold, on the rows outside it, because arcs found on the rows that judge
-them would have an advantage. Conventions: with MANY_ROWS rows or more the networks compete on the first FEW_FOLDS
-folds, and all folds choose the penalty of the winner. `supported` competes if it has arcs, but at most the share FEW of
-all: a network of nearly the same arcs has nearly the same loss. The path of a network begins near the penalty that was
-best with fewer arcs.
+A network replaces one with fewer arcs if the log-likelihood of all held-out rows is higher by more than EVIDENCE nats,
+which are odds of 3 to 1. The search is repeated in every fold, on the rows outside it, because arcs found with the help
+of the held-out rows would have an advantage. Conventions: with MANY_ROWS rows or more, the networks are compared on the
+first FEW_FOLDS folds, and all folds choose the penalty of the chosen network. `supported` is compared if it has arcs,
+but no more than the share FEW of all, because a network with nearly the same arcs has nearly the same loss. The path of
+a network begins near the penalty that was best with fewer arcs.
 """
 
 from __future__ import annotations
@@ -97,22 +99,22 @@ from bncli.watch import Progress, Watch, silent
 
 GRID = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 REGIONS_GRID, REGIONS_WORSE = (3000.0, 1000.0, *GRID), 0.01
-"""Those of interactions of many rows: tables of many cells need a large penalty, and fits with a small one are slow."""
+"""Grid and limit for interactions with many rows, whose large tables need a large penalty; small ones are slow."""
 FOLDS = 5
 AHEAD = 2
-"""Steps of GRID before a penalty that was best for a similar space, at which a path begins."""
+"""A path begins this many steps of GRID before the penalty that was best for a similar space."""
 ALL_ROWS, MAX_ROWS = 12_000, 50_000
 WHOLE_ROWS, MEASURED_ROWS, TENTH = 100_000, 500_000, 10
-"""Of more than WHOLE_ROWS rows a tenth is held out to measure the loss; more than MEASURED_ROWS are sampled first."""
+"""With more than WHOLE_ROWS rows, a tenth of them (at most of MEASURED_ROWS) is held out to measure the loss."""
 MOST_CELLS = 1 << 24
-"""The most values, rows times columns, that are kept as they were read."""
+"""The most values (rows times columns) of which raw rows are kept."""
 WORSE, SLACK = 0.08, 1e-3
 TIE = 1e-4
 UNTRIED = 1.0
 FLOOR_ROWS = 20
 TOLERANCE, MAX_ITERATIONS = 1e-3, 100
 FACTORS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-"""The smallest is above 0, so that the model still distinguishes rows."""
+"""The factors of shrinkage; all are above 0, so that the model still distinguishes rows."""
 FEW_ROWS = 300
 DISCOUNT, DISCOUNT_ROWS = 2.0, 50
 RISE = 0.25
@@ -125,7 +127,7 @@ SpaceOf = Callable[[Counts], Space]
 
 @dataclass(frozen=True)
 class HeldOutFold:
-    """One fold: the counts of the rows to learn from, and the rows held out."""
+    """One fold: the counts of its training rows, and its held-out rows."""
 
     counts: Counts
     rows: Dataset
@@ -144,13 +146,16 @@ def penalty_path(
     watch: Watch = silent,
     prefix: str = "",
 ) -> ChosenPenalty:
-    """Return the lambda of `grid`, which falls, with the least held-out loss in the spaces that `space_of` makes.
+    """Choose the lambda of lowest held-out loss in `grid`, which is decreasing.
 
-    The penalty shrinks towards `center`. `near` is a penalty that was best for a similar space: the path begins AHEAD
-    steps before it, and again at the top if nothing that follows is better than its first. It ends where the loss
-    is a share `worse` above the lowest. `least`: the loss of that space; the path ends if the loss at `near` is that
-    much above it. `shrink`: whether the tables may be shrunk if rows are few. `prefix` begins the progress messages to
-    the watch.
+    - space_of: returns the parameter space for the counts of a fold
+    - center: the point towards which the penalty shrinks parameters
+    - near: a penalty that was best for a similar space; the path begins AHEAD steps before it, and again at the top if
+      its first penalty turns out to be the best
+    - least: the loss of that similar space; the path ends if the loss at `near` is the share `worse` above it
+    - worse: the path ends when the loss is this share above the lowest
+    - shrink: whether tables may be shrunk if there are few rows
+    - prefix: the beginning of the progress messages
     """
     if not folds:
         return ChosenPenalty(UNTRIED if len(grid) > 1 else grid[0], ())
@@ -178,14 +183,14 @@ def penalty_path(
 
 
 def _count_units(folds: Sequence[HeldOutFold]) -> tuple[int, float]:
-    """Return the number of units held out, and their number per row: rows of one unit count as one observation."""
+    """Return the number of held-out units, and their number per held-out row."""
     n_rows = sum(fold.rows.n_rows for fold in folds)
     n_units = sum(count_units(fold.rows.n_rows, fold.rows.split_by) for fold in folds)
     return n_units, n_units / n_rows
 
 
 def best_of(tried: list[TriedPenalty]) -> float:
-    """Return the penalty of lowest loss; of those that tie with it, the one tried first."""
+    """Return the penalty of lowest loss (ties: the one tried first)."""
     lowest = min(trial.log_loss for trial in tried)
     # GRID falls, so the first that ties is the largest
     return next(trial.penalty for trial in tried if trial.log_loss <= lowest * (1 + TIE))
@@ -200,7 +205,7 @@ def _follow(
     near: float | None = None,
     least: float = math.inf,
 ) -> list[TriedPenalty]:
-    """Return the losses along the grid, down to where the path ends; `near` and `least` are as in `penalty_path`."""
+    """Compute the losses along the grid until the path ends; `near` and `least` are as in `penalty_path`."""
     has_many_classes = paths[0].held_out.data.n_labels > MANY_CLASSES
     weight = sum(path.held_out.data.total_weight for path in paths)
     tried: list[TriedPenalty] = []
@@ -210,13 +215,13 @@ def _follow(
             detail = f"{prefix}penalty {penalty:g}, fold {f + 1} of {len(paths)}"
             watch(Progress(len(tried) + f / len(paths), len(grid), detail))
             cll += path.advance(penalty)
-        # 0.0 - x in place of -x: a loss of 0 is never written -0
+        # 0.0 - x instead of -x, so that a loss of 0 is never written as -0
         tried.append(TriedPenalty(penalty, 0.0 - cll / weight))
         lowest = min(trial.log_loss for trial in tried)
         if has_many_classes and best_of(tried) != penalty:
             break
         lowest = least if penalty == near else lowest
-        # SLACK: if classes are almost certain, 8 % of a loss is less than its own error
+        # SLACK: if classes are almost certain, the share `worse` of a loss is less than its statistical error
         if tried[-1].log_loss > lowest * (1 + worse) + SLACK:
             break
     return tried
@@ -224,10 +229,10 @@ def _follow(
 
 @dataclass
 class _FoldPath:
-    """The path of one fold: the parameter space of the rows to learn from, the likelihood of those held out.
+    """The path of one fold: the parameter space of its training rows, and the likelihood of its held-out rows.
 
-    `free` is the space without directions. `optima` are the last two. `shrunk` holds by penalty the CLL of the held-out
-    rows under tables shrunk by each of FACTORS, if `shrinks`.
+    `free` is the space without monotone directions. `optima` are the last two optima. If `shrinks`, `shrunk` has, for
+    each penalty, the CLL of the held-out rows under tables shrunk by each of FACTORS.
     """
 
     space: Space
@@ -250,13 +255,13 @@ class _FoldPath:
         return self.free is not self.space
 
     def advance(self, penalty: float) -> float:
-        """Return the held-out conditional log-likelihood at the optimum for the next penalty, without directions."""
+        """Fit with the next penalty, without directions; return the conditional log-likelihood of held-out rows."""
         if not self.optima:
             start = np.full(self.space.coordinates.n_parameters, self.center)
         elif len(self.optima) == 1:
             start = self.optima[0]
         else:
-            # GRID is about even in ln lambda: the next optimum is about as far away as the last from the one before
+            # GRID is about even in ln lambda, so the next optimum is about as far away as the last step was long
             before, last = self.optima
             start = 2.0 * last - before
         point, cll = self._fit(self.free, penalty, start)
@@ -264,11 +269,11 @@ class _FoldPath:
         return cll
 
     def keep_directions(self, penalty: float) -> float:
-        """Return the held-out conditional log-likelihood at the optimum under the directions of attributes."""
+        """Fit under monotone directions; return the conditional log-likelihood of held-out rows."""
         return self._fit(self.space, penalty, np.full(self.space.coordinates.n_parameters, self.center))[1]
 
     def _fit(self, space: Space, penalty: float, start: Array) -> tuple[Array, float]:
-        """Return the optimum in a space, and the held-out conditional log-likelihood there, without shrinkage."""
+        """Return the optimum in a space, and the conditional log-likelihood of held-out rows, without shrinkage."""
         settings = OptimizerSettings("zero", penalty, self.center, "lbfgs", TOLERANCE, MAX_ITERATIONS)
         point = find_optimum_from(space, settings, start).point
         cells = space.cells(point)
@@ -281,9 +286,9 @@ class _FoldPath:
 
 
 def choose_factor(log_likelihoods: Sequence[float], n_rows: int, weight: float) -> Shrinkage | None:
-    """Return the shrinkage by the CLL of held-out rows under each of FACTORS; None for a factor of 1.
+    """Choose the shrinkage, given the CLL of held-out rows under each of FACTORS; return None for a factor of 1.
 
-    `n_rows` and `weight` are those of all held-out rows.
+    `n_rows` and `weight` are the number (of units) and the weight of all held-out rows.
     """
     discount = DISCOUNT * min(1.0, DISCOUNT_ROWS / n_rows)
     least = (1.0 + RISE) * max(log_likelihoods)
@@ -294,7 +299,7 @@ def choose_factor(log_likelihoods: Sequence[float], n_rows: int, weight: float) 
 
 
 def shrink_cells(cells: Array, class_counts: Array, factor: float) -> Array:
-    """Return tables (K, n_cells) shrunk by a factor; for a factor of 1 they are the same array."""
+    """Shrink tables (K, n_cells) by a factor; with a factor of 1, return the same array."""
     if factor == 1.0:
         return cells
     shrunk = factor * cells
@@ -303,12 +308,12 @@ def shrink_cells(cells: Array, class_counts: Array, factor: float) -> Array:
 
 
 def log_frequencies(class_counts: Array) -> Array:
-    """Return ln f (K,) of class counts (K,); the 1 keeps it finite if a class has no row."""
+    """Return the logarithms of smoothed class frequencies, ln f (K,), from class counts (K,)."""
     return np.asarray(np.log((class_counts + 1.0) / (class_counts.sum() + len(class_counts))))
 
 
 def shrink_parameters(parameters: Parameters, counts: Counts, shrinkage: Shrinkage) -> Parameters:
-    """Return parameters with their tables shrunk, and the CLL of the training rows under these."""
+    """Shrink the tables of parameters, and update the CLL of the training rows."""
     assert isinstance(parameters.predictor, Tables)
     families = parameters.predictor.families
     cells = shrink_cells(parameters.predictor.cells, counts.class_counts(), shrinkage.factor)
@@ -317,9 +322,9 @@ def shrink_parameters(parameters: Parameters, counts: Counts, shrinkage: Shrinka
 
 
 def held_out_folds(data: Dataset, seed: int) -> list[HeldOutFold]:
-    """Return the folds of all rows or, if they are many, of a sample, with the cuts and levels of the data.
+    """Return folds of all rows or, if there are many, of a sample, with the cuts and levels of the data.
 
-    There are no folds of a single unit.
+    The list is empty if there is only one unit.
     """
     data = data.take(_sampled_rows(data.labels, seed, data.split_by))
     splits = _draw_splits(data.labels, seed, data.split_by)
@@ -327,9 +332,9 @@ def held_out_folds(data: Dataset, seed: int) -> list[HeldOutFold]:
 
 
 def folds_with_own_cuts(sample: Columns, recode: Callable[[Columns], Dataset], seed: int) -> list[HeldOutFold]:
-    """Return the folds of a sample with cuts and levels learned anew in each; `recode` learns them and encodes rows.
+    """Return the folds of a sample, each with cuts and levels learned again; `recode` learns them and encodes rows.
 
-    The class decides the cuts: if the held-out rows took part in the choice, their loss would be too low.
+    Cuts depend on the class, so the loss of held-out rows would be too low if these rows took part in the choice.
     """
     assert sample.label is not None
     folds = []
@@ -340,7 +345,7 @@ def folds_with_own_cuts(sample: Columns, recode: Callable[[Columns], Dataset], s
 
 
 def _encode_held_out(data: Dataset, columns: Columns) -> Dataset:
-    """Return other rows in the codes of a data set; a value without a code counts as the most frequent value."""
+    """Encode held-out rows with the schema of a data set; a value without a code counts as the most frequent value."""
     schema = data.schema
     codes: list[Codes] = [np.broadcast_to(np.zeros(1, np.uint8), columns.n_rows)] * len(schema.attributes)
     encoded = encode_attributes(columns, schema, schema.informative).codes
@@ -354,7 +359,7 @@ def _encode_held_out(data: Dataset, columns: Columns) -> Dataset:
 
 
 def sample_of(columns: Columns, seed: int) -> Columns:
-    """Return the rows that take part in cross-validation, in the form in which they were read."""
+    """Return the raw rows that take part in cross-validation."""
     assert columns.label is not None
     rows = _sampled_rows(columns.label.codes, seed, columns.split_by)
     return columns if len(rows) == columns.n_rows else columns.take(rows)
@@ -367,10 +372,10 @@ def _sampled_rows(labels: Integers, seed: int, by: SplitBy | None = None) -> Ind
 def splits_to_measure(
     labels: Integers, seed: int, by: SplitBy | None = None, *, is_slow: bool = False
 ) -> list[RowSplit]:
-    """Return the splits on which the log-loss of the chosen settings is measured: rows to learn from, rows held out.
+    """Return the splits (training rows, held-out rows) on which the log-loss of the chosen settings is measured.
 
-    These are the folds of all rows, or one tenth of many rows. If learning is slow, one fold does for more than
-    ALL_ROWS rows.
+    These are folds of all rows or, with many rows, one split that holds out a tenth. If learning is slow, one fold is
+    used with more than ALL_ROWS rows.
     """
     if len(labels) <= WHOLE_ROWS:
         splits = _draw_splits(labels, seed, by)
@@ -381,24 +386,24 @@ def splits_to_measure(
 
 
 def is_measured_as_read(n_rows: int, n_attributes: int) -> bool:
-    """Return whether cuts are learned again when held-out rows are measured, for which all rows are kept as read."""
+    """Return whether cuts are learned again to measure the held-out loss, for which all raw rows must be kept."""
     return n_rows <= WHOLE_ROWS and n_rows * (n_attributes + 1) <= MOST_CELLS
 
 
 def rows_to_keep(columns: Columns, seed: int) -> Columns:
-    """Return the rows that learning needs as they were read: all rows, or those that choose a penalty."""
+    """Return the raw rows that learning needs: all rows, or the sample that chooses a penalty."""
     whole = is_measured_as_read(columns.n_rows, len(columns.attributes))
     return columns if whole else sample_of(columns, seed)
 
 
 def _draw_splits(labels: Integers, seed: int, by: SplitBy | None) -> list[RowSplit]:
-    """Return the rows to learn from and those held out, of every fold; no folds of a single unit."""
+    """Return the training rows and the held-out rows of every fold; empty if there is only one unit."""
     splits = inner_splits(labels, FOLDS, seed, by)
     return splits[:1] if splits and labels.max() >= MANY_CLASSES else splits
 
 
 def held_out_splits(data: Dataset, seed: int, n_folds: int = FOLDS) -> list[RowSplit]:
-    """Return the first splits by which `held_out_folds` holds rows out, in rows of the data."""
+    """Return the first `n_folds` splits that `held_out_folds` uses, as row numbers of the data."""
     taken = _sampled_rows(data.labels, seed, data.split_by)
     by = None if data.split_by is None else data.split_by.take(taken)
     splits = _draw_splits(data.labels[taken], seed, by)[:n_folds]
@@ -406,7 +411,7 @@ def held_out_splits(data: Dataset, seed: int, n_folds: int = FOLDS) -> list[RowS
 
 
 def base_of_splits(data: Dataset, splits: Sequence[RowSplit]) -> float | None:
-    """Return the log-loss of the class frequencies on the held-out rows of splits, or None if there are none."""
+    """Return the log-loss of the class frequencies on the held-out rows, or None if there are no splits."""
     weights = np.ones(data.n_rows) if data.weights is None else data.weights
     counts = [
         [np.bincount(data.labels[part], weights[part], data.n_labels).astype(np.float64) for part in split]
@@ -416,11 +421,11 @@ def base_of_splits(data: Dataset, splits: Sequence[RowSplit]) -> float | None:
 
 
 def base_log_loss(folds: Sequence[Sequence[Array]]) -> float:
-    """Return the mean log-loss of the class frequencies, from class counts (K,) of rows learned from and held out.
+    """Return the mean log-loss of the class frequencies, from the class counts (K,) of training and held-out rows.
 
         - sum over folds f and classes y of held_out_f(y) ln [ (n_f(y) + 1) / (n_f + K) ] / sum of all held_out_f(y)
 
-    The 1 keeps it finite if a class is held out as a whole.
+    The added 1 keeps it finite if all rows of a class are held out.
     """
     loss = sum(float(held_out @ log_frequencies(n)) for n, held_out in folds)
     return 0.0 - loss / sum(float(held_out.sum()) for _, held_out in folds)
@@ -429,7 +434,7 @@ def base_log_loss(folds: Sequence[Sequence[Array]]) -> float:
 Search = Callable[[Counts], Dag]
 ArcSpace = Callable[[Counts, Dag], Space]
 PathOf = Callable[..., ChosenPenalty]
-"""`penalty_path` with all arguments but folds, space, `near` and `prefix`."""
+"""`penalty_path` with all arguments given except `folds`, `space_of`, `near`, `least` and `prefix`."""
 
 
 def choose_arcs(
@@ -441,10 +446,10 @@ def choose_arcs(
     folds: Sequence[HeldOutFold],
     path: PathOf,
 ) -> tuple[str, ChosenPenalty]:
-    """Return which arcs of `structure` make the best network, one of ARC_SETS, and its penalty.
+    """Choose the arcs of `structure` by held-out rows; return one of ARC_SETS, and the penalty chosen with it.
 
-    `search` found `structure` in `counts`, `space_of` makes the parameter space of some rows and a network, `path`
-    follows it on the folds (`penalty_path`).
+    `search` is the method that found `structure` in `counts`, `space_of` returns the parameter space for counts and a
+    network, and `path` chooses its penalty on the folds (`penalty_path`).
     """
     networks = competing_networks(counts, structure)
     judges = folds if sum(fold.rows.n_rows for fold in folds) < MANY_ROWS else folds[:FEW_FOLDS]
@@ -454,7 +459,7 @@ def choose_arcs(
     least = math.inf
     for word in networks:
         chosen[word] = _path_of_arcs(word, structures, space_of, judges, path, near, least)
-        # the class alone gives no hint of the penalty of tables
+        # the best penalty of the class alone says nothing about that of tables
         near = None if word == "class" else chosen[word].penalty
         if near is not None and counts.data.n_labels > MANY_CLASSES:
             least = min(least, loss_of(chosen[word]))
@@ -470,21 +475,21 @@ def choose_arcs(
 def naive_bayes_loss(
     search: Search, space_of: ArcSpace, *, folds: Sequence[HeldOutFold], path: PathOf, near: float
 ) -> float:
-    """Return the held-out log-loss, nats per row, of the network without arcs between attributes.
+    """Return the log-loss of held-out rows, in nats per row, of the network without arcs between attributes.
 
-    `near` is the penalty that is best with the arcs; the other arguments are those of `choose_arcs`.
+    `near` is the penalty that is best with the arcs; the other arguments are as in `choose_arcs`.
     """
     structures = {id(fold.counts): search(fold.counts) for fold in folds}
     return loss_of(_path_of_arcs("none", structures, space_of, folds, path, near))
 
 
 def loss_of(chosen: ChosenPenalty) -> float:
-    """Return the log-loss at the chosen penalty, which is that under directions, if there are any."""
+    """Return the log-loss at the chosen penalty (0 without trials)."""
     return next((trial.log_loss for trial in chosen.tried if trial.penalty == chosen.penalty), 0.0)
 
 
 def best_arcs(tried: Sequence[TriedArcs], weight: float) -> TriedArcs:
-    """Return the winner of networks in the order of their arcs; `weight` is that of all held-out rows."""
+    """Return the best of several networks, listed by number of arcs; `weight` is that of all held-out rows."""
     best = tried[0]
     for trial in tried[1:]:
         if weight * (best.log_loss - trial.log_loss) > EVIDENCE:
@@ -493,7 +498,7 @@ def best_arcs(tried: Sequence[TriedArcs], weight: float) -> TriedArcs:
 
 
 def competing_networks(counts: Counts, structure: Dag) -> dict[str, Dag]:
-    """Return the networks that compete, from few arcs to many."""
+    """Return the networks that are compared, by name, from few arcs to many."""
     networks = {word: subset_of_arcs(word, counts, structure) for word in ARC_SETS}
     if not 0 < networks["supported"].n_arcs <= FEW * structure.n_arcs:
         del networks["supported"]
@@ -503,7 +508,7 @@ def competing_networks(counts: Counts, structure: Dag) -> dict[str, Dag]:
 
 
 def subset_of_arcs(word: str, counts: Counts, structure: Dag) -> Dag:
-    """Return the network with the arcs called `word`, one of ARC_SETS."""
+    """Return the network with the arcs that `word`, one of ARC_SETS, keeps."""
     if word == "all":
         return structure
     parents: list[tuple[int, ...]] = [()] * len(structure.parents)
@@ -532,7 +537,7 @@ def _path_of_arcs(
     near: float | None,
     least: float = math.inf,
 ) -> ChosenPenalty:
-    """Return the penalty of a network; `structures` are those found in the folds, by the identity of their counts."""
+    """Choose the penalty of a network; `structures` are those found in the folds, by the identity of their counts."""
     return path(
         folds,
         lambda counts: space_of(counts, subset_of_arcs(word, counts, structures[id(counts)])),

@@ -4,57 +4,58 @@ With z_t the indicators of row t's cells, the Hessian of -CLL couples the classe
 
     H_yy' = sum over rows t of w_t P(y | x_t) (1[y = y'] - P(y' | x_t)) z_t z_t'
 
-It is summarised by one matrix of co-occurrences per class, C_y = sum_t w_t q_ty z_t z_t';
-`bncli.engine.kernels.preconditioning` turns these into approximate inverses. A row's q is such that the summary of this
-row alone, 1[y = y'] q_y - q_y q_y' / sum(q), has the trace of its Hessian:
+It is summarised by one Gram matrix per class, C_y = sum_t w_t q_ty z_t z_t', which
+`bncli.engine.kernels.preconditioning` turns into approximate inverses. The factor q of a row is such that the summary
+of this row alone, 1[y = y'] q_y - q_y q_y' / sum(q), has the trace of its Hessian:
 
     q_y = h_y / (1 - sum_k h_k^2 / (sum_k h_k)^2),    h_y = P(y | x) (1 - P(y | x))
 
 This is exact for two classes, where q_0 = q_1 = 2 P(0|x) P(1|x), and for uniform P. (q_y = P(y | x) would be exact for
-one row and far too stiff for the sum over rows, most of which are classified with near certainty.) At W = 0 all C_y are
-C/K, and one matrix is enough. Later the matrices can be *refreshed* at the present tables; with rare classes or almost
-separable data that saves most of the remaining passes.
+one row, but far too stiff for the sum over rows, most of which are classified with near certainty.) At W = 0 all C_y
+are C/K, and one matrix is enough. Later the matrices can be *refreshed* at the current tables; with rare classes or
+almost separable data that saves most of the remaining passes.
 
 A preconditioner need not be exact. So evenly spaced rows are enough, and only a subspace of the tables gets a dense
-block. The number of rows and the size of the subspace follow from a budget in passes over the data, by a rough model of
-the time of all parts. If tables follow predictors, the preconditioner is that of free tables, mapped to the predictors:
-a function of the tables has one curvature, however it is parameterised. Effects are at most as many as cells, and
-replace them: their co-occurrences, their diagonal, the most massive of them in the dense block.
+block. The number of rows and the size of the subspace depend on a budget in passes over the data, by a rough model of
+the time of all parts. If tables are functions of predictors, the preconditioner of free tables is mapped to the
+predictors, because the curvature of a function of the tables does not depend on how it is parameterised. There are at
+most as many effects as cells, and they take the place of cells: their Gram matrices, their diagonal, and the effects
+with the largest mass in the dense block.
 
 **Subspace.** The dense block covers frequent cells one by one, and sums of the others:
 
     R e_j = cell c_j                                             for the heaviest cells, the *top*
     R e_j = the other cells of family f with value v of its attribute i, together      for the heaviest (f, i, v)
 
-A diagonal scaling treats every cell outside the top as if it were alone. Many light cells that share a value move
-together, and their sums let a small dense matrix see that: a second, coarse level, as in domain decomposition. Cells
-whose curvature comes from the penalty alone take no part: for them the diagonal is right. The diagonal is that of C_y;
-after a refresh it comes from all rows, because in some cells hardly any row is uncertain.
+A diagonal scaling treats every cell outside the top by itself. But many light cells that share a value move together;
+with their sums, a small dense matrix takes account of that, as the coarse level does in domain decomposition. Cells
+whose curvature comes from the penalty alone are left out, since the diagonal is right for them. The diagonal is that of
+C_y; after a refresh it comes from all rows, because in some cells hardly any row is uncertain.
 
-**Flat directions.** Some directions of the tables change no score: what one family adds for a value, another takes
-away. The cells of a family that have value v of attribute i are, taken together, the indicator of that value in every
-row; so are those of any other family over i, and all cells of a family together are the bias. With R the sums of cells,
+**Flat directions.** Some directions of the tables change no score: what one family adds for a value, another subtracts.
+The sum of the cells of a family that have value v of attribute i is the indicator of that value in every row; so is
+that of any other family over i, and the sum of all cells of a family is the bias. With R the sums of cells,
 
     N = differences of columns of R,    sum over cells c of N[c, j] z_t[c] = 0 in every row t
 
-Along N the likelihood is flat, and only the penalty lambda curves. A preconditioner Q that sees the rows of every cell
-is hundreds of times too stiff there: a descent leaves the span of the rows by Q's own steps, and takes long to come
-back. If tables are W = s p for a factor s per cell, the directions are N / s, and
+Along N the likelihood is flat, and only the penalty lambda has curvature. A preconditioner Q that only knows the rows
+of every cell is hundreds of times too stiff there: steps with Q leave the span of the rows, and it takes long to
+return. If tables are W = s p for a factor s per cell, the directions are N / s, and
 
     Q + N' (N'^T N')^-1 N'^T / lambda,    N' = N / s
 
-has the eigenvalues 1 along them, and elsewhere those of Q, less its part along them: H N' = lambda N', so Q times the
-Hessian is block triangular. If s differs between the classes, (N'^T N')^-1 is taken from the mean over the classes of
-its correlations. Equal sums over pairs of values are not looked for.
+times the Hessian has the eigenvalue 1 along them, and elsewhere those of Q without its part along them: H N' =
+lambda N', so Q times the Hessian is block triangular. If s differs between the classes, (N'^T N')^-1 is computed from
+the mean over the classes of its correlations. Equal sums over pairs of values are not included.
 
 **Effects of rows.** For effects, the rows enter through
 
     z_tq = sum over families f of T[cell_f(t), q],    C_b[q, r] = sum over rows t of factor_bt z_tq z_tr
 
-C is computed by the faster of two ways: counting the cells of every two families together, as for indicators
-(`bncli.engine.kernels.gram`), which is best for few families; or the plain product of matrices, rows by effects, which
-is best for many families with few of the effects each. The numbers are looked up by the configurations of the fused
-groups: a block of effects belongs to one family, and a family to one group.
+C is computed by the faster of two methods: counting the joint cells of every two families, as for indicators
+(`bncli.engine.kernels.gram`), which is best for few families; or a product of matrices (rows by effects), which is best
+for many families with few effects each. The effects are looked up by the configurations of the fused groups: a block of
+effects belongs to one family, and a family to one group.
 """
 
 from __future__ import annotations
@@ -96,36 +97,36 @@ from bncli.engine.parameters.likelihood import ConditionalLikelihood
 from bncli.engine.structures.structure import BinnedAttribute, Family
 
 LEAST_SIZE = 64
-"""Columns of a subspace, whatever the budget."""
+"""The least number of columns of a subspace, whatever the budget."""
 STRETCH = 1.6
 """A subspace may exceed its budget by this factor if it then includes every cell."""
 MAX_ENTRIES = 1 << 22
-"""The dense blocks of all classes together hold at most this many numbers."""
+"""The most numbers in the dense blocks of all classes together."""
 LEAST_ROWS = 1 << 12
-"""Rows sampled, whatever the budget."""
+"""The least number of rows sampled, whatever the budget."""
 MANY_ROWS, LEAST_OF_MANY = 3_000, 1 << 10
-"""For effects of more than MANY_ROWS rows a smaller sample is enough: effects vary less than cells.
+"""For effects, with more than MANY_ROWS rows, a sample of LEAST_OF_MANY is enough, since effects vary less than cells.
 
-It has to be enough for more than MANY_CLASSES classes too, whose matrices cost more than the passes that they save.
+It is also used with more than MANY_CLASSES classes, whose matrices would cost more than the passes that they save.
 """
 CELLS_OF_PREDICTOR = 4.0
-"""A factor of lambda, found by trial."""
+"""The factor of lambda for predictors, found by trial."""
 START_PASSES = 15.0
-"""The budget of the first preconditioner."""
+"""The budget of the first preconditioner, in passes."""
 MOST_FLAT = 1024
-"""Flat directions at most: those of the heaviest values."""
+"""The most flat directions; those of the heaviest values are used."""
 FLAT_WORK = 0.3
-"""Approximate nanoseconds for flat directions, by the cube of their number."""
+"""Approximate nanoseconds for flat directions, per cube of their number."""
 SCORES_IN_CACHE, FEWEST_AT_A_TIME = 1 << 17, 1 << 7
-"""Scores of rows that are made at a time, of at least the second number of rows."""
+"""Scores computed at a time, but of no fewer than FEWEST_AT_A_TIME rows."""
 FEATURE_ROWS = 1 << 11
-"""Rows at a time whose effects stay in the cache."""
+"""Rows processed at a time, so that their effects stay in the cache."""
 LOOKED_UP, MULTIPLIED = 2.0, 0.1
-"""Approximate nanoseconds of a number that is looked up, and of a multiplication in a product of matrices."""
+"""Approximate nanoseconds to look up a number, and for a multiplication in a matrix product."""
 
 
 def whitening(likelihood: ConditionalLikelihood, coordinates: Coordinates) -> Whitening:
-    """Return the preconditioners of an optimization of `likelihood` in `coordinates`."""
+    """Prepare the preconditioners for optimizing `likelihood` in `coordinates`."""
     weights = likelihood.cell_weights()
     if isinstance(coordinates, EffectCoordinates):
         weights = coordinates.effects.masses(weights)
@@ -141,9 +142,10 @@ def whitening(likelihood: ConditionalLikelihood, coordinates: Coordinates) -> Wh
 class Whitening:
     """What the preconditioners of one optimization share.
 
-    `weights` are the weights of all cells, or the masses of effects, their weighted sums of squares over the rows.
-    `flat` are the flat directions, None if tables do not follow parameters one by one. `packings` and `values` store
-    how effects are looked up, and the effects of few rows, by the size of the subspace and the number of dense blocks.
+    `weights` are the weights of all cells, or the masses of effects, which are their weighted sums of squares over the
+    rows. `flat` are the flat directions, or None unless every table entry is a multiple of its own parameter.
+    `packings` and `values` cache how effects are looked up, and the effects of few rows; their keys are the size of the
+    subspace and the number of dense blocks.
     """
 
     likelihood: ConditionalLikelihood
@@ -154,18 +156,18 @@ class Whitening:
     values: dict[tuple[int, int], list[Any]] = field(default_factory=dict)
 
     def start(self, p: Array, penalty: float) -> Precondition:
-        """Return the preconditioner for uniform P(y | x), in the metric of the coordinates at p."""
+        """Return the preconditioner for uniform P(y | x), with the derivative of the tables at p."""
         size = self._size(START_PASSES, 1 if len(self._scale) == 1 else self._n_inverses)
         return self._build(p, None, size, START_PASSES, penalty)
 
     def refresh(self, p: Array, passes: float, penalty: float) -> Precondition:
-        """Return the preconditioner at the probabilities of p, at the cost of about `passes` passes."""
+        """Return the preconditioner for the probabilities at p, at the cost of about `passes` passes."""
         size = self._size(passes, self._n_inverses)
         return self._build(p, self.coordinates.tables(p), size, passes, penalty)
 
     @property
     def _scale(self) -> Array:
-        """The factor of each table entry, (1 or K, n_cells), or a 1 for each effect."""
+        """The factor of each table entry, (1 or K, n_cells), or 1 for each effect."""
         coordinates = self.coordinates
         if isinstance(coordinates, EntryCoordinates | SharedWeights) and coordinates.scale is not None:
             return coordinates.scale
@@ -177,7 +179,7 @@ class Whitening:
         return 1 if n_labels == 2 and len(self._scale) == 1 else n_labels
 
     def _size(self, passes: float, n_inverses: int) -> int:
-        """Return the columns of a subspace that takes half of the cost, or more if it then includes every cell."""
+        """Return the number of columns of a subspace for half of the cost, or more if it then includes every cell."""
         budget = passes * self.likelihood.pass_work / 2
         largest = int((MAX_ENTRIES / self._n_inverses) ** 0.5)
         affordable = max(LEAST_SIZE, int((budget / dense_work(n_inverses)) ** (1 / 3)))
@@ -191,7 +193,7 @@ class Whitening:
         columns = self._subspace(size, penalty)
         grams = self._grams(columns, tables, passes * self.likelihood.pass_work / 2)
         is_whole = len(columns.top) >= np.count_nonzero(self.weights)
-        # without a penalty, cells whose rows are all certain would have next to no curvature of their own
+        # without a penalty, cells whose rows are all certain would have almost no curvature
         if tables is None or is_whole or penalty == 0 or isinstance(coordinates, EffectCoordinates):
             mass = np.multiply.outer(grams[:, 0, 0] / self.weights[0], self.weights)  # column 0 is active in every row
         else:
@@ -219,7 +221,7 @@ class Whitening:
         """Convert the penalty into one on free tables.
 
         A penalty on predictors is spread over the cells that share them. A penalty on cells with class 0 fixed at 0 is
-        spread over the classes: a contrast is reached most cheaply by moving all of them.
+        spread over the classes, because the cheapest way to a contrast moves all of them.
         """
         if not isinstance(self.coordinates, Contrasts):
             return penalty
@@ -236,14 +238,14 @@ class Whitening:
         return subspace(self.likelihood.families, self.weights, curved_by_data, size)
 
     def _grams(self, columns: Subspace, tables: Array | None, budget: float) -> Array:
-        """Return C_y on the subspace, (1 or K, n, n), scaled up from the rows sampled for `budget` nanoseconds."""
+        """Return C_y on the subspace, (1 or K, n, n), from a sample of rows that takes about `budget` nanoseconds."""
         fusion, data = self.likelihood.fusion, self.likelihood.data
         n_blocks = 1 if tables is None or data.n_labels == 2 else data.n_labels
         least_rows = LEAST_ROWS if data.n_labels <= MANY_CLASSES else LEAST_OF_MANY
         key = (columns.n, n_blocks)
         if isinstance(self.coordinates, EffectCoordinates):
             least_rows = LEAST_OF_MANY if data.n_rows > MANY_ROWS else LEAST_ROWS
-            # the size determines which effects are in the subspace: the most massive
+            # the subspace has the effects with the largest mass, so its size determines them
             if key not in self.packings:
                 effects, n_sampled = self.coordinates.effects, min(least_rows, data.n_rows)
                 self.packings[key] = features_of(effects, fusion, columns.top, n_sampled, n_blocks)
@@ -251,7 +253,7 @@ class Whitening:
         else:
             packing = pack([columns.places(members) for members in fusion.members], columns.n)
         n_rows = max(least_rows, packing.affordable_rows(budget, n_blocks))
-        # evenly spaced and not drawn: the same rows every time
+        # evenly spaced rather than drawn, so that the rows are the same every time
         stride = max(1, data.n_rows // n_rows)
         expanded = None if tables is None else fusion.expand(tables)
         mean_weight = data.total_weight / data.n_rows
@@ -268,9 +270,9 @@ class Whitening:
 
 
 def _mapped_to_predictors(contrasts: Contrasts, of_tables: Precondition) -> Precondition:
-    """Return C Q C', with Q the preconditioner of free tables and C the map from tables to predictors.
+    """Return C Q C', where Q is the preconditioner of free tables and C the map from tables to predictors.
 
-    It is the inverse Hessian if Q is one without lambda.
+    Without a penalty, it is the inverse Hessian if Q is.
     """
     predictors, n_labels = contrasts.predictors, len(contrasts.log_theta)
 
@@ -283,11 +285,11 @@ def _mapped_to_predictors(contrasts: Contrasts, of_tables: Precondition) -> Prec
 
 
 def row_factors(scores: Array) -> Array:
-    """Return q of the module's formula from scores (K, rows), which are overwritten.
+    """Return q of the module's formula, (K, rows), from scores (K, rows), which are overwritten.
 
-    The shape is (K, rows), or (1, rows) for two classes, which have the same q.
+    For two classes, which have the same q, the result is (1, rows).
     """
-    # the largest exponent is then 0: nothing overflows
+    # the largest exponent is then 0, so that nothing overflows
     scores -= np.maximum.reduce(scores, axis=0)
     p = np.exp(scores)
     p /= np.add.reduce(p, axis=0)
@@ -296,12 +298,12 @@ def row_factors(scores: Array) -> Array:
     h = p * (1.0 - p)
     total = h.sum(axis=0) ** 2
     ratio = total / np.maximum(total - np.square(h).sum(axis=0), np.finfo(float).tiny)
-    h *= np.minimum(ratio, 2.0)  # only rounding makes it larger: 1 - p is 0 if p is within 1e-16 of 1
+    h *= np.minimum(ratio, 2.0)  # only rounding makes the ratio larger: 1 - p is 0 if p is within 1e-16 of 1
     return h
 
 
 def weighted_products(values: Array, factors: Array) -> Array:
-    """Return C (blocks, n, n) of z (rows, n) and factors (blocks, rows)."""
+    """Return C (blocks, n, n) from z (rows, n) and factors (blocks, rows)."""
     return np.stack([(values.T * factor) @ values for factor in factors])
 
 
@@ -313,7 +315,7 @@ def _block_grams(
     tables: Sequence[Array] | None,
     unit: float,
 ) -> tuple[Array, float]:
-    """Return the block's part of the co-occurrences (blocks, n, n), and the weight of its sampled rows, in `unit`s."""
+    """Return the block's part of the Gram matrices (blocks, n, n), and the weight of its sampled rows, in `unit`s."""
     total, weight = np.zeros((n_blocks, packing.n, packing.n)), 0.0
     products = packing.products if isinstance(packing, Features) else partial(co_occurrences, packing)
     sampled = np.arange(0, block.n_rows, stride)
@@ -353,7 +355,7 @@ def _block_masses(block: RowBlock, sizes: Sequence[int], tables: Sequence[Array]
 
 
 def _factors(codes: Sequence[Integers], tables: Sequence[Array]) -> Array:
-    """Return q of rows from their codes and the tables of the groups, (K, rows), or (1, rows) for two classes."""
+    """Return q of the rows, (K, rows) or (1, rows) for two classes, from their codes and the tables of the groups."""
     n_labels, n_rows = len(tables[0]), len(codes[0])
     at_a_time = max(FEWEST_AT_A_TIME, SCORES_IN_CACHE // n_labels)
     parts = []
@@ -368,7 +370,7 @@ def _factors(codes: Sequence[Integers], tables: Sequence[Array]) -> Array:
 
 @dataclass(frozen=True)
 class Features:
-    """The n effects of each row; `families` look them up, family by family."""
+    """The look-up of the n effects of each row, family by family."""
 
     families: tuple[Functions, ...]
     n: int
@@ -378,11 +380,11 @@ class Features:
         return n_rows * self.n * (LOOKED_UP + MULTIPLIED * n_blocks * self.n)
 
     def affordable_rows(self, budget: float, n_blocks: int) -> int:
-        """Return the number of rows for which `budget` nanoseconds are enough."""
+        """Return the number of rows that take about `budget` nanoseconds."""
         return int(budget / self.work(1, n_blocks))
 
     def products(self, configurations: Sequence[Index], factors: Array) -> Array:
-        """Return C (blocks, n, n); configurations[g] (rows,) of group g, factors (blocks, rows)."""
+        """Return C (blocks, n, n), given configurations[g] (rows,) of group g and factors (blocks, rows)."""
         total = np.zeros((len(factors), self.n, self.n))
         for start in range(0, factors.shape[1], FEATURE_ROWS):
             rows = slice(start, start + FEATURE_ROWS)
@@ -390,7 +392,7 @@ class Features:
         return total
 
     def values(self, configurations: Sequence[Index]) -> Array:
-        """Return z (rows, n); configurations[g] (rows,) of group g."""
+        """Return z (rows, n), given configurations[g] (rows,) of group g."""
         out = np.empty((len(configurations[0]), self.n))
         for family in self.families:
             out[:, family.numbers] = family.values[family.codes[configurations[family.group]]]
@@ -398,7 +400,10 @@ class Features:
 
 
 def features_of(effects: Effects, fusion: Fusion, chosen: Index, n_rows: int, n_blocks: int) -> Packing | Features:
-    """Return the effects `chosen`, ascending, with the bias, 0, for `n_rows` rows and `n_blocks` sets of factors."""
+    """Return the faster look-up of the effects `chosen`, for `n_rows` rows and `n_blocks` sets of factors.
+
+    `chosen` ascends and includes the bias, effect 0.
+    """
     by_family: dict[int, list[tuple[Index, Array]]] = {}
     for family, numbers, table in effects.columns(chosen):
         by_family.setdefault(family, []).append((numbers, table))
@@ -424,7 +429,7 @@ def top_only(weights: Array, size: int) -> Subspace:
     """Return the subspace of the `size` heaviest cells (ties: the lower one); cell 0, the bias, is one of them."""
     n = min(size, len(weights))
     ranked = weights.copy()
-    # the bias is active in every row: it always comes first
+    # the bias is active in every row, so it always comes first
     ranked[0] = math.inf
     columns = np.full((1, len(weights)), n)
     columns[0, np.sort(np.argsort(-ranked, kind="stable")[:n])] = np.arange(n)
@@ -432,10 +437,10 @@ def top_only(weights: Array, size: int) -> Subspace:
 
 
 def subspace(families: Sequence[Family], weights: Array, curved: Mask, size: int) -> Subspace:
-    """Return at most `size` columns, half of them sums if there are enough sums.
+    """Return a subspace of at most `size` columns, half of them sums of cells if there are enough sums.
 
-    weights (n_cells,) of the rows in each cell; `curved` marks the cells whose curvature comes from the data. The bias,
-    cell 0, is always in the top.
+    weights (n_cells,) are those of the rows in each cell; `curved` marks the cells whose curvature comes from the data.
+    The bias, cell 0, is always one of the top cells.
     """
     n_top = size if np.count_nonzero(weights) <= size else size - size // 2
     top = top_only(weights, n_top)
@@ -462,7 +467,7 @@ def subspace(families: Sequence[Family], weights: Array, curved: Mask, size: int
 
 
 def _split_by_value(family: Family, place: int, cells: Index, first: int) -> list[Index]:
-    """Return the cells with each value of the attribute at a place of the family, whose first cell is `first`."""
+    """Split cells by the value of the attribute at position `place` of a family, whose first cell is `first`."""
     size = family.shape[place]
     values = (cells - first) // math.prod(family.shape[place + 1 :]) % size
     order = np.argsort(values, kind="stable")
@@ -471,7 +476,10 @@ def _split_by_value(family: Family, place: int, cells: Index, first: int) -> lis
 
 @dataclass(frozen=True)
 class NullSpace:
-    """N: column j is column plus[j] of the sums less column minus[j]; `scale` (1 or K, n_cells) is s."""
+    """The flat directions N: column j is column plus[j] of the sums minus column minus[j].
+
+    `scale` (1 or K, n_cells) is the factor s of each cell.
+    """
 
     sums: Subspace
     plus: Index
@@ -479,7 +487,7 @@ class NullSpace:
     scale: Array
 
     def added_to(self, precondition: Precondition, penalty: float, n_labels: int) -> Precondition:
-        """Return the preconditioner with its missing part along N."""
+        """Add the part along N to a preconditioner."""
         sums, (units, inner) = self.sums, self._inner
 
         def apply(g: Array) -> Array:
@@ -520,7 +528,7 @@ class NullSpace:
 class _Pair(NamedTuple):
     """Two sets of cells that are active in the same rows, and the weight of these rows.
 
-    Each set comes with its row in a table of columns: 0 for the bias, 1 for whole families, 2 + i for the values of the
+    Each set comes with its row in `Subspace.columns`: 0 for the bias, 1 for whole families, 2 + i for the values of the
     i-th attribute of a family.
     """
 
@@ -530,9 +538,9 @@ class _Pair(NamedTuple):
 
 
 def null_space(families: Sequence[Family], weights: Array, scale: Array, most: int = MOST_FLAT) -> NullSpace | None:
-    """Return the directions of tables over `families` that change no score, at most `most`, or None without any.
+    """Return up to `most` directions of tables over `families` that change no score, or None if there are none.
 
-    weights (n_cells,) of the rows in each cell; scale (1 or K, n_cells).
+    weights (n_cells,) are those of the rows in each cell; scale (1 or K, n_cells) is the factor s of each cell.
     """
     pairs = sorted(_pairs(families, weights), key=lambda pair: -pair.weight)[: min(most, MOST_FLAT)]
     if not pairs:
@@ -553,7 +561,10 @@ def null_space(families: Sequence[Family], weights: Array, scale: Array, most: i
 
 
 def _pairs(families: Sequence[Family], weights: Array) -> Iterator[_Pair]:
-    """Yield every family against the first one over the same values, and a family of each part against the bias."""
+    """Yield the values of each family with those of the first family that has them, and families with the bias.
+
+    Families that are connected by shared attributes are one part; one family of each part is paired with the bias.
+    """
     values_in_first: dict[BinnedAttribute, list[tuple[int, Index]]] = {}
     part: dict[BinnedAttribute, BinnedAttribute] = {}
     cells_of: dict[BinnedAttribute, Index] = {}

@@ -1,4 +1,4 @@
-"""From counts to conditional probabilities: the smoothing rules typed after --smoothing.
+"""From counts to conditional probabilities: the smoothing rules typed after `--smoothing`.
 
 With N_jkc the weight of the rows with child value k, parent configuration j and class c, and N_jc its sum over k,
 
@@ -11,34 +11,35 @@ With N_jkc the weight of the rows with child value k, parent configuration j and
     bdeu:S          S / (number of entries of the table) is added to every count
     hdp             hierarchical Dirichlet back-off, below
 
-The class's own distribution follows the same rule.
+The distribution of the class is smoothed by the same rule.
 
-**Hierarchical Dirichlet back-off.** A distribution that is based on few rows leans on the one with one parent fewer.
-With p_1, ..., p_m the parents of x in their listed order (the class first), a conditional distribution is drawn around
-its back-off, which drops the last parent, and the marginal around the uniform distribution:
+**Hierarchical Dirichlet back-off.** A distribution that is estimated from few rows is drawn towards the one with one
+parent fewer. With p_1, ..., p_m the parents of x in their listed order (the class first), the prior of a conditional
+distribution is centred on its back-off, which drops the last parent, and that of the marginal on the uniform
+distribution:
 
     theta(. | p_1 ... p_l) ~ Dirichlet(a theta(. | p_1 ... p_(l-1))),    theta(.) ~ Dirichlet(a / |X|)
 
 (Petitjean, Buntine, Webb & Zaidi 2018, Machine Learning 107.) With n_l(x, p) the counts at level l, N_l(p) their sums
-over x and b = a theta(x | p_1 ... p_(l-1)), four equations hold together:
+over x and b = a theta(x | p_1 ... p_(l-1)), four equations are solved together:
 
     theta(x | p_1 ... p_l)        = (n_l(x, p) + b) / (N_l(p) + a)
     t_l(x, p)                     = b (psi(b + n_l(x, p)) - psi(b)), at most n_l(x, p)
     n_(l-1)(x, p_1 ... p_(l-1))   = sum over p_l of t_l(x, p_1 ... p_l);    n_m are the counts of rows
     a                             = (SHAPE + sum of t_l(x, p)) / (RATE + sum of (psi(a + N_l(p)) - psi(a)))
 
-t is the expected number of new draws from the back-off among n draws; only new draws count at the level above. Every
-back-off has one a for all distributions that lean on it, and the sums in the last line go over these. The last line is
-the mean of a given the draws, under a Gamma prior of that shape and rate.
+t is the expected number of new draws from the back-off among n draws; only new draws count at the level above. All
+distributions with the same back-off share one a, and the sums in the last line run over them. The last line is the mean
+of a given the draws, under a Gamma prior of that shape and rate.
 
-Conventions: the paper averages over the walk of a Gibbs sampler; here the equations are solved, so nothing is random. t
-is exact for a known back-off; the approximation is to use estimates for uncertain back-offs and concentrations.
-Compared with 400 sweeps of the sampler, TAN and KDB-2 on six tables had between 7 % less and 2 % more log-loss on
-held-out rows, at a tenth of the cost. The paper leaves open which distributions share an a: if they share it below a
-common back-off rather than at a whole level, a rule in one class survives the noise in another. It also leaves the
-prior open: that of its program (shape 2, rate 1) smooths too little if the parents are uninformative, a flat one too
-much if they determine the value; an exponential one of mean 10 lies between. Cost: only values with counts are
-processed; a sweep takes some hundred operations for each of them at every level, and 20 to 100 sweeps are usual.
+Conventions: the paper averages over a Gibbs sampler; here the equations are solved, so nothing is random. t is exact
+for a known back-off; the approximation is to use estimates for uncertain back-offs and concentrations. Compared with
+400 sweeps of the sampler, TAN and KDB-2 on six tables had between 7 % less and 2 % more log-loss on held-out rows, at a
+tenth of the cost. The paper leaves open which distributions share an a: if those with a common back-off share it,
+rather than all of a level, a rule in one class survives the noise in another. It also leaves the prior open: that of
+its program (shape 2, rate 1) smooths too little if the parents are uninformative, and a flat one too much if they
+determine the value; an exponential prior of mean 10 lies between. Cost: only values with counts are processed; a sweep
+takes about a hundred operations for each of them at every level, and 20 to 100 sweeps are usual.
 """
 
 from __future__ import annotations
@@ -56,19 +57,19 @@ RATE = 0.1
 TOLERANCE = 1e-4
 """The sweeps end when every a changes by less than this share."""
 MAX_SWEEPS = 200
-"""What still changes then is the a of a handful of rows, along a likelihood that is flat."""
+"""The most sweeps; what still changes then is the a of a few rows, along which the likelihood is flat."""
 RAISED = 8
 """Steps of the digamma recurrence, after which four terms of its asymptotic series are enough."""
 MOST_TIMES = 30.0
 LONGEST = 3.0
-"""Bounds of a step of the search for ln a: relative to the plain step, and absolute."""
+"""Bounds of a step in ln a: as a multiple of the plain step, and absolute."""
 
 
 def log_conditional(counts: Array, rule: str, axis: int) -> Array:
-    """Return ln theta, same shape as `counts`, normalised over `axis`, the child's; all other axes are its parents.
+    """Return ln theta, in the shape of `counts`, normalised over `axis`, which is the child's; the others are parents.
 
     `rule` is `mle`, `hdp` or `NAME:NUMBER` as in the module's table. The last axis is the class: the child itself or
-    the first of its parents; the other parents are in their listed order. Finite everywhere.
+    the first of its parents; the other parents are in their listed order. All values are finite.
 
     >>> counts = np.array([[3.0, 0.0], [1.0, 0.0]])  # two values, two classes; the second class never occurs
     >>> np.exp(log_conditional(counts, "laplace:1", axis=0)).round(9).tolist()
@@ -87,7 +88,7 @@ def log_conditional(counts: Array, rule: str, axis: int) -> Array:
 
 
 def pseudo_counts(counts: Array, rule: str, axis: int) -> Array:
-    """Return what `rule` adds to each count, a prior_k, same shape as `counts`; `axis` is the child's.
+    """Return the pseudo-counts a prior_k that `rule` adds, in the shape of `counts`; `axis` is the child's.
 
     >>> pseudo_counts(np.array([[3.0, 0.0], [1.0, 0.0]]), "m-estimate:1", axis=0).tolist()
     [[0.5, 0.5], [0.5, 0.5]]
@@ -99,7 +100,7 @@ def pseudo_counts(counts: Array, rule: str, axis: int) -> Array:
 
 
 def _pseudo_counts(counts: Array, rule: str) -> Array | float:
-    """Return what a rule other than `hdp` adds to each count, the child's axis first."""
+    """Return the pseudo-counts of a rule other than `hdp`; the first axis of `counts` is the child's."""
     name, _, number = rule.partition(":")
     if name == "mle":
         return 0.0
@@ -116,7 +117,7 @@ def _pseudo_counts(counts: Array, rule: str) -> Array | float:
 
 
 def _class_first(counts: Array, axis: int, function: Callable[[Array], Array]) -> Array:
-    """Apply a function to counts whose axes are the child and its parents, the class first among these.
+    """Apply a function of counts whose axes are the child, the class and the other parents.
 
     The result has the child's axis first and the class last.
     """
@@ -127,22 +128,23 @@ def _class_first(counts: Array, axis: int, function: Callable[[Array], Array]) -
 
 
 def back_off(counts: Array) -> Array:
-    """Return theta by hierarchical Dirichlet back-off, same shape as `counts`.
+    """Return theta by hierarchical Dirichlet back-off, in the shape of `counts`.
 
-    The child's axis comes first, then its parents' in their order. Positive; sums to 1 over the first axis.
+    The first axis is the child's, the others those of its parents in order. theta is positive and sums to 1 over the
+    first axis.
 
     >>> counts = np.array([[8.0, 1.0], [0.0, 0.0]])  # a child of two values under a parent of two
     >>> theta = back_off(counts)
-    >>> bool(theta[1, 0] < theta[1, 1] < 0.5)  # eight rows move the estimate further from the back-off than one
+    >>> bool(theta[1, 0] < theta[1, 1] < 0.5)  # eight rows move the estimate further from the back-off than one row
     True
     """
     last, above = _solve(counts)
-    # positive by the formula; a chain of small back-offs may underflow to 0
+    # the formula is positive, but a chain of small back-offs may underflow to 0
     return np.asarray(np.maximum(last.estimate(above), np.finfo(np.float64).tiny).reshape(counts.shape))
 
 
 def back_off_counts(counts: Array) -> Array:
-    """Return b, the pseudo-counts from the back-off, same shape as `counts`: theta = (n + b) / (N + sum of b)."""
+    """Return the pseudo-counts b from the back-off, in the shape of `counts`: theta = (n + b) / (N + sum of b)."""
     last, above = _solve(counts)
     return last.prior(above)[1].reshape(counts.shape)
 
@@ -151,16 +153,16 @@ def back_off_counts(counts: Array) -> Array:
 class FixedPoint:
     """A search for x = g(x) in many unknowns that hardly influence each other.
 
-    `change` is g(x) - x at the point before, None at the start. `before` is that point if a plain step led from it to
-    x: the next step is then a secant through both (Wegstein 1958, Comm. ACM 1).
+    `change` is g(x) - x at the previous point, or None at the start. `before` is that point if a plain step led from it
+    to x; the next step is then a secant through both (Wegstein 1958, Comm. ACM 1).
 
-    Plain repetition x <- g(x) converges slowly if the slope of g is near 1. Two points determine the slope s of a
-    secant, whose fixed point is the step (g(x) - x) / (1 - s) away.
+    The iteration x <- g(x) converges slowly if the slope of g is near 1. Two points determine the slope s of a secant,
+    whose fixed point is the step (g(x) - x) / (1 - s) away.
 
-    Conventions: each unknown has its own secant; one whose slope is not between 0 and 1 takes the plain step. A step is
+    Conventions: each unknown has its own secant, or takes the plain step if the slope is not between 0 and 1. A step is
     at most MOST_TIMES the plain one, and at most LONGEST. Every other step is plain for all unknowns, as in Aitken's
-    method: as far as they do influence each other, secants through points chosen by secants amplify each other's errors
-    until rounding determines the search.
+    method: since the unknowns do influence each other a little, secants through points that were chosen by secants
+    would amplify each other's errors.
     """
 
     x: Array
@@ -169,7 +171,7 @@ class FixedPoint:
 
     @property
     def residual(self) -> float:
-        """The largest |g(x) - x| when g was last known; infinite at the start."""
+        """The largest |g(x) - x| at the last point where g was computed; infinite at the start."""
         return float("inf") if self.change is None else float(np.abs(self.change).max(initial=0.0))
 
     def stepped(self, g: Array) -> FixedPoint:
@@ -187,11 +189,12 @@ class FixedPoint:
 
 @dataclass(frozen=True)
 class _Level:
-    """The distributions given the first l parents, one per node, and their present counts.
+    """The distributions given the first l parents, one per node, and their current counts.
 
     Node j backs off to node j // branches of the level above. A cell is a value at a node, numbered value * n_nodes +
     node. Only cells and nodes with counts are stored, ascending, and referred to by their position: `above` is the cell
-    with the same value in the level above, `node` a cell's node, `group` the node above a node; groups share a.
+    with the same value in the level above, `node` the node of a cell, `group` the node above a node; all nodes of a
+    group share a.
     """
 
     n_values: int
@@ -211,14 +214,14 @@ class _Level:
         return np.asarray(np.exp(self.log_a.x)[self.group])
 
     def prior(self, above: Array) -> tuple[Array, Array]:
-        """Return a and b of all nodes (columns), given theta of the level above; rows are values."""
-        # a node without counts keeps its back-off whatever its a
+        """Return a (nodes,) and b (values, nodes), given theta of the level above."""
+        # a node without counts has the probabilities of its back-off whatever its a
         a = np.ones(self.n_nodes)
         a[self.nodes] = self.concentration
         return a, a * np.repeat(above, self.branches, axis=1)
 
     def estimate(self, above: Array) -> Array:
-        """Return theta of all values (rows) at all nodes (columns), given that of the level above."""
+        """Return theta (values, nodes), given theta of the level above."""
         dense = np.zeros((self.n_values, self.n_nodes))
         dense.flat[self.cells] = self.n
         a, b = self.prior(above)
@@ -226,8 +229,8 @@ class _Level:
 
 
 def _solve(counts: Array) -> tuple[_Level, Array]:
-    """Return the level of all parents, and theta of the one above it."""
-    # at the start, every value that occurs at a node was drawn from the back-off once
+    """Solve the equations; return the level of all parents, and theta of the level above it."""
+    # at the start, every value that occurs at a node counts as one draw from the back-off
     cells = np.flatnonzero(counts)
     n = counts.ravel()[cells]
     n_nodes = counts.size // len(counts)
@@ -276,19 +279,19 @@ def _sweep(tree: Sequence[_Level]) -> list[_Level]:
 
 
 def _sums(values: Array, places: Index) -> Array:
-    """Return the sums of the values that share a place; every place has one."""
+    """Sum the values with the same place; every place from 0 to the largest occurs."""
     return np.asarray(np.bincount(places, values), np.float64)
 
 
 def scaled_rise(x: Array, n: Array) -> Array:
-    """Return x (psi(x + n) - psi(x)), elementwise, for x > 0 and n >= 0, psi the digamma function.
+    """Return x (psi(x + n) - psi(x)), elementwise, for x > 0 and n >= 0, where psi is the digamma function.
 
     For whole n it is the sum over i from 0 to n - 1 of x / (x + i), the expected number of distinct draws from the base
     distribution among n draws from a Dirichlet process of concentration x (Antoniak 1974, Annals of Statistics 2).
 
-    The difference of two values of psi would lose its digits. Both arguments are raised to 8 and more by the recurrence
-    psi(x + 1) = psi(x) + 1/x; from there four terms of the asymptotic series leave a relative error below 1e-11. All
-    terms that matter are positive, so the precision holds from n << x to x << n. Cost: some 40 operations per element.
+    The difference of two values of psi would lose digits. Both arguments are raised to 8 or more by the recurrence
+    psi(x + 1) = psi(x) + 1/x; from there, four terms of the asymptotic series leave a relative error below 1e-11. All
+    terms that matter are positive, so the precision holds from n << x to x << n. Cost: about 40 operations per element.
 
     >>> round(float(scaled_rise(np.array(2.0), np.array(3.0))), 9)  # 2/2 + 2/3 + 2/4
     2.166666667

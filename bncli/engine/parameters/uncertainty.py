@@ -5,9 +5,9 @@ counts, alpha = N + pseudo-counts. So the entries are independent between famili
 
     Var ln theta_k = psi1(alpha_k) - psi1(sum over k' of alpha_k'),    psi1 the trigamma function.
 
-In differences of classes the term of the sum cancels where the distribution is over the classes; it is left out there.
-Pseudo-counts below LEAST_PSEUDO_COUNT count as that many here. Pseudo-counts of `fgg` and `hdp`, which follow from the
-rows themselves, count as known.
+For distributions over the classes, the second term cancels in differences of classes, and is left out. Pseudo-counts
+below LEAST_PSEUDO_COUNT count as that number here. Pseudo-counts of `fgg` and `hdp`, which depend on the rows, are
+treated as known.
 
 **Discriminative parameters** (`weighted`, `discriminative`, `extended`, `lr`, `lr-roos`). Laplace approximation with
 the penalty as prior: the posterior of the parameters p is normal around the optimum, with the inverse Hessian of the
@@ -15,27 +15,27 @@ penalised objective as covariance,
 
     Sigma = (J' H J + lambda I)^-1,    H = sum over rows t of w_t (diag P_t - P_t P_t') x x_t x_t',    W = J p.
 
-H is the Hessian of -CLL in the tables W (x_t: indicators of the row's cells), and J the derivative of the tables. What
-is stored are deviations D of the entries from those of the first class with D'D = J Sigma J'. What cancels in every
-row, a number that one table gains and the bias loses, is taken out first: under a small penalty it would drown the
-rest in rounding. Generative probabilities inside `weighted` tables count as known.
+H is the Hessian of -CLL in the tables W (x_t: indicators of the row's cells), and J the derivative of the tables. The
+model stores deviations D of the entries' differences from the first class, with D'D = J Sigma J'. Components that
+cancel in every row (a number that one table gains and the bias loses) are removed first, because under a small penalty
+they would dominate all others. Generative probabilities inside `weighted` tables are treated as known.
 
 Beyond MOST_NUMBERS numbers the entries are treated as independent instead, with the variances
 
     v_cy = s / (lambda / (J J')_cy + sum over the rows of the cell of w_t P_ty (1 - P_ty)).
 
-The scale s makes the mean variance of the scores of training rows right: the mean over rows and classes of the variance
-of S_ty - mean over c of S_tc. Its value under Sigma is a trace, estimated by PROBES random sign vectors u as the mean
-of u' Sigma u, each by conjugate gradients (Hutchinson 1990, Communications in Statistics 19).
+The scale s is chosen so that the mean variance of the scores of training rows is right: the mean over rows and classes
+of the variance of S_ty - mean over c of S_tc. Its value under Sigma is a trace, estimated as the mean of u' Sigma u
+over PROBES random sign vectors u, each by conjugate gradients (Hutchinson 1990, Communications in Statistics 19).
 
-**Bias.** The normal approximation contains the bias of a penalty if the true parameters are distributed as the prior
-says. Where they are further from its center c, it is too narrow. So what is stored gets two deviations more: the bias
-of the optimum to first order, with p in place of the true parameters, and what held-out rows say,
+**Bias.** The normal approximation covers the bias of a penalty if the true parameters are distributed like the prior.
+If they are further from its center c, intervals are too narrow. So two more deviations are stored: the bias of the
+optimum to first order, with p in place of the true parameters, and the relative error found on held-out rows,
 
     lambda J Sigma (p - c),    |a - 1| times the tables themselves,
 
-where log-odds of held-out rows should be multiplied by a: the maximum of sum of w_t ln softmax_y(a ln P(y | x_t)).
-Independent entries are not widened.
+where a is the factor by which the log-odds of held-out rows should be multiplied: the maximum of
+sum of w_t ln softmax_y(a ln P(y | x_t)). Independent entries are not widened.
 
 Sources: MacKay 1992, "A practical Bayesian framework for backpropagation networks", Neural Computation 4.
 """
@@ -66,10 +66,10 @@ from bncli.errors import UsageError
 from bncli.recipe import Recipe
 
 LEAST_PSEUDO_COUNT = 0.7
-"""Without rows ln theta has a long lower tail, which makes a normal approximation too wide on the upper side. With this
-many pseudo-counts or more the intervals have their level on simulated networks (tests/published)."""
+"""Without rows, ln theta has a long lower tail, and a normal approximation is too wide on the upper side. With at least
+this many pseudo-counts, the intervals have their nominal level on simulated networks (tests/published)."""
 MOST_NUMBERS = 1 << 22
-"""Deviations are stored up to this many numbers, 32 MiB."""
+"""The most numbers of stored deviations (32 MiB)."""
 NUMBERS_PER_SLICE = 1 << 20
 NEWTON_STEPS, MOST_SCALE = 50, 4.0
 PROBES = 16
@@ -79,7 +79,7 @@ CG_STEPS = 200
 CG_TOLERANCE, DRAW_TOLERANCE = 1e-3, 1e-2
 """Relative residuals at which conjugate gradients stop: probes and draws are rougher than that."""
 WITH_INTERVALS = ("map", "weighted", "discriminative", "extended", "lr", "lr-roos")
-"""Parameter learners whose uncertainty is known."""
+"""Parameter learners for which intervals of probabilities are available."""
 
 
 def refuse_intervals(recipe: Recipe) -> None:
@@ -108,7 +108,7 @@ def refuse_intervals(recipe: Recipe) -> None:
 
 
 def posterior_variances(counts: Counts, structure: Structure, smoothing: str) -> ParameterUncertainty:
-    """Return the variances of the Dirichlet posteriors of the tables of `param map`."""
+    """Return the variances of the table entries under the Dirichlet posteriors of `--param map`."""
     from scipy.special import polygamma
 
     def variances(table: Array, axis: int) -> Array:
@@ -140,7 +140,7 @@ def laplace(
 
 
 def widened(uncertainty: ParameterUncertainty, cells: Array, tau: float) -> ParameterUncertainty:
-    """Return the uncertainty with a relative error tau of the tables `cells` (K, n_cells) as a whole."""
+    """Add a relative error tau of the tables `cells` (K, n_cells) as a whole; independent entries are not changed."""
     if uncertainty.method is not UncertaintyMethod.LAPLACE:
         return uncertainty
     return replace(
@@ -149,7 +149,7 @@ def widened(uncertainty: ParameterUncertainty, cells: Array, tau: float) -> Para
 
 
 def relative_error(log_p: Array, labels: Codes, weights: Array | None) -> float:
-    """Return |a - 1| of held-out rows with these ln P(y | x_t), shape (K, N); 0 if they say nothing about it."""
+    """Return |a - 1| for held-out rows with these ln P(y | x_t), (K, N); 0 if their likelihood does not depend on a."""
     row_weights = np.ones(len(labels)) if weights is None else weights
     a = 1.0
     for _ in range(NEWTON_STEPS):
@@ -167,7 +167,7 @@ def relative_error(log_p: Array, labels: Codes, weights: Array | None) -> float:
 
 
 def laplace_deviations(space: ParameterSpace, point: Array, penalty: float) -> Array:
-    """Return D (R, K - 1, n_cells) with D'D the covariance of the entries less those of the first class."""
+    """Return D (R, K - 1, n_cells), where D'D is the covariance of the entries' differences from the first class."""
     from scipy.linalg import cholesky, solve_triangular
 
     n_labels, n_cells = space.coordinates.tables(point).shape
@@ -193,7 +193,7 @@ def laplace_deviations(space: ParameterSpace, point: Array, penalty: float) -> A
 
 
 def penalty_bias(space: ParameterSpace, point: Array, penalty: float, center: float) -> Array:
-    """Return lambda J Sigma (p - c) as deviations of the entries from those of the first class, (1, K - 1, n_cells)."""
+    """Return lambda J Sigma (p - c) as deviations of the differences from the first class, (1, K - 1, n_cells)."""
     product, precondition = space.hessian(point, penalty), space.preconditioner(point, PRECONDITIONER_COST, penalty)
     bias = _solve(product, precondition, penalty * (point - center))
     coordinates = space.coordinates
@@ -215,7 +215,7 @@ def _derivative(space: ParameterSpace, point: Array) -> Any:
 
 
 def _curvature(space: ParameterSpace, point: Array) -> Iterator[tuple[int, int, Array]]:
-    """Yield a, b and the block of H between the cells of two classes a <= b, (n_cells, n_cells)."""
+    """Yield a, b and the block of H for the classes a <= b, (n_cells, n_cells)."""
     likelihood = space.likelihood
     families = likelihood.families
     cells = space.coordinates.tables(point)
@@ -228,7 +228,7 @@ def _curvature(space: ParameterSpace, point: Array) -> Iterator[tuple[int, int, 
 
 
 def _probabilities(block: RowBlock, families: Sequence[Family], cells: Array) -> Array:
-    """Return P(y | x_t) under these tables, (K, rows)."""
+    """Return P(y | x_t), (K, rows), under the tables `cells`."""
     p = np.empty((len(cells), block.n_rows))
     for rows in block.slices(max(1, NUMBERS_PER_SLICE // (len(cells) * (len(families) + 1)))):
         scores = cells[:, _cells_of_rows(block, rows, families)].sum(axis=2)
@@ -238,7 +238,7 @@ def _probabilities(block: RowBlock, families: Sequence[Family], cells: Array) ->
 
 
 def _class_products(block: RowBlock, families: Sequence[Family], n_cells: int, a: int, b: int) -> Array:
-    """Return sum over rows of w_t P_ta (1[a = b] - P_tb) x_t x_t', (n_cells, n_cells)."""
+    """Return the sum over rows of w_t P_ta (1[a = b] - P_tb) x_t x_t', (n_cells, n_cells)."""
     from scipy.sparse import csr_array
 
     factors = block.state[a] * ((a == b) - block.state[b])
@@ -270,7 +270,7 @@ def _table_bounds(families: Sequence[Family]) -> list[tuple[int, int]]:
 
 
 def laplace_variances(space: ParameterSpace, point: Array, penalty: float, seed: int) -> Array:
-    """Return variances (K, n_cells) of independent entries that give training rows the right mean variance."""
+    """Return variances (K, n_cells) of independent entries with which training rows have the right mean variance."""
     likelihood, coordinates = space.likelihood, space.coordinates
     data = likelihood.data
     cells = coordinates.tables(point)
@@ -333,7 +333,7 @@ def posterior_draws(
 def _solve(
     product: Callable[[Array], Array], precondition: Callable[[Array], Array], b: Array, tolerance: float = CG_TOLERANCE
 ) -> Array:
-    """Return x with A x = b by preconditioned conjugate gradients (Hestenes & Stiefel 1952)."""
+    """Solve A x = b by preconditioned conjugate gradients (Hestenes & Stiefel 1952); `product` multiplies by A."""
     x, residual = np.zeros_like(b), b.copy()
     direction = z = precondition(residual)
     fall, enough = float(residual @ z), tolerance * math.sqrt(float(b @ b))
