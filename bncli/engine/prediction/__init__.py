@@ -1,14 +1,36 @@
 """Prediction: from a model and a row's codes to probabilities, and everything that is derived from them.
 
-- scoring: the entry point: compile a model once, then score blocks of rows.
-- factors, path_factors: what a compiled model looks up and adds to the scores of rows.
-- marginalization: rows that lack values, by a network; ln P(x) of a row.
-- purification: scores rewritten so that each table has one meaning.
-- contributions, effects: explanations of a row, and of the whole model.
-- portable: a model as plain tables, for exports to other programs.
-- decision_rules, out_of_fold: costs, thresholds and prediction sets; rules and calibration from held-out rows.
-- positive_label, prior: a model with its two labels swapped; predictions under other class frequencies.
-- monitoring: drift of scored rows.
-- what_if: the fewest changes that change a decision; the next value to ask for.
-- verification: whether a model, or an export of it, still predicts what it did when it was made.
+Scoring:
+
+- `scoring`: the entry point: compile a model once, then score blocks of rows
+- `single_row`: one row at a time, in microseconds
+- `factors`, `path_factors`: what a compiled model looks up and adds to the scores of rows
+- `marginalization`: rows that lack values, by inference in a network; ln P(x) of a row
+- `prior`: predictions under other class frequencies
+- `positive_label`: a model with its two labels swapped
+- `probability_intervals`: intervals of probabilities and effects, from the uncertainty of the tables
+
+Decisions:
+
+- `decision_rules`: costs, thresholds, abstention and prediction sets
+- `out_of_fold`: decision rules and calibration maps learned from held-out rows
+
+Explanations:
+
+- `purification`: scores rewritten so that each table has one meaning
+- `contributions`, `effects`: the parts of one row's score, and of the whole model
+- `sensitivity`: how much predictions depend on each attribute, on given rows
+- `what_if`: the fewest changes that change a decision; the missing value most worth asking for
+- `sufficient_reasons`: a smallest set of a row's values that alone fixes its decision
+- `properties`: statements about all inputs, proven or refuted
+- `least_scores`: the least value of a sum of tables over all inputs, which these two need
+
+Whole models:
+
+- `edits`: one effect changed by hand
+- `disclosure`: what a model file says about few training rows
+- `network_models`: models made from networks that experts or other programs wrote
+- `portable`: a model as plain tables, for exports to other programs
+- `verification`: whether a model, or an export of it, still predicts what it did when it was made
+- `monitoring`, `expected_figures`: drift of scored rows, and the accuracy expected of them
 """

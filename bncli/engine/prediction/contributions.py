@@ -6,13 +6,13 @@ sum:
     log_odds = ln P(p | x) - 1/(K - 1) sum over c != p of ln P(c | x) = base + sum over terms T of contribution_T
 
 A term is a set of attributes that the model uses together; its contribution is the entry of its purified table
-(`prediction.purification`) for the row and the class p. `base` belongs to no attribute: it is the log-odds of the
-average row.
+(`prediction.purification`) for the row's values and the class p. `base` belongs to no attribute: it is the average
+log-odds, if attributes are independent and distributed as in training.
 
-For an average of models, P = sum over s of w_s P_s, the contributions of the models are averaged with the weights that
-the row itself gives them, r_s = w_s P_s(p | x) / P(p | x). `base` then includes the difference between the average of
-scores and the logarithm of averaged probabilities, and likewise for rows over whose missing values a network
-marginalizes.
+For an average of models, P = sum over s of w_s P_s, the contributions of the models are averaged with the posterior
+weights r_s = w_s P_s(p | x) / P(p | x). `base` then includes the difference between the logarithm of the averaged
+probabilities and the average of the scores. If missing values are marginalized over a network, it includes the
+difference between the log-odds and the sum of the contributions.
 
 For a calibrated model the contributions are those before the map. A temperature T divides log-odds and contributions
 alike, which is exact: see `Explanation.scaled`.
@@ -44,11 +44,11 @@ from bncli.engine.structures.structure import BinnedAttribute
 NUMBERS_PER_BLOCK = 1 << 20
 """The most numbers in the temporaries of a block of rows."""
 NUMBERS_OF_MANY_TABLES = 1 << 22
-"""The same with very many tables, each of which is looked up once per block."""
+"""The same for models of very many tables, each of which is looked up once per block."""
 LEAST = 1e-12
-"""A smaller contribution, in nats, is rounding and stays with the rest."""
+"""Smaller contributions, in nats, are rounding errors: they are not listed, but counted in `rest`."""
 _LARGEST = 1 << 62
-"""Joint codes of the values of a term stay below this number."""
+"""The numbers of the joint values of a term stay below this one."""
 
 
 class TermText(NamedTuple):
@@ -60,9 +60,10 @@ class TermText(NamedTuple):
 
 @dataclass(frozen=True)
 class Explanation:
-    """Rows explained: log_odds = base + the sum of contributions[:, t] + rest, each (N,); contributions (m, N).
+    """Explanations of N rows: log_odds = base + sum of the m listed contributions + rest.
 
-    term_of (m, N) is the place in `terms` of the term of each contribution, in words; -1 if there is none.
+    log_odds, base, rest: (N,). contributions: (m, N). term_of (m, N): the index in `terms` of each contribution's term,
+    -1 if fewer than m are listed.
     """
 
     log_odds: Array
@@ -80,7 +81,7 @@ class Explanation:
 
 
 class Explainer:
-    """A model compiled for explaining rows; codes come for the attributes `used`, as for `log_probabilities`."""
+    """A model compiled for explaining rows; codes are those of the attributes `used`, as for `log_probabilities`."""
 
     def __init__(self, model: Model, used: Sequence[int]) -> None:
         mixture = mixture_of(model.predictor, model.schema)
@@ -91,7 +92,7 @@ class Explainer:
         self.terms = tuple(sorted(sets, key=lambda key: (len(key), key)))
         number = {attributes: t for t, attributes in enumerate(self.terms)}
         self._columns: dict[BinnedAttribute, int] = {}
-        """Attributes in the binnings in which they are looked up, and their place among the digits."""
+        """Attributes in the binnings in which they are looked up, and the index of their digits."""
         self._look_ups = [self._look_ups_of(score, number) for score in purified]
         self._tables = [
             [(table, np.array([number[key] for key in table.terms], np.intp)) for table in score.tables]
@@ -116,10 +117,7 @@ class Explainer:
         return look_ups
 
     def explain(self, codes: Sequence[Codes], log_probabilities: Array, predicted: Index, most: int) -> Explanation:
-        """Explain rows from their log_probabilities (K, N) and predicted labels (N,).
-
-        Per row the `most` largest contributions are listed.
-        """
+        """Explain rows with ln P(y | x) (K, N) and predicted labels (N,), each by its `most` largest contributions."""
         n_rows, n_labels = len(predicted), len(log_probabilities)
         log_odds = contrasts(log_probabilities.T)[np.arange(n_rows), predicted]
         base, rest = np.empty(n_rows), np.empty(n_rows)
@@ -137,7 +135,7 @@ class Explainer:
         return Explanation(log_odds, base, rest, contributions, *self._term_texts.describe(chosen, codes))
 
     def _contributions(self, codes: Sequence[Codes], predicted: Index) -> tuple[Array, Array]:
-        """Return the contribution of every term (T, rows), and that of no attribute (rows,)."""
+        """Return the contributions of all terms, (T, rows), and the constant, (rows,)."""
         column = dict(zip(self._used, codes, strict=True))
         # the codes of every attribute in each of its binnings; "unobserved" is one past the last
         digits = [
@@ -155,7 +153,7 @@ class Explainer:
         return sums, constant
 
     def _shares(self, digits: Sequence[Index], column: Mapping[int, Codes], predicted: Index) -> Array:
-        """Return the factor of every score, (P,), or for an average (P, rows), by the weights that a row gives."""
+        """Return the factors of the P scores of the mixture: (P,), or for an average (P, rows), posterior weights."""
         weights, numbers = self._mixture.weights, self._mixture.numbers
         if not self._is_average:
             return np.asarray(numbers[0])
@@ -176,7 +174,7 @@ class Explainer:
         return np.asarray(numbers.T @ row_weights)
 
     def _log_probabilities_of_models(self, digits: Sequence[Index], predicted: Index) -> Array:
-        """Return ln P_s(predicted | x), shape (S, rows), of models that are sums of the terms."""
+        """Return ln P_s(predicted | x), shape (S, rows), for models whose scores are sums of the mixture's terms."""
         n_labels, n_rows = len(self._constants[0]), len(predicted)
         terms = np.empty((len(self._term_scores), n_labels, n_rows))
         for scores, score, look_ups in zip(terms, self._mixture.terms, self._term_scores, strict=True):
@@ -193,7 +191,7 @@ class Explainer:
 
 @dataclass(frozen=True)
 class _LookUp:
-    """A tensor to be looked up: entries by cell, then by class."""
+    """A tensor in flat form: entries (cells * K,), the class changing fastest; `term` is the index of its term."""
 
     term: int
     positions: tuple[int, ...]
@@ -209,9 +207,10 @@ class _LookUp:
 
 
 def take_largest(sums: Array, contributions: Array, chosen: Index) -> Array:
-    """Move the entries of sums (T, rows) of largest absolute size to contributions (m, rows); return the others' sum.
+    """Copy the m entries of sums (T, rows) of largest absolute value into contributions (m, rows).
 
-    `chosen` gets the terms of these entries; it is unchanged for entries below LEAST.
+    Write the indices of their terms into `chosen` (m, rows), -1 for an entry below LEAST, which is not listed. Return
+    the sum of the entries that are not listed, (rows,).
     """
     by_row = np.ascontiguousarray(sums.T)
     sizes = np.abs(by_row)
@@ -227,7 +226,7 @@ def take_largest(sums: Array, contributions: Array, chosen: Index) -> Array:
 
 
 class _TermTexts:
-    """Describes terms in words. `terms` has the attributes of each; codes come for the attributes `used`."""
+    """Describes terms in words: `terms` are their attributes, `used` the attributes whose codes are given."""
 
     def __init__(self, schema: Schema, terms: Sequence[tuple[int, ...]], used: Sequence[int]) -> None:
         self._place = {a: position for position, a in enumerate(used)}
@@ -236,7 +235,7 @@ class _TermTexts:
         self._terms = terms
 
     def describe(self, chosen: Index, codes: Sequence[Codes]) -> tuple[Index, tuple[TermText, ...]]:
-        """Return places (m, N) in a list of texts, -1 for none, of the terms `chosen` (m, N); and that list."""
+        """Describe the terms `chosen` (m, N): return indices (m, N) into a list of texts, -1 for none, and the list."""
         flat = chosen.ravel()
         places = np.full(flat.shape, -1, np.intp)
         texts: list[TermText] = []
@@ -265,7 +264,7 @@ class _TermTexts:
 
 
 def value_names(attribute: Attribute) -> tuple[str, ...]:
-    """Return what every code of an attribute stands for, "unknown" last.
+    """Return the text of every code of an attribute, "unknown" last.
 
     A numeric value is an interval: `<=27.5`, `27.5..41` (above 27.5, up to 41), `>41`. A missing value that counts as a
     value is `missing`; a value that the model does not know is `unknown`.

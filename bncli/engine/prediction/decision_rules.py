@@ -1,6 +1,6 @@
 """Decisions by predicted probabilities: costs, thresholds, abstention, and prediction sets.
 
-A rule decides, and leaves probabilities as they are:
+A rule maps probabilities to decisions and does not change the probabilities:
 
     costs       d_t = argmin over d of sum over y of P(y | x_t) costs[y][d], the expected cost; the first of equal ones
     threshold   of two labels the second if P(second | x_t) >= threshold
@@ -10,16 +10,16 @@ A rule decides, and leaves probabilities as they are:
 
 Costs are finite and at least 0. A correct decision costs 0 unless something else is specified.
 
-Thresholds. With a step at every probability p of the second label that occurs among held-out rows, in falling order,
-and sums of row weights above each step,
+Thresholds. The candidates t are the probabilities p of the second label that occur among held-out rows, in falling
+order. With row weights,
 
-    TP(t) = weight of rows of the second label with p >= t,   FP(t) = that of the others,   P, N = all of either
+    TP(t) = weight of rows of the second label with p >= t,   FP(t) = that of rows of the first,   P, N = their totals
     recall = TP / P,  precision = TP / (TP + FP),  f1 = 2 TP / (P + TP + FP)
     balanced accuracy = (TP/P + 1 - FP/N) / 2
     mcc = (TP (N - FP) - FP (P - TP)) / sqrt((TP + FP)(P + N - TP - FP) P N)
 
-`best:NAME` takes the step with the highest value, the highest step of equal ones; `recall=R` the highest step that
-reaches R; `precision=R` the lowest that does; `top=X%` the lowest above which lie at most X per cent of the rows. 0 / 0
+`best:NAME` takes the threshold with the highest value, the highest of equal ones; `recall=R` the highest threshold that
+reaches R; `precision=R` the lowest that does; `top=X%` the lowest that at most X per cent of the rows reach. 0 / 0
 counts as 0, and differences below 1e-12 do not count.
 
 Prediction sets (split conformal prediction). A held-out row has the conformity P(y_t | x_t) of its own label. With n
@@ -29,7 +29,7 @@ such rows, weights w and their sum W, the set of a new row holds every label who
 
 that is, the ceil((n + 1)(1 - alpha))-th largest. If the held-out rows and the new one are exchangeable, the set misses
 the true label with a probability of at most alpha (Vovk, Gammerman & Shafer 2005; the score of Sadinle, Lei & Wasserman
-2019, JASA 114). By class, each label has a threshold from its own rows, and the guarantee holds for the rows of each. A
+2019, JASA 114). By class, each label has a threshold from its own rows, and the guarantee holds within each class. A
 set may be empty. A row of integer weight w counts as w rows.
 """
 
@@ -50,13 +50,13 @@ ABSTAINED = -1
 TABLE_LINES = 101
 _SAME = 1e-12
 _ROUNDING = 1e-9
-"""Of a number of rows: (n + 1)(1 - alpha) is whole more often than its floating-point number."""
+"""Tolerance, in rows: (n + 1)(1 - alpha) may be a whole number where its floating-point value is not."""
 
 
 class DecisionOptions(NamedTuple):
-    """Options about decisions; None if not given.
+    """Options about decisions as typed; None if not given.
 
-    costs: `true:decision=cost,...`; threshold: a number or a criterion; sets: alpha; sets_by: "all" or "class".
+    costs: `true:decision=cost,...`. threshold: a number or a criterion. sets: alpha. sets_by: "all" or "class".
     """
 
     costs: str | None = None
@@ -67,17 +67,17 @@ class DecisionOptions(NamedTuple):
 
     @property
     def need_held_out_rows(self) -> bool:
-        """Whether prediction sets or a threshold are made from held-out rows."""
+        """Whether prediction sets are requested, or a threshold that is chosen on held-out rows."""
         return self.sets is not None or (self.threshold is not None and parse_decimal(self.threshold) is None)
 
 
 def make_rule(
     options: DecisionOptions, labels: tuple[str, ...], class_name: str, stored: DecisionRule | None = None
 ) -> DecisionRule | None:
-    """Return the stored rule (None: there is none) with the parts that the options replace; None without any part.
+    """Return the stored rule with the parts that the options replace; None if neither says anything.
 
-    Held-out rows are those of the stored rule. Raises UsageError for options that do not fit these labels, and
-    BncliError if the held-out rows do not allow what an option requests.
+    A threshold is chosen on the held-out rows of the stored rule. Raises UsageError for options that do not fit these
+    labels, and BncliError if there are no such rows, or none that meet the criterion.
     """
     if options == DecisionOptions():
         return stored
@@ -120,7 +120,10 @@ def _refuse_many_labels(labels: tuple[str, ...], class_name: str) -> None:
 
 
 def cost_matrix(text: str, labels: tuple[str, ...], class_name: str) -> tuple[tuple[float, ...], ...]:
-    """Return the matrix (K, K) of `true:decision=cost,...`; raise UsageError for unknown labels or wrong costs."""
+    """Return the matrix costs[true][decision] of `true:decision=cost,...`.
+
+    Raises UsageError for unknown labels, repeated or missing pairs, negative costs, and costs that are all 0.
+    """
     costs: dict[tuple[str, str], float] = {}
     for key, cost in parse_label_numbers(text).items():
         true, decision = pair = _parse_pair(key, labels, class_name)
@@ -142,7 +145,7 @@ def cost_matrix(text: str, labels: tuple[str, ...], class_name: str) -> tuple[tu
 
 
 def _parse_pair(key: str, labels: tuple[str, ...], class_name: str) -> tuple[str, str]:
-    """Return true label and decision; a label may contain colons if there is only one way to read it."""
+    """Return the true label and the decision of TRUE:DECISION; labels may contain colons if one reading fits."""
     parts = key.split(":")
     pairs = [(":".join(parts[:i]).strip(), ":".join(parts[i:]).strip()) for i in range(1, len(parts))]
     matching = [pair for pair in pairs if pair[0] in labels and pair[1] in labels]
@@ -167,9 +170,11 @@ def without_held_out(rule: DecisionRule) -> DecisionRule | None:
 
 @dataclass(frozen=True)
 class DecidedRows:
-    """Decisions: labels (N,), ABSTAINED for none; expected costs (N,) and members of the sets (K, N) if requested.
+    """Decisions for N rows.
 
-    The expected cost of a row without a decision is that of the decision without abstention.
+    codes: the labels, ABSTAINED for no decision. expected_costs: None without costs; if the rule abstains, those of the
+    decision that it would take otherwise. members (K, N): whether a label is in the row's prediction set; None without
+    sets.
     """
 
     codes: Index
@@ -179,7 +184,7 @@ class DecidedRows:
 
 @dataclass(frozen=True)
 class Decider:
-    """A rule prepared for deciding rows: costs[true][decision] (K, K), thresholds of the prediction sets (K,)."""
+    """A rule prepared for deciding rows; costs[true][decision] (K, K) and set_thresholds (K,) are None if not used."""
 
     rule: DecisionRule
     costs: Array | None
@@ -187,7 +192,10 @@ class Decider:
 
     @classmethod
     def of(cls, rule: DecisionRule, labels: tuple[str, ...]) -> Decider:
-        """Prepare a rule; raise BncliError if it has prediction sets and there are too few held-out rows, or none."""
+        """Prepare a rule.
+
+        Raises BncliError if it has prediction sets and too few held-out rows, or none, or a label contains "|".
+        """
         costs = None if rule.costs is None else np.array(rule.costs)
         if rule.sets is None:
             return cls(rule, costs, None)
@@ -200,7 +208,7 @@ class Decider:
         return cls(rule, costs, set_thresholds(rule.sets, rule.held_out, labels))
 
     def decide(self, log_probabilities: Array) -> DecidedRows:
-        """Decide rows by ln P(y | x_t), shape (K, N)."""
+        """Return the decisions for rows with these ln P(y | x_t), shape (K, N)."""
         p = np.exp(log_probabilities)
         expected = None
         if self.costs is not None:
@@ -219,7 +227,7 @@ class Decider:
     def count_disagreements(
         self, p: Array, decided: Sequence[str | None], labels: tuple[str, ...], tolerance: float
     ) -> int:
-        """Return the number of rows, of probabilities P(y | x_t) (K, N), that were decided differently.
+        """Return how many of the decisions `decided` (None: abstained) differ from this rule's for P(y | x_t) (K, N).
 
         Rows whose margin is at most `tolerance` do not count.
         """
@@ -229,9 +237,9 @@ class Decider:
         return int(differs.sum())
 
     def margins(self, p: Array) -> Array:
-        """Return how far P(y | x_t), shape (K, N), is from a change of the decision, (N,).
+        """Return the margin of each decision (N,), in P(y | x_t) (K, N): how far it is from another decision.
 
-        Expected costs are relative to the largest cost.
+        With costs it is the difference between the two lowest expected costs, divided by the largest cost.
         """
         if self.costs is not None:
             ascending = np.sort(self.costs.T @ p, axis=0) / self.costs.max()
@@ -247,14 +255,17 @@ class Decider:
 
 
 def decide_labels(rule: DecisionRule | None, labels: tuple[str, ...], log_p: Array) -> Index:
-    """Return the label decided for (N,), or the most probable one if the rule decides nothing."""
+    """Return the decisions (N,) for ln P (K, N): by the rule, or the most probable labels if it decides nothing."""
     if rule is None or not rule.decides:
         return np.asarray(log_p[1] > log_p[0], np.intp) if len(log_p) == 2 else log_p.argmax(axis=0)
     return Decider.of(replace(rule, sets=None), labels).decide(log_p).codes
 
 
 def set_thresholds(sets: PredictionSets, scores: HeldOutScores, labels: tuple[str, ...]) -> Array:
-    """Return the probability that each label needs to be in a set, (K,); raise BncliError for too few held-out rows."""
+    """Return the probability from which on each label is in a prediction set, (K,), by the conformity of held-out rows.
+
+    Raises BncliError if there are too few of them for this alpha.
+    """
     if not sets.by_class:
         together = tuple(p for of_label in scores.probabilities for p in of_label)
         weights = None if scores.weights is None else tuple(w for of_label in scores.weights for w in of_label)
@@ -280,7 +291,7 @@ def _conformal_threshold(
 
 
 class ThresholdSteps(NamedTuple):
-    """thresholds (S,), falling; weights of the rows of the second label and of the others at or above each, (S,)."""
+    """thresholds (S,), falling; true_positives, false_positives (S,): weights of the rows at or above each."""
 
     thresholds: Array
     true_positives: Array
@@ -290,7 +301,10 @@ class ThresholdSteps(NamedTuple):
 
     @classmethod
     def of(cls, p: Array, positive: Mask, weights: Array | None = None) -> ThresholdSteps:
-        """Return the steps from p (N,), whether rows are of the second label, and their weights (None: 1)."""
+        """Return the steps at the distinct values of p (N,), the probability of the second label, which is `positive`.
+
+        Weights of None are 1.
+        """
         row_weights = np.ones(len(p)) if weights is None else weights
         values, place = np.unique(-p, return_inverse=True)
         hits = np.bincount(place, row_weights * positive, len(values))
@@ -299,7 +313,7 @@ class ThresholdSteps(NamedTuple):
 
 
 def held_out_steps(scores: HeldOutScores) -> ThresholdSteps:
-    """Return the steps of held-out rows, of which the probabilities of the true labels are known."""
+    """Return the steps of held-out rows, from the probabilities of their true labels."""
     others, own = (np.array(of_label) for of_label in scores.probabilities)
     p = np.concatenate([1 - others, own])
     weights = None if scores.weights is None else np.concatenate([np.array(of_label) for of_label in scores.weights])
@@ -307,7 +321,7 @@ def held_out_steps(scores: HeldOutScores) -> ThresholdSteps:
 
 
 def threshold_metrics(steps: ThresholdSteps) -> dict[str, Array]:
-    """Return every metric by its name, (S,)."""
+    """Return the metrics at every step, (S,), by name."""
     tp, fp, p, n = steps.true_positives, steps.false_positives, steps.positives, steps.negatives
     selected = tp + fp
     return {
@@ -328,9 +342,9 @@ def _ratio(part: Array, whole: Array | float) -> Array:
 
 
 def choose_threshold(criterion: str, steps: ThresholdSteps) -> Threshold:
-    """Return the threshold by `best:NAME`, `recall=R`, `precision=R` or `top=X%`.
+    """Return the threshold chosen by `best:NAME`, `recall=R`, `precision=R` or `top=X%`.
 
-    Raises BncliError if no step reaches it, or if one of the labels has no row.
+    Raises BncliError if no threshold meets the criterion, or if one of the labels has no row.
     """
     metrics = threshold_metrics(steps)
     if not steps.positives or not steps.negatives:
@@ -350,7 +364,7 @@ def choose_threshold(criterion: str, steps: ThresholdSteps) -> Threshold:
     if not len(reached):
         raise BncliError(f"no threshold has {criterion} on the rows held out: {shortfall}", hint="ask for less")
     step = int(reached[-1] if name in ("top", "precision") else reached[0])
-    # half way to the next lower probability that occurs, so that rounding moves no row across
+    # halfway to the next lower probability, so that rounding moves no row to the other side
     lower = steps.thresholds[step + 1] if step + 1 < len(steps.thresholds) else 0.0
     return Threshold(float(steps.thresholds[step] + lower) / 2, criterion)
 

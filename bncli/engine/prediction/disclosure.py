@@ -1,20 +1,20 @@
-"""Disclosure: what a model file says about few training rows, and how to pool it before the model is handed on.
+"""Disclosure control: what a model file says about few training rows, and how to pool it before sharing the model.
 
 A model holds the training weight of every level, interval and missing level, and of every label. Those below a minimum
-are listed. Tables hold no counts. What the file implies for a cell, a combination of codes a, b, ... of a table over m
-attributes, are the Frechet bounds
+are listed. Tables hold no counts. For a cell, a combination of codes a, b, ... of a table over m attributes, the file
+implies the Frechet bounds
 
     max(0, n_a + n_b + ... - (m - 1) N)  <=  rows of the cell  <=  min(n_a, n_b, ...)
 
 so each cell is certainly below the minimum, certainly not, or unknown.
 
-Pooling. Intervals below the minimum are joined with the lighter neighbour, the lightest first; levels below it become
-one level, `other`, with the lightest of the remaining ones if they are too few together. A missing level below it is
-left out: a missing value is then unknown. Tables are averaged over the joined codes by their training weights. Those of
-a network stay probabilities: a child's are added up, and a parent's averaged. Held-out probabilities and quantiles of
-ln P(x) are left out.
+Pooling. Intervals below the minimum are joined with the neighbour of smaller weight, the smallest interval first.
+Levels below it become one level, `other`, together with the next rarest levels if their total is below it too. A
+missing level below it is removed: a missing value is then unknown. Tables are averaged over the joined codes, weighted
+by their training weights. Those of a network stay probabilities: they are added up along a child's axis, and averaged
+along a parent's. Held-out probabilities and quantiles of ln P(x) are left out.
 
-Conventions: training weights count as rows; class weights are part of them. Cost: a pass over the tables.
+Conventions: training weights, which include class weights, count as rows. Cost: a pass over the tables.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ OTHER = "other"
 
 
 class RareValue(NamedTuple):
-    """A level, interval or label below the minimum: `where` says in which parts of the file it shows."""
+    """A level, interval or label below the minimum; `where` lists the parts of the file that show it."""
 
     attribute: str
     value: str
@@ -48,7 +48,7 @@ class RareValue(NamedTuple):
 
 
 class CellsOfTable(NamedTuple):
-    """The number of cells of a table, of those certainly below the minimum, and of those of which it is unknown."""
+    """A table's number of cells: all, those certainly below the minimum, and those that may or may not be."""
 
     attributes: tuple[str, ...]
     cells: int
@@ -60,7 +60,7 @@ class CellsOfTable(NamedTuple):
 class Disclosure:
     """What a model file says about fewer than `min_rows` training rows.
 
-    held_out: number of rows whose held-out probabilities the file keeps one by one, for thresholds and prediction sets.
+    held_out: number of held-out rows whose probabilities the file keeps singly, for thresholds and prediction sets.
     """
 
     min_rows: int
@@ -70,7 +70,7 @@ class Disclosure:
 
 
 def find_disclosure(model: Model, min_rows: int) -> Disclosure:
-    """Return what the model says about fewer than `min_rows` rows."""
+    """Return what the model file says about fewer than `min_rows` training rows."""
     schema = model.schema
     used = model.attributes
     values = [
@@ -112,7 +112,7 @@ def _cells(family: Family, schema: Schema, min_rows: int) -> CellsOfTable:
 
 
 class PooledValues(NamedTuple):
-    """The values of an attribute that became one, `into`; None for a missing level that was left out."""
+    """Values of an attribute that were pooled into one, `into`; None for a missing level that was removed."""
 
     attribute: str
     values: tuple[str, ...]
@@ -180,7 +180,7 @@ def pool_rare_values(model: Model, min_rows: int) -> tuple[Model, tuple[PooledVa
 
 
 def _grouping(attribute: Attribute, min_rows: int) -> Grouping | None:
-    """Return the new code of every code, -1 for a missing level that is left out; None if nothing is pooled."""
+    """Return the new code of every code, -1 for a missing level that is removed; None if nothing is pooled."""
     weights = list(attribute.frequencies[: attribute.n_values])
     if isinstance(attribute, NumericAttribute):
         groups = [[code] for code in range(len(weights))]
@@ -243,7 +243,7 @@ def _pool_table(
     groupings: Sequence[Grouping | None],
     is_network: bool,
 ) -> tuple[Family, Array]:
-    """Return a family over the joined codes, in their own binning, and its table (cells, K)."""
+    """Return the family over the attributes' new codes, without coarser binnings, and its table (cells, K)."""
     tensor = weights.reshape(*family.shape, -1)
     for axis, (a, binning) in enumerate(family.binned_attributes):
         if binning is not None:

@@ -6,12 +6,12 @@ linear function of the tables W_f of the families f that contain T:
     g_T = sum over f of R_f contrasts(W_f),    R_f = product over the axes i of f of   I - 1 q_i   if i is in T
                                                                                       q_i         otherwise
 
-with the training frequencies q_i. An edit adds D[x_T] to one table, the host: one over as few attributes as possible,
-or a new one if each table bins the attributes in another way. Rows of other cells keep their scores. The effect becomes
-g_T + P D, where P = product over i in T of (I - 1 q_i), since an effect has mean 0 along each axis; the remainder of D
-goes to smaller effects and the constant.
+with the training frequencies q_i. An edit adds D[x_T] to one table, the host: the one over the fewest attributes, or a
+new one if no table has the effect's binning. Rows in cells with D = 0 keep their scores. The effect becomes g_T + P D,
+where P = product over i in T of (I - 1 q_i), since an effect has mean 0 along each axis; the remainder of D goes to
+smaller effects and the constant.
 
-- set: D is such that the effect of each cell that is set is the number typed.
+- set: D makes the effect of each cell that is set equal to the number typed.
 - flatten: the effect becomes 0.
 - smooth: each interval gets the mean of itself and its neighbours, weighted by frequencies, the neighbours by half.
 - monotone: the isotonic regression of the curve, weighted by frequencies.
@@ -41,14 +41,15 @@ from bncli.errors import ModelError, UsageError
 
 _MOST_LISTED = 12
 ROUNDING = 1e-9
-"""Numbers that differ by no more are the number typed, up to rounding."""
+"""Relative difference up to which an effect counts as equal to the number typed."""
 
 
 @dataclass(frozen=True)
 class EffectPart:
-    """The part of an effect in one table: array number `array` of the predictor, times `weight`.
+    """The part of an effect in one table: R_f of array number `array` of the predictor, times `weight`.
 
-    maps[i] (cells of T, or 1; codes) is the factor of R_f for axis i of the family.
+    maps[i]: the factor of R_f for axis i of the family, (values of the effect on this axis, codes), or (1, codes) if
+    the effect lacks the attribute.
     """
 
     array: int
@@ -61,8 +62,8 @@ class EffectPart:
 class EditableEffect:
     """An effect as a linear function of the tables.
 
-    attributes: ascending; seen: the attributes as the effect bins them. frequencies: of the values of each axis.
-    temperature: by which shown effects are divided.
+    attributes: ascending. seen: the attributes as the effect bins them. frequencies: those of the values on each axis.
+    host: the table to which edits are added. temperature: what the scores are divided by for effects to be shown.
     """
 
     attributes: tuple[int, ...]
@@ -79,7 +80,7 @@ class EditableEffect:
 
     @property
     def cells(self) -> dict[str, tuple[int, ...]]:
-        """The position of each cell by the names of its values."""
+        """The indices of each cell by the names of its values, such as `red & <=3`."""
         names = [value_names(attribute)[: attribute.cardinality] for attribute in self.seen]
         return {" & ".join(cell): where for cell, where in zip(product(*names), np.ndindex(*self.shape), strict=True)}
 
@@ -88,7 +89,7 @@ class EditableEffect:
         return tuple(attribute.cardinality for attribute in self.seen)
 
     def read(self, arrays: Sequence[Array]) -> Array:
-        """Return the effect (n_1, ..., K) in the arrays of the predictor."""
+        """Return the effect (n_1, ..., K), computed from the arrays of a predictor."""
         total = np.zeros((*self.shape, self.n_labels))
         for part in self.parts:
             if part.array < len(arrays):
@@ -96,7 +97,7 @@ class EditableEffect:
         return total / self.temperature
 
     def extract(self, part: EffectPart, table: Array) -> Array:
-        """Return R_f of a table (cells of f, K), (n_1, ..., K)."""
+        """Apply R_f to a table (cells of f, K); the result has the shape of the effect, (n_1, ..., K)."""
         values = table.reshape(*part.family.shape, -1)
         for axis, factor in enumerate(part.maps):
             values = np.moveaxis(np.tensordot(factor, values, axes=(1, axis)), 0, axis)
@@ -105,7 +106,7 @@ class EditableEffect:
         return values.transpose(*axes, *others, len(part.maps)).reshape(*self.shape, -1)
 
     def spread(self, part: EffectPart, values: Array) -> Array:
-        """Return the transpose of `extract` for values (n_1, ..., K), (cells of f, K)."""
+        """Apply the transpose of `extract` to values (n_1, ..., K); the result has shape (cells of f, K)."""
         axes = [part.family.attributes.index(a) for a in self.attributes]
         values = values.transpose(*np.argsort(axes), values.ndim - 1)
         kept = sorted(axes)
@@ -115,7 +116,7 @@ class EditableEffect:
         return whole.reshape(part.family.n_cells, -1)
 
     def embed(self, values: Array) -> Array:
-        """Return values (n_1, ..., K) as entries of the host's table (cells, K), equal along its other axes."""
+        """Return values (n_1, ..., K) as entries of the host's table (cells, K), repeated along its other axes."""
         family = self.host.family
         axes = [family.attributes.index(a) for a in self.attributes]
         values = values.transpose(*np.argsort(axes), values.ndim - 1)
@@ -125,7 +126,7 @@ class EditableEffect:
         return whole.reshape(family.n_cells, -1)
 
     def sum_host(self, table: Array) -> Array:
-        """Return the transpose of `embed` for entries (cells, K) of the host's table."""
+        """Apply the transpose of `embed` to entries (cells, K) of the host's table."""
         family = self.host.family
         others = tuple(i for i, a in enumerate(family.attributes) if a not in self.attributes)
         values: Array = table.reshape(*family.shape, -1).sum(axis=others)
@@ -133,14 +134,14 @@ class EditableEffect:
         return values.transpose(*(order.index(a) for a in self.attributes), values.ndim - 1)
 
     def purify(self, values: Array) -> Array:
-        """Return P of values (n_1, ..., K): without their means along each axis of the effect."""
+        """Subtract the mean along each axis from values (n_1, ..., K): the projection P."""
         for axis, frequencies in enumerate(self.frequencies):
             mean = np.tensordot(frequencies, values, axes=(0, axis))
             values = values - np.expand_dims(mean, axis)
         return values
 
     def scores(self, change: Array) -> Array:
-        """Return scores whose contrasts are `change`, (n_1, ..., K), in the units of the host's table."""
+        """Return what to add to the entries of the host for the shown contrasts to rise by `change` (n_1, ..., K)."""
         factor = (self.n_labels - 1) / self.n_labels * self.temperature / self.host.weight
         return factor * change
 
@@ -148,8 +149,8 @@ class EditableEffect:
 def editable_effect(model: Model, names: Sequence[str]) -> EditableEffect:
     """Return the effect of these attributes.
 
-    Raises UsageError for an unknown attribute and a set that no table has, ModelError for a model that is not a sum of
-    tables.
+    Raises UsageError for an attribute that is unknown or named twice, and if no table contains them all; ModelError if
+    the model is not a sum of tables, or has a single label.
     """
     schema = model.schema
     known = {attribute.name: i for i, attribute in enumerate(schema.attributes)}
@@ -184,7 +185,7 @@ def editable_effect(model: Model, names: Sequence[str]) -> EditableEffect:
     if hosts:
         host = min(hosts, key=lambda part: len(part.family.attributes))
     else:
-        # every table bins the attributes in another way: an edit adds a table
+        # no table has the binning of the effect: an edit adds one
         family = Family.over(attributes, schema.cardinalities, groupings=groupings)
         maps = tuple(_axis_map(schema, a, own, of_attribute) for a, own in _axes(family))
         last = _weighted_families(model)[-1]
@@ -201,7 +202,10 @@ def editable_effect(model: Model, names: Sequence[str]) -> EditableEffect:
 
 
 def _weighted_families(model: Model) -> list[tuple[int, float, Family]]:
-    """Return each family with the number of its array and the weight of its component."""
+    """Return (number of its array, weight of its component, family) for each table.
+
+    Raises ModelError if missing values are marginalized, or if probabilities of several models are averaged.
+    """
     predictor = model.predictor
     if model.schema.marginalizes:
         what = "the tables of this model are the probabilities of a network, with which missing values are marginalized"
@@ -220,7 +224,10 @@ def _axes(family: Family) -> tuple[tuple[int, Grouping | None], ...]:
 
 
 def _axis_map(schema: Schema, a: int, own: Grouping | None, groupings: Mapping[int, Grouping | None]) -> Array:
-    """Return the factor of R_f for an axis: (values of the effect, codes of the table), or (1, codes)."""
+    """Return the factor of R_f for attribute `a`, which the table bins as `own` and the effect as `groupings` say.
+
+    Its shape is (values of the effect, codes of the table), or (1, codes) for an attribute that the effect lacks.
+    """
     frequencies = relative_frequencies(schema.attributes[a], own)
     if a not in groupings:
         return frequencies[np.newaxis]
@@ -233,7 +240,7 @@ def _axis_map(schema: Schema, a: int, own: Grouping | None, groupings: Mapping[i
 
 
 def parameter_arrays(predictor: Predictor) -> list[Array]:
-    """Return the bias (components, K) and the tables of a sum of tables, or of all components of an ensemble."""
+    """Return the bias, (K,) or of an ensemble (components, K), and the tables, component after component."""
     if isinstance(predictor, Tables):
         return [predictor.bias, *predictor.weights]
     assert isinstance(predictor, Ensemble)
@@ -257,7 +264,7 @@ def with_arrays(predictor: Predictor, arrays: Sequence[Array]) -> Predictor:
 
 
 def with_added_family(predictor: Predictor, family: Family) -> Predictor:
-    """Return the predictor with one more table of zeros, the last one of its last component."""
+    """Return the predictor with a table of zeros appended, in an ensemble to its last component."""
     if isinstance(predictor, Tables):
         table = np.zeros((family.n_cells, len(predictor.bias)))
         return replace(predictor, families=(*predictor.families, family), weights=(*predictor.weights, table))
@@ -281,9 +288,9 @@ def _without_last_family(predictor: Predictor) -> Predictor:
 def change_by_set(
     effect: EditableEffect, now: Array, typed: Sequence[str], label: int
 ) -> tuple[Array, dict[str, float]]:
-    """Return D for `VALUE=LOG_ODDS` texts, and the number typed for each cell.
+    """Return the change D for `VALUE=LOG_ODDS` texts, and the number typed for each cell.
 
-    UsageError for a value that is none of the effect, one typed twice, and text that is not a number.
+    Raises UsageError for a value that the effect does not have, one typed twice, and a number that is not finite.
     """
     cells = effect.cells
     by_comma = {name.replace(" & ", ","): name for name in cells}
@@ -312,7 +319,7 @@ def change_by_set(
         moves *= (codes[:, np.newaxis] == codes) - frequencies[codes]
     steps = np.linalg.lstsq(moves, gaps, rcond=None)[0]
     if np.abs(moves @ steps - gaps).max() > ROUNDING * (1 + np.abs(gaps).max()):
-        steps = gaps  # all values are set: the numbers hold up to a constant
+        steps = gaps  # all values are set, but their mean must be 0: the numbers hold up to a constant
     change = np.zeros(now.shape)
     for place, step in zip(places, steps, strict=True):
         change[place] = step * _towards(label, now.shape[-1])
@@ -320,14 +327,14 @@ def change_by_set(
 
 
 def _towards(label: int, n_labels: int) -> Array:
-    """Return contrasts (K,) that raise one label by 1, and all others alike."""
+    """Return contrasts (K,): 1 for one label, and equal ones for the others, so that they sum to 0."""
     contrast = np.full(n_labels, -1 / (n_labels - 1))
     contrast[label] = 1.0
     return contrast
 
 
 def change_by_smoothing(effect: EditableEffect, now: Array) -> Array:
-    """Return D that takes the mean of neighbouring intervals; a missing value keeps its effect."""
+    """Return the change D that smooths a curve over neighbouring intervals; a missing value keeps its effect."""
     attribute = _numeric(effect, "--smooth")
     n, frequencies = attribute.n_values, effect.frequencies[0][: attribute.n_values] + 1e-12
     distance = np.abs(np.arange(n)[:, np.newaxis] - np.arange(n))
@@ -339,7 +346,7 @@ def change_by_smoothing(effect: EditableEffect, now: Array) -> Array:
 
 
 def change_to_monotone(effect: EditableEffect, now: Array, label: int, *, rising: bool) -> Array:
-    """Return D that makes the curve of a label never fall, or never rise; a missing value keeps its effect."""
+    """Return the change D by which a label's curve never falls, or never rises; a missing value keeps its effect."""
     from scipy.optimize import isotonic_regression  # takes longer to import than a small edit
 
     attribute = _numeric(effect, "--monotone")
@@ -352,7 +359,7 @@ def change_to_monotone(effect: EditableEffect, now: Array, label: int, *, rising
 
 
 def _numeric(effect: EditableEffect, option: str) -> NumericAttribute:
-    """Return the only attribute of the effect, which must be numeric."""
+    """Return the only attribute of the effect; raise UsageError if it has several, or is not numeric."""
     attribute = effect.seen[0]
     if len(effect.seen) > 1 or not isinstance(attribute, NumericAttribute):
         what = f"{option} needs the effect of one numeric attribute, which {effect.name} is not"
@@ -361,7 +368,7 @@ def _numeric(effect: EditableEffect, option: str) -> NumericAttribute:
 
 
 def undo_edit(model: Model) -> Model:
-    """Return the model as it was before its last edit; UsageError if it has none."""
+    """Return the model as it was before its last edit; raise UsageError if it has none."""
     if not model.edits:
         raise UsageError("there is no edit to undo")
     last = model.edits[-1]
@@ -376,7 +383,7 @@ def undo_edit(model: Model) -> Model:
 
 
 def reverse_edit(edit: Edit) -> Edit:
-    """Return the edit of a model whose two labels are in the other order."""
+    """Return the edit with the two labels in the other order."""
     return replace(
         edit,
         values=tuple(row[::-1] for row in edit.values),

@@ -1,7 +1,7 @@
-"""Effects: a model's score as curves of single attributes, tables of pairs, and so on, ordered by their importance.
+"""Effects: a model's score as curves of single attributes, tables of pairs, and so on, ordered by importance.
 
-The score is purified (`prediction.purification`), so that the effects do not depend on how it was spread over tables.
-If the attributes are independent, each distributed by its training frequencies q, the variance of an effect g over T is
+The score is purified (`prediction.purification`), so the effects do not depend on how it was spread over tables. If the
+attributes are independent, each distributed by its training frequencies q, the variance of an effect g over T is
 
     Var(g_T) = 1/K sum over y and x_T of prod over i in T of q_i(x_i) g_T[x_T, y]^2,
 
@@ -45,14 +45,14 @@ from bncli.engine.structures.regrouping import group_intervals, relative_frequen
 from bncli.engine.structures.structure import Grouping
 
 MOST_EFFECTS = 1000
-"""With very many tables only this many effects are listed."""
+"""For models of very many tables only this many effects are listed."""
 MOST_CELLS = 1 << 10
-"""The most cells of a joint effect that is not averaged."""
+"""A joint effect with more cells is shown by averages over coarser groups."""
 N_DRAWS = 1 << 13
 NUMBERS_PER_BLOCK = 1 << 22
 """The most numbers in the temporaries of a block of draws."""
 _BINS = (64, 16, 8, 5, 4, 3)
-"""Coarser groups of an attribute in an effect of one attribute, of two, ...; the last for more."""
+"""Number of coarser groups of each attribute in an effect of one attribute, of two, ...; the last for more."""
 _SEED = 0
 _TINY = float(np.finfo(np.float64).tiny)
 Attributes = tuple[int, ...]
@@ -60,9 +60,9 @@ Attributes = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of a set of attributes; `share` of the score's variance, between 0 and 1.
+    """The effect of a set of attributes, and its share of the score's variance, between 0 and 1.
 
-    If `averaged`, the tensor has averages over coarser binnings than those of the effect.
+    If `averaged`, the tensor holds averages over binnings coarser than those of the effect.
     """
 
     tensor: ContrastTensor
@@ -71,7 +71,7 @@ class Effect:
 
 
 class LeftOut(NamedTuple):
-    """The number of effects that are not listed, and their share together."""
+    """The number of effects that are not listed, and the sum of their shares."""
 
     n_effects: int
     share: float
@@ -79,7 +79,7 @@ class LeftOut(NamedTuple):
 
 @dataclass(frozen=True)
 class Effects:
-    """constant (K,): the contrasts of the average row; effects by falling share; models: how many are averaged."""
+    """constant (K,): the mean contrasts; effects by falling share; models: how many are averaged."""
 
     constant: Array
     effects: tuple[Effect, ...]
@@ -88,7 +88,7 @@ class Effects:
 
 
 def effects_of(model: Model) -> Effects:
-    """Return the effects on the model's scores: divided by a temperature, without other calibration maps."""
+    """Return the effects on the model's scores, divided by the temperature if it has one; other maps are ignored."""
     mixture, schema = mixture_of(model.predictor, model.schema), model.schema
     score = mixture.averaged().purified(schema).calibrated(model.calibration)
     values = [*(tensor.values for tensor in score.tensors), *(table.entries for table in score.tables)]
@@ -112,7 +112,7 @@ def effects_of(model: Model) -> Effects:
 
 
 def variance_of(tensor: ContrastTensor, schema: Schema, unit: float) -> float:
-    """Return the variance of the effect times `unit`."""
+    """Return the variance of an effect multiplied by `unit`."""
     moments: Array = ((unit * tensor.values) ** 2).mean(axis=-1)
     for weights in tensor.weights(schema):
         moments = np.tensordot(weights, moments, axes=(0, 0))
@@ -121,7 +121,7 @@ def variance_of(tensor: ContrastTensor, schema: Schema, unit: float) -> float:
 
 @dataclass(frozen=True)
 class EffectPart:
-    """The term of one table or tensor over a set of attributes: that of its `axes`, in the order of the set."""
+    """The term of one table or tensor over a set of attributes, which are its `axes`, in the order of the set."""
 
     source: PureTable | ContrastTensor
     axes: tuple[int, ...]
@@ -132,7 +132,7 @@ class EffectPart:
 
     @property
     def values(self) -> Array:
-        """(n_i ..., K), the axes in the order of the set."""
+        """The term's values (n_i ..., K), the axes in the order of the set."""
         if isinstance(self.source, ContrastTensor):
             return self.source.shown
         order = sorted(self.axes)
@@ -140,7 +140,7 @@ class EffectPart:
         return self.source.values(self.axes).transpose(*turned, len(turned))
 
     def codes(self, axis: int, n_codes: int) -> Index:
-        """Return the digit of every code of the attribute number `axis` of the set."""
+        """Return the digit of each of the `n_codes` codes of attribute number `axis` of the set."""
         if isinstance(self.source, PureTable):
             return self.source.codes[self.axes[axis]]
         return np.array(self.source.groupings[axis] or range(n_codes), np.intp)
@@ -148,7 +148,7 @@ class EffectPart:
 
 @dataclass(frozen=True)
 class JointEffect:
-    """The sum of parts over the same attributes, over these groupings, and its variance in squares of the unit.
+    """The sum of parts over the same attributes, shown over these groupings, and the variance of `unit` times the sum.
 
     If `averaged`, the groupings are coarser than the common refinement of the parts.
     """
@@ -160,7 +160,7 @@ class JointEffect:
     variance: float
 
     def tensor(self, schema: Schema) -> ContrastTensor:
-        """Return the effect over the cells of the groupings; 0 for an unobserved attribute."""
+        """Return the effect over the cells of the groupings, with 0 for unobserved attributes."""
         attributes = [schema.attributes[a] for a in self.attributes]
         if self.averaged:
             total = sum(_averaged_values(part, self.groupings, attributes) for part in self.parts)
@@ -180,7 +180,10 @@ class JointEffect:
 
 
 def joint_effects(score: Score, schema: Schema, unit: float) -> list[JointEffect]:
-    """Return the effects of a purified score, small sets first, then in the order of the schema."""
+    """Return the effects of a purified score, small sets first, then in the order of the schema.
+
+    Variances are those of the effects times `unit`.
+    """
     parts: dict[Attributes, list[EffectPart]] = {}
     for tensor in score.tensors:
         parts.setdefault(tensor.attributes, []).append(EffectPart(tensor, tuple(range(len(tensor.attributes)))))
@@ -210,7 +213,7 @@ def joint_effects(score: Score, schema: Schema, unit: float) -> list[JointEffect
 def _joint_groupings(
     key: Attributes, parts: Sequence[EffectPart], schema: Schema
 ) -> tuple[Grouping | None, ...] | None:
-    """Return the common refinement of the parts' groupings, one per attribute, or None above MOST_CELLS cells."""
+    """Return the common refinement of the parts' groupings, one per attribute; None if it has over MOST_CELLS cells."""
     if len(parts) == 1:
         return parts[0].groupings
     cells = 1
@@ -228,10 +231,10 @@ def _n_groups(grouping: Grouping | None, cardinality: int) -> int:
 
 
 def _coarse_groupings(key: Attributes, parts: Sequence[EffectPart], schema: Schema) -> tuple[Grouping | None, ...]:
-    """Return a few groups per attribute: the common refinement of the parts, or if it has more, coarser ones.
+    """Return groupings with few groups per attribute: the common refinement of the parts', or a coarser one.
 
-    These are intervals of about equal weight, or the most frequent levels by themselves and all others together, last
-    before a missing level (ties: the first).
+    The coarser ones are intervals of about equal weight, or the most frequent levels singly (ties: the first) and then
+    all others together; a missing level stays by itself, the last.
     """
     bins = _BINS[min(len(key), len(_BINS)) - 1]
     groupings: list[Grouping | None] = []
@@ -254,7 +257,7 @@ def _coarse_groupings(key: Attributes, parts: Sequence[EffectPart], schema: Sche
 
 
 def _averaged_values(part: EffectPart, groupings: Sequence[Grouping | None], attributes: Sequence[Attribute]) -> Array:
-    """Return the part's averages over the cells of coarser groupings; 0 where training had no row."""
+    """Average the part over the cells of coarser groupings; a cell without training rows has 0."""
     values = part.values
     for i, (attribute, grouping) in enumerate(zip(attributes, groupings, strict=True)):
         codes = np.arange(attribute.cardinality) if grouping is None else np.array(grouping)
@@ -269,7 +272,7 @@ def _averaged_values(part: EffectPart, groupings: Sequence[Grouping | None], att
 def _sampled_variances(
     score: Score, keys: Sequence[Attributes], schema: Schema, unit: float
 ) -> dict[Attributes, float]:
-    """Return the mean squares of the effects of these sets over random cells."""
+    """Return the mean squares of the effects of these sets, times `unit`, over random cells."""
     rows = {key: row for row, key in enumerate(keys)}
     others = len(keys)  # one more row takes the terms of all other sets
     tables = [(table, np.array([rows.get(key, others) for key in table.terms])) for table in score.tables]

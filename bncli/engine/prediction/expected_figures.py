@@ -1,4 +1,4 @@
-"""Accuracy, log-loss and AUC that are expected of rows without labels, from calibrated probabilities.
+"""The accuracy, log-loss and AUC to be expected on rows without labels, from calibrated probabilities.
 
 If P(y | x_t) is calibrated, the label of row t is a draw from it, independent of the other rows. Then
 
@@ -7,13 +7,13 @@ If P(y | x_t) is calibrated, the label of row t is a draw from it, independent o
     AUC      = sum over t != u of p_t (1 - p_u) ([s_t > s_u] + [s_t = s_u] / 2) / sum over t != u of p_t (1 - p_u)
 
 with p the probability of the second of two labels and s its log-odds (confidence-based performance estimation). The sum
-of independent draws is approximately normal, with exactly this mean and variance, which gives the 95 % intervals of
-accuracy and log-loss. That of the AUC has labels drawn DRAWS times.
+of independent draws is approximately normal, with this mean and variance, which gives the 95 % intervals of accuracy
+and log-loss. The interval of the AUC comes from DRAWS draws of all labels.
 
 Everything is a sum over rows, so the counts of several streams can be added. The AUC needs the log-odds of all rows,
-which are counted in intervals of width WIDTH. All rows of an interval get its middle, and are tied. Within an interval
+which are counted in intervals of width WIDTH. All rows of an interval are tied at its midpoint. Within an interval
 the odds of two rows differ by a factor of at most e^WIDTH, so a tie changes the AUC by at most WIDTH / 4, and the
-middle by at most WIDTH / 2: together less than 0.001. The measured AUC, of rows that have labels, uses the same
+midpoint by at most WIDTH / 2: together less than 0.001. The measured AUC, of rows that have labels, uses the same
 intervals. Cost: a sort of each block of rows; at most one count per interval is stored.
 """
 
@@ -33,7 +33,7 @@ DRAWS = 500
 """Number of times that labels are drawn for the interval of the AUC."""
 _Z = 1.959963984540054
 _FARTHEST = 700.0
-"""Log-odds are counted as no farther from 0 than this."""
+"""Log-odds farther from 0 are counted as this far from it."""
 _DRAWN_AT_ONCE = 1 << 19
 """Counts that are drawn at a time."""
 
@@ -54,7 +54,10 @@ def row_entropies(log_p: Array) -> tuple[Array, Array]:
 
 
 def sum_of_draws(n: int, total: float, variance: float, highest: float) -> ExpectedFigure:
-    """Return the mean of n independent draws, 0 to `highest`, from the sums of their means and of their variances."""
+    """Return the mean of n independent draws and its 95 % interval, within 0 and `highest`.
+
+    total, variance: the sums of the draws' expected values and variances.
+    """
     if not n:
         return ExpectedFigure()
     mean, half = total / n, _Z * np.sqrt(max(variance, 0.0)) / n
@@ -62,13 +65,13 @@ def sum_of_draws(n: int, total: float, variance: float, highest: float) -> Expec
 
 
 class LogOddsCounts:
-    """Counts of rows by intervals of the log-odds of the second label: all rows, and those with the label 0 or 1."""
+    """Counts of rows by interval of the log-odds of the second label: all rows, and those with either label."""
 
     def __init__(self) -> None:
         self.rows, self.others, self.events = Counter[int](), Counter[int](), Counter[int]()
 
     def add(self, log_odds: Array, labels: Integers | None) -> None:
-        """Add rows with these log-odds and labels (rows,), negative if missing."""
+        """Count rows with these log-odds and labels, (rows,) each; a missing label is negative."""
         places = np.rint(np.clip(log_odds, -_FARTHEST, _FARTHEST) / WIDTH).astype(np.int64)
         _count(self.rows, places)
         if labels is not None:
@@ -82,7 +85,7 @@ class LogOddsCounts:
         self.events.update(other.events)
 
     def __iter__(self) -> Iterator[tuple[int, int, int, int]]:
-        """Yield the intervals in ascending order: number, rows, rows of the first and of the second label."""
+        """Yield for each interval, ascending, its number and the counts of rows, of first and of second labels."""
         for place in sorted(self.rows):
             yield place, self.rows[place], self.others[place], self.events[place]
 
@@ -92,7 +95,7 @@ class LogOddsCounts:
         return _areas(counts[:, 1:], counts[:, :1])[0]
 
     def expected_auc(self, seed: int = 0) -> ExpectedFigure:
-        """Return the expected AUC; its interval is None if half of the draws or more have a single label."""
+        """Return the expected AUC, None if it is undefined; no interval if half of the draws or more have one label."""
         lines = np.array([line[:2] for line in self], np.int64).reshape(-1, 2)
         odds, rows = lines[:, 0] * WIDTH, lines[:, 1]
         p, q = np.exp(-np.logaddexp(0.0, -odds)), np.exp(-np.logaddexp(0.0, odds))
@@ -121,7 +124,7 @@ def _count(counter: Counter[int], places: Integers) -> None:
 
 
 def _areas(events: Array, others: Array) -> list[float | None]:
-    """Return the AUC of each column of events and others, (intervals, draws); None if a label has no row."""
+    """Return the AUC of each draw, from counts (intervals, draws) of both labels; None if a label has no row."""
     pairs = events.sum(axis=0) * others.sum(axis=0)
     wins = (events * (np.cumsum(others, axis=0) - others / 2)).sum(axis=0)
     return [win / n if n > 0 else None for win, n in zip(wins.tolist(), pairs.tolist(), strict=True)]

@@ -1,27 +1,26 @@
 """Factors: what a compiled scorer looks up in the tables of a model and adds to the scores of rows.
 
-Scores (R, rows) have one row per class, or for two classes one row, the difference S[t, 1] - S[t, 0]. The kinds of
-factor differ in how they treat an attribute that is unknown in a row, which has the code "unobserved", one past its
-last:
+Scores (R, rows) have one row per class, or for two classes one row, the difference S[t, 1] - S[t, 0]. An attribute that
+is unknown in a row has the code "unobserved", one past its last. The kinds of factor are:
 
-- A `Factor` has entries for this code in its table and needs no case distinction.
+- A `Factor` is a table with entries for this code.
 - A `WideFactor` is a table that these entries would make too large (k binary parents have 2^k cells, and 3^k with the
   code). It keeps the plain table, and the few rows with unknown attributes are averaged, one pattern of unknown
   attributes at a time: entry = sum over the values v of the unknown attributes of prod q(v) W[known, v, y]. This is 0
   if the family's own attribute is unknown. Cost of such a row: the number of its completions.
 - `PackedTables` are many small tables that are looked up together.
-- A `SharedFactor` is one of these whose tables only some of several models have. A family that several models have is
+- A `SharedFactor` is one of these that belongs to some of several models only. A family that several models have is
   looked up once, in a table with the score rows of all of them.
 
-Packing. With a thousand tables over up to six attributes each, and a grouping of its own per attribute, most of the
-time would go into cell numbers. The cell of a row is a sum over the attributes of what each adds to it. So one look-up
-by the code of an attribute can add to the cells of many tables at once: a 64-bit word has lanes of 8 or 16 bits, and
+Packing. With a thousand tables over up to six attributes each, and groupings that differ between tables, computing cell
+numbers would take most of the time. The cell number of a row is a sum with one term per attribute. So one look-up by
+an attribute's code can add to the cell numbers of many tables at once: a 64-bit word has lanes of 8 or 16 bits, and
 
     word[t] = sum over attributes a of look_up_a[code_a(t)],    S[t] += sum over lanes l of E_l[lane l of word[t]]
 
 A lane numbers the joint cells of as many tables as have few cells together; E_l is the sum of their entries. Rows in
-which nothing is unknown use words without entries for "unobserved"; the others use words of their own, so that the
-score of a row does not depend on the rows beside it. Cost per row and table: 1 or 2 ns, and 1 ns per score row. Memory:
+which nothing is unknown use words without entries for "unobserved"; the others use other words, so that the score of a
+row does not depend on the other rows of its block. Cost per row and table: 1 or 2 ns, and 1 ns per score row. Memory:
 the joint tables, with at most MOST_JOINT entries each, and temporaries of a block of rows that do not grow with the
 tables.
 """
@@ -49,7 +48,7 @@ EXPANDED_ENTRIES = 1 << 20
 GATHERED_ENTRIES = 1 << 18
 """Entries gathered at a time for the rows of a wide factor with unknown attributes."""
 MANY_TABLES = 32
-"""This many small tables of a model are packed."""
+"""Small tables are packed if a model has at least this many."""
 MOST_CELLS = 1 << 12
 """The most cells of a small table; with the code "unobserved" it must also fit into a lane."""
 MOST_JOINT = 1 << 12
@@ -57,18 +56,18 @@ MOST_JOINT = 1 << 12
 BITS = (8, 16)
 """Lanes of a word: eight of up to 256 cells, or four of up to 65,536."""
 KEPT_ENTRIES = 1 << 24
-"""Up to this many entries, expanded tables are kept; beyond, parts are made again for every block that needs them."""
+"""Expanded tables with at most this many entries are kept; larger ones are computed again for every block of rows."""
 NUMBERS_PER_SLICE = 1 << 17
 """Numbers gathered at a time from packed tables."""
 _WINDOW = 128
-"""Tables among which the next one of a word is chosen."""
+"""Number of tables among which the next one of a word is chosen."""
 
 Scores = Array | Sequence[Array]
 """(R, rows), or R arrays (rows,)."""
 Averages = tuple[Array | None, ...]
-"""Per attribute of a family, the frequencies by which an unknown value is averaged; None for the family's own one."""
+"""Frequencies of the values of each attribute of a family, for averages over an unknown one; None for the child."""
 Regrouped = tuple[tuple[int, Index], ...]
-"""Position of an attribute, and the coarse code of each of its codes, that of "unobserved" last."""
+"""Pairs of the position of an attribute and the coarse code of each of its codes, that of "unobserved" last."""
 Word = NDArray[np.uint64]
 
 
@@ -112,7 +111,7 @@ class WideFactor:
             entries[rows] = 0.0
             row += entries
         for pattern in np.unique(unknown[:, rows], axis=1).T:
-            # The unknown digits are 0 in `cells`: offsets and weights of all their combinations.
+            # offsets and weights of all combinations of the unknown digits, which are 0 in `cells`
             offsets, weights = np.zeros(1, dtype=np.intp), np.ones(1)
             is_left_out = False
             for i in np.flatnonzero(pattern).tolist():
@@ -136,7 +135,7 @@ class WideFactor:
 
 @dataclass(frozen=True)
 class SharedFactor:
-    """Tables that only some of several models have: the score rows of `factor` are `rows` of all score rows."""
+    """Tables that only some of several models have; `rows` are their score rows among those of all models."""
 
     rows: tuple[int, ...]
     factor: Factor | WideFactor | PackedTables
@@ -147,10 +146,10 @@ class SharedFactor:
 
 
 class SmallTable(NamedTuple):
-    """A table to be packed: entries (R, cells), and what the codes of attributes add to its cell number.
+    """A table to be packed, with entries (R, cells).
 
-    digits[i] (codes + 1,) are the digits on axis i of the codes at positions[i], that of "unobserved", shape[i], last.
-    `averages` is called when the first row comes in which something is unknown.
+    digits[i] (codes + 1,): the digits on axis i of the codes at positions[i], that of "unobserved", shape[i], last.
+    averages: called when the first row with unknown values comes.
     """
 
     positions: tuple[int, ...]
@@ -175,7 +174,11 @@ class SmallTable(NamedTuple):
 
 
 class LookUps(NamedTuple):
-    """A word: per position what a code adds to it, and per lane the table (cells,), or (cells, R) with R score rows."""
+    """A word of lanes.
+
+    words: (position, what each code adds to the word). tables: that of each lane, (cells,), or (cells, R) with several
+    score rows.
+    """
 
     bits: int
     words: tuple[tuple[int, Word], ...]
@@ -207,7 +210,7 @@ class PackedTables:
             _add(look_ups, scores, codes, np.flatnonzero(is_incomplete))
 
     def kept_parts(self) -> tuple[tuple[LookUps, ...], ...] | None:
-        """Return the words for rows in which something is unknown, None if they are too large to be kept."""
+        """Return the words for rows in which something is unknown; None if they are too large to be kept."""
         return self._kept if sum(table.expanded_size for table in self.tables) <= KEPT_ENTRIES else None
 
     @cached_property
@@ -235,8 +238,8 @@ def table_factors(
 ) -> tuple[tuple[TableFactor, ...], Regrouped]:
     """Return the factors of one or several models, and the regrouped attributes that they use.
 
-    Positions are those of the attributes `used`, followed by the regrouped ones; the coarse codes of these are looked
-    up once per block of rows. Packed tables use ungrouped attributes and group them in their own look-ups.
+    Positions number the attributes `used`, and then the regrouped ones, whose coarse codes are looked up once per block
+    of rows. Packed tables use the ungrouped attributes; their look-ups include the grouping.
     """
     families = _entries_by_family(models)
     # a small table fits into a lane, with the code "unobserved" too
@@ -290,7 +293,7 @@ def table_factors(
 
 
 def _entries_by_family(models: Sequence[Tables]) -> list[tuple[Family, tuple[int, ...], Array]]:
-    """Return each family that depends on the class, the models that have it, and their entries (R of all, cells)."""
+    """Return (family, models that have it, their entries (score rows of these models, cells)), by class only."""
     owned: dict[tuple[Family, int], list[tuple[int, Array]]] = {}
     for m, tables in enumerate(models):
         seen: Counter[Family] = Counter()  # a model may have two tables over the same attributes
@@ -305,7 +308,7 @@ def _entries_by_family(models: Sequence[Tables]) -> list[tuple[Family, tuple[int
 
 
 def unobserved_averages(family: Family, schema: Schema) -> Averages:
-    """Return the training frequencies by which a family is averaged if an attribute is unobserved."""
+    """Return the training frequencies of each attribute, for averaging if it is unobserved; None for the child."""
     return tuple(
         None if axis == 0 and family.child is not None else relative_frequencies(schema.attributes[a], grouping)
         for axis, (a, grouping) in enumerate(family.binned_attributes)
@@ -313,7 +316,7 @@ def unobserved_averages(family: Family, schema: Schema) -> Averages:
 
 
 def expand(tensor: Array, averages: Averages) -> Array:
-    """Return (R, n_1, n_2, ...) as (R, n_1 + 1, n_2 + 1, ...): the last code of every axis is "unobserved"."""
+    """Add entries for "unobserved" as the last code of every axis: (R, n_1, ...) becomes (R, n_1 + 1, ...)."""
     for axis, frequencies in enumerate(averages, start=1):
         if frequencies is None:
             unobserved = np.zeros_like(tensor.take(0, axis))
@@ -324,7 +327,7 @@ def expand(tensor: Array, averages: Averages) -> Array:
 
 
 def score_rows(weights: Array) -> Array:
-    """Return (cells, K) as (K, cells), or as (1, cells) for two classes: second minus first."""
+    """Return weights (cells, K) as score rows: (K, cells), or for two classes (1, cells), second minus first."""
     rows: Array = np.ascontiguousarray(weights.T)
     if len(rows) == 2:
         rows = rows[1:] - rows[:1]
@@ -332,9 +335,9 @@ def score_rows(weights: Array) -> Array:
 
 
 def cells_of(digits: Sequence[Index], shape: Sequence[int]) -> Index:
-    """Return the mixed-radix numbers of the digits, the first one the most significant.
+    """Return the mixed-radix numbers of digits, the first one the most significant.
 
-    Unlike `kernels.cells.cell_numbers` it takes indices alone and does not copy a single digit.
+    Unlike `kernels.cells.cell_numbers` it takes indices only, and does not copy if there is a single digit.
     """
     cells = digits[0]
     for digit, n in zip(digits[1:], shape[1:], strict=True):
@@ -371,7 +374,7 @@ def _add(look_ups: Sequence[LookUps], scores: Scores, codes: Sequence[Index], ro
 
 
 def _pack(tables: Sequence[SmallTable]) -> Iterator[LookUps]:
-    """Yield the words of all tables; if cells have several entries, small tables use lanes of 8 bits, twice as many."""
+    """Yield the words of all tables; with several score rows, tables of at most 256 cells use lanes of 8 bits."""
     several = len(tables[0].entries) > 1
     narrow = [table for table in tables if several and table.n_cells <= 1 << BITS[0]]
     wide = [table for table in tables if not several or table.n_cells > 1 << BITS[0]]
@@ -382,10 +385,10 @@ def _pack(tables: Sequence[SmallTable]) -> Iterator[LookUps]:
 
 
 def _assign_lanes(tables: Sequence[SmallTable], n_lanes: int, joint: int) -> Iterator[list[list[SmallTable]]]:
-    """Yield per word the tables of each lane, so that a word needs few attributes.
+    """Yield, word by word, the tables of each lane, chosen so that a word needs few attributes.
 
-    The next table is always the one that adds the fewest attributes; ties go to the first by attributes. A lane has at
-    most `joint` cells, unless it holds a single table.
+    The next table is the one that adds the fewest attributes, of the next _WINDOW in the order of their attributes
+    (ties: the first). A lane has at most `joint` joint cells, unless it holds a single table.
     """
     left = sorted(tables, key=lambda table: sorted(table.positions))
     masks = [sum(1 << p for p in set(table.positions)) for table in left]
@@ -422,7 +425,7 @@ def _look_ups(lanes: Sequence[Sequence[SmallTable]], bits: int) -> LookUps:
                 stride //= n
                 if p not in words:
                     words[p] = np.zeros((len(digits), 64 // bits), f"u{bits // 8}")
-                # Complete rows never have the last code, whose digit may be too large for the lane.
+                # The digit of "unobserved", which complete rows never have, may be too large for the lane.
                 words[p][:, number] += (stride * np.minimum(digits, n - 1)).astype(words[p].dtype)
         # The sums of entries over the joint cells; the first table has the most significant digit.
         total = lane[0].entries

@@ -1,9 +1,9 @@
-"""The least value of a sum of tables over all inputs, exactly, by elimination of one attribute after the other.
+"""The least value of a sum of tables over all inputs, exactly, for sufficient reasons and proofs of properties.
 
     least = constant + min over x of sum over tables f of T_f[x_f]
 
-An input gives each attribute one of its codes, a missing level included; some attributes are fixed. Attribute a is
-eliminated by replacing the tables that contain it by one over their other attributes,
+An input gives each attribute one of its codes, a missing level included; some attributes are fixed. Attributes are
+eliminated one after the other: the tables that contain a are replaced by one over their other attributes,
 
     M[rest] = min over x_a of the sum of these tables
 
@@ -11,8 +11,9 @@ and the minimiser is read off in the opposite order (non-serial dynamic programm
 1999, Artificial Intelligence 113). For a tree this is dynamic programming from the leaves, for tables over single
 attributes a sum of minima. The next attribute is the one whose joint table is the smallest, the first of equal ones.
 
-A joint table with more than MOST_CELLS cells is not made: the tables are divided among several, each with a minimum of
-its own (mini-buckets, Dechter & Rish 2003, JACM 50). Then the result is a lower bound, and `Minimiser.exact` is False.
+If the joint table would have more than MOST_CELLS cells, the tables are divided into groups that are minimised
+separately (mini-buckets, Dechter & Rish 2003, JACM 50). Then the result is a lower bound, and `Minimiser.exact` is
+False.
 
 Conventions: a fixed attribute may have the code one past its last, "unobserved"; a free one only if it is UNKNOWN. Ties
 go to the lowest code of the attribute eliminated last. Many inputs are minimised at once. Cost: the cells of all joint
@@ -41,11 +42,11 @@ MOST_ENTRIES = 1 << 24
 """The most entries of all tables together, with those for "unobserved"."""
 _NUMBERS_PER_BLOCK = 1 << 19
 FREE, UNKNOWN = -1, -2
-"""In place of the code of an attribute that is not fixed; UNKNOWN may take the code "unobserved" as well."""
+"""Instead of a code: the attribute is not fixed. UNKNOWN may take the code "unobserved" as well, FREE may not."""
 
 
 class Table(NamedTuple):
-    """values (codes + 1 of the attribute at each position): the code "unobserved" is the last; positions ascend."""
+    """A table over the attributes at `positions`, ascending; the last code on each axis is "unobserved"."""
 
     positions: tuple[int, ...]
     values: Array
@@ -53,7 +54,7 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True)
 class ScoreTables:
-    """Scores S[y] = bias[y] + sum over the tables, whose last axis is the class; codes are those of `used` attributes.
+    """Scores S[y] = bias[y] + sum over the tables, whose last axis is the class.
 
     cardinalities: the number of codes of each attribute used, without "unobserved".
     """
@@ -64,7 +65,7 @@ class ScoreTables:
 
     @classmethod
     def of(cls, tables: Tables, schema: Schema, used: Sequence[int]) -> ScoreTables:
-        """Return the tables over the attributes `used`; ModelError if they have too many entries."""
+        """Return the tables over positions in `used`; raise ModelError if they have too many entries."""
         place = {a: position for position, a in enumerate(used)}
         sums: dict[tuple[int, ...], Array] = {}
         n_entries = 0
@@ -89,7 +90,7 @@ class ScoreTables:
         )
 
     def contrast(self, weights: Array) -> Contrast:
-        """Return the function sum over y of weights[y] S[y]."""
+        """Return sum over y of weights[y] S[y], as a function of inputs."""
         tables = tuple(Table(positions, values @ weights) for positions, values in self.tables)
         return Contrast(self.cardinalities, float(self.bias @ weights), tables)
 
@@ -115,16 +116,17 @@ class Contrast:
     tables: tuple[Table, ...]
 
     def values(self, codes: Index) -> Array:
-        """Return the function of inputs (N, attributes), shape (N,)."""
+        """Return the values (N,) at inputs (N, attributes)."""
         total = np.full(len(codes), self.constant)
         for positions, values in self.tables:
             total += values[tuple(codes[:, p] for p in positions)]
         return total
 
     def minimise(self, fixed: Index) -> tuple[Array, Index]:
-        """Return the least value (N,) and a minimiser (N, attributes) for each row of `fixed`: FREE, UNKNOWN or a code.
+        """Return least values (N,) and minimisers (N, attributes), given `fixed` (N, attributes).
 
-        If `exact` is False the value is a lower bound, and the input one that may have a higher value.
+        An entry of `fixed` is a code, FREE or UNKNOWN. If `exact` is False, a least value is a lower bound, and the
+        input may have a higher value.
         """
         has_unobserved = ((fixed == self.cardinalities) | (fixed == UNKNOWN)).any()
         return (self.with_unobserved if has_unobserved else self.observed).minimise(fixed)
@@ -145,7 +147,7 @@ class Contrast:
 
     @property
     def exact(self) -> bool:
-        """Whether the least value is found and not only bounded."""
+        """Whether least values are exact, and not only lower bounds."""
         return self.observed.exact
 
     @cached_property

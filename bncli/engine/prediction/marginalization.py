@@ -1,12 +1,12 @@
-"""Probabilities from a network for rows with missing values: log P(y | e), ln P(y, e) and ln P(e), e being observed.
+"""Probabilities from a network for rows with missing values: ln P(y, e) and ln P(e) of the observed values e.
 
     P(y, e) = sum over all values u of the unobserved attributes of P(y, e, u)
 
 The factor of an unobserved attribute without children sums to 1 and is left out. Only rows that lack the parent of
-another node need real inference (`engine.inference`); all others are scored by table look-ups. For naive Bayes look-ups
+another node need inference (`engine.inference`); all others are scored by table look-ups. For naive Bayes look-ups
 always suffice.
 
-`log_joint` serves models that marginalize missing values. A `JointModel` gives ln P(x) of any network
+`log_joint` is for models that marginalize missing values. A `JointModel` gives ln P(x, y) and ln P(x) by any network:
 
     ln P(x, y) = ln P(y | pi(y)) + sum over attributes i that the model uses of ln theta_i(x_i | pi(i), y)
 
@@ -36,7 +36,7 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True)
 class NetworkTables:
-    """The log probabilities of a network; `needed` are the attributes on which another node depends, ascending."""
+    """The log-probabilities of a network; `needed`: the attributes on which another node depends, ascending."""
 
     schema: Schema
     tables: Tables
@@ -49,7 +49,7 @@ class NetworkTables:
 
 
 def network_to_marginalize(tables: Tables, schema: Schema) -> NetworkTables | None:
-    """Return the network over which rows are marginalized; None if leaving families out is always enough."""
+    """Return the network for marginalizing missing values; None if they need not be, or by leaving families out."""
     network = NetworkTables.of(tables, schema) if schema.marginalizes else None
     return network if network is not None and network.needed else None
 
@@ -61,7 +61,7 @@ def incomplete_rows(network: NetworkTables, codes: Mapping[int, Codes]) -> Index
 
 
 def log_joint(network: NetworkTables, codes: Mapping[int, Codes], rows: Index) -> Array:
-    """Return ln P(y, what row t shows) of these rows, shape (K, rows), by inference."""
+    """Return ln P(y, e_t), e_t being the observed values of row t, for these rows, shape (K, rows), by inference."""
     from bncli.engine.inference.incomplete_likelihood import IncompleteLikelihood
 
     blocks = []
@@ -100,9 +100,9 @@ class JointModel:
         self._network = NetworkTables.of(Tables(bias, tuple(families), tuple(weights)), model.schema)
 
     def log_joint(self, codes: Sequence[Codes]) -> Array:
-        """Return ln P(y, what row t shows), shape (K, N).
+        """Return ln P(y, e_t), e_t being the observed values of row t, shape (K, N).
 
-        `codes` (N,) of each used attribute; its cardinality means that it is unknown.
+        codes: (N,) for each attribute used; a code equal to the cardinality means that the value is unknown.
         """
         by_attribute = dict(zip(self._used, codes, strict=True))
         n_rows = len(codes[0]) if codes else 0
@@ -117,11 +117,11 @@ class JointModel:
         return result
 
     def log_p(self, codes: Sequence[Codes]) -> Array:
-        """Return ln P(what row t shows) in nats, shape (N,)."""
+        """Return ln P(e_t), e_t being the observed values of row t, in nats, shape (N,)."""
         return np.asarray(np.logaddexp.reduce(self.log_joint(codes), axis=0))
 
     def _look_up(self, codes: Mapping[int, Codes]) -> Array:
-        """Return ln P(y, x) by look-ups, which is correct for rows that show every attribute with children."""
+        """Return ln P(y, e_t) by look-ups, correct for rows in which every attribute with children is observed."""
         tables = self._network.tables
         n_rows = len(next(iter(codes.values())))
         total = np.repeat(tables.bias[:, None], n_rows, axis=1)

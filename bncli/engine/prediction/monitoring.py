@@ -9,23 +9,23 @@ is the population stability index, symmetric Kullback-Leibler divergence (Kullba
 samples come from one distribution, PSI / (1/n + 1/N) is approximately chi-squared with k - 1 degrees of freedom
 (Yurdakul 2018), so that its mean is (1/n + 1/N)(k - 1); the usual limits 0.1 and 0.25 ignore n. `p` is that of
 Pearson's chi-squared test that the two samples are homogeneous. Values that never occurred in training are not part of
-these sums. If x of n new rows and none of N training rows have such values, all of them are among the new rows by
-chance with the probability C(n, x) / C(n + N, x) (Fisher's exact test, one-sided).
+these sums. If x of n new rows and none of N training rows have such values, the probability that chance puts all of
+them among the new rows is C(n, x) / C(n + N, x) (Fisher's exact test, one-sided).
 
-An attribute has drifted if its PSI is at least LEAST_PSI and p below its limit, or if at least a share LEAST_UNKNOWN of
-the rows have a value that never occurred in training and that is as improbable. The limit is ALPHA divided by the
-number of tests, two per attribute (Bonferroni): at most about 1 of 100 reports on rows like those of training shows any
-drift. In PSI a value that one side lacks counts as half a row there. In the test, values of which less than one is
-expected among the new rows are pooled. Weighted training rows count by their weights, together for at most the number
-of rows.
+An attribute has drifted if its PSI is at least LEAST_PSI and p is at most the limit, or if at least a share
+LEAST_UNKNOWN of the rows has values that never occurred in training, and their probability by chance is at most the
+limit. The limit is ALPHA divided by the number of tests, two per attribute (Bonferroni): at most about 1 of 100 reports
+on rows like those of training shows any drift. In PSI a value that does not occur in one of the samples counts as half
+a row there. In the test, values of which less than one is expected among the new rows are pooled. Training rows count
+by their weights, scaled down if they sum to more than the number of rows.
 
 Unusual rows. A row unlike the training rows has a low ln P(x) (`prediction.marginalization.JointModel`). A model may
-store the mean and the quantiles of ln P(x) of its training rows, of at most MOST_ROWS of them at equal distances. The
-distribution over a stream is stored as counts of 1 % wide intervals of -ln P(x), in nats (Masson, Rim & Lee 2019,
+store the mean and quantiles of ln P(x) over its training rows, or over MOST_ROWS of them, evenly spaced. The
+distribution over a stream is stored as counts in 1 % wide intervals of -ln P(x), in nats (Masson, Rim & Lee 2019,
 DDSketch). Training rows have their weights in the data, never class weights.
 
-Everything is a sum over rows, so memory does not grow with them, and the counts of several streams can be added. Sums
-are exact, so that neither the order of the rows nor their division into blocks or machines changes the last digit.
+Everything is a sum over rows, so memory does not grow with their number, and the counts of several streams can be
+added. Sums are exact, so neither the order of the rows nor how they are divided changes the last digit.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ from bncli.engine.prediction.marginalization import JointModel
 from bncli.errors import ModelError
 
 ALPHA = 0.01
-"""Approximate share of reports on rows like those of training in which anything is called drift."""
+"""Approximate probability that a report on rows like those of training shows any drift."""
 LEAST_PSI = 0.1
-"""A smaller change needs no action, however certain it is; above 0.25 a change is called large."""
+"""A smaller change is not called drift, however significant; above 0.25 a change is usually called large."""
 LEAST_UNKNOWN = 0.05
-"""A smaller share of rows with a value that never occurred in training needs no action."""
+"""A smaller share of rows with a value that never occurred in training is not called drift."""
 MOST_ROWS = 10_000
 """Training rows that are evaluated: with more, the lowest quantile, 0.01, would hardly be more precise."""
 WIDTH = float(np.log(1.01))
@@ -62,9 +62,9 @@ _BITS = 53
 
 
 class MonitoredModel(NamedTuple):
-    """The model that scored the rows: a fingerprint of all its content, its class, labels and training rows.
+    """The model that scored the rows: a fingerprint of all its content, its class, labels and number of training rows.
 
-    held_out_log_loss is None if no rows were held out when it was learned; log_p, that of training rows, is None if the
+    held_out_log_loss: None if no rows were held out when it was learned. log_p: ln P(x) of training rows; None if the
     model does not store it.
     """
 
@@ -78,7 +78,7 @@ class MonitoredModel(NamedTuple):
 
 @dataclass(frozen=True)
 class Monitor:
-    """Counts and the model that they are of. `no_log_p` is the reason why there is no ln P(x), empty if there is."""
+    """Counts of scored rows, and the model that scored them; `no_log_p`: why there is no ln P(x), empty if there is."""
 
     model: MonitoredModel
     tally: MonitorCounts
@@ -93,7 +93,7 @@ class Monitor:
 
     @property
     def n_tests(self) -> int:
-        """The number of tests by which the allowed probability of an error is divided."""
+        """The number of tests, by which ALPHA is divided."""
         return max(2 * len(self.tally.attributes), 1)
 
     @property
@@ -105,14 +105,14 @@ class Monitor:
 
     @property
     def on_training_rows(self) -> bool:
-        """Whether there are as many rows as in training, with the training frequencies in every attribute."""
+        """Whether the number of rows and the frequencies of all attributes are those of training."""
         known = self.tally.attributes
         same = all(np.array_equal(a.counts, a.training) for a in known)
         return bool(known) and self.tally.rows == self.model.rows and same
 
     @property
     def below_training(self) -> float | None:
-        """The share of rows less probable than the lowest quantile of training; None if either is not known."""
+        """The share of rows with ln P(x) below the lowest quantile of training rows; None if either is not known."""
         if self.model.log_p is None or not self.tally.log_p.n:
             return None
         return self.tally.sketch.share_below(self.model.log_p.quantiles[0])
@@ -124,7 +124,7 @@ class Monitor:
 
     @cached_property
     def expected(self) -> dict[str, ExpectedFigure]:
-        """The expected accuracy, log_loss and auc of all rows; undefined where the counts lack rows of older files."""
+        """The expected accuracy, log_loss and auc of all rows; undefined if older versions counted some rows."""
         tally = self.tally
         sure = tally.confidence
         accuracy = sum_of_draws(sure.n, float(sure.total), float(sure.total - sure.squares), 1.0)
@@ -138,12 +138,12 @@ class Monitor:
 
     @property
     def accuracy(self) -> float | None:
-        """The accuracy of the rows that have a class; None without such rows, or where older files did not count it."""
+        """The accuracy of the rows that have a label; None without such rows, or if older versions counted some."""
         return self.tally.correct.mean if self.tally.correct.n == self.tally.log_loss.n else None
 
     @property
     def auc(self) -> float | None:
-        """The AUC of the rows that have a class, for two labels; None where it is undefined or was not counted."""
+        """For two labels, the AUC of the rows that have a label; None where it is undefined or was not counted."""
         log_odds = self.tally.log_odds
         n_counted = log_odds.others.total() + log_odds.events.total()
         return log_odds.measured_auc() if n_counted == self.tally.log_loss.n > 0 else None
@@ -151,10 +151,10 @@ class Monitor:
 
 @dataclass
 class MonitorCounts:
-    """Counts of all rows so far; log_loss, correct and classes are of the rows that have a class.
+    """Counts of all rows so far; log_loss, correct and classes are those of the rows that have a label.
 
-    entropy, loss_variance: mean and variance of the log-loss of a row over its possible labels. log_odds: of the second
-    label, for two labels.
+    entropy, loss_variance: mean and variance of a row's log-loss if its label is drawn from the prediction. log_odds:
+    those of the second label, if there are two.
     """
 
     attributes: list[AttributeCounts]
@@ -189,9 +189,9 @@ class MonitorCounts:
 
 @dataclass
 class AttributeCounts:
-    """Counts of one attribute: counts (k,) of the values of training, and of missing and never seen values.
+    """Counts of one attribute: new rows with each value of training, (k,), with a missing and with an unseen value.
 
-    training (k,) has the weight of each value there. If `missing_counts`, missing is one of these values, the last.
+    training (k,): the weight of each value in training. If `missing_counts`, the last of these values is missing.
     """
 
     name: str
@@ -209,7 +209,7 @@ class AttributeCounts:
 
 @dataclass
 class Moments:
-    """The number of values, their exact sum, and the exact sum of their squares, each square rounded."""
+    """The number of values, their exact sum, and the exact sum of their rounded squares."""
 
     n: int = 0
     total: Fraction = Fraction()
@@ -231,14 +231,14 @@ class Moments:
 
     @property
     def variance(self) -> float:
-        """The unbiased variance of a value; 0 for fewer than two values."""
+        """The unbiased variance of the values; 0 for fewer than two."""
         if self.n < 2:
             return 0.0
         return float(max(self.squares - self.total * self.total / self.n, Fraction()) / (self.n - 1))
 
 
 def _exact_sum(values: Array) -> Fraction:
-    """Return the sum without rounding: the halves of the mantissas are summed as whole numbers, by exponent."""
+    """Return the sum without rounding: both halves of the mantissas are summed as integers, for each exponent."""
     if not len(values):
         return Fraction()
     mantissas, exponents = np.frexp(values)
@@ -258,13 +258,13 @@ class LogProbabilitySketch:
         self.counts: Counter[int] = Counter(counts)
 
     def add(self, log_p: Array) -> None:
-        """Add rows with these ln P(x)."""
+        """Count rows with these ln P(x)."""
         nats = np.maximum(-log_p, 1e-9)
         values, counts = np.unique(np.ceil(np.log(nats) / WIDTH).astype(np.int64), return_counts=True)
         self.counts.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
 
     def quantile(self, q: float) -> float | None:
-        """Return the ln P(x) that a share q of the rows do not exceed, to within 1 %; None without rows."""
+        """Return the q-quantile of ln P(x), to within 1 %; None without rows."""
         rank, total = q * sum(self.counts.values()), 0
         for interval in sorted(self.counts, reverse=True):
             total += self.counts[interval]
@@ -273,7 +273,7 @@ class LogProbabilitySketch:
         return None
 
     def share_below(self, log_p: float) -> float:
-        """Return the share of rows with a lower ln P(x), assuming a uniform distribution within an interval."""
+        """Return the share of rows with a lower ln P(x), interpolated within an interval."""
         nats = max(-log_p, 1e-9)
         place = float(np.log(nats) / WIDTH)
         own = int(np.ceil(place))
@@ -282,7 +282,7 @@ class LogProbabilitySketch:
 
 
 class ScoreMonitor:
-    """Counts the rows that a model scores; `used` are the schema's attributes, ascending, whose codes it gets."""
+    """Counts the rows that a model scores; `used`: the schema's attributes whose codes it gets, ascending."""
 
     def __init__(self, model: Model, used: Sequence[int]) -> None:
         self._model, self._used = model, used
@@ -309,7 +309,7 @@ class ScoreMonitor:
         self.tally = MonitorCounts(attributes, np.zeros(len(schema.labels)), classes=np.zeros(len(schema.labels)))
 
     def add_values(self, encoded: EncodedAttributes, n_rows: int) -> None:
-        """Count the attributes of more rows."""
+        """Count the values of more rows."""
         self.tally.rows += n_rows
         for tally, codes, unseen, missing in zip(
             self.tally.attributes, encoded.codes, encoded.unseen, encoded.missing, strict=True
@@ -318,7 +318,7 @@ class ScoreMonitor:
             tally.unseen += unseen
             tally.missing += missing
             if tally.missing_counts:
-                counts[-1] = missing  # a missing value that is marginalized has the code of unknown values
+                counts[-1] = missing  # if missing values are marginalized, their code is that of unknown values
             tally.counts += counts
 
     def add_predictions(self, codes: Sequence[Codes], log_p: Array, labels: Integers | None) -> None:
@@ -345,11 +345,13 @@ class ScoreMonitor:
 
 
 class Drift(NamedTuple):
-    """Drift of one attribute; None if no new row, or no training row, has a value of training.
+    """Drift of one attribute.
 
-    - psi, and p of the test that both samples are homogeneous.
-    - psi_expected: mean of PSI without drift; psi_limit: what it exceeds with the probability that the tests allow.
-    - unknown: share of the rows with a value that never occurred in training; unknown_p: its probability by chance.
+    psi, p, psi_expected and psi_limit are None if no new row, or no training row, has a value of training.
+
+    - psi; p of the test of homogeneity
+    - psi_expected: its mean without drift; psi_limit: what it exceeds without drift with probability ALPHA / tests
+    - unknown: share of the rows with values that never occurred in training; unknown_p: their probability by chance
     """
 
     psi: float | None
@@ -362,13 +364,13 @@ class Drift(NamedTuple):
 
     @property
     def severity(self) -> float:
-        """PSI or the share of unknown values, whichever is larger in units of its limit."""
+        """The larger of PSI / LEAST_PSI and the share of unknown values / LEAST_UNKNOWN."""
         of_unknown = self.unknown / LEAST_UNKNOWN if self.unknown >= LEAST_UNKNOWN else 0.0
         return max((self.psi or 0.0) / LEAST_PSI, of_unknown)
 
 
 def drift_of(counts: Array, training: Array, n_unknown: int, n_tests: int) -> Drift:
-    """Return the drift from counts (k,) and training counts (k,) of each value, and the rows with other values."""
+    """Return the drift, from counts (k,) and training weights (k,) of the values, and `n_unknown` other new rows."""
     from scipy import special  # takes long to load
 
     n, n_training, level = float(counts.sum()), float(training.sum()), ALPHA / n_tests
@@ -391,16 +393,16 @@ def population_stability(counts: Array, training: Array) -> float:
 
 
 def homogeneity_p(counts: Array, training: Array) -> float:
-    """Return p of Pearson's chi-squared test that two samples, counts of k values, have one distribution.
+    """Return p of Pearson's chi-squared test that two samples, counts (k,) each, have one distribution.
 
-    If at most one value is expected once or more among the new rows, p is that of Fisher's exact test that the other
-    values together are not more frequent among them.
+    Values of which less than one is expected among the new rows are pooled. If only one group remains, p is that of
+    Fisher's exact test that these values together are not more frequent among the new rows.
     """
     from scipy import special  # takes long to load
 
     n, n_training = counts.sum(), training.sum()
     expected_new = (counts + training) * n / (n + n_training)
-    # Pool the rare values, and as many of the next rarest ones as it takes for one to be expected.
+    # Pool the rare values, together with the next rarest ones until at least one row is expected.
     order = np.argsort(expected_new, kind="stable")
     sums = expected_new[order].cumsum()
     n_rare = int(np.count_nonzero(expected_new < 1))
@@ -431,7 +433,7 @@ def _log_choose(n: float, k: Array | float) -> Array:
 
 
 def unknown_probability(n_unknown: int, n: float, n_training: float) -> float:
-    """Return the probability that these values occur only among the n new rows and never in training."""
+    """Return the probability that `n_unknown` rows, at random among n new and the training rows, are all new."""
     from scipy import special  # takes long to load
 
     new, both = special.gammaln([n + 1, n + n_training + 1])
@@ -440,12 +442,12 @@ def unknown_probability(n_unknown: int, n: float, n_training: float) -> float:
 
 
 def sample_evenly(columns: Columns) -> Columns:
-    """Return rows at equal distances, at most MOST_ROWS."""
+    """Return at most MOST_ROWS evenly spaced rows."""
     return columns.take(np.arange(0, columns.n_rows, max(1, -(-columns.n_rows // MOST_ROWS))))
 
 
 def summarise_log_p(model: Model, columns: Columns, used: Sequence[int]) -> TrainingLogP:
-    """Return mean and quantiles of ln P(x) of training rows by these attributes; raise ModelError without P(x)."""
+    """Return mean and quantiles of ln P(x) over training rows; `used`: the attributes; ModelError if not a network."""
     joint = JointModel(model, used)
     log_p = joint.log_p(encode_attributes(columns, model.schema, used).codes) if used else np.zeros(columns.n_rows)
     weights = np.ones(len(log_p)) if columns.weights is None else columns.weights
@@ -457,9 +459,9 @@ def summarise_log_p(model: Model, columns: Columns, used: Sequence[int]) -> Trai
 
 
 def are_training_rows(rows: Columns, model: Model, used: Sequence[int]) -> bool:
-    """Return whether a table has the number of rows and, in every used column, the frequencies of training.
+    """Return whether a table has the number of training rows, and in every used column the training frequencies.
 
-    Nothing about single rows is kept in a model, so other rows with the same frequencies are taken for them too.
+    A model keeps nothing about single rows, so other rows with the same frequencies are taken for the training rows.
     """
     schema = model.schema
     present = [i for i in used if schema.attributes[i].name in rows.attributes]
@@ -477,7 +479,7 @@ def are_training_rows(rows: Columns, model: Model, used: Sequence[int]) -> bool:
 
 
 def count_plain_frequencies(model: Model, columns: Columns) -> dict[int, tuple[float, ...]]:
-    """Return, per attribute that the model uses, the weight of the rows with each value, and with no known value."""
+    """Return, for each attribute that the model uses, the weights of the rows by code, those of unknown values last."""
     used = sorted(model.attributes)
     encoded = encode_attributes(columns, model.schema, used)
     frequencies = {}

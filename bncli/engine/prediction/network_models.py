@@ -1,16 +1,16 @@
-"""Models made from networks with all their probabilities, such as those that experts or other programs wrote.
+"""Models made from networks with given probabilities, such as those that experts or other programs wrote.
 
     P(x, y) = P(y | pi(y)) prod over attributes i of theta_i(x_i | pi(i), y)
 
 Every node keeps its table, so a model of the network gives P(y | e) for whatever values e are known, by exact
 inference. Conventions:
 
-- States that are intervals become cuts: `(a,b]`, `(a-b]`, `[a,b)`, `<=b`, `<b`, `>a` and `>=a`, without a gap, in any
-  order. A number equal to b belongs to `(a,b]` and not to `[a,b)`: the cut of the latter is the number before b. The
-  outermost bounds are ignored, since a model must place every number.
+- States that are intervals become cuts: `(a,b]`, `(a-b]`, `[a,b)`, `<=b`, `<b`, `>a` and `>=a`, without gaps, in any
+  order. Since b belongs to `(a,b]` and not to `[a,b)`, the cut of the latter is the next smaller floating-point number.
+  The outermost bounds are ignored, since a model must code every number.
 - A last state called `missing` is the missing level of its attribute. Such a network does not marginalize.
-- The frequencies of an attribute's values are its marginal probabilities, which stand in for those of training rows.
-  In networks too dense for inference, or too large, they are those of DRAWN_ROWS rows drawn from the network.
+- Marginal probabilities take the place of the training frequencies of an attribute's values. In networks too dense for
+  inference, or too large, they are estimated from DRAWN_ROWS rows drawn from the network.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from bncli.engine.structures.structure import CLASS, Dag
 from bncli.errors import BncliError
 
 MOST_VALUES = 2_000
-"""The most values of all attributes together whose marginal probabilities are computed; it takes a row for each."""
+"""Above this total number of values, marginal probabilities are estimated; computing them takes a row per value."""
 DRAWN_ROWS = 20_000
 CLASS_NAME = "class"
 """The node that is the class if neither the file nor the user names one; without it, the last node."""
@@ -43,12 +43,12 @@ _HALF = re.compile(rf"(?P<sign><=|>=|<|>|≤|≥)\s*(?P<bound>{_NUMBER})")
 
 
 def model_of_network(network: NamedNetwork, class_name: str | None = None) -> tuple[Model, bool]:
-    """Return a model that predicts the node `class_name` of the network from all others, and whether it is dense.
+    """Return a model that predicts the node `class_name` from all others, and whether the network is dense.
 
-    A dense network needs tables too large for rows without any known value; it predicts rows with few missing values.
-    Without a name the class is the node that the file marks, else the one called `class`, else the last one. The model
-    marginalizes missing values, unless attributes have a missing level. Raises BncliError if there is no such node, if
-    the class has a single state, or if there is no other node.
+    In a dense network, inference for a row without known values would need tables that are too large; rows with few
+    missing values can be predicted. Without a name the class is the node that the file marks, else the one called
+    `class`, else the last one. The model marginalizes missing values, unless attributes have a missing level. Raises
+    BncliError if there is no such node, if the class has a single state, or if there is no other node.
     """
     label = _class_node(network, class_name)
     others = [node for node in network.nodes if node is not label]
@@ -95,7 +95,7 @@ def model_of_network(network: NamedNetwork, class_name: str | None = None) -> tu
 
 
 def _class_node(network: NamedNetwork, class_name: str | None) -> Node:
-    """Return the node that is the class."""
+    """Return the node that is the class; raise BncliError if there is none of this name."""
     names = list(network.by_name)
     if class_name is not None and class_name not in names:
         from difflib import get_close_matches
@@ -108,7 +108,7 @@ def _class_node(network: NamedNetwork, class_name: str | None) -> Node:
 
 
 def _attribute(node: Node) -> tuple[Attribute, Index]:
-    """Return the node as an attribute, and the position of its states in the order of the codes."""
+    """Return the node as an attribute, and the position of each code's state among the node's states."""
     states, has_missing = node.states, len(node.states) > 1 and node.states[-1] == MISSING_STATE
     values = states[:-1] if has_missing else states
     unknown = (0.0,) * len(states)
@@ -123,7 +123,10 @@ def _attribute(node: Node) -> tuple[Attribute, Index]:
 
 
 def _cuts(states: Sequence[str]) -> tuple[tuple[float, ...], Index] | None:
-    """Return the cuts between states that are intervals, and their order; None if they are no partition of a line."""
+    """Return the cuts between states that are intervals, and the ascending order of the states.
+
+    Returns None if the states do not partition the real line.
+    """
     bounds = [_bounds(state) for state in states]
     known = [pair for pair in bounds if pair is not None]
     if len(known) < 2 or len(known) < len(states):
@@ -137,7 +140,7 @@ def _cuts(states: Sequence[str]) -> tuple[tuple[float, ...], Index] | None:
 
 
 def _bounds(state: str) -> tuple[float, float] | None:
-    """Return a and b of the interval a < x <= b that a state names; None if it names none."""
+    """Return the bounds a, b of the interval a < x <= b that a state names; None if it names none."""
     interval, half = _INTERVAL.fullmatch(state.strip()), _HALF.fullmatch(state.strip())
     if interval is not None:
         low, high = float(interval["low"]), float(interval["high"])
@@ -153,7 +156,10 @@ def _bounds(state: str) -> tuple[float, float] | None:
 
 
 def _table(node: Node, label: Node, orders: dict[str, Index]) -> Array:
-    """Return the node's table in the engine's axes: own value, attribute parents, class; of the class itself last."""
+    """Return the node's probabilities with the axes of the engine: own value, parents, class.
+
+    Those of the class node have its own value last.
+    """
     table = node.probabilities
     for axis, name in enumerate((*node.parents, node.name)):
         table = np.take(table, orders[name], axis)
@@ -169,7 +175,7 @@ def _table(node: Node, label: Node, orders: dict[str, Index]) -> Array:
 def _marginals(model: Model) -> tuple[tuple[float, ...], list[list[float]]]:
     """Return the probabilities of the labels, and of the values of each attribute, by inference in the network.
 
-    What it returns for nodes without an arc, which have no table in the model, has no meaning.
+    Those of nodes without an arc, which have no table in the model, are meaningless.
     """
     schema = model.schema
     cardinalities = np.array(schema.cardinalities)
@@ -185,7 +191,7 @@ def _marginals(model: Model) -> tuple[tuple[float, ...], list[list[float]]]:
 
 
 def _drawn_frequencies(network: Network) -> tuple[tuple[float, ...], list[list[float]]]:
-    """Return what `_marginals` does, estimated from DRAWN_ROWS rows drawn from the network."""
+    """Estimate what `_marginals` returns from DRAWN_ROWS rows drawn from the network."""
     codes = Sampler(network, np.random.Generator(np.random.PCG64(0))).draw_codes(DRAWN_ROWS)
     sizes = (len(network.schema.labels), *network.schema.cardinalities)
     columns = (codes[CLASS], *(codes[i] for i in range(len(network.theta))))

@@ -1,15 +1,15 @@
-"""Learn decision rules and calibration maps from rows that the model predicting them has not seen.
+"""Decision rules and calibration maps learned from predictions of rows that the predicting model has not seen.
 
-Decision rules. For prediction sets a fifth of the rows, stratified, is held out for good, and the model is learned from
-the others: the guarantee of the sets needs that. A threshold alone is chosen by cross-validation with five stratified
-folds, and the model is learned from all rows. Rows have the weights of the data, never class weights. At most MOST_KEPT
-of them are kept with the model, a random sample of more.
+Decision rules. For prediction sets a stratified fifth of the rows is held out, and the model is learned from the others
+only: the guarantee of the sets needs that. A threshold alone is chosen by cross-validation with five stratified folds,
+and the model is learned from all rows. Rows have the weights of the data, never class weights. The model keeps the
+probabilities of at most MOST_KEPT held-out rows, a random sample if there are more.
 
 Calibration. The map is fitted to the predictions of all rows, each by a model learned from the four other folds, and is
-applied to the model learned from all rows. That one has seen a quarter more rows, so it may be slightly bolder than the
-map assumes. Weights of rows and of classes count.
+applied to the model learned from all rows. As that model has seen a quarter more rows, it may be slightly more
+confident than the map assumes. Weights of rows and of classes are used.
 
-Rows of one unit are on the same side of every split. If the rows have times, the last fifth is held out once, in place
+Rows of one group are on the same side of every split. If the rows have times, the last fifth is held out once, instead
 of five folds.
 
 Cost: five more fits for a threshold, and five for calibration.
@@ -37,7 +37,7 @@ from bncli.watch import Note, Progress, Stage, Watch
 FOLDS = 5
 MOST_KEPT = 10_000
 _CALIBRATION_DRAW = 5
-"""Drawn with the seed, so that the folds differ from those of all other choices."""
+"""Joined to the seed, so that the folds differ from those of all other choices."""
 
 
 class _Fitted(Protocol):
@@ -57,9 +57,11 @@ def learn_with_rule(
     seed: int,
     watch: Watch,
 ) -> tuple[T, DecisionRule | None]:
-    """Learn a model with `fit`, and make the decision rule of the options by models of folds, learned with `fit_fold`.
+    """Learn a model with `fit`, and the decision rule of the options from held-out rows.
 
-    For prediction sets the model is learned from four fifths of the rows.
+    For prediction sets the model is learned from four fifths of the rows; for a threshold alone, models of folds are
+    learned with `fit_fold`. The rule is None if the options say nothing, or the table has no class. Raises BncliError
+    if too few rows can be held out, and UsageError for options that do not fit the labels.
     """
     if columns.label is None:
         return fit(columns), None
@@ -96,7 +98,7 @@ def learn_with_rule(
 
 
 def _splits(columns: Columns, seed: tuple[int, int]) -> list[RowSplit]:
-    """Return the splits that hold out a fifth of the rows each; raise BncliError if there are none."""
+    """Return the splits, each with about a fifth of the rows held out; raise BncliError if there are none."""
     assert columns.label is not None
     splits = inner_splits(columns.label.codes, FOLDS, seed, columns.split_by)
     if not splits:
@@ -107,7 +109,7 @@ def _splits(columns: Columns, seed: tuple[int, int]) -> list[RowSplit]:
 
 
 def _all_held_out(splits: list[RowSplit]) -> Index:
-    """Return the rows that are held out in any split, ascending."""
+    """Return the rows that are held out in some split, ascending."""
     return np.sort(np.concatenate([rows for _, rows in splits]))
 
 
@@ -120,7 +122,7 @@ def log_p_of_true_labels(log_p: Array, columns: Columns) -> Array:
 def _held_out_scores(
     columns: Columns, rows: Index, log_p_true: Array, seed: int, *, split: bool = True
 ) -> HeldOutScores:
-    """Return what a model keeps of these rows, whose ln P(y_t | x_t) is `log_p_true`."""
+    """Return what a model keeps of held-out rows, whose ln P(y_t | x_t) are `log_p_true`."""
     assert columns.label is not None
     kept = np.arange(len(rows))
     if len(rows) > MOST_KEPT:
@@ -139,11 +141,10 @@ def _held_out_scores(
 def calibrate_out_of_fold(
     model: Model, columns: Columns, learn: Callable[[Columns], Model], watch: Watch
 ) -> tuple[Model, float, list[tuple[Array, Array]], list[RowSplit]]:
-    """Return the model with the calibration map of its recipe, and how well calibrated models predict held-out rows.
+    """Return the calibrated model, the held-out log-loss per row, class weights per split, and the splits.
 
-    That is their log-loss per row, where the rows of a fold are mapped as the predictions of the other folds say, and
-    per fold the weights of the classes (K,) among the other rows and among its own; and these splits. Raises BncliError
-    if there are too few rows.
+    For the log-loss the predictions of a fold are calibrated by the map fitted to those of the other folds. The class
+    weights are those of the other rows and of the held-out ones, (K,) each. Raises BncliError for too few rows.
     """
     method, labels = model.recipe.calibrate, encode_labels(columns, model.schema)
     if columns.n_rows < FOLDS:
@@ -159,7 +160,7 @@ def calibrate_out_of_fold(
         log_p[:, rows] = predict(learn(columns.take(others)), columns.take(rows))
     kept = _all_held_out(splits)
     measured_splits = splits
-    if len(splits) == 1:  # the map is fitted to the earlier half of these rows, and measured on the later half
+    if len(splits) == 1:  # to be measured, the map is fitted to the earlier half of these rows, and tested on the later
         of_kept = inner_splits(labels[kept], 2, seed, None if columns.split_by is None else columns.split_by.take(kept))
         measured_splits = [(kept[others], kept[rows]) for others, rows in of_kept] or [(kept, kept)]
     weights = np.ones(columns.n_rows) if columns.weights is None else columns.weights

@@ -1,10 +1,9 @@
 """Factors of an average over a path of models (`engine.model.Path`): stages, and tables over the cells of regions.
 
-Stages. A step with almost no weight needs no probabilities of its own, so its changes are added to the next step that
-does: a stage is a step with weight together with the steps without weight just before it. Many of the changes of a
-stage cancel. What remains of a region that another region contains goes into the table of that one, its host. So a
-single model is one stage with a table per region that no other contains. Steps with less than LEAST_WEIGHT are left
-out, which is less than the rounding error of any probability.
+Stages. Probabilities are computed only for steps with weight: a stage is a step with weight together with the steps
+without weight just before it. Many of the changes of a stage cancel. What remains of a region that another region
+contains is added to the table of that one, its host. So a single model is one stage with a table per region that no
+other contains. Weights below LEAST_WEIGHT count as 0, which changes no probability by more than rounding does.
 
 Tables. All that changes inside a region is added up in one table over its cells,
 
@@ -15,8 +14,8 @@ Each submodel is marginalized over the attributes that are unknown in a row:
     ln P(v_R without a, y) = ln sum over values u of a of P(v_R with a = u, y)
 
 Submodels of overlapping regions are consistent, so the result is the submodel of the smaller region. These entries are
-part of the table (`expand_submodel`), unless they would make it too large: a `RegionFactor` keeps the plain table and
-marginalizes for the patterns of unknown attributes that occur.
+part of the table (`expand_submodel`), unless they would make it too large: then a `RegionFactor` keeps the plain table,
+and marginalizes for each pattern of unknown attributes that occurs.
 """
 
 from __future__ import annotations
@@ -36,14 +35,17 @@ from bncli.engine.structures.region_graph import Region, maximal
 
 LEAST_WEIGHT = 1e-17
 Change = tuple[int, int]
-"""Index of a family of the path, or -1 for the class alone; the change of its counting number."""
+"""The index of a family of the path, or -1 for the class alone, and the change of its counting number."""
 Term = tuple[int, Region, Array]
-"""A factor c, attributes R in the order of the region around them, and an array (values of each ..., K)."""
+"""A factor c, attributes R in the order of the region that contains them, and an array (values of each ..., K)."""
 
 
 @dataclass(frozen=True)
 class PathStage:
-    """The changes of one stage: those in the table of each host family, and that of the class alone without a host."""
+    """The changes of one stage: `hosts` are pairs of a host family and the changes added up in its table.
+
+    class_change: that of the class alone, if there is no host.
+    """
 
     weight: float
     class_change: int
@@ -51,14 +53,14 @@ class PathStage:
 
 
 def stages_of(path: Path) -> list[PathStage]:
-    """Return the stages in the order of their steps; steps after the last one with weight are dropped."""
+    """Return the stages in the order of their steps, without the steps after the last one with weight."""
     stages, changes = [], defaultdict[int, int](int)
     for step in path.steps:
         for family, change in step.changes:
             changes[family] += change
         if step.weight < LEAST_WEIGHT:
             continue
-        # Every change goes into the first family that contains it, of those that no other contains.
+        # Every change goes to the first host that contains its region; hosts are the regions that no other contains.
         regions: dict[int, Region] = {f: path.families[f].attributes if f >= 0 else () for f, c in changes.items() if c}
         largest = set(maximal(region for region in regions.values() if region))
         hosts: dict[int, list[Change]] = {f: [] for f, region in regions.items() if region in largest}
@@ -75,7 +77,7 @@ def stages_of(path: Path) -> list[PathStage]:
 
 
 class SubmodelTensors:
-    """The submodels of a path, shape (cardinalities ..., K), plain or expanded; index -1 is the class alone."""
+    """The submodels of a path, plain (cardinalities ..., K) or with entries for "unobserved"; -1 is the class alone."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -96,7 +98,7 @@ class SubmodelTensors:
 def host_factor(
     tensors: SubmodelTensors, host: int, changes: Sequence[Change], used: Sequence[int]
 ) -> Factor | RegionFactor:
-    """Return the factor of a host family with these changes; `used` are the attributes of the scorer, ascending."""
+    """Return the factor of a host family with these changes; `used`: the attributes of the scorer, ascending."""
     family = tensors.path.families[host]
     positions = tuple(bisect_left(used, a) for a in family.attributes)
     shape = tuple(n + 1 for n in family.shape)
@@ -111,9 +113,9 @@ def host_factor(
 
 @dataclass(frozen=True)
 class RegionFactor:
-    """The table of a large region: tables (R, cells), one per score row, and the terms that add up to them.
+    """The table of a large region: tables (R, cells), one per score row, and the terms of which they are the sum.
 
-    Code shape[i] means that digit i, that of region[i], is unknown.
+    Code shape[i] means that region[i] is unknown.
     """
 
     positions: tuple[int, ...]
@@ -132,7 +134,7 @@ class RegionFactor:
             known = [axis for axis, hidden in enumerate(pattern) if not hidden]
             tables = self.tables
             if len(known) < len(pattern):
-                # the table of the rows that show only these axes
+                # the table for rows in which only these axes are known
                 region = tuple(self.region[a] for a in known)
                 margins = [
                     (
@@ -148,13 +150,13 @@ class RegionFactor:
 
 
 def _region_tables(region: Region, shape: Sequence[int], terms: Iterable[Term]) -> Array:
-    """Return the sum of terms as score rows (R, cells of `shape`)."""
+    """Return the sum of the terms as score rows (R, cells of `shape`)."""
     table = sum_over(region, shape, terms)
     return score_rows(table.reshape(-1, table.shape[-1]))
 
 
 def sum_over(region: Region, shape: Sequence[int], terms: Iterable[Term]) -> Array:
-    """Return D, shape (*shape, K); every R is a subset of `region` and one of them is all of it."""
+    """Return the sum D of the terms, (*shape, K); their attributes are subsets of `region`, one all of it."""
     total: Array | None = None
     for factor, attributes, table in terms:
         sizes = dict(zip(attributes, table.shape[:-1], strict=True))
@@ -167,7 +169,7 @@ def sum_over(region: Region, shape: Sequence[int], terms: Iterable[Term]) -> Arr
 
 
 def log_margin(table: Array, axes: Collection[int]) -> Array:
-    """Return ln of the sum of exp over these axes, which are removed."""
+    """Marginalize a table of log-probabilities over these axes, which are removed."""
     if not axes:
         return table
     summed = tuple(axes)
@@ -175,7 +177,7 @@ def log_margin(table: Array, axes: Collection[int]) -> Array:
 
 
 def expand_submodel(table: Array) -> Array:
-    """Return (n_1, n_2, ..., K) as (n_1 + 1, n_2 + 1, ..., K): the last code of every axis is "unobserved"."""
+    """Add the marginals as the last code, "unobserved", of every axis: (n_1, ..., K) becomes (n_1 + 1, ..., K)."""
     for axis in range(table.ndim - 1):
         table = np.concatenate([table, np.expand_dims(log_margin(table, (axis,)), axis)], axis=axis)
     return table

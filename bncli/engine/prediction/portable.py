@@ -5,15 +5,15 @@
     P(y | x_t) = sum over stages of weight softmax_y S[t, y]
 
 A calibrated model has a map that is applied to these probabilities. The score rows r are the classes, or for two
-classes the one difference S[t, 1] - S[t, 0]. A row of values becomes codes, one per input. Each table knows the digit
-of every code, and the digits of its inputs make the cell, the first one the most significant. The code one past the
+classes the one difference S[t, 1] - S[t, 0]. A row of values becomes codes, one per input. Each table has a digit for
+every code, and the digits of its inputs make the cell number, the first one the most significant. The code one past the
 last, "unobserved", is averaged over, as in `prediction.scoring`, or has entries of its own.
 
-Conventions: a temperature divides the tables of a model with one stage, so that it needs no map. A model that
-marginalizes missing values over a network is no sum of tables, unless leaving tables out is always enough; otherwise it
-is refused. So is a path over regions that are too large to be expanded.
+Conventions: in a model with one stage the tables are divided by the temperature, so that it needs no map. A model that
+marginalizes missing values over a network is refused, since it is not a sum of tables, unless leaving tables out is
+always enough. So is a path over regions whose tables with "unobserved" are too large.
 
-The effects of a model can be tables as well, for scorecards and for programs that explain themselves:
+The effects of a model can be written as tables as well, for scorecards and for programs that explain their scores:
 
     contrast[y] (x) = constant[y] + sum over the tables of entries[y, cell],
 
@@ -52,19 +52,19 @@ from bncli.engine.structures.regrouping import relative_frequencies
 from bncli.errors import ModelError
 
 MOST_ENTRIES = 1 << 26
-"""The most entries of all expanded tables together."""
+"""The most entries of all tables together, those for "unobserved" included."""
 MOST_CELLS = 1 << 22
 """The most cells of all effects together."""
 
 
 @dataclass(frozen=True)
 class Input:
-    """A value of a row and its code: a number, coded by `cuts`, or a text, coded by `codes`; the other one is None.
+    """An input of the program: a number, coded by `cuts`, or a text, coded by `codes`; the other of the two is None.
 
-    - Code i of a number: cuts[i - 1] < value <= cuts[i].
-    - missing: the code of a missing value; unobserved: that of a text without a code. They are the same if training had
-      no missing value.
-    - frequencies (unobserved,): of each code in training, summing to 1.
+    - A number has code i if cuts[i - 1] < value <= cuts[i].
+    - missing: the code of a missing value; unobserved: that of a text without a code. They are equal if no value was
+      missing in training.
+    - frequencies (unobserved,): relative frequencies of the codes in training.
     """
 
     name: str
@@ -76,14 +76,14 @@ class Input:
 
     @classmethod
     def of(cls, attribute: Attribute) -> Input:
-        """Return what a program needs to know of an attribute."""
+        """Return the input of an attribute."""
         rest = (attribute.n_values, attribute.cardinality, tuple(relative_frequencies(attribute, None).tolist()))
         if isinstance(attribute, NumericAttribute):
             return cls(attribute.name, attribute.cuts, None, *rest)
         return cls(attribute.name, None, dict(attribute.code_of), *rest)
 
     def code(self, value: float | str | None) -> int:
-        """Return the code of a value, the same as `engine.data.encoding` gives it; None is a missing value."""
+        """Return the code of a value, as `engine.data.encoding` does; None is a missing value."""
         if value is None:
             return self.missing
         if self.codes is not None:
@@ -93,11 +93,12 @@ class Input:
 
 @dataclass(frozen=True)
 class PortableTable:
-    """entries (R, cells of `shape`) over some of the inputs; digits[i][code] on axis i, "unobserved" the last code.
+    """A table over some of the inputs: entries (R, cells of `shape`).
 
-    `averages` are the frequencies of the digits per axis, by which the table is averaged if the input is unobserved;
-    None for an axis along which the table is left out then. The digit of "unobserved" is shape[i]. If `averages` itself
-    is None, the table has entries for "unobserved", whose digit is shape[i] - 1.
+    digits[i][code]: the digit of a code on axis i; the last code is "unobserved", with the digit shape[i]. averages:
+    for each axis the frequencies of the digits, by which the table is averaged if the input is unobserved; None for an
+    axis along which the table is left out then. If `averages` itself is None, the table has entries for "unobserved",
+    whose digit is shape[i] - 1.
     """
 
     inputs: tuple[int, ...]
@@ -122,9 +123,9 @@ class PortableTable:
 
 @dataclass(frozen=True)
 class PortableStage:
-    """A shift (R,) and tables that are added to the scores of the stage before, or to 0 if `anew`.
+    """A shift (R,) and tables that are added to the scores of the previous stage, or to 0 if `anew`.
 
-    `weight` is that of the probabilities of these scores.
+    weight: that of the resulting probabilities in the average.
     """
 
     weight: float
@@ -146,10 +147,11 @@ class PortableLine(NamedTuple):
 
 
 class PortableMap(NamedTuple):
-    """How probabilities are calibrated: by powers or by lines; the other one is empty.
+    """A calibration map, by powers or by lines; the other is empty.
 
-    P'(y) ~ exp(scales[y] ln P(y) + shifts[y]), where powers are (scales, shifts), (K,) each; P'(y) ~ line(P(y)), a line
-    per label, or for two labels that of the second, the first getting the remainder.
+    - powers (scales, shifts), (K,) each: P'(y) is proportional to exp(scales[y] ln P(y) + shifts[y])
+    - lines, one per label: P'(y) is proportional to line(P(y)); for two labels there is that of the second only, and
+      the first gets the remainder
     """
 
     powers: tuple[tuple[float, ...], ...] = ()
@@ -173,7 +175,7 @@ class PortableScorer:
 
 
 def make_portable(model: Model) -> PortableScorer:
-    """Return the model as tables; raise ModelError with the reason if that is not possible."""
+    """Return the model as plain tables; raise ModelError if it has no such form, or too many entries."""
     used, stages = _stages_of(model.predictor, model.schema)
     calibration = None if model.calibration is None else model.calibration.map
     if isinstance(calibration, Temperature) and len(stages) == 1:
@@ -248,16 +250,16 @@ def _stages_of(predictor: Predictor, schema: Schema) -> tuple[tuple[int, ...], t
 
 @dataclass(frozen=True)
 class PortableEffects:
-    """constant (K,), and tables with entries (K, cells), without averages, to be added up; small sets come first."""
+    """Effects to be added up: constant (K,), and tables with entries (K, cells), without averages, small sets first."""
 
     constant: Array
     tables: tuple[PortableTable, ...]
 
 
 def make_portable_effects(model: Model, inputs: Sequence[Input], *, apart: bool = False) -> PortableEffects:
-    """Return the effects over the inputs of a program; raise ModelError if they are no sum of tables, or too large.
+    """Return the effects as tables over the inputs; raise ModelError if they are no sum of tables, or too large.
 
-    A set of attributes has one table. With `apart` it has one per binning if the joint table would have more cells.
+    Each set of attributes has one table, or with `apart` one per binning if these have fewer cells in total.
     """
     mixture, schema = mixture_of(model.predictor, model.schema), model.schema
     if len(mixture.weights) > 1:
@@ -302,7 +304,7 @@ def make_portable_effects(model: Model, inputs: Sequence[Input], *, apart: bool 
 
 
 def _joint_cells(tensors: Sequence[ContrastTensor], schema: Schema) -> int:
-    """Return the number of cells of the sum of tensors over one set, those for "unobserved" included."""
+    """Return the number of cells of the sum of tensors over one set of attributes, "unobserved" included."""
     n_cells = 1
     for i, a in enumerate(tensors[0].attributes):
         grouping = common_refinement([tensor.groupings[i] for tensor in tensors], schema.cardinalities[a])

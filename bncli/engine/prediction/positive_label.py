@@ -1,6 +1,6 @@
-"""The positive label of a model with two labels: the same model with its two labels in the other order.
+"""The positive label of a model with two labels, made the second one by swapping them.
 
-Everything about the second label (thresholds, rates, effects, points of a scorecard) then refers to the other one.
+Thresholds, rates, effects and points of a scorecard refer to the second label.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST_LISTED = 8
 
 
 def check_positive(positive: str, class_name: str, labels: tuple[str, ...]) -> None:
-    """Raise UsageError for a label that cannot be the positive one."""
+    """Raise UsageError for an unknown label, and if there are not two labels."""
     if positive not in labels:
         listed = ", ".join(map(repr, labels[:_MOST_LISTED])) + (", ..." if len(labels) > _MOST_LISTED else "")
         raise UsageError(f"--positive {positive}: '{class_name}' has no such label", hint=f"its labels are {listed}")
@@ -38,10 +38,10 @@ def check_positive(positive: str, class_name: str, labels: tuple[str, ...]) -> N
 
 
 def with_positive_label(model: Model, positive: str | None) -> Model:
-    """Return the model with `positive` as the second of its two labels; None leaves it as it is.
+    """Return the model with `positive` as the second of its two labels; with None, the model as it is.
 
-    P(y | x) of each label stays the same, and so do costs; a threshold t for the old second label becomes 1 - t for the
-    new one. Raises UsageError for an unknown label, and for a model with more than two labels.
+    P(y | x) of each label and the costs stay the same; a threshold t for the old second label becomes 1 - t for the new
+    one. Raises UsageError for an unknown label, and for a model that does not have two labels.
     """
     if positive is None:
         return model

@@ -1,10 +1,10 @@
-"""Another prior: predictions for a population with other class frequencies, without learning again.
+"""Another class prior: predictions for a population with other class frequencies, without learning again.
 
-    P'(y | x) = P(y | x) pi'(y) / pi(y), over its sum over the classes
+    P'(y | x) = P(y | x) pi'(y) / pi(y), normalised over the classes
 
 pi is the prior under which the model was learned: the class frequencies of its rows, with class weights. For a model
-calibrated by a map per class it is that of the calibration rows, since such a map gives probabilities under their
-frequencies (a temperature does not). This is Bayes' rule if P(x | y) stays the same (Saerens, Latinne & Decaestecker
+calibrated by a map per class these are the frequencies of the calibration rows, to which such a map adapts (a
+temperature does not). This is Bayes' rule if P(x | y) stays the same (Saerens, Latinne & Decaestecker
 2002, Neural Computation 14), for every kind of model. ln pi'(y) - ln pi(y) is one number per class. Cost: an addition
 and a sum per row and class.
 """
@@ -22,15 +22,15 @@ from bncli.engine.model import Model
 from bncli.errors import ModelError, UsageError
 
 TRAINING = "training"
-"""The prior of the data: class weights are undone."""
+"""The prior of the training rows, without class weights."""
 _SUM_TOLERANCE = 1e-6
 
 
 def prior_shift(model: Model, prior: Mapping[str, float] | str) -> Array:
-    """Return what is added to ln P(y | x) before normalising again, (K,): for `training`, or a probability per label.
+    """Return ln pi'(y) - ln pi(y), (K,), for the prior `training` or a probability for every label.
 
-    Raises UsageError if `prior` is no distribution over the labels, and ModelError if the model does not know its own
-    prior.
+    Raises UsageError if `prior` is not a distribution over the labels, and ModelError if the model does not store its
+    class frequencies.
     """
     labels = model.schema.labels
     if isinstance(prior, str):
@@ -57,7 +57,7 @@ def prior_shift(model: Model, prior: Mapping[str, float] | str) -> Array:
 
 
 def _shift_to_training(model: Model) -> Array | float:
-    """Return the shift from the class frequencies of the calibration rows to those of training, 0 if there are none."""
+    """Return the shift from the class frequencies of the calibration rows to those of training; 0 without them."""
     if model.calibration is None or not model.calibration.frequencies:
         return 0.0
     own, calibrated = _class_frequencies(model), np.array(model.calibration.frequencies)
@@ -65,7 +65,7 @@ def _shift_to_training(model: Model) -> Array | float:
 
 
 def _class_frequencies(model: Model) -> Array:
-    """Return the class frequencies of training; raise ModelError if they are not known, or a label had no rows."""
+    """Return the class frequencies of training; raise ModelError if they are not known, or one of them is 0."""
     frequencies = model.schema.label_frequencies
     if not frequencies or min(frequencies) <= 0:
         what = "the model does not say how frequent its classes were, so its prior cannot be exchanged"

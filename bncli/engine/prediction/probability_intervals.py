@@ -14,7 +14,8 @@ Effects are linear in the tables, so the interval of an effect's value is its va
 over draws of the tables.
 
 An attribute that is unknown in a row is treated as in the scores (`scoring`): its own family is left out, and entries
-over unknown parents are averaged. So the interval is that of the score without the value, not of what the value may be.
+over unknown parents are averaged. So the interval is that of the prediction without the value; that the value might
+have changed the prediction does not widen it.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ DRAWS = 500
 EFFECT_DRAWS = 200
 SEED = 0
 NUMBERS_PER_BLOCK = 1 << 21
-"""Rows are taken in blocks whose deviations or draws are at most this many numbers."""
+"""The most deviations or draws of a block of rows."""
 JITTER = 1e-10
-"""Share of its trace that is added to the diagonal of a covariance, which may be singular."""
+"""Share of the trace of a covariance matrix that is added to its diagonal, as it may be singular."""
 LEVEL = 0.9
 """The level of intervals where only their width matters, for `--abstain-wider`."""
 
@@ -57,10 +58,10 @@ class Intervals(NamedTuple):
 
 
 class IntervalFinder:
-    """Finds the intervals of rows; ModelError for a model without uncertainty.
+    """Finds the intervals of predicted probabilities. Raises ModelError for a model without uncertainty.
 
-    used: the schema's attributes that the codes belong to. finish: gives the final log P(y | x_t) (K, N) for those of
-    the tables. level: the probability of an interval, between 0 and 1.
+    used: the schema's attributes that the codes belong to. finish: maps ln P(y | x_t) (K, N) of the tables to the final
+    ones. level: the probability of an interval, between 0 and 1.
     """
 
     def __init__(self, model: Model, used: Sequence[int], finish: Callable[[Array], Array], level: float) -> None:
@@ -80,7 +81,7 @@ class IntervalFinder:
         self._draws = np.random.default_rng(SEED).standard_normal((self._n_labels, DRAWS))
 
     def find(self, codes: Sequence[Codes], raw: Array) -> Intervals:
-        """Return the intervals of rows of these codes; raw (K, N) are log P(y | x_t) of the tables."""
+        """Return the intervals of rows with these codes; raw (K, N): ln P(y | x_t) of the tables."""
         low, high = np.empty_like(raw), np.empty_like(raw)
         per_row = max(self._n_sums, DRAWS * self._n_labels if self._n_labels > 2 else 1)
         step = max(1, NUMBERS_PER_BLOCK // per_row)
@@ -92,7 +93,7 @@ class IntervalFinder:
         return Intervals(low, high)
 
     def _row_sums(self, codes: Sequence[Codes], n_rows: int) -> Array:
-        """Return the sums over families of the uncertainty's entries, in its shape with the rows in place of cells."""
+        """Sum the uncertainty's entries over the families of each row; the rows take the place of the cells."""
         sums = np.zeros((self._n_sums, n_rows))
         indices = [column.astype(np.intp) for column in codes]
         indices += [np.take(coarse, indices[p], mode="clip") for p, coarse in self._regrouped]
@@ -151,5 +152,5 @@ def effect_margins(model: Model, effects: Effects, level: float = LEVEL) -> list
 
 
 def _two_classes(s: Array) -> Array:
-    """Return ln P (2, N) of the differences s (N,) of the scores."""
+    """Return ln P (2, N) from differences s (N,) of scores."""
     return -np.logaddexp(0.0, np.stack([s, -s]))

@@ -8,11 +8,12 @@ An input gives each attribute that the model uses one of its codes, a missing le
     Flip                no change of a single value changes the most probable label of an input whose probability is
                         above a number
 
-Each is a search for a counter-example: bounds on differences of scores (`prediction.least_scores`) show that there is
-none, or their minimisers are tried as counter-examples. Scores of more than two classes, averages of models and
-changes of a value leave a gap between the two. Then the inputs are divided by the values of one attribute, and each
-part is treated alike, until a part has at most MOST_INPUTS inputs: these are scored one by one. So the answer is exact
-for every model whose inputs can be enumerated, and mostly far beyond; `prove` gives up when the time has run out.
+Each is proven or refuted by a search for a counter-example: bounds on differences of scores (`prediction.least_scores`)
+show that there is none, or their minimisers are tried as counter-examples. With more than two classes, averages of
+models, or changes of a value, neither may succeed. Then the inputs are divided by the values of one attribute, and each
+part is treated in the same way, until a part has at most MOST_INPUTS inputs: these are scored one by one. So the answer
+is exact for every model whose inputs can be enumerated, and for most larger ones; `prove` gives up when the time has
+run out.
 
 Conventions: a counter-example is scored by the model itself, and a probability violates a property if it does so by
 more than TOLERANCE. Cost: a minimisation for each pair of classes and each part.
@@ -45,7 +46,7 @@ TOLERANCE = 1e-12
 
 @dataclass(frozen=True)
 class ProbabilityBound:
-    """P(label) is never above `bound` (sign 1) or below it (sign -1) where positions have these codes."""
+    """P(label) is never above `bound` (sign 1) or below it (sign -1); `where`: the fixed codes by position."""
 
     label: int
     sign: int
@@ -81,7 +82,7 @@ Property = ProbabilityBound | Trend | DecidesAlone | Flip
 
 
 class CounterExample(NamedTuple):
-    """codes by position; `changed` those that differ in a second input, if the property is about two."""
+    """An input's codes by position; `changed`: those that differ in a second input, if the property compares two."""
 
     codes: Mapping[int, int]
     changed: Mapping[int, int]
@@ -99,14 +100,14 @@ class _OutOfTimeError(Exception):
 
 
 class _Part(NamedTuple):
-    """Whether a part of the inputs may hold a counter-example, and inputs to try (N, attributes)."""
+    """Whether a part of the inputs may contain a counter-example, and inputs to try (N, attributes)."""
 
     may: bool
     tries: Index
 
 
 class Prover:
-    """Proves properties of a model; `clock` returns seconds, and `seconds` is the time for each property."""
+    """Proves or refutes properties of a model; `seconds`: the time for each property, measured by `clock`."""
 
     def __init__(self, model: Model, seconds: float, clock: Callable[[], float]) -> None:
         self.scorer = compile_scorer(model)
@@ -119,7 +120,7 @@ class Prover:
         self._calibration = calibration
         temperature = calibration.temperature if isinstance(calibration, Temperature) else 1.0
         self._temperature: float | None = temperature
-        """The factor of the scores, None if the calibration has no such form."""
+        """The temperature that divides the scores; None if the calibration map is of another kind."""
         if calibration is not None and not isinstance(calibration, Temperature):
             self._temperature = None
         self._decide: Callable[[Array], Index] = partial(decide_labels, model.rule, model.schema.labels)
@@ -128,10 +129,10 @@ class Prover:
             finish = (lambda log_p: log_p) if calibration is None else calibration.apply
             self._reasons = ReasonSearch(model, self.scorer.used, finish, self._decide, model.rule, None, 0.0, clock)
         except ModelError:
-            pass  # decisions that have no bounds are scored one by one
+            pass  # without bounds for decisions, inputs are scored one by one
 
     def prove(self, stated: Property) -> Verdict:
-        """Return whether a property holds for all inputs."""
+        """Return whether a property holds for all inputs, and if not, a counter-example."""
         self._deadline = self._clock() + self._seconds
         try:
             if isinstance(stated, ProbabilityBound):
@@ -160,10 +161,10 @@ class Prover:
         bound: Callable[[Index], _Part],
         is_violated: Callable[[Index], Index],
     ) -> Index | None:
-        """Return an input (attributes,) that violates the property, None if there is none.
+        """Return an input (attributes,) that violates the property; None if there is none.
 
-        bound: says of inputs in which the codes of `fixed` that are not FREE are fixed whether some may violate it.
-        is_violated: the numbers of those of some inputs (N, attributes) that do.
+        fixed: the codes of the fixed attributes, FREE for the others. bound: whether some input with given fixed codes
+        may violate the property, and inputs to try. is_violated: the indices of those inputs (N, attributes) that do.
         """
         stack = [fixed]
         while stack:
@@ -192,7 +193,7 @@ class Prover:
 
     @property
     def _influence(self) -> Array:
-        """How much the scores differ by each attribute, roughly: the sum of the ranges of its tables."""
+        """The approximate influence of each attribute on the scores: the sum of the ranges of its tables."""
         influence = np.zeros(len(self._cardinalities))
         for component in self._components:
             for positions, values in component.tables:
@@ -350,7 +351,7 @@ def _with(inputs: Index, position: int, code: int) -> Index:
 
 
 def _slice(contrast: Contrast, position: int, code: int) -> Contrast:
-    """Return the contrast of inputs with this code, over the other attributes."""
+    """Return the contrast with one attribute fixed at a code, as a function of the others."""
     constant, tables = contrast.constant, []
     for positions, values in contrast.tables:
         if position in positions:
@@ -364,7 +365,7 @@ def _slice(contrast: Contrast, position: int, code: int) -> Contrast:
 
 
 def _change(contrast: Contrast, position: int, before: int, after: int) -> Contrast:
-    """Return by how much the contrast rises from one code to another, over the other attributes."""
+    """Return by how much the contrast rises from one code of an attribute to another, as a function of the others."""
     constant, tables = 0.0, []
     for positions, values in contrast.tables:
         if position in positions:
@@ -379,7 +380,7 @@ def _change(contrast: Contrast, position: int, before: int, after: int) -> Contr
 
 
 def _flip_bound(contrast: Contrast, position: int, before: int, after: int, gap: float) -> Callable[[Index], _Part]:
-    """Return a bound for inputs whose contrast is above `gap` with one code, and at most 0 with another."""
+    """Return a bound for the inputs whose contrast is above `gap` with code `before` and at most 0 with `after`."""
     first, second = (_slice(contrast, position, code) for code in (before, after))
     functions = (_change(contrast, position, before, after), _negated(first), second)
     least = (-gap, -gap, 0.0)
@@ -391,7 +392,7 @@ def _flip_bound(contrast: Contrast, position: int, before: int, after: int, gap:
             if values[0] > most + TOLERANCE:
                 return _Part(False, np.empty((0, len(part)), np.intp))
             inputs.append(minimisers[0])
-        # between the input of the highest contrast and that of the lowest, one attribute after the other
+        # from the input of highest contrast to that of lowest, changing one attribute after the other
         path = [np.where(np.arange(len(part)) < k, inputs[2], inputs[1]) for k in range(len(part) + 1)]
         return _Part(True, np.array([inputs[0], *path]))
 
