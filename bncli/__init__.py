@@ -6,6 +6,13 @@
 
 Python has the options of the command line, spelled with `_` instead of `-`, and the same defaults. The same rows give
 the same bytes. Modules are loaded when they are first used.
+
+- `cli`, `api`: the command line, and the functions and classes for Python
+- `steps`: what the commands do
+- `files`: what is read and written
+- `engine`: learning and prediction, without files, clocks or options
+- `catalogue`, `recipe`: the words of all methods with their options; the options of one fit as a value
+- `errors`, `watch`: errors with a hint; events that a running step reports
 """
 
 TYPE_CHECKING = False  # type checkers take it for typing.TYPE_CHECKING, which would have to be loaded

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,7 @@ from bncli.files.exports import EXPORTS, SCORES
 
 PACKAGE = Path(__file__).parents[1] / "bncli"
 MODULES = sorted(PACKAGE.rglob("*.py"))
+FOLDERS = [path.parent for path in MODULES if path.stem == "__init__"]
 
 WORDS = [command.word for command in COMMANDS] + [word for choice in CHOICES for word in choice.words]
 WORDS += [*EXPORTS, *SCORES]
@@ -181,6 +183,33 @@ def _top_level(path: Path) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield from _from(node)
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.relative_to(PACKAGE.parent).as_posix())
+def test_a_package_lists_its_modules(folder: Path) -> None:
+    modules = {path.stem for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/__init__.py")}
+    docstring = ast.get_docstring(tree_of(folder / "__init__.py")) or ""
+    assert sorted(listed_modules(docstring)) == sorted(modules - {"__init__", "__main__"})
+
+
+def listed_modules(docstring: str) -> list[str]:
+    """Return the names in backticks before the first colon of each list item, or after it if there are none."""
+    names = []
+    for item in re.findall(r"^- .*(?:\n  .*)*", docstring, re.MULTILINE):
+        parts = [re.findall(r"`(\w+)`", part) for part in re.split(r":\s", item, maxsplit=1)]
+        names += parts[0] or parts[-1]
+    return names
+
+
+def test_modules_are_read_from_lists() -> None:
+    docstring = """A package for `nothing`.
+
+- `one`, `two`: what `three`
+  needs
+- formats: `four`;
+  others: `five`
+"""
+    assert listed_modules(docstring) == ["one", "two", "four", "five"]
 
 
 def test_files_explain_themselves() -> None:

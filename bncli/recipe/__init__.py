@@ -2,8 +2,10 @@
 
 `Recipe.of(structure="kdb", k=2)` makes one. It fills in every default, and raises a UsageError for an option that is
 unknown, out of bounds, or without effect; the command line prints that error. Most of these rules follow from the
-catalogue; `refusals` adds the few rules that take two options together, and `defaults` those by which the default of
-one option depends on another.
+catalogue. The others are:
+
+- `refusals`: the rules that take two options together
+- `defaults`: the rules by which the default of one option depends on another
 
 A recipe contains neither paths nor numbers of threads: the same recipe on the same rows gives the same bytes, unless it
 limits the seconds. An option that has no effect with the chosen methods is None, and so is one of the catalogue's

@@ -1,7 +1,7 @@
 """Purified scores: any model as an average of sums of tables, rewritten so that each number has one meaning.
 
-Tables over overlapping sets of attributes can trade: the effect of one attribute may be in its own table, or spread
-over the tables of all its pairs. The functional analysis of variance (Hooker 2007, Journal of Computational and
+Sums of tables over overlapping sets of attributes are not unique: the effect of one attribute may be in its own table,
+or spread over the tables of its pairs. The functional analysis of variance (Hooker 2007, Journal of Computational and
 Graphical Statistics 16; Lengerich, Tan, Chang, Hooker & Caruana 2020, AISTATS) removes this freedom. Let attribute i be
 distributed as in training, with frequencies q_i, independent of the others. A table V over a set S is the sum of one
 term per subset T of S,
@@ -9,12 +9,11 @@ term per subset T of S,
     g_T(x_T) = sum over U subset of T of (-1)^(|T| - |U|) E[V | x_U],
 
 found axis by axis: V = mean along the axis + (V - mean along the axis). The score does not change. Every term has mean
-0 along each of its axes, so that a curve is the deviation from the average row, and the term of a pair contains nothing
-that two curves could express. Terms over different sets are uncorrelated under the product of the q_i, so that their
-variances add.
+0 along each of its axes, so a curve is the deviation from the average, and the term of a pair contains nothing that two
+curves could express. Terms over different sets are uncorrelated under the product of the q_i, so their variances add.
 
-Contrasts. What a table adds to all classes alike has no effect. So a table over attributes (a `ContrastTensor`) holds,
-per class, how far it is raised above the others, the log-odds of the class against the geometric mean of the others:
+Contrasts. What a table adds to the scores of all classes equally has no effect. So a table over attributes (a
+`ContrastTensor`) holds the log-odds of each class against the geometric mean of the others:
 
     V[x, y] = W[x, y] - 1/(K - 1) sum over c != y of W[x, c]  =  K/(K - 1) (W[x, y] - mean over c of W[x, c])
 
@@ -25,21 +24,21 @@ Averages. A `Mixture` is a model as an average of sums of scores G_p:
 
     P(y | x) = sum over models s of w_s softmax_y S_s[x, y],    S_s = sum over terms p of numbers[s, p] G_p
 
-A model that is no average has one score, a linear pool one per component. A path of Kikuchi-Bayes models has one for
-the class alone and one per region, and `numbers` are the counting numbers.
+A model that is not an average has one score, a linear pool one per component. A path of Kikuchi-Bayes models has one
+for the class alone and one per region, and `numbers` are the counting numbers.
 
-Very many tables. A table over n attributes has 2^n terms, a thousand tables have 64,000. So the terms of a small table
-stand in one array (`PureTable`), whose axis i has a place for every value and a last one for the mean: along it
+Very many tables. A table over six attributes has 64 terms, a thousand of them have 64,000. So the terms of a small
+table are kept in one array (`PureTable`), whose axis i has a place for every value and a last one for the mean:
 
     V[x_i] = (V[x_i] - mean) at the place of x_i, + mean at the last place,
 
-so that the term of a set T is where the axes outside T are at their last place. With the strides s_i, the entries that
-a row needs are at last cell + sum over i in T of (x_i - n_i) s_i, found for all T by doubling: one addition per term.
+so the term of a set T is where the axes outside T are at their last place. With the strides s_i, the entries that a row
+needs are at last cell + sum over i in T of (x_i - n_i) s_i, found for all T by doubling: one addition per term.
 Cost per row and table: 2^n look-ups and additions; memory: prod(n_i + 1) numbers per table and class.
 
-Conventions: q is 0 for the code "unobserved", whose entries are split by the same rule and remain exact. If a table
-averages over what it does not see, its purified terms are 0. A table over more than MOST_ATTRIBUTES is refused. Cost:
-(1 + 1/cardinality)^n passes over a table.
+Conventions: q is 0 for the code "unobserved", whose entries are split by the same rule and remain exact. Where a table
+averages over an unobserved attribute, its purified terms with this attribute are 0. A table over more than
+MOST_ATTRIBUTES attributes is refused. Cost: (1 + 1/cardinality)^n passes over a table.
 """
 
 from __future__ import annotations
@@ -65,18 +64,18 @@ from bncli.errors import BncliError
 
 MOST_ATTRIBUTES = 8
 MANY_TABLES = 256
-"""This many small tables without a child are kept as `PureTable`s."""
+"""Small tables without a child are kept as `PureTable`s if there are at least this many."""
 MOST_CELLS = 1 << 16
-"""The most places of a small table, those of the means included."""
+"""The most cells of a small table, those of the means included."""
 MOST_JOINT_CELLS = 1 << 16
-"""The most cells of one table that joins the tables over a set of attributes whose binnings differ."""
+"""The most cells of the sum of tables over one set of attributes in different binnings."""
 
 
 @dataclass(frozen=True)
 class ContrastTensor:
-    """values (n_1 + 1, n_2 + 1, ..., K): contrasts over the codes of `attributes`, ascending; the last is unobserved.
+    """Contrasts (n_1 + 1, n_2 + 1, ..., K) over the codes of attributes, ascending; the last code is "unobserved".
 
-    An attribute in a coarser binning (`groupings`) has its coarse codes.
+    groupings: the coarser binning of each attribute, None for its own codes.
     """
 
     attributes: tuple[int, ...]
@@ -85,7 +84,7 @@ class ContrastTensor:
 
     @classmethod
     def ordered(cls, attributes: Sequence[int], groupings: Sequence[Grouping | None], values: Array) -> ContrastTensor:
-        """Return the tensor of values whose axes belong to these attributes, which may be in any order."""
+        """Return the tensor of values with these attributes as axes, in any order."""
         order = sorted(range(len(attributes)), key=lambda axis: attributes[axis])
         return cls(
             tuple(attributes[i] for i in order),
@@ -99,16 +98,17 @@ class ContrastTensor:
         return self.values[tuple(slice(-1) for _ in self.attributes)]
 
     def weights(self, schema: Schema) -> tuple[Array, ...]:
-        """Return for every axis the training frequencies of its codes, 0 for the last one."""
+        """Return the training frequencies of the codes on every axis, 0 for "unobserved"."""
         axes = zip(self.attributes, self.groupings, strict=True)
         return tuple(np.append(relative_frequencies(schema.attributes[a], grouping), 0.0) for a, grouping in axes)
 
 
 @dataclass(frozen=True)
 class PureTable:
-    """The terms of a small table: contrasts by cell, with a place for the mean on every axis, and by class, then a 0.
+    """The terms of a small table.
 
-    codes[i] (cardinality,) is the digit of every code of attribute i.
+    entries: the contrasts (n_1 + 1, n_2 + 1, ..., K) in flat form, the last place on every axis being the mean, and a
+    final 0. codes[i] (cardinality,): the digit of every code of attribute i.
     """
 
     attributes: tuple[int, ...]
@@ -137,12 +137,12 @@ class PureTable:
 
     @property
     def _grid(self) -> Array:
-        """(n_1 + 1, n_2 + 1, ..., K)."""
+        """The contrasts as an array (n_1 + 1, n_2 + 1, ..., K)."""
         return np.asarray(self.entries[:-1].reshape(*(n + 1 for n in self.shape), -1))
 
     @property
     def constant(self) -> Array:
-        """The term of no attribute, (K,)."""
+        """The constant term, (K,)."""
         return np.asarray(self._grid.reshape(-1, self._grid.shape[-1])[-1])
 
     def times(self, factor: float) -> PureTable:
@@ -163,12 +163,12 @@ class PureTable:
         return [tuple(sorted(self.attributes[axis] for axis in axes)) for axes in self.subsets[1:]]
 
     def values(self, axes: Sequence[int]) -> Array:
-        """Return the term of these axes, (n_i ..., K), in their order."""
+        """Return the term of these axes, (n_i ..., K), the axes in ascending order."""
         places = tuple(slice(n) if axis in axes else n for axis, n in enumerate(self.shape))
         return np.asarray(self._grid[places])
 
     def variances(self) -> Array:
-        """Return, per term but the constant, the mean square over values and classes, (2^n - 1,), as `subsets`."""
+        """Return the mean squares of the terms over values and classes, (2^n - 1,), in the order of `terms`."""
         moments: Array = (self._grid**2).mean(axis=-1)
         for axis, q in enumerate(self.frequencies):
             observed = np.tensordot(q, moments.take(range(len(q)), axis), axes=(0, axis))
@@ -179,7 +179,7 @@ class PureTable:
     def add_to(
         self, sums: Array, rows: Index, codes: Mapping[int, Integers], labels: Index, share: Array | float
     ) -> None:
-        """Add share times term t of every row and its label to sums[rows[t]] (N,), in the order of `terms`."""
+        """Add each row's value of term t for its label, times `share`, to sums[rows[t]] (N,); t numbers `terms`."""
         cells = math.prod(n + 1 for n in self.shape)
         places = np.empty((1 << len(self.shape), len(labels)), np.intp)
         places[0] = cells - 1
@@ -192,7 +192,7 @@ class PureTable:
 
     @cached_property
     def _steps(self) -> tuple[Index, ...]:
-        """What every code adds to a place; "unobserved" leads beyond the last one, where np.take clips to the 0."""
+        """What every code adds to a place; "unobserved" leads past the end, where np.take clips to the final 0."""
         strides = [math.prod(n + 1 for n in self.shape[axis + 1 :]) for axis in range(len(self.shape))]
         beyond = 2 * math.prod(n + 1 for n in self.shape)
         axes = zip(self.codes, self.shape, strides, strict=True)
@@ -201,9 +201,9 @@ class PureTable:
 
 @dataclass(frozen=True)
 class Score:
-    """Contrasts of the classes as a sum: constant (K,), the entry of every tensor, and the terms of purified `tables`.
+    """Contrasts of the classes as a sum of a constant (K,), tensors, and the terms of purified tables.
 
-    The constants of the tables are part of `constant`.
+    The constant terms of the tables are part of `constant`.
     """
 
     constant: Array
@@ -224,7 +224,7 @@ class Score:
         return Score(constant, add_by_set(terms, schema), self.tables)
 
     def calibrated(self, calibration: Calibration | None) -> Score:
-        """Return the score divided by the temperature; other maps act on probabilities and leave scores as they are."""
+        """Return the score divided by the temperature; other calibration maps do not act on scores."""
         if calibration is None or not isinstance(calibration.map, Temperature):
             return self
         factor = 1 / calibration.map.temperature
@@ -234,9 +234,9 @@ class Score:
 
 @dataclass(frozen=True)
 class Mixture:
-    """A model as an average: weights (S,) sum to 1; numbers (S, P); terms: P scores.
+    """A model as an average: weights (S,) that sum to 1, numbers (S, P) and P scores, the terms.
 
-    If each term is a model of its own, `models` (P,) are these.
+    models: those that are averaged, if each has a term of its own.
     """
 
     weights: Array
@@ -257,7 +257,7 @@ class Mixture:
 
 
 def mixture_of(predictor: Predictor, schema: Schema) -> Mixture:
-    """Return a predictor as a mixture; raise BncliError if a table is over too many attributes."""
+    """Return a predictor as a mixture; raise BncliError if a table has too many attributes."""
     if isinstance(predictor, Path):
         return _mixture_of_path(predictor)
     if isinstance(predictor, Ensemble) and predictor.pool is Pool.LOGARITHMIC:
@@ -271,7 +271,7 @@ def mixture_of(predictor: Predictor, schema: Schema) -> Mixture:
 
 
 def _mixture_of_path(path: Path) -> Mixture:
-    """Return the steps with weight; a region is a term if one of them counts it."""
+    """Return the average of the steps with weight; its terms are the regions that some of them count."""
     rows: list[Array] = []
     weights: list[float] = []
     numbers = np.zeros(len(path.families) + 1)
@@ -295,7 +295,7 @@ def _mixture_of_path(path: Path) -> Mixture:
 
 
 def _score_of_tables(tables: Tables, schema: Schema) -> Score:
-    """Return a sum of tables; families without the class are left out, since they are equal for all classes."""
+    """Return the score of a sum of tables, without the families that do not depend on the class."""
     families = [(f, w) for f, w in zip(tables.families, tables.weights, strict=True) if f.by_class]
     # Small tables are averaged over what is unobserved, unless the families have a child.
     small = [
@@ -327,9 +327,9 @@ def _refuse_many_attributes(family: Family) -> None:
 
 
 def are_many(families: Sequence[Family], cardinalities: Sequence[int]) -> bool:
-    """Return whether small families are kept as `PureTable`s: if they are many, or their binnings differ widely.
+    """Return whether small families are kept as `PureTable`s: if there are many, or their binnings differ widely.
 
-    The latter holds if tables over one set of attributes would together need more than MOST_JOINT_CELLS cells.
+    The latter means that the sum of the tables over some set of attributes has more than MOST_JOINT_CELLS cells.
     """
     if len(families) >= MANY_TABLES:
         return True
@@ -356,7 +356,7 @@ def are_many(families: Sequence[Family], cardinalities: Sequence[int]) -> bool:
 
 
 def contrasts(scores: Array) -> Array:
-    """Return (..., K) of each class against the mean of the others, from scores (..., K)."""
+    """Return contrasts (..., K) from scores (..., K): each class minus the mean of the others."""
     n_labels = scores.shape[-1]
     if n_labels == 1:
         return np.zeros_like(scores)
@@ -366,7 +366,7 @@ def contrasts(scores: Array) -> Array:
 
 
 def with_unobserved(values: Array) -> Array:
-    """Return (codes..., K) with a 0 after the codes of every axis, for an unobserved attribute."""
+    """Append zeros for "unobserved" on every axis of values (codes ..., K)."""
     # np.pad takes 13 times as long, which with very many small tensors is a fifth of a report
     whole = np.zeros([*(n + 1 for n in values.shape[:-1]), values.shape[-1]])
     whole[(*[slice(-1)] * (values.ndim - 1),)] = values
@@ -374,7 +374,7 @@ def with_unobserved(values: Array) -> Array:
 
 
 def terms_of(values: Array, weights: Sequence[Array]) -> dict[tuple[int, ...], Array]:
-    """Return values (n_1, n_2, ..., K) as a sum of terms by their axes; weights[i] (n_i,) sum to 1."""
+    """Split values (n_1, n_2, ..., K) into terms by their axes; weights[i] (n_i,), which sum to 1, define the means."""
     terms: dict[tuple[int, ...], Array] = {(): values}
     for axis, frequencies in enumerate(weights):
         split: dict[tuple[int, ...], Array] = {}
@@ -387,7 +387,7 @@ def terms_of(values: Array, weights: Sequence[Array]) -> dict[tuple[int, ...], A
 
 
 def add_by_set(tensors: Iterable[ContrastTensor], schema: Schema) -> tuple[ContrastTensor, ...]:
-    """Return one tensor per set of attributes, the sum of those over it; small sets first, then by attributes.
+    """Sum the tensors over each set of attributes; return the sums, small sets first, then by attributes.
 
     Tensors that bin an attribute differently are added over the common refinement of their binnings.
     """
@@ -419,7 +419,7 @@ def add_by_set(tensors: Iterable[ContrastTensor], schema: Schema) -> tuple[Contr
 
 
 def common_refinement(groupings: Sequence[Grouping | None], cardinality: int) -> Grouping | None:
-    """Return the coarsest grouping that joins two codes only if all these groupings do; None if it joins none."""
+    """Return the grouping that joins two codes if all these groupings do; None if it joins none."""
     distinct = list(dict.fromkeys(groupings))
     if None in distinct or len(distinct) == 1:
         return None if None in distinct else distinct[0]

@@ -1,6 +1,6 @@
-"""Scoring: from the codes of a row to log P(y | x), by adding up one table entry per family.
+"""Scoring: from the codes of a row to ln P(y | x), by adding up one table entry per family.
 
-    S[t, y] = bias[y] + sum over families f of W_f[cell_f(t), y],     log P(y | x_t) = S[t, y] - log sum_c exp S[t, c]
+    S[t, y] = bias[y] + sum over families f of W_f[cell_f(t), y],     ln P(y | x_t) = S[t, y] - ln sum_c exp S[t, c]
 
 Unknown attributes. An attribute of a new row is unknown if its value never occurred in training, or if it is missing
 and training had no missing value. It then has the code one past its last, "unobserved". Before the first row is scored,
@@ -9,21 +9,21 @@ left out), and the average over its values with their training frequencies q if 
 
     W_f[unobserved, p, y] = 0        W_f[v, unobserved, y] = sum over values p of q(p) W_f[v, p, y]
 
-with the product of the frequencies for several unknown parents. A family without a child (the parents of the class)
-averages over all unknown attributes. So the inner loop treats unknown attributes like any other. If families use an
+with the product of the frequencies for several unknown parents. A family without a child (the parents of the class) is
+averaged over all unknown attributes. So the inner loop treats unknown attributes like any other. If families use an
 attribute in a coarser binning, the coarse codes of a block of rows are looked up once; an unknown attribute stays
-unknown, and a coarse code has the frequencies of the codes that it joins.
+unknown, and a coarse code has the sum of the frequencies of its codes.
 
 Other models. A model that marginalizes missing values scores rows exactly by inference if leaving families out is not
 enough (`prediction.marginalization`). A calibrated model applies its map (`engine.calibration`) to the
 log-probabilities last. An average over a path (`engine.kikuchi`) is scored in one pass: the tables of the stages are
-added up one after the other, and the probabilities of every stage are taken on the way (`prediction.path_factors`). A
-logarithmic pool is one sum of tables. In a linear pool the score rows of the components stand one above the other, and
-a family that several of them have is one look-up of all their tables. Families without the class are never looked up,
-since they cancel if all that they depend on is known.
+added up one after the other, and after each stage its probabilities are added to the average
+(`prediction.path_factors`). A logarithmic pool is one sum of tables. In a linear pool the score rows of the components
+are stacked, and a family that several of them have is looked up once for all their tables. Families without the class
+are never looked up, since they cancel if all attributes are known.
 
-Conventions: with two classes only the difference S[t, 1] - S[t, 0] is added up. Log-probabilities are class-major, (K,
-N), so that every sum runs along memory. Families are not fused into larger tables: that would halve the look-ups, but
+Conventions: with two classes only the difference S[t, 1] - S[t, 0] is added up. Log-probabilities have shape (K, N), so
+that sums run over contiguous memory. Families are not fused into larger tables: that would halve the look-ups, but
 these are a hundredth of the cost of scoring a file. Cost per row: a multiplication and an addition per parent, and a
 look-up per family and class (with two classes: per family), about 2 ns each.
 """
@@ -53,17 +53,17 @@ from bncli.engine.prediction.path_factors import RegionFactor, SubmodelTensors, 
 ROWS_PER_BLOCK = 1 << 14
 """Rows scored at a time: their temporaries stay in the second-level cache."""
 LEAST_PROBABILITY = 1e-280
-"""Averages below it may have lost digits."""
+"""Average probabilities below this one may have lost digits to underflow."""
 _TINY = float(np.finfo(np.float64).tiny)
 _STEEPEST = 690.0
-"""A difference of scores whose exp, and that of its negative, are neither infinite nor 0."""
+"""The largest difference of scores d for which neither exp(d) nor exp(-d) over- or underflows, with a margin."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What is added to the scores: shift (R, 1) and factors; `weight` is that of the probabilities that they then give.
+    """What is added to the scores: shift (R, 1) and factors; `weight`: that of the resulting probabilities.
 
-    There is one score row per class; with two classes there is one, that of their difference.
+    There is one score row per class, or for two classes one row, their difference.
     """
 
     weight: float
@@ -82,12 +82,12 @@ class Stage:
 class Scorer:
     """A model compiled for scoring.
 
-    - used: attributes of the schema that it needs, ascending.
-    - stages: one, or several for an average over a path, whose tables are added up one after the other.
-    - network: scores the rows that lack something to be marginalized; None if no row is scored so.
-    - regrouped: (position in `used`, coarse code of every code, "unobserved" the last); positions of factors count on
-      from `used` to these.
-    - weights: those of the components of a linear pool, whose score rows stand one above the other in the one stage.
+    - used: attributes of the schema that it needs, ascending
+    - stages: one, or several for an average over a path, whose tables are added up one after the other
+    - network: for rows with missing values that need inference; None if there are no such rows
+    - regrouped: (position in `used`, coarse code of every code, "unobserved" the last); factors number these attributes
+      after those of `used`
+    - weights: those of the components of a linear pool, whose score rows are stacked in the single stage
     """
 
     used: tuple[int, ...]
@@ -119,7 +119,7 @@ def compile_predictor(predictor: Predictor, schema: Schema) -> Scorer:
 
 
 def _compile_tables(models: Sequence[Tables], schema: Schema) -> Scorer:
-    """Return a scorer whose one stage has the score rows of all models."""
+    """Return a scorer with one stage that has the score rows of all models."""
     used = tuple(sorted({a for tables in models for family in tables.families for a in family.attributes}))
     shift = np.concatenate([score_rows(tables.bias[None, :]) for tables in models])
     factors, regrouped = table_factors(models, schema, used)
@@ -127,7 +127,7 @@ def _compile_tables(models: Sequence[Tables], schema: Schema) -> Scorer:
 
 
 def compile_path(path: Path) -> Scorer:
-    """Return the scorer of a path; attributes of steps without weight are not used."""
+    """Return the scorer of a path, without the attributes that only steps after the last one with weight use."""
     path_stages = stages_of(path)
     hosts = {host for stage in path_stages for host, _ in stage.hosts}
     used = tuple(sorted({a for host in hosts for a in path.families[host].attributes}))
@@ -141,10 +141,10 @@ def compile_path(path: Path) -> Scorer:
 
 
 def log_probabilities(scorer: Scorer, codes: Sequence[Codes], n_rows: int | None = None) -> Array:
-    """Return log P(y | x_t), shape (K, N).
+    """Return ln P(y | x_t), shape (K, N).
 
-    codes[j] (N,) belongs to attribute scorer.used[j]; its cardinality means "unobserved". `n_rows` is needed only for a
-    model that uses no attribute.
+    codes[j] (N,): those of attribute scorer.used[j]; a code equal to the cardinality means "unobserved". n_rows: needed
+    only for a model that uses no attribute.
     """
     log_p = uncalibrated(scorer, codes, n_rows)
     return log_p if scorer.calibration is None else scorer.calibration.apply(log_p)
@@ -169,7 +169,7 @@ def uncalibrated(scorer: Scorer, codes: Sequence[Codes], n_rows: int | None = No
 
 
 def _look_up(scorer: Scorer, codes: Sequence[Codes], n: int) -> Array:
-    """Return log P(y | x_t) of rows that need no inference, from the tables alone."""
+    """Return ln P(y | x_t) of rows that need no inference, from the tables alone."""
     log_p = np.empty((scorer.n_labels, n))
     scores = np.empty((len(scorer.stages[0].shift), min(n, ROWS_PER_BLOCK)))
     for start in range(0, n, ROWS_PER_BLOCK):
@@ -211,9 +211,9 @@ def _log_average_of_stages(stages: Sequence[Stage], codes: Sequence[Index], n_la
 
 
 def log_average(scores: Sequence[Array], weights: Sequence[float], out: Array) -> None:
-    """Write ln of the weighted average of the probabilities of several models, scores (R, rows) each, into out.
+    """Write the logarithms of averaged probabilities into out (K, rows).
 
-    The weights sum to 1.
+    scores: those of each model, (R, rows). weights: those of the models, which sum to 1.
     """
     out[:] = 0.0
     for one, weight in zip(scores, weights, strict=True):
@@ -230,7 +230,7 @@ def log_average(scores: Sequence[Array], weights: Sequence[float], out: Array) -
 
 
 def log_softmax(scores: Array, out: Array) -> None:
-    """Write ln P over the classes into out (K, rows); for two, log P(1) = min(d, 0) - log(1 + exp(-|d|))."""
+    """Write ln P into out (K, rows); for two classes ln P(1) = min(d, 0) - ln(1 + exp(-|d|)), d their difference."""
     if len(out) == 2:
         difference = scores[0]
         log_sum = np.log1p(np.exp(-np.abs(difference)))
@@ -243,7 +243,7 @@ def log_softmax(scores: Array, out: Array) -> None:
 
 
 def add_softmax(scores: Array, weight: float, out: Array) -> None:
-    """Add weight P to out (K, rows); with two classes both probabilities keep their digits, however small."""
+    """Add the probabilities times `weight` to out (K, rows); with two classes small ones are accurate too."""
     if len(out) == 2:
         odds = np.clip(scores[0], -_STEEPEST, _STEEPEST)
         np.exp(odds, out=odds)
@@ -260,7 +260,7 @@ def add_softmax(scores: Array, weight: float, out: Array) -> None:
 
 
 def log_shares(out: Array) -> None:
-    """Replace (K, rows) by ln of each entry's share of its column sum; 0 counts as the least positive number."""
+    """Replace each entry of out (K, rows) by the logarithm of its share of the column; a share of 0 counts as _TINY."""
     if len(out) != 2:
         out /= sum_in_order(out)
         np.log(np.maximum(out, _TINY, out=out), out=out)
@@ -276,15 +276,15 @@ def log_shares(out: Array) -> None:
 
 
 def normalised(logs: Array) -> Array:
-    """Return logarithms of probabilities (K, rows) that sum to 1, none above 0, from ones that nearly do."""
+    """Normalise log-probabilities (K, rows) whose probabilities nearly sum to 1; none of the result is above 0."""
     return np.asarray(np.minimum(logs - np.logaddexp.reduce(logs, axis=0), 0.0))
 
 
 def log_probabilities_of(predictor: Predictor, data: Dataset) -> Array:
     """Return ln P(y | x_t) of every row of a data set, (K, N), independent of the number of threads.
 
-    Codes equal to the cardinality are unobserved. If rows are scored once by many small tables, this costs a fraction
-    of fusing the rows for these tables (`engine.counting.fused_codes`).
+    Codes equal to the cardinality are unobserved. For rows that are scored only once by many small tables, this costs a
+    fraction of computing fused codes (`engine.counting.fused_codes`).
     """
     scorer = compile_predictor(predictor, data.schema)
     return np.concatenate(data.map(_score_block, scorer), axis=1)

@@ -1,13 +1,13 @@
 """Sensitivity of predictions to each attribute, on given rows.
 
-Let f_v be the share of the rows in which attribute j has value v, and x_t(v) row t with that value in place of its own:
+Let f_v be the share of the rows in which attribute j has value v, and x_t(v) row t with v in place of its own value:
 
     log-loss increase = sum over v of f_v mean over t of -ln P(y_t | x_t(v))  -  mean over t of -ln P(y_t | x_t)
     mean change       = sum over v of f_v mean over t of max_y |P(y | x_t(v)) - P(y | x_t)|
-    changed           = share of the rows whose most probable label is another one for some value v with f_v > 0
+    changed           = share of the rows whose most probable label differs for some value v with f_v > 0
 
-The first is the permutation importance (Breiman 2001; Fisher, Rudin & Dominici 2019, JMLR 20) without its randomness:
-its mean over all ways to draw the values of j. Cost: the rows are scored once per value of each attribute.
+The first is the expectation of the permutation importance (Breiman 2001; Fisher, Rudin & Dominici 2019, JMLR 20) over
+random values of j. Cost: the rows are scored once per value of each attribute.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bncli.engine.prediction.scoring import Scorer, log_probabilities
 
 
 class Sensitivity(NamedTuple):
-    """The log-loss increase in nats, the mean change of a probability, and the share of rows that are changed."""
+    """The log-loss increase in nats, the mean change of a probability, and the share of rows with a changed label."""
 
     log_loss_increase: float
     mean_change: float
@@ -32,7 +32,7 @@ class Sensitivity(NamedTuple):
 def measure_sensitivities(
     scorer: Scorer, codes: Sequence[Codes], labels: Integers, weights: Array | None = None
 ) -> list[Sensitivity]:
-    """Return the sensitivity to every attribute of scorer.used, from codes and labels (N,) each, N > 0."""
+    """Return the sensitivity to every attribute of scorer.used on N > 0 rows, given codes and labels, (N,) each."""
     weights = np.ones(len(labels)) if weights is None else weights
     shares, rows = weights / weights.sum(), np.arange(len(labels))
     log_p = log_probabilities(scorer, codes, len(labels))

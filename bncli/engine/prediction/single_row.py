@@ -1,14 +1,14 @@
-"""Scoring one row at a time, in microseconds, with the bits of `prediction.scoring`.
+"""Scoring one row at a time, in microseconds, with exactly the results of `prediction.scoring`.
 
-For a block of rows the cost of a numpy call is spread over the rows; for one row it is all of the cost. So the tables
-of a model are laid out anew, and a row takes the same few calls however many tables there are:
+For a block of rows the cost of a numpy call is spread over the rows; for one row it is nearly the whole cost. So the
+tables of a model are stored in a different layout, and a row takes the same few calls however many tables there are:
 
     cell_f = sum over attributes a of f of  share[f, a, code_a]        what a code adds to the cell number, looked up
     S[r]   = shift[r] + entry_1[r] + entry_2[r] + ...                   in the order in which blocks are added up
 
 Packed tables (see `prediction.factors`) keep their joint tables: each lane of a word is a table over the attributes of
-the word, and the lanes are added up before their sum is added to the scores. A row with unknown values looks up other
-words, which are laid out when the first such row comes.
+the word, and the lanes are added up before their sum is added to the scores. For rows with unknown values there are
+other words, whose layout is computed when the first such row comes.
 
 Averages over a path, tables that are too large to have entries for unknown values, and values that are marginalized by
 inference go through `log_probabilities` as a block of one row.
@@ -29,10 +29,11 @@ from bncli.engine.prediction.scoring import Scorer, Stage, log_average, log_prob
 
 
 class _Segment(NamedTuple):
-    """Tables that are added to the same score rows, one after the other.
+    """Consecutive tables of the same score rows.
 
-    rows: the score rows, None for all. entries (cells, R) holds all tables of the segment. first, last: their place
-    among the cells of all segments. is_sum: whether their sum is added at once, as for packed tables.
+    rows: the score rows, None for all. entries (cells, R): those of all tables of the segment. first, last: the range
+    of these tables among those of all segments. is_sum: whether they are summed before they are added to the scores, as
+    packed tables are.
     """
 
     rows: Index | None
@@ -44,10 +45,11 @@ class _Segment(NamedTuple):
 
 @dataclass(frozen=True)
 class _Layout:
-    """The tables of a stage for rows that lack the same values.
+    """The tables of a stage, for rows in which the same packed tables have unknown values.
 
-    places: where the share of each code 0 of an attribute of a table lies in `shares`, and the position of the
-    attribute. starts: the first of these for each table.
+    shares: what every code adds to the cell number, for each pair of a table and one of its attributes. places,
+    positions: for each pair, the index of code 0 in `shares`, and the position of the attribute. starts: the index of
+    the first pair of each table.
     """
 
     positions: Index
@@ -58,7 +60,7 @@ class _Layout:
 
 
 class RowLookUp:
-    """Returns log P(y | x) of one row of codes; safe to use from several threads."""
+    """Looks up ln P(y | x) of one row of codes at a time; safe to use from several threads."""
 
     def __init__(self, scorer: Scorer, cardinalities: Sequence[int]) -> None:
         self._scorer = scorer
@@ -70,7 +72,7 @@ class RowLookUp:
         self._all_known = self._layout(np.zeros(len(cardinalities), np.bool_))
 
     def log_p(self, codes: Sequence[int]) -> Array:
-        """Return log P(y | x), shape (K,), for the codes of the attributes used."""
+        """Return ln P(y | x), shape (K,), for the codes of the attributes used."""
         row = np.array(codes, np.intp)
         is_unknown = row == self._unknown
         layout = self._layout(is_unknown) if is_unknown.any() else self._all_known
@@ -102,7 +104,7 @@ class RowLookUp:
         return log_p
 
     def _layout(self, is_unknown: Mask) -> _Layout | None:
-        """Return the layout for rows that lack these values, None if they are scored as a block."""
+        """Return the layout for rows with these unknown values; None if they are scored as a block of one row."""
         key = tuple(any(is_unknown[p] for p, _ in packing.unobserved) for packing in self._packings)
         if self._scorer.network is not None and is_unknown.any():
             return None
@@ -113,7 +115,10 @@ class RowLookUp:
         return self._layouts[key]
 
     def _make_layout(self, incomplete: Sequence[bool]) -> _Layout | None:
-        """Lay out the tables; `incomplete` says which packed tables have a row with unknown values."""
+        """Return the layout for rows in which the packed tables marked `incomplete` have unknown values.
+
+        Returns None for tables that have no layout.
+        """
         if len(self._scorer.stages) > 1:
             return None
         is_incomplete = dict(zip(map(id, self._packings), incomplete, strict=True))
@@ -150,13 +155,13 @@ class RowLookUp:
 
 
 _Table = tuple[list[tuple[int, Index]], Array]
-"""What each code of an attribute adds to the cell, by position; and the entries (cells, R)."""
+"""Pairs (position, what each code of the attribute adds to the cell number), and the entries (cells, R)."""
 _Run = tuple[tuple[int, ...] | None, bool, list[_Table] | None]
-"""Score rows, whether the tables are summed first, and the tables; None for tables that have no layout."""
+"""Score rows (None: all), whether the tables are summed first, and the tables; None for tables without a layout."""
 
 
 def _runs(stage: Stage, is_incomplete: dict[int, bool]) -> Iterable[_Run]:
-    """Yield the tables of a stage in their order, those of the same score rows together."""
+    """Yield the tables of a stage in their order, consecutive ones of the same score rows together."""
     pending: list[_Table] = []
     pending_rows: tuple[int, ...] | None = None
     for factor in stage.factors:
@@ -190,7 +195,7 @@ def _unshared(factor: object) -> object:
 
 
 def _mixed_radix(factor: Factor | WideFactor) -> list[tuple[int, Index]]:
-    """Return what each code adds to the cell of a table; that of an unknown value of a wide one is never used."""
+    """Return what each code adds to the cell number; for a wide factor, that of an unknown value is never used."""
     shares, stride = [], 1
     for position, n in zip(reversed(factor.positions), reversed(factor.shape), strict=True):
         digits = np.arange(n + isinstance(factor, WideFactor))

@@ -46,7 +46,7 @@ TIE = 1e-12
 _NODES_PER_ROW = 16
 """Nodes of a row that are minimised at a time, whatever the other rows do."""
 _BRANCHES = 2
-"""A node has a child for each of so many attributes, and one in which none of them may be in the set."""
+"""A node has a child for each of this many attributes, and one in which none of them may be in the set."""
 _ROUNDS = 12
 """Weightings of the conditions that are tried for a bound on all of them together."""
 _ROUNDING = 1e-9
@@ -55,9 +55,10 @@ _FARTHEST = 1e4
 
 
 class Reasons(NamedTuple):
-    """members (N, attributes): whether the value of an attribute is in the set of a row; exact (N,): none is smaller.
+    """Sets of values that fix the decisions of N rows.
 
-    at_least (N,): no set of fewer values fixes the decision.
+    members (N, attributes): whether an attribute is in the row's set. exact (N,): whether no smaller set exists.
+    at_least (N,): a lower bound on the size of such a set.
     """
 
     members: Mask
@@ -66,14 +67,14 @@ class Reasons(NamedTuple):
 
 
 class Condition(NamedTuple):
-    """The contrast must be at least `least` for every completion."""
+    """The condition that the contrast is at least `least` for every completion."""
 
     contrast: Contrast
     least: float
 
 
 class Interval(NamedTuple):
-    """Between these differences of scores S[1] - S[0], both included, the decision is the same."""
+    """An interval of S[1] - S[0], both ends included, in which the decision is the same."""
 
     low: float
     high: float
@@ -84,7 +85,8 @@ class Interval(NamedTuple):
 class _Rows:
     """Distinct rows with the same conditions.
 
-    (N, attributes) each: codes; may: which values a set may have; free: FREE or UNKNOWN, for values outside the set.
+    Each array is (N, attributes): codes; may: whether the value may be in a set; free: FREE or UNKNOWN, which takes its
+    place when it is not.
     """
 
     codes: Index
@@ -96,9 +98,9 @@ class _Rows:
 class ReasonSearch:
     """Finds sufficient reasons of rows whose codes belong to the attributes `used`.
 
-    finish: turns ln P(y | x_t) of the tables, (K, N), into the final one; decide: the decisions by the final one.
+    finish: maps ln P(y | x_t) of the tables, (K, N), to the final ones. decide: returns the decisions for these.
     seconds: time per row, by `clock`, after which the smallest set found so far is returned. Raises ModelError if the
-    model decides in a way that no sum of tables expresses.
+    decisions are not conditions on sums of tables.
     """
 
     def __init__(
@@ -134,7 +136,7 @@ class ReasonSearch:
             raise ModelError(what, hint="leave --costs and --abstain-below out")
 
     def find(self, codes: Sequence[Codes], log_p: Array) -> Reasons:
-        """Return the smallest sets found for rows with these codes, one array (N,) per attribute, and final ln P."""
+        """Return the smallest sets found for rows with these codes, (N,) per attribute, and this final ln P (K, N)."""
         n_rows = log_p.shape[1]
         rows = np.array([column.astype(np.intp) for column in codes], np.intp).reshape(len(codes), n_rows).T
         decisions = self._decide(log_p).astype(np.intp)
@@ -158,14 +160,14 @@ class ReasonSearch:
         return Reasons(members[place], exact[place], at_least[place])
 
     def conditions_for(self, own: Index, decision: int) -> tuple[Condition, ...] | None:
-        """Return conditions for the decision of an input (attributes,) to be the same; None if rounding decides."""
+        """Return conditions under which inputs have the same decision as this one; None if it is due to rounding."""
         key = decision
         if self._intervals:
             key = int(self._interval_of(own[None], np.array([decision]), np.ones((1, len(own)), bool))[0])
         return None if self._intervals and key < 0 else self._conditions_of(key)
 
     def _interval_of(self, own: Index, labels: Index, may: Mask) -> Index:
-        """Return the number of the interval that each row is in; -1 if rounding puts it elsewhere than its decision."""
+        """Return the number of each row's interval; -1 if, due to rounding, its decision is not the row's."""
         contrast = self._components[0].contrast(np.array([-1.0, 1.0]))
         decided = np.array([interval.decision for interval in self._intervals])
         if len(self._components) > 1 or not may.all():
@@ -243,7 +245,7 @@ def decision_intervals(
 
 
 def _search(rows: _Rows, seconds: float, clock: Callable[[], float]) -> tuple[Mask, Mask, Index]:
-    """Return members (N, attributes), exact (N,) and the least possible number of members (N,) of all rows."""
+    """Return members (N, attributes), exact (N,) and lower bounds on the number of members (N,), as in `Reasons`."""
     everything = np.arange(len(rows.codes))
     nothing = np.zeros(rows.codes.shape, bool)
     at_least, guesses = _reach(rows, everything, nothing, rows.may, rows.may.sum(axis=1))
@@ -307,9 +309,9 @@ def _search(rows: _Rows, seconds: float, clock: Callable[[], float]) -> tuple[Ma
 
 
 def _reach(rows: _Rows, which: Index, members: Mask, may: Mask, most: Index) -> tuple[Index, Mask]:
-    """Return how many attributes must at least be added, (N,), and guesses (N, attributes).
+    """Return lower bounds (N,) on the number of attributes to be added to fix the decision, and guessed sets.
 
-    Where more than `most` (N,) must be, any larger number is returned.
+    The sets are (N, attributes). A bound above `most` (N,) need not be the highest.
     """
     if all(len(table.positions) == 1 for contrast, _ in rows.conditions for table in contrast.tables):
         return _reach_of_sums(rows, which, members, may)
@@ -325,9 +327,10 @@ def _reach(rows: _Rows, which: Index, members: Mask, may: Mask, most: Index) -> 
 def _reach_of_sums(rows: _Rows, which: Index, members: Mask, may: Mask) -> tuple[Index, Mask]:
     """Return the same as `_reach` where all tables are over single attributes.
 
-    An attribute that is added makes up for a share of what each condition misses. With any weights of the conditions
-    the largest weighted shares must add up to 1, and so they must for each condition alone. Of the weights, those of
-    conditions that the chosen attributes do not make up for are raised (Plotkin, Shmoys & Tardos 1995).
+    Each condition misses its limit by some amount, of which an added attribute makes up a share. The shares of the
+    added attributes must sum to at least 1 in each condition, and so must their weighted averages over conditions, for
+    any weights. The weights of conditions that the chosen attributes do not satisfy are increased, round by round
+    (Plotkin, Shmoys & Tardos 1995).
     """
     own, fixed = rows.codes[which], np.where(members, rows.codes[which], rows.free[which])
     n_conditions, n_attributes = len(rows.conditions), own.shape[1]
@@ -379,7 +382,7 @@ def _worst(rows: _Rows, which: Index, members: Mask) -> tuple[Mask, Index, Index
 
 
 def _gains(rows: _Rows, which: Index, missed: Index, inputs: Index) -> Array:
-    """Return by how much the row's value of each attribute can raise the missed contrast at most, (N, attributes)."""
+    """Return the most by which the row's value of each attribute can raise the missed contrast, (N, attributes)."""
     own = rows.codes[which]
     gains = np.empty(own.shape)
     for number in np.unique(missed).tolist():
@@ -389,7 +392,7 @@ def _gains(rows: _Rows, which: Index, missed: Index, inputs: Index) -> Array:
 
 
 def _grow(rows: _Rows, which: Index, members: Mask) -> Mask:
-    """Return, for these rows, the sets with the attribute of the largest gain added until they fix the decision."""
+    """Add the attribute of largest gain to each row's set until it fixes the decision; return the sets."""
     members = members.copy()
     left = np.arange(len(which))
     while len(left):
@@ -403,7 +406,7 @@ def _grow(rows: _Rows, which: Index, members: Mask) -> Mask:
 
 
 def _reduce(rows: _Rows, which: Index, members: Mask) -> Mask:
-    """Return, for these rows, the sets without the attributes that can be left out, one after the other."""
+    """Remove from each row's set, one after the other, the attributes that it does not need; return the sets."""
     members = members.copy()
     for a in range(members.shape[1]):
         has = np.flatnonzero(members[:, a])
@@ -415,10 +418,10 @@ def _reduce(rows: _Rows, which: Index, members: Mask) -> Mask:
 
 
 def _shared_gains(contrast: Contrast, own: Index, inputs: Index) -> Array:
-    """Return by how much each attribute can raise the contrast at most, (N, attributes), if it takes the row's value.
+    """Return the most by which each attribute can raise the contrast if it takes the row's value, (N, attributes).
 
-    A table over several attributes is shared out: each gets what it adds alone, and where some of them together add
-    more than the sum of their shares, the rest in equal parts.
+    The gain of a table over several attributes is divided: each gets what it adds alone, and where some of them
+    together add more than the sum of their shares, the rest is divided equally.
     """
     gains = np.zeros(own.shape)
     for positions, values in contrast.tables:

@@ -1,15 +1,15 @@
 """Verification: whether a model, or an export of it, still predicts what the model predicted when it was made.
 
-- Self-test. A model file holds artificial rows and the probabilities that the model gave them. Per attribute each code
-  occurs about as often as any other, in random order, so that the rows look up every table at many of its cells. Every
-  fourth row lacks about half of its values; no row does if that would take too large a table (missing values
-  marginalized over a dense network). The random stream is fixed, so that equal models have equal self-tests.
-- Probe rows. They show everything that a model distinguishes, to compare a program with the model: of every input each
-  level, each value pooled into one, a text that no training row had, a missing value; of a number each cut, the next
-  number above it, one between it and the next cut, and values far outside. The other inputs of such a row are random,
-  with equal probabilities. Every HIDDEN-th row lacks about half of its values.
-- Networks. A network with named states is compared with the model on random rows, with uniform codes per attribute, a
-  missing level among them. Both sides are computed separately: the model by its scorer, the network by adding up
+- Self-test. A model file holds artificial rows and the probabilities that the model gave them. The codes of each
+  attribute are about equally frequent, in random order, so that many cells of every table are looked up. Every fourth
+  row lacks about half of its values; no row does if that would take too large a table (missing values marginalized over
+  a dense network). The random seed is fixed, so equal models have equal self-tests.
+- Probe rows, to compare a program with its model, contain every value that the model distinguishes. For a text: each
+  level, each value pooled into one, a text that no training row had, a missing value. For a number: each cut, the next
+  larger floating-point number, a number between each two cuts, numbers far outside, a missing value. The other values
+  of such a row are drawn uniformly. Every HIDDEN-th row lacks about half of its values.
+- Networks. A network with named states is compared with the model on rows of uniform random codes, missing levels
+  included. The model is evaluated by its scorer, the network independently of it by
 
       ln P(y, x) = sum over the class and its children of ln theta[parents, own state]
 
@@ -38,18 +38,18 @@ from bncli.errors import BncliError, ModelError
 
 ROWS = 32
 LACKING = 4
-"""Every this many rows of a self-test, one lacks values."""
+"""In a self-test, one row of this many lacks values."""
 HIDDEN = 8
 EXPORT_ROWS = 10_000
 """The fewest rows on which an export is compared with its model."""
 TOLERANCE = 1e-9
-"""Probabilities that differ by no more agree: another order of summation or another exp may change them so much."""
+"""Larger differences of probabilities are errors; smaller ones may come from the order of summation, or another exp."""
 Value = float | str | None
 """A value of an input: a number, a text, or None for a missing value."""
 
 
 def with_self_test(model: Model) -> Model:
-    """Return the model with its self-test; this compiles it as for scoring."""
+    """Return the model with a new self-test."""
     cardinalities = np.array([model.schema.cardinalities[i] for i in self_tested(model)], np.intp)
     rng = np.random.Generator(np.random.PCG64(0))
     complete = np.empty((len(cardinalities), ROWS), np.intp)
@@ -70,21 +70,21 @@ def self_tested(model: Model) -> tuple[int, ...]:
 
 
 def predict_self_test(model: Model, codes: Index) -> Array:
-    """Return P(y | x_t), shape (K, rows), of the codes of a self-test."""
+    """Return P(y | x_t), shape (K, rows), for the codes (attributes, rows) of a self-test."""
     scorer, by_attribute = compile_scorer(model), dict(zip(self_tested(model), codes, strict=True))
     used = [by_attribute[attribute].astype(np.uint32) for attribute in scorer.used]
     return np.exp(log_probabilities(scorer, used, codes.shape[1]))
 
 
 def largest_change(model: Model, test: SelfTest) -> float:
-    """Return max |dP| between the model's predictions for the self-test now and when it was made."""
+    """Return the largest absolute difference between the probabilities of the self-test and those predicted now."""
     return float(np.abs(predict_self_test(model, test.codes) - test.probabilities).max(initial=0.0))
 
 
 def largest_edit_difference(model: Model) -> float:
-    """Return the largest difference of an effect from the values that an edit recorded, and from those before it.
+    """Return the largest difference between effects and the values that edits recorded, before and after each edit.
 
-    Raises ModelError if an edit is of an effect or a value that the model does not have.
+    Raises ModelError if an edit refers to an effect or a value that the model does not have.
     """
     largest = 0.0
     while model.edits:
@@ -109,7 +109,7 @@ def largest_edit_difference(model: Model) -> float:
 
 @dataclass(frozen=True)
 class ProbeRows:
-    """values[p] (rows,) of input p, and the model's predictions P(y | x_t), shape (K, rows)."""
+    """values[p] (rows,): those of input p; probabilities (K, rows): the model's predictions P(y | x_t)."""
 
     inputs: tuple[Input, ...]
     values: tuple[tuple[Value, ...], ...]
@@ -120,7 +120,7 @@ class ProbeRows:
         return len(self.probabilities.T)
 
     def rows(self) -> list[dict[str, Value]]:
-        """Return every row as a dictionary by the names of the inputs."""
+        """Return every row as a dictionary, by the names of the inputs."""
         if not self.values:
             return [{} for _ in range(self.n_rows)]
         names = [one.name for one in self.inputs]
@@ -128,7 +128,7 @@ class ProbeRows:
 
 
 def probe_rows(model: Model, n_rows: int, rng: np.random.Generator) -> ProbeRows:
-    """Return at least `n_rows` rows, and as many as it takes for every value of every input to occur."""
+    """Draw at least `n_rows` rows, and enough for every value of every input to occur."""
     scorer = compile_scorer(model)
     inputs = tuple(Input.of(model.schema.attributes[i]) for i in scorer.used)
     values_of_inputs = [_values_to_show(one) for one in inputs]
@@ -149,7 +149,7 @@ def probe_rows(model: Model, n_rows: int, rng: np.random.Generator) -> ProbeRows
 
 
 def _values_to_show(one: Input) -> list[Value]:
-    """Return the values of an input that probe rows show; None, the missing value, is the first."""
+    """Return the values of an input that occur in probe rows; None, the missing value, is the first."""
     if one.codes is not None:
         unseen = "never seen"
         while unseen in one.codes:  # any text may be a value of a table
@@ -163,7 +163,10 @@ def _values_to_show(one: Input) -> list[Value]:
 
 
 def largest_difference(model: Model, network: NamedNetwork, rows: int, rng: np.random.Generator) -> float:
-    """Return max |dP| over labels and random rows; NaN if the network has no probability for a row."""
+    """Return the largest absolute difference of probabilities over labels and random rows.
+
+    The result is NaN if the network gives a row no probability.
+    """
     scorer = compile_scorer(model)
     cardinalities = model.schema.cardinalities
     codes = {model.schema.attributes[i].name: rng.integers(0, cardinalities[i], rows) for i in scorer.used}
@@ -172,7 +175,7 @@ def largest_difference(model: Model, network: NamedNetwork, rows: int, rng: np.r
 
 
 def network_posteriors(network: NamedNetwork, class_name: str, codes: Mapping[str, Index], rows: int) -> Array:
-    """Return P(y | x_t), shape (K, rows); `codes` are the positions of the attributes' states."""
+    """Return P(y | x_t), shape (K, rows), of a network; codes (rows,): the indices of each attribute's states."""
     log_joint = np.zeros((len(network.by_name[class_name].states), rows))
     with np.errstate(divide="ignore", invalid="ignore"):
         for node in network.nodes:

@@ -1,15 +1,14 @@
 """What-if questions: the fewest changes of values that change a decision, and the missing value most worth asking for.
 
-Counterfactuals (Wachter, Mittelstadt & Russell 2018). All sets of one attribute with all their values are tried, then
-all of two, and so on up to a limit: within it the search is exact. Of the sets of the fewest changes that lead to
-another label, the one after which that label is the most probable is returned. The label of a row is the most probable
-one, or the one that a decision rule chooses.
+Counterfactuals (Wachter, Mittelstadt & Russell 2018). All changes of one attribute are tried, then all of two, and so
+on up to a limit, within which the search is exact. Of the smallest sets of changes that lead to another label, the one
+that makes its label most probable is returned. The label of a row is the most probable one, or the one that a decision
+rule chooses.
 
-- An attribute is changed to another of its values, in codes: a number to another interval. A missing value may become
-  any value; nothing becomes missing. Ties go to the change that comes first in the schema.
-- A row that is decided otherwise after fewer changes is not considered again, so a change that leaves a value as it is
-  has no effect.
-- Abstention is not a label to which a change leads; a row without a decision may change to any label.
+- Changes are changes of codes: a number moves to another interval. A missing value may become any value; no value
+  becomes missing. Ties go to the change that comes first in the order of the schema.
+- Rows for which fewer changes suffice are not tried again, so trying a value that a row already has does no harm.
+- Abstention is not a label that a change may lead to; a row without a decision may change to any label.
 - Cost: the remaining rows are scored once per set of changes.
 
 Value of information (Howard 1966; Heckerman, Horvitz & Nathwani 1992). For a row that shows e and lacks attribute j,
@@ -19,10 +18,10 @@ the answer is worth
 
 nats: the expected decrease of the entropy of the class. It is exact: other missing values are marginalized.
 
-- Ties go to the lower index. If no answer is worth more than LEAST_GAIN nats, none is named. A value that never
+- Ties go to the lower index. If no answer is worth more than LEAST_GAIN nats, no attribute is named. A value that never
   occurred in training is not missing: asking again would not help.
-- Cost: a look-up of the row per value of each missing attribute; rows that lack what others depend on go through
-  inference.
+- Cost: the row is looked up once per value of each missing attribute; rows that lack a parent of another attribute go
+  through inference.
 """
 
 from __future__ import annotations
@@ -44,16 +43,17 @@ MOST_CHANGES = 50_000
 """The most sets of changes that are tried per row."""
 LEAST_GAIN = 1e-12
 _LEAST_LOG = float(np.finfo(np.float64).min)
-"""In place of ln 0: a rule with costs may decide for an impossible label."""
+"""Takes the place of ln 0, as a rule with costs may decide for an impossible label."""
 Change = tuple[tuple[int, int], ...]
-"""(position of the attribute, its new code), ascending."""
+"""Pairs (position of an attribute, its new code), ascending."""
 
 
 class CounterfactualSearch:
-    """Finds the fewest changes that change a decision: at most `most` of the `allowed` positions in `used` at a time.
+    """Finds the fewest changes of values that change a decision, of at most `most` attributes.
 
-    score(codes) returns ln P(y | x_t), (K, N). decide(ln P) returns labels (N,), negative for no decision; without it
-    the most probable label is chosen.
+    used: the attributes whose codes are given. allowed: the positions in `used` that may change. score: maps codes to
+    ln P(y | x_t) (K, N). decide: maps these to labels (N,), negative for no decision; by default the most probable
+    ones. Raises UsageError for more than MOST_CHANGES sets of changes.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class CounterfactualSearch:
     ) -> None:
         self._n_values: dict[int, int] = {}
         self._texts: dict[int, list[str]] = {}
-        """What each new value is called: `colour=red`, `age<=27.5`, `age=27.5..41`."""
+        """The text of each new value: `colour=red`, `age<=27.5`, `age=27.5..41`."""
         for p in sorted(allowed):
             attribute = schema.attributes[used[p]]
             is_number = isinstance(attribute, NumericAttribute)
@@ -77,7 +77,7 @@ class CounterfactualSearch:
                 for name in value_names(attribute)[: attribute.n_values]
             ]
         self._most, self._score, self._decide = most, score, decide
-        # counts[k]: sets of k attributes with a value each, the sum of the products of k numbers of values
+        # counts[k]: number of sets of k changes, a sum of products of k numbers of values
         counts = [1] + [0] * most
         for n in self._n_values.values():
             for k in range(most, 0, -1):
@@ -89,12 +89,12 @@ class CounterfactualSearch:
             raise UsageError(what, hint=hint)
 
     def find(self, codes: Sequence[Codes], log_p: Array) -> list[str]:
-        """Return `A=v; B=w` for every row, "" if no allowed changes lead to another label."""
+        """Return the changes of every row as text, `A=v; B=w`, or "" if none lead to another label."""
         changes = self.changes(codes, log_p)
         return ["; ".join(self._texts[p][code] for p, code in change) for change in changes]
 
     def changes(self, codes: Sequence[Codes], log_p: Array) -> list[Change]:
-        """Return the changes for every row, () for none; log_p (K, N) is of the rows as they are."""
+        """Return the changes of every row, () if none lead to another label; log_p (K, N): that of the given rows."""
         labels = self._decide(log_p)
         best_changes: list[Change] = [()] * len(labels)
         left: Index = np.arange(len(labels))
@@ -125,9 +125,10 @@ class CounterfactualSearch:
 
 
 class NextBest:
-    """Ranks missing attributes by the value of an answer; `used` are the schema's attributes whose codes are given.
+    """Finds the missing attribute whose value is most informative about the class.
 
-    shift (K,), that of another prior, is added to ln P(y, x). Raises ModelError if the model cannot marginalize.
+    used: the schema's attributes whose codes are given. shift (K,): that of another prior, added to ln P(y, x). Raises
+    ModelError if missing is a value to the model, or if the model is not a network.
     """
 
     def __init__(self, model: Model, used: Sequence[int], shift: Array | None = None) -> None:
@@ -142,7 +143,7 @@ class NextBest:
         self.names = tuple(source_column(attribute) for attribute in attributes)
 
     def gains(self, codes: Sequence[Codes], missing: Sequence[NDArray[np.bool_]]) -> Array:
-        """Return I(Y; X_j | e_t) in nats, (used, N); 0 if attribute j is not missing in row t: missing[j] (N,)."""
+        """Return I(Y; X_j | e_t) in nats, (used, N); 0 where attribute j is not missing in row t: missing[j] (N,)."""
         gains = np.zeros((len(codes), len(codes[0]) if codes else 0))
         for j, is_missing in enumerate(missing):
             rows = np.flatnonzero(is_missing)
@@ -163,7 +164,7 @@ class NextBest:
         return gains
 
     def ask(self, codes: Sequence[Codes], missing: Sequence[NDArray[np.bool_]]) -> list[str]:
-        """Return the column to ask for in every row, "" if no answer is worth anything."""
+        """Return the column to ask for in every row, "" if no answer is worth more than LEAST_GAIN nats."""
         gains = self.gains(codes, missing)
         if not len(gains):
             return []
