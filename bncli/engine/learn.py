@@ -42,7 +42,6 @@ from bncli.engine.networks.prior_network import AlignedPrior, PriorNetwork
 from bncli.engine.parameters.costs import refuse_large, refuse_wide
 from bncli.engine.parameters.generative import closed_form
 from bncli.engine.parameters.monotone import check_directions
-from bncli.engine.parameters.nested_samples import Growth
 from bncli.engine.parameters.optimization import OptimizerSettings, Space, Starts
 from bncli.engine.parameters.penalty_choice import (
     ALL_ROWS,
@@ -71,6 +70,7 @@ from bncli.engine.parameters.penalty_choice import (
     subset_of_arcs,
 )
 from bncli.engine.parameters.uncertainty import laplace, posterior_variances, relative_error, widened
+from bncli.engine.parameters.weighted_samples import Growth
 from bncli.engine.prediction.decision_rules import DecisionOptions, make_rule
 from bncli.engine.prediction.monitoring import count_plain_frequencies
 from bncli.engine.prediction.out_of_fold import learn_with_rule, log_p_of_true_labels, predict

@@ -28,8 +28,8 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Optimum
 from bncli.engine.parameter_learners.conditional import build_space_discriminative, build_space_weighted
-from bncli.engine.parameters.nested_samples import Growth
 from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, find_optimum
+from bncli.engine.parameters.weighted_samples import Growth
 from tests.performance.conftest import Recorder
 from tests.performance.measure import run
 from tests.performance.objectives import SMOOTHING

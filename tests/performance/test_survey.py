@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.parameter_learners.conditional import build_space_discriminative, build_space_weighted
-from bncli.engine.parameters.nested_samples import Growth
 from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, optimize
 from bncli.engine.parameters.preconditioner import Whitening
+from bncli.engine.parameters.weighted_samples import Growth
 from bncli.engine.structure_learners import kdb, nb, tan
 from bncli.watch import Event, Iteration
 from tests.performance import passes

@@ -4,7 +4,7 @@
 
 1. The attributes are cut finely, once (`candidates`).
 2. Candidates are tried one after the other, as long as the budget allows (`trials`, `budget`). Their tables are chosen
-   again in every fold, and their penalty is chosen by the held-out rows (`penalty_path`). Boosted trees are one
+   again in every fold, and their penalty is chosen by the held-out rows (`held_out_evaluation`). Boosted trees are one
    candidate (`boosted_bag`).
 3. The weights w maximise the likelihood of the held-out rows (`pool_weights`). The class frequencies are a candidate
    too.
@@ -44,7 +44,7 @@ from bncli.engine.ensembles.candidates import (
     fine_dataset,
 )
 from bncli.engine.ensembles.component_spread import FittedComponent, spread
-from bncli.engine.ensembles.penalty_path import (
+from bncli.engine.ensembles.held_out_evaluation import (
     FREQUENCIES,
     NEGLIGIBLE,
     HeldOutEvaluation,
@@ -74,9 +74,9 @@ from bncli.engine.model import (
 from bncli.engine.parameters.costs import needed_and_free
 from bncli.engine.parameters.effect_coding import EffectCoordinates
 from bncli.engine.parameters.few_rows import FewRows, few_rows
-from bncli.engine.parameters.nested_samples import Growth
 from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, find_optimum, find_optimum_from
 from bncli.engine.parameters.penalty_choice import base_log_loss, log_frequencies
+from bncli.engine.parameters.weighted_samples import Growth
 from bncli.engine.prediction.scoring import log_probabilities_of
 from bncli.engine.structures.structure import Regions
 from bncli.errors import BncliError

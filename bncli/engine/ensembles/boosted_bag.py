@@ -61,7 +61,7 @@ from bncli.engine.ensembles.boosted_trees import (
     probabilities,
 )
 from bncli.engine.ensembles.budget import FOLDS, LEAF_ENTRIES, TREES, ComputeBudget, Effort, boosted_seconds
-from bncli.engine.ensembles.penalty_path import HeldOutEvaluation, measure_losses
+from bncli.engine.ensembles.held_out_evaluation import HeldOutEvaluation, measure_losses
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import TriedPenalty
 

@@ -38,7 +38,7 @@ from bncli.engine.ensembles.budget import (
     search_seconds,
 )
 from bncli.engine.ensembles.candidates import Candidate, CandidateFinder, candidate_names
-from bncli.engine.ensembles.penalty_path import (
+from bncli.engine.ensembles.held_out_evaluation import (
     FIRST,
     GRID,
     MANY,

@@ -5,7 +5,7 @@
 - `coordinates`, `effect_coding`: maps from free parameters to tables, and their transposes
 - `optimization`: from a likelihood and coordinates to an optimum, from one start or several
 - `preconditioner`, `few_rows`: approximate inverse Hessians, for all rows and for few rows with many effects
-- `nested_samples`: weighted samples of many rows for the first iterations
+- `weighted_samples`: weighted samples of many rows for the first iterations
 - `monotone`: constraints that make an effect rise or fall
 - `penalty_choice`: penalty, shrinkage and arcs chosen on held-out rows
 - `card_tables`: fits of the few small tables of a score card

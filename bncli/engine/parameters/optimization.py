@@ -55,8 +55,8 @@ from bncli.engine.parameters.coordinates import Coordinates, LinearCoordinates, 
 from bncli.engine.parameters.costs import Flops
 from bncli.engine.parameters.likelihood import ConditionalLikelihood, conditional_likelihood
 from bncli.engine.parameters.monotone import Monotone, monotone_of
-from bncli.engine.parameters.nested_samples import Growth, nested_samples
 from bncli.engine.parameters.preconditioner import Whitening, whitening
+from bncli.engine.parameters.weighted_samples import Growth, weighted_samples
 from bncli.engine.structures.structure import Family
 from bncli.watch import Iteration, Note, Progress, SelectedRun, Watch
 
@@ -339,7 +339,7 @@ def _samples(problem: Problem, sizes: Sequence[int], near: Array | None) -> Iter
         return None
     space = problem.space
     assert isinstance(space, ParameterSpace)
-    return (_sample(problem, space, rows, near) for rows in nested_samples(space.likelihood, sizes))
+    return (_sample(problem, space, rows, near) for rows in weighted_samples(space.likelihood, sizes))
 
 
 def _sample(problem: Problem, space: ParameterSpace, rows: Dataset, near: Array | None) -> SampleObjective:

@@ -17,20 +17,20 @@ import pytest
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.splits import SplitBy
-from bncli.engine.ensembles import auto, budget, penalty_path, trials
+from bncli.engine.ensembles import auto, budget, held_out_evaluation, trials
 from bncli.engine.ensembles.boosted_bag import BagPlan
 from bncli.engine.ensembles.budget import ComputeBudget
 from bncli.engine.ensembles.candidates import Candidate, CandidateFinder, candidate_names
-from bncli.engine.ensembles.penalty_path import FREQUENCIES, HeldOutEvaluation, parameter_space
+from bncli.engine.ensembles.held_out_evaluation import FREQUENCIES, HeldOutEvaluation, parameter_space
 from bncli.engine.ensembles.pool_weights import pool_log_probabilities
 from bncli.engine.evaluation.cross_validation import predict
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.learn import FittedModel, learn
 from bncli.engine.model import Model
-from bncli.engine.parameters import few_rows, nested_samples, optimization
+from bncli.engine.parameters import few_rows, optimization, weighted_samples
 from bncli.engine.parameters.likelihood import ConditionalLikelihood
-from bncli.engine.parameters.nested_samples import Growth
 from bncli.engine.parameters.optimization import ParameterSpace
+from bncli.engine.parameters.weighted_samples import Growth
 from bncli.engine.prediction.effects import effects_of
 from bncli.errors import BncliError
 from bncli.files.artifacts.model import dump_model, read_model, write_model
@@ -47,7 +47,7 @@ def few_penalties() -> Iterator[None]:
     """Try few penalties: these laws hold for any number of them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trials, "GRID", GRID)
-        patch.setattr(penalty_path, "GRID", GRID)
+        patch.setattr(held_out_evaluation, "GRID", GRID)
         yield
 
 
@@ -446,13 +446,13 @@ def test_the_last_fits_may_grow_through_samples(monkeypatch: pytest.MonkeyPatch)
         partial(Growth, many_rows=300, rows_per_parameter=1, fewest_per_parameter=0, least_largest=200, least=100),
     )
     drawn: list[int] = []
-    draw = nested_samples.nested_samples
+    draw = weighted_samples.weighted_samples
 
     def told(likelihood: ConditionalLikelihood, sizes: Sequence[int]) -> Iterator[Dataset]:
         drawn.extend(sizes)
         return draw(likelihood, sizes)
 
-    monkeypatch.setattr(optimization, "nested_samples", told)
+    monkeypatch.setattr(optimization, "weighted_samples", told)
     grown = learnt(columns)
     assert drawn
     assert grown.parameters.cll == pytest.approx(whole.parameters.cll, rel=1e-3)

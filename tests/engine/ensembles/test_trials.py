@@ -10,7 +10,7 @@ import pytest
 from bncli.engine.data.columns import CategoricalColumn, Columns
 from bncli.engine.ensembles.budget import EFFORTS
 from bncli.engine.ensembles.candidates import BUILDS_ON
-from bncli.engine.ensembles.penalty_path import HeldOutEvaluation, Losses
+from bncli.engine.ensembles.held_out_evaluation import HeldOutEvaluation, Losses
 from bncli.engine.ensembles.trials import has_lost_its_base, improves_on_pairs, is_outdone, may_improve
 from bncli.engine.learn import learn
 from tests.engine.ensembles.rows import ensemble_of, recipe

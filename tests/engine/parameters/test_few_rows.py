@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.data.monotone_directions import set_directions
 from bncli.engine.ensembles.candidates import Candidate
-from bncli.engine.ensembles.penalty_path import parameter_space
+from bncli.engine.ensembles.held_out_evaluation import parameter_space
 from bncli.engine.parameters import few_rows as module
 from bncli.engine.parameters.few_rows import FewRows, few_rows
 from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, find_optimum, find_optimum_from

@@ -17,7 +17,6 @@ from bncli.engine.parameter_learners.conditional import learn_extended
 from bncli.engine.parameter_learners.missing_values import learn_em
 from bncli.engine.parameters import optimization
 from bncli.engine.parameters.costs import free_table_flops, network_flops
-from bncli.engine.parameters.nested_samples import Growth
 from bncli.engine.parameters.optimization import (
     ParameterSpace,
     Starts,
@@ -26,6 +25,7 @@ from bncli.engine.parameters.optimization import (
     random_point,
     with_tolerance,
 )
+from bncli.engine.parameters.weighted_samples import Growth
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Event, Iteration, Note, SelectedRun, silent
 from tests.datasets import dataset_of, random_dataset

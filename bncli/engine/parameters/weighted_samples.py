@@ -64,7 +64,7 @@ class Growth:
         return tuple(sizes)
 
 
-def nested_samples(likelihood: ConditionalLikelihood, sizes: Sequence[int]) -> Iterator[Dataset]:
+def weighted_samples(likelihood: ConditionalLikelihood, sizes: Sequence[int]) -> Iterator[Dataset]:
     """Yield samples of the likelihood's rows with about these sizes, ascending; each is made only when it is needed."""
     data, fusion = likelihood.data, likelihood.fusion
     configurations = [len(members) for members in fusion.members]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.parameters.likelihood import ConditionalLikelihood, conditional_likelihood
-from bncli.engine.parameters.nested_samples import Growth, nested_samples
+from bncli.engine.parameters.weighted_samples import Growth, weighted_samples
 from bncli.engine.structures.structure import Dag
 from tests.datasets import random_dataset
 
@@ -50,7 +50,7 @@ def numbered(data: Dataset) -> Dataset:
 @pytest.mark.parametrize("weighted", [False, True])
 def test_rows_have_the_chances_of_the_formula(weighted: bool) -> None:
     data = rows(weighted=weighted)
-    (sample,) = nested_samples(likelihood(numbered(data)), (2_000,))
+    (sample,) = weighted_samples(likelihood(numbered(data)), (2_000,))
     q = chances(data, 2_000)
     taken = np.zeros(data.n_rows)
     taken[sample.codes[3]] = 1.0
@@ -68,7 +68,7 @@ def test_rows_have_the_chances_of_the_formula(weighted: bool) -> None:
 
 
 def test_the_smaller_is_part_of_the_larger() -> None:
-    small, middle, large = nested_samples(likelihood(numbered(rows())), (500, 2_000, 8_000))
+    small, middle, large = weighted_samples(likelihood(numbered(rows())), (500, 2_000, 8_000))
     assert set(small.codes[3]) < set(middle.codes[3]) < set(large.codes[3])
     for sample, n in ((small, 500), (middle, 2_000), (large, 8_000)):
         expected = chances(rows(), n).sum()
@@ -79,7 +79,7 @@ def test_the_smaller_is_part_of_the_larger() -> None:
 @pytest.mark.parametrize("weighted", [False, True])
 def test_classes_weigh_what_they_weigh_in_all_rows(weighted: bool) -> None:
     data = rows(weighted=weighted)
-    for sample in nested_samples(likelihood(data), (500, 4_000)):
+    for sample in weighted_samples(likelihood(data), (500, 4_000)):
         np.testing.assert_allclose(sample.class_counts, data.class_counts, rtol=1e-12)
 
 
@@ -91,14 +91,14 @@ def test_a_class_of_three_rows_and_a_cell_of_one_are_kept_whole() -> None:
     codes[codes == 3] = 0
     codes[11_111] = 3
     changed = replace(data, labels=labels, codes=(*data.codes[:2], codes))
-    for sample in nested_samples(likelihood(changed), (200, 2_000)):
+    for sample in weighted_samples(likelihood(changed), (200, 2_000)):
         assert (sample.labels == 2).sum() == 3
         assert (sample.codes[2] == 3).sum() == 1
 
 
 @pytest.mark.usefixtures("small_blocks")
 def test_threads_do_not_change_what_is_drawn() -> None:
-    one, two = (list(nested_samples(likelihood(rows(threads=n)), (500, 4_000))) for n in (1, 2))
+    one, two = (list(weighted_samples(likelihood(rows(threads=n)), (500, 4_000))) for n in (1, 2))
     for a, b in zip(one, two, strict=True):
         assert a.labels.tobytes() == b.labels.tobytes()
         assert a.weights is not None

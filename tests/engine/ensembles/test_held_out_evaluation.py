@@ -14,7 +14,7 @@ from scipy import optimize
 
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.ensembles.candidates import Candidate, CandidateFinder
-from bncli.engine.ensembles.penalty_path import (
+from bncli.engine.ensembles.held_out_evaluation import (
     GRID,
     Losses,
     PenaltyPath,
