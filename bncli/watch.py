@@ -115,6 +115,7 @@ class Run(NamedTuple):
     advise: whether to spend time on notes about what held-out rows would have preferred.
     hold_out: whether to measure the log-loss of held-out rows where learning has chosen something by such rows. The
         model records it. Folds of a cross-validation leave it out.
+    keep_predictions: whether to return the predictions of these rows too, with `hold_out`.
     alternatives: number of alternatives to a card to search for, each without one of its columns.
     intervals: whether the model records the uncertainty of its parameters, from which scoring makes intervals.
     """
@@ -128,5 +129,6 @@ class Run(NamedTuple):
     each_file: EachFile | None = None
     advise: bool = False
     hold_out: bool = False
+    keep_predictions: bool = False
     intervals: bool = False
     alternatives: int = 0

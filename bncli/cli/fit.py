@@ -131,6 +131,7 @@ def command(**typed: Any) -> None:
                 advise=typed["arcs"] is None,
                 intervals=typed["intervals"],
                 alternatives=typed["alternatives"] or 0,
+                keep_predictions=bool(typed["report"]),
             ),
         }
         if source is None:

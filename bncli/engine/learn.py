@@ -32,6 +32,7 @@ from bncli.engine.model import (
     ChosenPenalty,
     Ensemble,
     HeldOutLoss,
+    HeldOutPredictions,
     Model,
     Parameters,
     ParameterUncertainty,
@@ -210,7 +211,7 @@ def _learn_calibrated(
             refuse_directed(recipe.calibrate, len(columns.label.levels))
         fitted = _learn(columns, recipe, supplied, reading_rules, run._replace(hold_out=False))
         quiet = run._replace(watch=silent, distribute=None, hold_out=False, intervals=False)
-        model, log_loss, class_weights_of_folds, splits = calibrate_out_of_fold(
+        model, log_loss, class_weights_of_folds, splits, predictions = calibrate_out_of_fold(
             fitted.model,
             columns,
             lambda rows: _learn(rows, recipe, supplied, reading_rules, quiet).model,
@@ -218,12 +219,20 @@ def _learn_calibrated(
         )
         counted = _count_held_out(splits, columns.split_by)
         held_out = HeldOutLoss(log_loss, base_log_loss(class_weights_of_folds), *counted)
-        model = replace(model, held_out=held_out)
-        fitted = replace(fitted, model=model, parameters=replace(fitted.parameters, held_out=held_out))
+        kept = predictions if run.keep_predictions else None
+        parameters = replace(fitted.parameters, held_out=held_out, held_out_predictions=kept)
+        fitted = replace(fitted, model=replace(model, held_out=held_out), parameters=parameters)
     if class_weights is not None:
         frequencies = count_plain_frequencies(fitted.model, unweighted)
         weights = tuple(class_weights.tolist())
         fitted = replace(fitted, model=replace(fitted.model, class_weights=weights, plain_frequencies=frequencies))
+        if (weighted := fitted.parameters.held_out_predictions) is not None:
+            # the figures are of the rows as they come, not as they weighed in learning
+            plain = None
+            if unweighted.weights is not None and weighted.weights is not None:
+                plain = weighted.weights / class_weights[weighted.codes]
+            parameters = replace(fitted.parameters, held_out_predictions=weighted._replace(weights=plain))
+            fitted = replace(fitted, parameters=parameters)
     return fitted
 
 
@@ -259,15 +268,21 @@ def _with_cost_of_limits(
     if not splits_to_measure(data.labels, recipe.seed or 0, data.split_by, is_slow=True):
         return fitted
     free = recipe.replaced(columns=MOST_COLUMNS_OF_CARD, rows=MOST_ROWS_OF_CARD, points="off")
-    limited, unlimited = (
-        _HeldOutModels(each, supplied, reading_rules, chosen.structure, "all", None, run).loss(data, None)
+    (limited, predictions), (unlimited, _) = (
+        _HeldOutModels(each, supplied, reading_rules, chosen.structure, "all", None, run).measure(data, None)
         for each in (recipe, free)
     )
-    parameters = replace(fitted.parameters, held_out=limited, log_loss_unlimited=unlimited.log_loss)
+    parameters = replace(
+        fitted.parameters,
+        held_out=limited,
+        held_out_predictions=predictions,
+        log_loss_unlimited=unlimited.log_loss,
+    )
     fitted = replace(fitted, model=replace(fitted.model, held_out=limited), parameters=parameters)
     found: list[tuple[float, int, FittedModel]] = []
     for region in chosen.structure.families(data.schema.cardinalities) if run.alternatives else ():
-        other = _card_without(region.attributes[0], data, recipe, supplied, reading_rules, run._replace(watch=silent))
+        quiet = run._replace(watch=silent, keep_predictions=False)
+        other = _card_without(region.attributes[0], data, recipe, supplied, reading_rules, quiet)
         assert other.parameters.held_out is not None
         if other.parameters.held_out.log_loss <= (1 + ABOUT_AS_GOOD) * limited.log_loss:
             found.append((other.parameters.held_out.log_loss, len(found), other))
@@ -290,7 +305,7 @@ def _card_without(
     structure = learn_structure(counts, recipe, run)
     parameters = learn_parameters(counts, structure, recipe)
     model = Model(data.schema, structure, parameters.predictor, recipe, data.n_rows, __version__)
-    loss = _HeldOutModels(recipe, supplied, reading_rules, structure, "all", None, run).loss(data, None)
+    loss, _ = _HeldOutModels(recipe, supplied, reading_rules, structure, "all", None, run).measure(data, None)
     return FittedModel(model, replace(parameters, held_out=loss), 0)
 
 
@@ -362,6 +377,7 @@ class _ChosenSettings(NamedTuple):
 
     `sampled_rows` is the number of rows from which cuts were made, or None for all rows. `held_out` is the loss of
     held-out rows, or None if it was not measured apart from the folds that chose the penalty.
+    `predictions` are those of held-out rows, if they are kept.
     """
 
     counts: Counts
@@ -371,6 +387,7 @@ class _ChosenSettings(NamedTuple):
     sampled_rows: int | None
     held_out: HeldOutLoss | None = None
     prior: AlignedPrior | None = None
+    predictions: HeldOutPredictions | None = None
 
 
 def _choose(
@@ -416,16 +433,17 @@ def _choose(
     # If these folds hold out every row, from models that share nothing with it, their loss needs no other measurement.
     is_measured = data.n_rows <= ALL_ROWS and _is_learned_in_folds(structure, data.schema, recipe)
     del sample
-    penalty = held_out = None
+    penalty = held_out = predictions = None
     if folds or recipe.penalty == "cv":
         word, penalty = _choose_penalty_and_arcs(counts, structure, folds, recipe, prior, run)
-        if run.hold_out and folds and not is_measured:
-            measure = _HeldOutModels(recipe, supplied, reading_rules, structure, word, penalty, run)
-            held_out = measure.loss(data, as_read)
+        if run.hold_out and folds and (run.keep_predictions or not is_measured):
+            models = _HeldOutModels(recipe, supplied, reading_rules, structure, word, penalty, run)
+            measured, predictions = models.measure(data, as_read)
+            held_out = None if is_measured else measured
         if isinstance(structure, Dag):
             structure = subset_of_arcs(word, counts, structure)
     del as_read
-    return _ChosenSettings(counts, structure, recipe, penalty, sampled_rows, held_out, prior)
+    return _ChosenSettings(counts, structure, recipe, penalty, sampled_rows, held_out, prior, predictions)
 
 
 def learn_from_counts(
@@ -569,8 +587,8 @@ class _HeldOutModels:
     chosen: ChosenPenalty | None
     run: Run
 
-    def loss(self, data: Dataset, as_read: Columns | None) -> HeldOutLoss:
-        """Return the log-loss of held-out rows under models learned without them, and that of the class frequencies.
+    def measure(self, data: Dataset, as_read: Columns | None) -> tuple[HeldOutLoss, HeldOutPredictions | None]:
+        """Return the log-loss of held-out rows under models learned without them, and their predictions if wanted.
 
         Structure and parameters are learned again from the other rows. If the raw rows are given `as_read`, attributes
         are also selected again and cuts and levels learned again. Otherwise those of all rows are used: either there
@@ -581,6 +599,7 @@ class _HeldOutModels:
         splits = splits_to_measure(data.labels, self.recipe.seed or 0, data.split_by, is_slow=is_slow)
         quiet = self.run._replace(watch=silent, distribute=None)
         loss = weight = 0.0
+        kept = []
         for number, (others, rows) in enumerate(splits):
             self.run.watch(Progress(number, len(splits), f"fold {number + 1} of {len(splits)}"))
             if as_read is None:
@@ -592,11 +611,18 @@ class _HeldOutModels:
                 held_out_columns = as_read.take(rows)
                 log_p = predict(self._learn(training, quiet), held_out_columns)
                 log_p_true = log_p_of_true_labels(log_p, held_out_columns)
+            kept += [log_p] if self.run.keep_predictions else []
             weights = np.ones(len(rows)) if data.weights is None else data.weights[rows]
             loss, weight = loss - float(weights @ log_p_true), weight + float(weights.sum())
         base = base_of_splits(data, splits)
         assert base is not None
-        return HeldOutLoss(loss / weight, base, *_count_held_out(splits, data.split_by))
+        measured = HeldOutLoss(loss / weight, base, *_count_held_out(splits, data.split_by))
+        if not kept:
+            return measured, None
+        rows = np.concatenate([rows for _, rows in splits])
+        units = None if data.split_by is None or data.split_by.units is None else data.split_by.units[rows]
+        weights_of_rows = None if data.weights is None else data.weights[rows]
+        return measured, HeldOutPredictions(np.concatenate(kept, axis=1), data.labels[rows], weights_of_rows, units)
 
     def _learn(self, training: Dataset, quiet: Run) -> Model:
         counts, structure = Counts(training), self.structure
@@ -614,7 +640,7 @@ class _HeldOutModels:
 
 def _fit_parameters(chosen: _ChosenSettings, run: Run) -> FittedModel:
     """Learn the parameters with the chosen settings, and make the model."""
-    counts, structure, recipe, penalty, sampled_rows, held_out, prior = chosen
+    counts, structure, recipe, penalty, sampled_rows, held_out, prior, predictions = chosen
     parameters = learn_parameters(counts, structure, recipe, run.watch, chosen=penalty, prior=prior)
     uncertainty = _uncertainty(chosen, parameters) if run.intervals else None
     if held_out is not None:
@@ -627,6 +653,7 @@ def _fit_parameters(chosen: _ChosenSettings, run: Run) -> FittedModel:
         if base is not None:
             measured = HeldOutLoss(penalty.log_loss, base, *_count_held_out(splits, counts.data.split_by))
         parameters = replace(parameters, held_out=measured)
+    parameters = replace(parameters, held_out_predictions=predictions)
     model = Model(
         counts.schema,
         structure,

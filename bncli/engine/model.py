@@ -27,7 +27,7 @@ import numpy as np
 from bncli.engine.calibration import Calibration
 from bncli.engine.data.schema import Schema
 from bncli.engine.data.splits import SplitRecord
-from bncli.engine.kernels.arrays import Array, Index
+from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.structures.structure import Dag, Family, Regions, Structure
 from bncli.recipe import Recipe
 
@@ -119,6 +119,19 @@ class Model:
         return None if isinstance(self.recipe.penalty, str) else self.recipe.penalty
 
 
+class HeldOutPredictions(NamedTuple):
+    """Labelled rows that were predicted by models that had not learned from them.
+
+    log_probabilities: ln P(y | x_t), (K, N). codes: the labels (N,). weights, units: of each row, (N,), or None. They
+    are those of the data set, so weights include class weights.
+    """
+
+    log_probabilities: Array
+    codes: Integers
+    weights: Array | None
+    units: Integers | None
+
+
 @dataclass(frozen=True)
 class Parameters:
     """What a parameter learner returns.
@@ -129,6 +142,7 @@ class Parameters:
     - iterations, evaluations (of value and gradient), products (of the Hessian with a vector): counts of the
       optimization, or of its best start if there were `restarts`
     - held_out: the log-loss of held-out rows, or None if no row was held out
+    - held_out_predictions: the predictions of these rows, or None if they were not kept
     - log_loss_unlimited: for a score card, the log-loss of the same held-out rows without the limits of the card
     - point: the optimum (P,) in the coordinates of the parameter space, or None for parameters in closed form
     """
@@ -142,6 +156,7 @@ class Parameters:
     stopped_by: StoppedBy
     penalty_cv: ChosenPenalty | None = None
     held_out: HeldOutLoss | None = None
+    held_out_predictions: HeldOutPredictions | None = None
     restarts: Restarts | None = None
     products: int = 0
     log_loss_unlimited: float | None = None

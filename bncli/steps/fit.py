@@ -12,7 +12,15 @@ from bncli.engine.data.schema import NumericAttribute, ReadingRules, Unseen
 from bncli.engine.data.splits import SplitRecord, record_split
 from bncli.engine.evaluation.table_checks import Finding, too_good
 from bncli.engine.learn import FittedModel, learn, learn_from_counts
-from bncli.engine.model import ChosenPenalty, Ensemble, HeldOutLoss, Restarts, StoppedBy, TriedCandidate
+from bncli.engine.model import (
+    ChosenPenalty,
+    Ensemble,
+    HeldOutLoss,
+    HeldOutPredictions,
+    Restarts,
+    StoppedBy,
+    TriedCandidate,
+)
 from bncli.engine.parameters.uncertainty import refuse_intervals
 from bncli.engine.prediction.monitoring import sample_evenly, summarise_log_p
 from bncli.engine.prediction.scoring import compile_scorer
@@ -53,7 +61,8 @@ class FitReport:
     penalty_cv: how the penalty was chosen, if by cross-validation. trials: the candidates of an ensemble.
     cll_start, cll: conditional log-likelihood of the training rows at the start and the end, in nats, without the
         penalty. log_loss: -cll per row. All three are NaN for a model learnt from counts.
-    held_out: losses of held-out rows with the chosen settings, or None if no row was held out.
+    held_out: losses of held-out rows with the chosen settings, or None if no row was held out. held_out_predictions:
+        the predictions of these rows, if `run.keep_predictions` is set.
     restarts: where each random start ended, or None; the other figures are of the selected start.
     findings: properties of the table that make held-out figures misleading.
     warnings: reasons why the model may be unreliable.
@@ -104,6 +113,7 @@ class FitReport:
     split: SplitRecord | None = None
     card: dict[str, Any] | None = None
     intervals: dict[str, Any] | None = None
+    held_out_predictions: HeldOutPredictions | None = None
 
     def card_lines(self) -> list[str]:
         """Return the card as it is printed; nothing for other models."""
@@ -111,7 +121,9 @@ class FitReport:
 
     def as_json(self) -> dict[str, Any]:
         """Return every field by name, with `class_name` as `class`, and without optional keys that are None."""
-        fields = {"class" if name == "class_name" else name: value for name, value in asdict(self).items()}
+        plain = replace(self, held_out_predictions=None)
+        fields = {"class" if name == "class_name" else name: value for name, value in asdict(plain).items()}
+        del fields["held_out_predictions"]
         for name in ("labels", "uninformative", "left_out", "unnamed", "warnings"):
             fields[name] = list(fields[name])
         fields[CALIBRATION] = None if self.calibration is None else calibration_json(self.calibration)
@@ -296,4 +308,5 @@ def _fit_report(
         split=split,
         card=card_json(fitted),
         intervals=None if uncertainty is None else uncertainty.summary(),
+        held_out_predictions=parameters.held_out_predictions,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,13 @@ import pytest
 
 from bncli.engine.calibration import fit_calibration
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
-from bncli.engine.data.splits import stratified_folds, stratified_sample
+from bncli.engine.data.splits import SplitBy, stratified_folds, stratified_sample
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.learn import FittedModel, SuppliedParts, learn
 from bncli.engine.parameters import penalty_choice
 from bncli.engine.prediction.out_of_fold import predict
 from bncli.engine.training_data import learn_cuts
-from bncli.files.artifacts.model import read_model
+from bncli.files.artifacts.model import dump_model, read_model
 from bncli.files.artifacts.monitors import monitored_model
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
@@ -211,3 +212,57 @@ def test_table_and_codes_give_the_same_figure_and_the_model_keeps_it(tmp_path: P
         encode(Source((str(data),)), recipe, output=str(tmp_path / "t.codes"))
         fit(Source((str(tmp_path / "t.codes"),)), recipe, output=str(tmp_path / "c.bnc"))
         assert (tmp_path / "c.bnc").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "is_grouped"),
+    [
+        ({"structure": "tan"}, True),
+        ({"structure": "interactions"}, False),
+        ({"structure": "card"}, False),
+        ({"structure": "auto", "effort": 1}, True),
+        ({"structure": "nb", "calibrate": "per-class"}, True),
+        ({"structure": "nb", "class_weights": "balanced"}, False),
+        ({}, False),
+    ],
+)
+def test_kept_predictions_have_the_loss_that_is_reported(words: dict[str, Any], is_grouped: bool) -> None:
+    """They cost no bit of the model, and cover every row that is held out once; units are known."""
+    columns = table(300, weighted=not is_grouped)
+    if is_grouped:
+        columns = replace(columns, split_by=SplitBy(np.arange(300) // 3))
+    recipe = Recipe.of(**words)
+    plain, kept = (learn(columns, recipe, run=MEASURED._replace(keep_predictions=keep)) for keep in (False, True))
+    assert plain.parameters.held_out_predictions is None
+    held_out, predictions = kept.parameters.held_out, kept.parameters.held_out_predictions
+    assert held_out == plain.parameters.held_out
+    assert dump_model(kept.model) == dump_model(plain.model)
+    assert held_out is not None
+    assert predictions is not None
+    log_p, codes, weights, units = predictions
+    assert log_p.shape == (2, held_out.rows)
+    np.testing.assert_allclose(np.exp(log_p).sum(axis=0), 1, rtol=1e-9)
+    assert columns.label is not None
+    assert np.bincount(codes).tolist() == np.bincount(columns.label.codes).tolist()
+    assert units is None if not is_grouped else len(np.unique(units)) == held_out.units == 100
+    row_weights = np.ones(300) if weights is None else weights
+    assert row_weights.sum() == pytest.approx(300 if columns.weights is None else columns.weights.sum())
+    if "class_weights" in words:  # the loss is of rows with the weights of their class
+        row_weights = row_weights * (300 / np.bincount(codes) / 2)[codes]
+    losses = -log_p[codes, np.arange(300)]
+    # models of the folds may be fitted to another tolerance than the penalty that was chosen with them
+    assert np.average(losses, weights=row_weights) == pytest.approx(held_out.log_loss, rel=2e-3)
+
+
+def test_kept_predictions_by_time_are_those_of_the_latest_rows() -> None:
+    times = np.random.default_rng(2).permutation(300).astype(float)
+    columns = replace(table(300), split_by=SplitBy(times=times))
+    fitted = learn(columns, Recipe.of(structure="nb"), run=MEASURED._replace(keep_predictions=True))
+    predictions = fitted.parameters.held_out_predictions
+    assert predictions is not None
+    assert columns.label is not None
+    latest = np.flatnonzero(times >= 240)
+    np.testing.assert_array_equal(predictions.codes, columns.label.codes[latest])
+    recipe = with_chosen_settings(fitted, structure="nb")
+    own = log_p_without(columns, np.flatnonzero(times < 240), latest, recipe)
+    np.testing.assert_allclose(predictions.log_probabilities[predictions.codes, np.arange(60)], own, atol=2e-3)

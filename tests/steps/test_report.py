@@ -262,9 +262,13 @@ def test_fit_and_evaluate_write_pages_of_what_they_know(tmp_path: Path) -> None:
     assert run(["fit", data, "-q", "-o", str(tmp_path / "m.bnc"), "--report", str(outputs["fit"])]) == 0
     assert run(["evaluate", data, "--param", "map", "--folds", "3", "-q", "--report", str(outputs["evaluate"])]) == 0
     fitted, evaluated = (Read(path.read_text(encoding="utf-8")).text for path in outputs.values())
-    assert "The log-loss on held-out rows was" in fitted
+    assert "on 178 rows (out-of-fold predictions by models fitted without these rows)" in fitted
+    assert "ROC curve" in fitted
     assert "Variation between folds" in evaluated
     assert "Reliability" in evaluated
+    page = tmp_path / "n.html"
+    assert run(["fit", data, "--param", "map", "-q", "-o", str(tmp_path / "n.bnc"), "--report", str(page)]) == 0
+    assert "add --data TEST" in Read(page.read_text(encoding="utf-8")).text  # no row was held out
     assert run(["fit", data, "-q", "-o", str(tmp_path / "m.bnc"), "--report", data]) == 2
     assert run(["fit", data, "--dry-run", "--report", str(tmp_path / "x.html")]) == 2
 

@@ -63,6 +63,7 @@ from bncli.engine.model import (
     Component,
     Ensemble,
     HeldOutLoss,
+    HeldOutPredictions,
     Model,
     Optimum,
     Parameters,
@@ -133,7 +134,7 @@ def learn_auto(columns: Columns, recipe: Recipe, reading_rules: ReadingRules, ru
     by_clock = recipe.time_limit is not None and recipe.effort is None
     n_members = MOST_MEMBERS if by_clock else bag_size(effort, data.n_rows)
     bag = BagPlan(n_members, effort.member_rows, effort.trees, seed, budget)
-    held_out = None
+    held_out = predictions = None
     if folds:
         evaluations = Trials(data, folds, recipe, TrialPlan(effort, budget, bag, run.memory), watch).run()
         evaluations.append(evaluate_frequencies([(fold.finder.data, fold.held_out) for fold in folds]))
@@ -144,6 +145,8 @@ def learn_auto(columns: Columns, recipe: Recipe, reading_rules: ReadingRules, ru
         losses = measure_losses(pooled, *_held_out_labels(folds))
         counts = [(fold.finder.data.class_counts, fold.held_out.class_counts) for fold in folds]
         held_out = HeldOutLoss(losses.log_loss, base_log_loss(counts), *_count_held_out(folds))
+        if run.keep_predictions:
+            predictions = HeldOutPredictions(pooled, *_held_out_labels(folds), _held_out_units(folds))
     else:
         evaluations, weights = [_NOT_EVALUATED], np.ones(1)
     watch(Stage("parameters"))
@@ -167,6 +170,7 @@ def learn_auto(columns: Columns, recipe: Recipe, reading_rules: ReadingRules, ru
         sum(fit.optimum.evaluations for fit in fitted),
         fitted[0].optimum.stopped_by,
         held_out=held_out,
+        held_out_predictions=predictions,
         products=sum(fit.optimum.products for fit in fitted),
     )
     uncertainty = None
@@ -198,6 +202,13 @@ def _held_out_labels(folds: Sequence[Fold]) -> tuple[Integers, Array | None]:
     return np.concatenate([rows.labels for rows in held_out]), held_out_weights(held_out)
 
 
+def _held_out_units(folds: Sequence[Fold]) -> Integers | None:
+    """Return the units of all held-out rows, None without units."""
+    by = [fold.held_out.split_by for fold in folds]
+    units = [each.units for each in by if each is not None and each.units is not None]
+    return np.concatenate(units) if units else None
+
+
 def _count_held_out(folds: Sequence[Fold]) -> tuple[int, int]:
     """Return the numbers of rows and of units that are held out."""
     parts = [fold.held_out for fold in folds]
@@ -224,8 +235,8 @@ def _beats_frequencies(folds: Sequence[Fold], pooled: Array, frequencies: Array)
     labels, weights = _held_out_labels(folds)
     rows = np.arange(n_rows)
     gain = pooled[labels, rows] - frequencies[labels, rows]
-    by = [fold.held_out.split_by for fold in folds]
-    units = np.concatenate([each.units for each in by if each is not None and each.units is not None])
+    units = _held_out_units(folds)
+    assert units is not None
     _, unit_of = np.unique(units, return_inverse=True)
     gains = np.bincount(unit_of, gain if weights is None else gain * weights)
     return bool(gains.mean() > STANDARD_ERRORS * gains.std(ddof=1) / math.sqrt(len(gains)))

@@ -28,7 +28,7 @@ from bncli.engine.data.columns import Columns
 from bncli.engine.data.encoding import encode_attributes, encode_labels
 from bncli.engine.data.splits import RowSplit, count_units, inner_splits
 from bncli.engine.kernels.arrays import Array, Index
-from bncli.engine.model import DecisionRule, HeldOutScores, Model, PredictionSets
+from bncli.engine.model import DecisionRule, HeldOutPredictions, HeldOutScores, Model, PredictionSets
 from bncli.engine.prediction.decision_rules import DecisionOptions, check_options, make_rule, set_thresholds
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.errors import BncliError
@@ -140,8 +140,8 @@ def _held_out_scores(
 
 def calibrate_out_of_fold(
     model: Model, columns: Columns, learn: Callable[[Columns], Model], watch: Watch
-) -> tuple[Model, float, list[tuple[Array, Array]], list[RowSplit]]:
-    """Return the calibrated model, the held-out log-loss per row, class weights per split, and the splits.
+) -> tuple[Model, float, list[tuple[Array, Array]], list[RowSplit], HeldOutPredictions]:
+    """Return the calibrated model, the held-out log-loss per row, class weights per split, the splits, and predictions.
 
     For the log-loss the predictions of a fold are calibrated by the map fitted to those of the other folds. The class
     weights are those of the other rows and of the held-out ones, (K,) each. Raises BncliError for too few rows.
@@ -164,17 +164,25 @@ def calibrate_out_of_fold(
         of_kept = inner_splits(labels[kept], 2, seed, None if columns.split_by is None else columns.split_by.take(kept))
         measured_splits = [(kept[others], kept[rows]) for others, rows in of_kept] or [(kept, kept)]
     weights = np.ones(columns.n_rows) if columns.weights is None else columns.weights
-    loss, class_weights = 0.0, []
+    loss, class_weights, maps = 0.0, [], list[Array]()
     for others, rows in measured_splits:
         calibration = fit_calibration(method, log_p[:, others], labels[others], weights[others])
         mapped = calibration.map.apply(log_p[:, rows])
+        maps.append(mapped)
         loss -= float(weights[rows] @ mapped[labels[rows], np.arange(len(rows))])
         of_others, own = (np.bincount(labels[i], weights[i], len(log_p)).astype(np.float64) for i in (others, rows))
         class_weights.append((of_others, own))
     kept_weights = None if columns.weights is None else columns.weights[kept]
     calibrated = replace(model, calibration=fit_calibration(method, log_p[:, kept], labels[kept], kept_weights))
     weight = float(weights[_all_held_out(measured_splits)].sum())
-    return calibrated, loss / weight, class_weights, measured_splits
+    measured = np.concatenate([rows for _, rows in measured_splits])
+    predictions = HeldOutPredictions(
+        np.concatenate(maps, axis=1),
+        labels[measured],
+        None if columns.weights is None else columns.weights[measured],
+        None if columns.split_by is None or columns.split_by.units is None else columns.split_by.units[measured],
+    )
+    return calibrated, loss / weight, class_weights, measured_splits, predictions
 
 
 def predict(model: Model, columns: Columns) -> Array:

@@ -40,12 +40,20 @@ from bncli.engine.evaluation.cross_validation import (
     predict_and_measure,
 )
 from bncli.engine.evaluation.curves import measure_calibration
+from bncli.engine.evaluation.decision_metrics import measure_decisions
 from bncli.engine.evaluation.intervals import PredictedBlock, measure_intervals
-from bncli.engine.evaluation.metrics import METRICS, Baseline, class_frequencies, measure_baseline, measure_labels
+from bncli.engine.evaluation.metrics import (
+    METRICS,
+    Baseline,
+    class_frequencies,
+    measure,
+    measure_baseline,
+    measure_labels,
+)
 from bncli.engine.evaluation.table_checks import Finding, TableCheck, too_good
 from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.learn import learn
-from bncli.engine.model import Model
+from bncli.engine.model import HeldOutPredictions, Model
 from bncli.engine.parameters.network_scores import mean_scores
 from bncli.engine.prediction.decision_rules import DecisionOptions
 from bncli.engine.prediction.monitoring import are_training_rows
@@ -504,28 +512,55 @@ def report_on_rows(
     """
     run.watch(Stage("score"))
     measured = predict_and_measure(model, rows, allow_missing=source.allow_missing_columns)
-    codes, labels = encode_labels(rows, model.schema), model.schema.labels
+    predictions = PredictedRows(measured.log_probabilities, encode_labels(rows, model.schema), rows.weights)
     score_seconds = run.watch.seconds()["score"] if isinstance(run.watch, Stopwatch) else None
+    report = _report_on_predictions(model.schema.labels, measured, predictions, _units(rows), protocol, frequencies)
+    split = None if rows.split_by is None else record_split(rows.n_rows, rows.split_by)
+    return replace(report, seconds={"fit": fit_seconds, "score": score_seconds}, split=split)
+
+
+def report_on_held_out(model: Model, held_out: HeldOutPredictions, base_log_loss: float | None) -> EvaluateReport:
+    """Return the report on rows that were held out while a model was fitted, with the decisions of its rule.
+
+    base_log_loss: that of the class frequencies of the rows learned from; None for those of the held-out rows.
+    """
+    log_p, codes, weights, units = held_out
+    decisions = measure_decisions(model, log_p, codes, weights)
+    measured = MeasuredPredictions(log_p, measure(log_p, codes, weights), decisions)
+    protocol = "out-of-fold predictions by models fitted without these rows"
+    predictions = PredictedRows(log_p, codes, weights)
+    report = _report_on_predictions(model.schema.labels, measured, predictions, units, protocol)
+    if base_log_loss is not None:
+        report = replace(report, baseline=report.baseline._replace(log_loss=base_log_loss))
+    return replace(report, folds=())
+
+
+def _report_on_predictions(
+    labels: tuple[str, ...],
+    measured: MeasuredPredictions,
+    predictions: PredictedRows,
+    units: Integers | None,
+    protocol: str,
+    frequencies: Array | None = None,
+) -> EvaluateReport:
+    _, codes, weights = predictions
     if frequencies is None:
-        frequencies = class_frequencies(codes, len(labels), rows.weights)
-    confusion = measured.metrics.confusion
-    predictions = PredictedRows(measured.log_probabilities, codes, rows.weights)
-    units, metrics = _units(rows), measured.metrics.by_name()
-    block = _predicted_block(np.arange(rows.n_rows), measured)
+        frequencies = class_frequencies(codes, len(labels), weights)
+    confusion, metrics = measured.metrics.confusion, measured.metrics.by_name()
+    block = _predicted_block(np.arange(len(codes)), measured)
     return EvaluateReport(
-        rows=rows.n_rows,
+        rows=len(codes),
         protocol=protocol,
         metrics=metrics,
-        intervals=measure_intervals([block], codes, rows.weights, metrics, units=units),
+        intervals=measure_intervals([block], codes, weights, metrics, units=units),
         units=units,
-        baseline=measure_baseline(frequencies, codes, rows.weights),
-        seconds={"fit": fit_seconds, "score": score_seconds},
+        baseline=measure_baseline(frequencies, codes, weights),
+        seconds={"fit": None, "score": None},
         labels=labels,
         confusion=confusion.tolist(),
         per_label=measure_labels(confusion),
         predictions=predictions,
         decisions=summarize_decisions([measured.decisions], predictions),
-        split=None if rows.split_by is None else record_split(rows.n_rows, rows.split_by),
     )
 
 

@@ -257,7 +257,7 @@ def _rule_text(report: EvaluateReport, rule: DecisionRule) -> str:
     assert decisions.confusion is not None
     assert decisions.undecided is not None
     confusion, n_undecided = np.array(decisions.confusion, np.float64), float(decisions.undecided.sum())
-    is_of_folds = report.folds is not None
+    is_of_folds = bool(report.folds)
     clauses = []
     if rule.costs is not None:
         clauses.append("it predicts the class with the lowest expected cost")

@@ -21,7 +21,7 @@ from bncli.files.pictures.page import Block, Grid, Page, Paragraph, Picture, Sec
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.effects_and_regions import effects_report
-from bncli.steps.evaluate.evaluate import read_test_rows, report_on_rows
+from bncli.steps.evaluate.evaluate import read_test_rows, report_on_held_out, report_on_rows
 from bncli.steps.evaluate.group_columns import carry_group_columns, group_columns, with_groups
 from bncli.steps.evaluate.plots import draw_blocks, draw_learning_curve
 from bncli.steps.evaluate.report import BlockReport, EvaluateReport
@@ -48,13 +48,15 @@ _MOST_FOLDS = 50
 class ReportInputs:
     """The inputs of a page besides the model: scored rows and their files, other models, and warnings.
 
-    held_out: the log-losses on held-out rows, measured while the model was fitted.
+    held_out: the log-losses on held-out rows, measured while the model was fitted. evaluated: the report on the
+    predictions of these rows.
     """
 
     scored: ScoredTable | None = None
     data: Sequence[str] = ()
     warnings: Sequence[str] = ()
     held_out: HeldOutLoss | None = None
+    evaluated: EvaluateReport | None = None
     beside: Sequence[ComparedModel] = ()
 
 
@@ -151,9 +153,14 @@ def write_page(path: str, page: Page) -> None:
 
 
 def fit_page(report: FitReport) -> Page:
-    """Return the page of a model that was just written, with the warnings of the fit."""
-    inputs = ReportInputs(warnings=report.warnings, held_out=report.held_out)
-    return model_page(read_model(report.model), report.model, inputs)
+    """Return the page of a model that was just written, with the warnings of the fit and its held-out predictions."""
+    model, held_out, evaluated = read_model(report.model), report.held_out, None
+    if report.held_out_predictions is not None:
+        # class weights change the log-loss that was reported, but not these figures
+        base = held_out.base_log_loss if held_out is not None and report.class_weights is None else None
+        evaluated = report_on_held_out(model, report.held_out_predictions, base)
+    inputs = ReportInputs(warnings=report.warnings, held_out=held_out, evaluated=evaluated)
+    return model_page(model, report.model, inputs)
 
 
 def model_page(model: Model, path: str, inputs: ReportInputs) -> Page:
@@ -165,7 +172,7 @@ def model_page(model: Model, path: str, inputs: ReportInputs) -> Page:
     command = shlex.join(["bncli", "report", path, *with_data, "-o", "report.html"])
     files = [("model", path), *(("data", file) for file in inputs.data)]
     scored = inputs.scored
-    evaluated = None if scored is None else scored.report
+    evaluated = inputs.evaluated if scored is None else scored.report
     performance = held_out_section(evaluated, inputs.held_out, inputs.beside)
     before = (performance, effects_section(effects, schema.labels, weight))
     after = (
