@@ -305,7 +305,7 @@ def _with_frequencies(attribute: CategoricalAttribute, occurring: CategoricalAtt
 
 
 def needs_pooling(attribute: CategoricalAttribute, rule: PoolingRule) -> bool:
-    """Return whether the levels of an attribute, given with those that occur and their frequencies, are pooled."""
+    """Return whether the levels of an attribute are pooled; it has those that occur in training, with frequencies."""
     if rule in (None, "off"):
         return False
     n = attribute.n_values

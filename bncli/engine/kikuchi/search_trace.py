@@ -160,7 +160,7 @@ class DegreesOfFreedom:
         self._known: dict[Region, float] = {}  # n_R with structural zeros
 
     def added(self, newly_covered: Sequence[Region]) -> int:
-        """Return what sets that were not covered before add together; () is the class alone."""
+        """Return the degrees of freedom that newly covered sets add; () is the class alone."""
         if not self._structural_zeros:
             products = (math.prod(self._cardinalities[i] - 1 for i in region) for region in newly_covered if region)
             return self._factor * sum(products) + self._of_class * (() in newly_covered)

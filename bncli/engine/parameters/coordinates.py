@@ -243,7 +243,7 @@ class Predictors:
 
     @cached_property
     def _steps(self) -> list[tuple[Index, Index]]:
-        """For every position in a family, the cells without the reference there, and the same cells lowered."""
+        """For each position in a family, the cells without the reference there, and the same cells with it."""
         cells = np.arange(len(self.own))
         raised = [np.flatnonzero(low != cells) for low in self.lowered]
         return [(r, low[r]) for r, low in zip(raised, self.lowered, strict=True)]

@@ -152,7 +152,7 @@ class _MatrixCoordinates:
 
 @dataclass(frozen=True)
 class FewRows(Space):
-    """The effects of `original` or, if `span` is not None, their coordinates in the span of the rows."""
+    """A space for few rows: the effects of `original`, or with `span` their coordinates in the span of the rows."""
 
     likelihood: _RowScores
     coordinates: _MatrixCoordinates
@@ -183,7 +183,7 @@ class FewRows(Space):
         return self._precondition(row_factors(class_major(self.coordinates.tables(p).T)), cost, penalty)
 
     def hessian(self, p: Array, penalty: float) -> Callable[[Array], Array]:
-        """Return v -> H v = lambda v + sum over rows of w (P v - P sum_y P_y v_y) z, with P at p."""
+        """Return the function v -> H v = lambda v + sum over rows of w (P v - P sum_y P_y v_y) z, with P at p."""
         coordinates, weights = self.coordinates, self.likelihood.data.weights
         probabilities = class_major(coordinates.tables(p).T)
         probabilities -= np.maximum.reduce(probabilities, axis=0)

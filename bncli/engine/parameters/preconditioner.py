@@ -561,9 +561,10 @@ def null_space(families: Sequence[Family], weights: Array, scale: Array, most: i
 
 
 def _pairs(families: Sequence[Family], weights: Array) -> Iterator[_Pair]:
-    """Yield the values of each family with those of the first family that has them, and families with the bias.
+    """Yield the cells of each value in a family, paired with its cells in the first family with the same attribute.
 
-    Families that are connected by shared attributes are one part; one family of each part is paired with the bias.
+    Families that share attributes, directly or through others, are one part; one family of each part is paired with
+    the bias.
     """
     values_in_first: dict[BinnedAttribute, list[tuple[int, Index]]] = {}
     part: dict[BinnedAttribute, BinnedAttribute] = {}

@@ -133,13 +133,6 @@ class EditableEffect:
         order = [a for a in family.attributes if a in self.attributes]
         return values.transpose(*(order.index(a) for a in self.attributes), values.ndim - 1)
 
-    def purify(self, values: Array) -> Array:
-        """Subtract the mean along each axis from values (n_1, ..., K): the projection P."""
-        for axis, frequencies in enumerate(self.frequencies):
-            mean = np.tensordot(frequencies, values, axes=(0, axis))
-            values = values - np.expand_dims(mean, axis)
-        return values
-
     def scores(self, change: Array) -> Array:
         """Return what to add to the entries of the host for the shown contrasts to rise by `change` (n_1, ..., K)."""
         factor = (self.n_labels - 1) / self.n_labels * self.temperature / self.host.weight

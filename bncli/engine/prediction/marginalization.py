@@ -49,7 +49,7 @@ class NetworkTables:
 
 
 def network_to_marginalize(tables: Tables, schema: Schema) -> NetworkTables | None:
-    """Return the network for marginalizing missing values; None if they need not be, or by leaving families out."""
+    """Return the network by which missing values are marginalized; None if that never takes inference."""
     network = NetworkTables.of(tables, schema) if schema.marginalizes else None
     return network if network is not None and network.needed else None
 

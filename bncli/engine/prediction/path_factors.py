@@ -77,7 +77,7 @@ def stages_of(path: Path) -> list[PathStage]:
 
 
 class SubmodelTensors:
-    """The submodels of a path, plain (cardinalities ..., K) or with entries for "unobserved"; -1 is the class alone."""
+    """The submodels of a path, plain (cardinalities ..., K) or with entries for "unobserved"; index -1: the class."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

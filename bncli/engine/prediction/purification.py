@@ -151,7 +151,7 @@ class PureTable:
 
     @cached_property
     def subsets(self) -> tuple[tuple[int, ...], ...]:
-        """The axes of every term, the constant first, in the order of doubling."""
+        """The axes of every term, the constant first: each axis doubles the list of terms."""
         subsets: list[tuple[int, ...]] = [()]
         for axis in range(len(self.shape)):
             subsets += [(*axes, axis) for axes in subsets]

@@ -289,7 +289,7 @@ class Arcs:
         return np.asarray(free & no_cycle & self._may_be_parent().T)
 
     def _may_be_parent(self) -> Mask:
-        """Return whether i has room for the parent j, which is allowed and (if perfect) joined to the others."""
+        """Return whether j may be a parent of i: there is room, j is allowed, and (if perfect) joined to the others."""
         n_parents = self.present.sum(axis=0)
         room = np.broadcast_to(n_parents < self._max_parents, self.present.shape)
         if self._constraints is not None:

@@ -43,7 +43,7 @@ RowLoss = Callable[[Array, Integers], Array]
 TIE = 1e-10
 """Classes whose score is at most this far (nats) below the highest are tied; the first of them is predicted."""
 LATEST_PART = 5
-"""If rows have times, the latest of so many equal parts of the rows is held out."""
+"""If rows have times, the latest of this many equal parts of the rows is held out."""
 MOST_SCORES = 1 << 26
 """The most scores held at a time (512 MiB); values of k that do not fit take further rounds."""
 
@@ -231,7 +231,7 @@ class _Factor(NamedTuple):
 
 
 def _make_factor(data: Dataset, configurations: JointCodes, sets: JointCodes | None, child: int) -> _Factor:
-    """Count the child's values in each configuration of its parents, and in each of a set of rows."""
+    """Count the child's values in each configuration of its parents, and with `sets` also within each set of rows."""
     cells, configuration = extend(data, configurations, child)
     counts = _count_by_class(data, cells)
     sums = [np.bincount(configuration, row, configurations.size) for row in counts]
