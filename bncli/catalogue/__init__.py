@@ -1,7 +1,8 @@
 """Every word a user may type for a method, and the learning options that each method takes, as data.
 
 The flags of the command line, their help, the refusal of options without effect, the tables of the manual, and the
-conformance tests follow from these entries. A new method is a module in its folder of the engine and an entry here.
+conformance tests follow from these entries. A new method is a module in its folder of the engine and an entry here; the
+docstring of that folder says what the module must contain, and in which other list a method may have to stand.
 
 - `choices`: the types of the entries
 - `option_kinds`: the kinds of values that an option may have
