@@ -108,7 +108,7 @@ class TableCheck:
     explained: float
 
 
-def check_table(table: Columns, left_out: Mapping[str, Column], seed: int = 0) -> TableCheck | None:
+def check_table(table: Columns, left_out: Mapping[str, Column]) -> TableCheck | None:
     """Check a table with labels; return None if it is encoded, has no labels or has too few rows.
 
     left_out: further columns of the same rows, which are not used for learning but may tell which rows belong together.
@@ -133,8 +133,8 @@ def check_table(table: Columns, left_out: Mapping[str, Column], seed: int = 0) -
             findings.append(Finding("grouped-rows", (units,), n_rows, message, option))
         else:
             units = ""
-        rows = _similar_rows(codes, n_rows, seed)
-        found = find_copies(table.as_read, codes, rows, label.codes, seed)
+        rows = _similar_rows(codes, n_rows)
+        found = find_copies(table.as_read, codes, rows, label.codes)
         copied = len(found.copies) / max(len(found.queries), 1)
         if copied >= COPIED or (found.are_noisy and not units):
             name = units or (_column_of_copies(grouping, rows, found.copies) if copied >= COPIED else "")
@@ -227,9 +227,9 @@ def _agreement_within(codes: Integers, labels: Integers, n_labels: int) -> float
     return agreement if agreement >= 0.2 and agreement - max(smooth, 0.0) >= 0.15 else 0.0
 
 
-def _similar_rows(codes: Mapping[str, Integers], n_rows: int, seed: int) -> Index:
+def _similar_rows(codes: Mapping[str, Integers], n_rows: int) -> Index:
     """Return at most about MOST_ROWS rows that are alike in the attributes with the most values."""
-    rng = np.random.Generator(np.random.PCG64(seed))
+    rng = np.random.Generator(np.random.PCG64(0))
     rows = np.arange(n_rows)
     n_values = {name: int(own.max(initial=0)) + 1 for name, own in codes.items()}
     for name in sorted(codes, key=lambda each: -n_values[each]):
@@ -268,10 +268,10 @@ class Neighbours(NamedTuple):
 
 
 def find_copies(
-    attributes: Mapping[str, Column], codes: Mapping[str, Integers], rows: Index, labels: Integers, seed: int
+    attributes: Mapping[str, Column], codes: Mapping[str, Integers], rows: Index, labels: Integers
 ) -> Neighbours:
     """Search for near copies of N_QUERIES of the rows, and compare their labels with those of their neighbours."""
-    rng = np.random.Generator(np.random.PCG64((seed, 1)))
+    rng = np.random.Generator(np.random.PCG64((0, 1)))
     names = [name for name, own in codes.items() if not _is_row_number(attributes[name], own)]
     if len(names) > MOST_ATTRIBUTES:
         names = [names[i] for i in np.sort(rng.permutation(len(names))[:MOST_ATTRIBUTES])]

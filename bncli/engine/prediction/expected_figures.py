@@ -94,7 +94,7 @@ class LogOddsCounts:
         counts = np.array([line[2:] for line in self], np.float64).reshape(-1, 2)
         return _areas(counts[:, 1:], counts[:, :1])[0]
 
-    def expected_auc(self, seed: int = 0) -> ExpectedFigure:
+    def expected_auc(self) -> ExpectedFigure:
         """Return the expected AUC, None if it is undefined; no interval if half of the draws or more have one label."""
         lines = np.array([line[:2] for line in self], np.int64).reshape(-1, 2)
         odds, rows = lines[:, 0] * WIDTH, lines[:, 1]
@@ -106,7 +106,7 @@ class LogOddsCounts:
             return ExpectedFigure()
         below = np.cumsum(others) - others / 2
         value = float(np.clip((events @ below - own / 2) / pairs, 0.0, 1.0))
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(0)
         drawn = []
         step = max(_DRAWN_AT_ONCE // len(rows), 1)
         for start in range(0, DRAWS, step):

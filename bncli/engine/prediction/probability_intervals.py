@@ -42,7 +42,7 @@ NUMBERS_PER_BLOCK = 1 << 21
 JITTER = 1e-10
 """Share of the trace of a covariance matrix that is added to its diagonal, as it may be singular."""
 LEVEL = 0.9
-"""The level of intervals where only their width matters, for `--abstain-wider`."""
+"""The level of the intervals of effects, and of those whose width alone matters, for `--abstain-wider`."""
 
 
 class Intervals(NamedTuple):
@@ -126,7 +126,7 @@ class IntervalFinder:
         return np.minimum(low, log_p), np.maximum(high, log_p)
 
 
-def effect_margins(model: Model, effects: Effects, level: float = LEVEL) -> list[Array] | None:
+def effect_margins(model: Model, effects: Effects) -> list[Array] | None:
     """Return half the width of the interval of every effect's values, in their shapes (n_1, n_2, ..., K).
 
     They are z times the standard deviation of the effect over EFFECT_DRAWS draws of the tables. None for a model
@@ -147,7 +147,7 @@ def effect_margins(model: Model, effects: Effects, level: float = LEVEL) -> list
         score = mixture_of(Tables.of_cells(cells, model.predictor.families), schema).averaged().purified(schema)
         for tensor in score.calibrated(model.calibration).tensors:
             squares[places[tensor.attributes]] += np.square(tensor.shown)
-    z = NormalDist().inv_cdf((1 + level) / 2)
+    z = NormalDist().inv_cdf((1 + LEVEL) / 2)
     return [z * np.sqrt(total / EFFECT_DRAWS) for total in squares]
 
 

@@ -87,7 +87,7 @@ def test_labels_that_change_fast_with_the_distance_are_copies_only_if_rows_are_t
     columns = columns_of(*places, labels=labels)
     codes = {name: np.unique(column.values, return_inverse=True)[1] for name, column in columns.as_read.items()}
     rows = np.arange(4000)
-    found = find_copies(columns.as_read, codes, rows, labels, 0)
+    found = find_copies(columns.as_read, codes, rows, labels)
     assert found.near.kappa > 0.5
     assert found.far.kappa < FADED * found.near.kappa
     assert not found.are_noisy
