@@ -71,7 +71,7 @@ def command(**typed: Any) -> None:
         _refuse_options_about_rows(typed)
     options.check_page(typed, *typed["files"], typed["svg"], typed["output"])
     from bncli.steps.monitor import monitor, monitor_rows
-    from bncli.watch import Run
+    from bncli.watch import Note, Run
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         if has_rows:
@@ -90,6 +90,8 @@ def command(**typed: Any) -> None:
             from bncli.steps.report.report import write_page
 
             write_page(typed["report"], monitoring_page(report))
+        for note in report.notes:
+            console.watch(Note(note))
         if console.as_json:
             console.json(report)
         else:

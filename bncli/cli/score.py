@@ -219,7 +219,7 @@ def command(**typed: Any) -> None:
         fails = typed["fail_on_drift"] and monitor is not None and bool(monitor.monitor.drifted)
         # The error of --fail-on-drift says the same as the line about drift.
         drift = [] if monitor is None or fails else [monitor.sentence()]
-        expected = [] if monitor is None else [monitor.expected_sentence()]
+        expected = [] if monitor is None else [monitor.expected_sentence(), *monitor.measured_sentences()]
         console.finish(report, [_closing_line(report), *drift, *expected])
     if fails and monitor is not None:
         monitor.refuse_drift()

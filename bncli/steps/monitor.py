@@ -85,6 +85,21 @@ class MonitorReport:
         monitors = list(zip(self.short_names, self.monitors, strict=True))
         return [*monitors, ("all", self.whole)] if len(monitors) > 1 else monitors
 
+    @cached_property
+    def notes(self) -> list[str]:
+        """What the figures leave out: files without rows, without labels, or with labels of one kind only."""
+        named = list(zip(self.short_names, self.monitors, strict=True))
+        empty = [name for name, monitor in named if not monitor.tally.rows]
+        unlabelled = [name for name, monitor in named if monitor.tally.rows and not monitor.tally.log_loss.n]
+        notes = [f"no rows in {', '.join(empty)}"] if empty else []
+        if unlabelled and self.whole.tally.log_loss.n:
+            notes.append(f"no labels in {', '.join(unlabelled)}: only expected figures are known")
+        for name, monitor in named:
+            if monitor.only_label is not None:
+                why = ": the AUC needs both labels" if len(monitor.model.labels) == 2 else ""
+                notes.append(f"all rows with a label in {name} have the label {monitor.only_label!r}{why}")
+        return notes
+
     def drifts(self, name: str) -> list[Drift]:
         """Return the drift of an attribute in each monitor."""
         i = next(i for i, tally in enumerate(self.whole.tally.attributes) if tally.name == name)

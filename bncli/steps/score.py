@@ -100,6 +100,16 @@ class MonitorSummary:
                 parts.append(f"{name.replace('_', '-')} {figure.value:.3f}{low_high}")
         return f"expected from the probabilities: {', '.join(parts) or 'nothing, without rows'}"
 
+    def measured_sentences(self) -> list[str]:
+        """Return a sentence with the figures measured on the rows that have a class; none without such rows."""
+        monitor, n_rows = self.monitor, self.monitor.tally.log_loss.n
+        if not n_rows:
+            return []
+        figures = {"accuracy": monitor.accuracy, "log-loss": monitor.tally.log_loss.mean, "auc": monitor.auc}
+        parts = ", ".join(f"{name} {value:.3f}" for name, value in figures.items() if value is not None)
+        one = "" if monitor.only_label is None else f"; all have the label {monitor.only_label!r}"
+        return [f"measured on {n_rows:,} rows with labels: {parts}{one}"]
+
     def refuse_drift(self) -> None:
         """Raise DriftError if any attribute has drifted."""
         if self.monitor.drifted:

@@ -191,3 +191,37 @@ def test_expected_figures_stand_beside_the_measured_ones(bncli: Bncli) -> None:
     text = bncli("monitor", "u.json").out
     assert "measured" not in text
     assert "AUC" in text
+
+
+def test_periods_without_rows_labels_or_events_are_named(bncli: Bncli) -> None:
+    assert bncli("fit", "tumours.csv", "-q", "-o", "m.bnc").code == 0
+    header, *lines = Path("tumours.csv").read_text().splitlines(keepends=True)
+    at = header.rstrip("\n").split(",").index("diagnosis")
+
+    def without_label(line: str) -> str:
+        cells = line.rstrip("\n").split(",")
+        return ",".join([*cells[:at], "", *cells[at + 1 :]]) + "\n"
+
+    labels = [line.rstrip("\n").split(",")[at] for line in lines]
+    benign = [line for line, label in zip(lines, labels, strict=True) if label == labels[0]]
+    parts = {"both": lines, "one": benign, "none": map(without_label, lines[:50]), "empty": []}
+    for name, part in parts.items():
+        Path(f"{name}.csv").write_text(header + "".join(part))
+        ran = bncli("score", "m.bnc", f"{name}.csv", "-o", "s.csv", "--monitor", f"{name}.json")
+        assert ran.code == 0
+        assert ("measured on" in ran.err) == (name in ("both", "one"))
+        assert (f"all have the label '{labels[0]}'" in ran.err) == (name == "one")
+    ran = bncli("monitor", *(f"{name}.json" for name in parts))
+    notes = [line for line in ran.err.splitlines() if line.startswith("Note: ")]
+    assert notes == [
+        "Note: no rows in empty.json",
+        "Note: no labels in none.json: only expected figures are known",
+        f"Note: all rows with a label in one.json have the label '{labels[0]}': the AUC needs both labels",
+    ]
+    joined = json.loads(bncli("monitor", *(f"{name}.json" for name in parts), "--json").out)
+    auc, accuracy, expected = (
+        [monitor[key] is not None for monitor in joined["monitors"]] for key in ("auc", "accuracy", "mean_confidence")
+    )
+    assert (auc, accuracy) == ([True, False, False, False], [True, True, False, False])
+    assert expected == [True, True, True, False]
+    assert bncli("monitor", "none.json").err == ""

@@ -117,6 +117,12 @@ class Monitor:
             return None
         return self.tally.sketch.share_below(self.model.log_p.quantiles[0])
 
+    @property
+    def only_label(self) -> str | None:
+        """The label that all rows with a class have; None if there are no such rows, or rows of other labels too."""
+        counts = self.tally.classes
+        return self.model.labels[int(counts.argmax())] if np.count_nonzero(counts) == 1 else None
+
     def predictions(self) -> Iterator[tuple[str, float]]:
         """Yield each label and the share of the rows for which it was predicted."""
         for label, count in zip(self.model.labels, self.tally.predictions.tolist(), strict=True):
