@@ -71,7 +71,7 @@ class MonitorSummary:
     def as_json(self) -> dict[str, Any]:
         """Return the file, which attributes have drifted, and the expected figures."""
         drifted = {"drift": bool(self.monitor.drifted), "drifted": list(self.monitor.drifted)}
-        return {"file": self.file, **drifted, "expected": expected_json(self.monitor)}
+        return {"file": self.file, **drifted, "expected": expected_json(self.monitor.expected)}
 
     def sentence(self) -> str:
         """Return which attributes have drifted, the largest drift first, and the share of improbable rows."""

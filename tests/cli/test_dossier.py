@@ -253,7 +253,27 @@ def test_rows_without_a_class_are_counted_apart(bncli: Bncli, table: tuple[list[
     content = made(bncli, "--time", "month", data="gone.csv")
     n_gone = sum(row[0].startswith("2024-02") for row in rows)
     assert (content["unlabelled_rows"], content["rows"]) == (n_gone, len(rows) - n_gone)
-    assert [period["value"] for period in content["periods"]] == ["2024-01", "2024-03"]
+    whole = made(bncli, "--time", "month")
+    for now, before in zip(content["periods"], whole["periods"], strict=True):
+        assert now["expected"] == before["expected"]
+        if now["value"] == "2024-02":
+            assert (now["rows"], now["unlabelled_rows"], now["log_loss"], now["calibration_slope"]) == (
+                (0, n_gone, None, None)
+            )
+            assert before["rows"] == n_gone
+        else:
+            assert now == before
+    write("month.csv", header, [row for row in rows if row[0].startswith("2024-02")])
+    monitor = json.loads(bncli("monitor", "m.bnc", "month.csv", "--json").out)
+    expected = content["periods"][1]["expected"]
+    for own, other in ((expected, monitor["expected"]), (expected["ci"], monitor["expected"]["ci"])):
+        assert own.keys() == other.keys()
+        for name in ("accuracy", "log_loss", "auc"):
+            assert own[name] == pytest.approx(other[name], abs=1e-9)
+    assert (
+        "no row of 2024-02 has a class"
+        in bncli("dossier", "m.bnc", "--data", "gone.csv", "--time", "month", "-o", "out").err
+    )
     assert content["monitor"]["rows"] == len(rows)
 
 

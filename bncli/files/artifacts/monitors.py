@@ -10,6 +10,7 @@ A reader takes `model` and `counts` and computes everything else from them. The 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import QUANTILES, Model
-from bncli.engine.prediction.expected_figures import LogOddsCounts
+from bncli.engine.prediction.expected_figures import ExpectedFigure, LogOddsCounts
 from bncli.engine.prediction.monitoring import (
     ALPHA,
     LEAST_PSI,
@@ -117,7 +118,7 @@ def monitor_json(monitor: Monitor) -> dict[str, Any]:
         "log_loss": tally.log_loss.mean,
         "accuracy": monitor.accuracy,
         "auc": monitor.auc,
-        "expected": expected_json(monitor),
+        "expected": expected_json(monitor.expected),
         "labelled_rows": tally.log_loss.n,
         "class_shares": class_shares,
         "held_out_log_loss": model.held_out_log_loss,
@@ -134,10 +135,10 @@ def monitor_json(monitor: Monitor) -> dict[str, Any]:
     }
 
 
-def expected_json(monitor: Monitor) -> dict[str, Any]:
+def expected_json(expected: Mapping[str, ExpectedFigure]) -> dict[str, Any]:
     """Return the figures that are expected of the rows whether they have labels or not, and their 95 % intervals."""
-    intervals = {name: each.interval and list(each.interval) for name, each in monitor.expected.items()}
-    return {name: each.value for name, each in monitor.expected.items()} | {"ci": intervals}
+    intervals = {name: each.interval and list(each.interval) for name, each in expected.items()}
+    return {name: each.value for name, each in expected.items()} | {"ci": intervals}
 
 
 def _counts_json(tally: MonitorCounts) -> dict[str, Any]:

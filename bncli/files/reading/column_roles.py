@@ -404,8 +404,10 @@ def put_positive_second(table: Columns, positive: str | None) -> Columns:
     return replace(table, label=CategoricalColumn(swapped, levels[::-1]))
 
 
-def usable_rows(label: CategoricalColumn, weights: Array | None, where: str, *, drop_unlabelled: bool) -> Mask:
-    """Return a mask of the rows with a class and a positive weight.
+def usable_rows(
+    label: CategoricalColumn, weights: Array | None, where: str, *, drop_unlabelled: bool, keep_unlabelled: bool = False
+) -> Mask:
+    """Return a mask of the rows with a positive weight and, unless `keep_unlabelled`, a class.
 
     Raises BncliError if there are none, or if a row of positive weight has no class (unless these are dropped).
     """
@@ -416,6 +418,8 @@ def usable_rows(label: CategoricalColumn, weights: Array | None, where: str, *, 
     n_unlabelled = int(unlabelled.sum())
     if n_unlabelled == keep.sum():
         raise BncliError("the class is missing in every row", where=where, hint="--class names another column")
+    if keep_unlabelled:
+        return keep
     if n_unlabelled and not drop_unlabelled:
         rows = "row" if n_unlabelled == 1 else "rows"
         raise BncliError(f"the class is missing in {n_unlabelled} {rows}", where=where, hint="--drop-unlabelled")

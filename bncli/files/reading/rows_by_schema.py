@@ -276,6 +276,7 @@ def read_labelled(
     schema: Schema,
     needed: Sequence[str] | None = None,
     *,
+    keep_unlabelled: bool = False,
     threads: int = 1,
     watch: Watch = silent,
     memory: int | None = None,
@@ -283,9 +284,9 @@ def read_labelled(
     """Return a test set: the needed attributes (None: all), the class, and the weights if the source names them.
 
     The class is in the column of the model's class name unless the source names another column. Rows of weight 0 are
-    dropped. Rows without a class are an error, unless the source drops them, and so are missing columns, unless the
-    source allows them. Columns that the source carries are returned as they are in the table, and the columns of groups
-    and of time as `split_by`.
+    dropped. Rows without a class are an error, unless the source drops them or `keep_unlabelled` returns them with the
+    label MISSING. Missing columns are an error, unless the source allows them. Columns that the source carries are
+    returned as they are in the table, and the columns of groups and of time as `split_by`.
     """
     if path := next(filter(is_codes, source.paths), None):
         what = "these are rows in codes, and a model is tested on the values of a table"
@@ -344,7 +345,9 @@ def read_labelled(
     assert isinstance(label, CategoricalColumn)
     texts = [_carried_column(columns, tokens) for columns in zip(*carried_blocks, strict=True)]
     columns = {**dict(joined), **dict(zip(carried, texts, strict=True))}
-    keep = usable_rows(label, weights, table.name, drop_unlabelled=source.drop_unlabelled)
+    keep = usable_rows(
+        label, weights, table.name, drop_unlabelled=source.drop_unlabelled, keep_unlabelled=keep_unlabelled
+    )
     rows = Columns(len(label.codes), columns, schema.class_name, label, weights, split_by=split_by)
     rows = rows if keep.all() else rows.take(np.flatnonzero(keep))
     check_split(rows, source, table.name, watch)

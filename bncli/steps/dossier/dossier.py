@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from bncli import __version__
 from bncli.errors import UsageError
+from bncli.files.artifacts.monitors import expected_json
 from bncli.files.atomic import write_bytes
 from bncli.files.json_documents import dump_json
 from bncli.files.paths import check_outputs, check_target
@@ -100,12 +101,20 @@ def _content(
         evaluation["net_benefit"] = [line._asdict() | {"ci": [*line.ci]} for line in lines]
         evaluation["gains"] = [line._asdict() for line in evaluated.two_class.gains]
     del evaluation["seconds"]
+    groups = GroupsReport(tuple(period.group for period in found.periods if period.group is not None), ())
+    known = {group["value"]: group for group in groups.as_json()["groups"]}
     periods = []
-    groups = GroupsReport(tuple(group for group, _ in found.periods), ()).as_json()["groups"]
-    for group, (_, figures) in zip(groups, found.periods, strict=True):
-        calibration = {} if figures is None else {name: getattr(figures, name) for name in _CALIBRATION}
-        ends = {} if figures is None else intervals_json({name: figures.intervals.get(name) for name in _CALIBRATION})
-        periods.append(group | calibration | {"ci": group["ci"] | ends})
+    for period in found.periods:
+        unknown = dict.fromkeys(next(iter(known.values()))) | {"ci": {}, "rows": 0, "weight": 0.0}
+        group = known.get(period.name, unknown) | {"by": found.time, "value": period.name}
+        ends = {} if period.figures is None else period.figures.intervals
+        names = _CALIBRATION if len(evaluated.labels) == 2 else ()
+        periods.append(
+            group
+            | {name: getattr(period.figures, name, None) for name in names}
+            | {"ci": group["ci"] | intervals_json({name: ends.get(name) for name in names})}
+            | {"unlabelled_rows": period.rows - group["rows"], "expected": expected_json(period.expected)}
+        )
     challengers = []
     for other in found.beside:
         mean, error = paired_difference(evaluated, other)

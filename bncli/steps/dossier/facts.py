@@ -140,7 +140,7 @@ def _facts_of_rows(found: Findings) -> dict[str, str]:
     refuted = [one.text for one in found.verified.properties or () if one.holds is False]
     warnings += [f"refuted: {text}" for text in refuted]
     warnings += [finding["message"] for finding in found.data["findings"]]
-    times = [group.value or "" for group, _ in found.periods]
+    times = [period.name for period in found.periods]
     return {
         "rows": f"{count(report.rows, 'tested row')}{without}.",
         "sample_size": f"{count(found.model.n_rows, 'training row')}; tested: {', '.join(supports)}.",
@@ -189,7 +189,7 @@ def _facts_of_figures(found: Findings) -> dict[str, str]:
         gaps = [f"{name.replace('_', ' ')} {gap.difference:.3f}" for name, gap in entry.gaps.items() if gap is not None]
         if gaps:
             fairness.append(f"largest differences by {entry.by} for {entry.label}: {', '.join(gaps)}")
-    periods = [group for group, _ in found.periods]
+    periods = [period.group for period in found.periods if period.group is not None]
     columns = list(dict.fromkeys(group.by for group in groups))
     of_groups = [
         _range_text(

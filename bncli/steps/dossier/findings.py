@@ -1,30 +1,34 @@
 """Collect the figures of a model for its dossier; each comes from the step that computes it.
 
-Rows without a class take no part in figures of performance; the monitor counts them too. Periods are the calendar
-periods of a column of dates (days, months, quarters or years, the finest of which there are at most MOST_PERIODS), the
-values of a column of at most as many numbers, or tenths of the rows.
+Rows without a class take no part in figures of performance; the monitor counts them too, and so do the figures that
+are expected of each period. Periods are the calendar periods of a column of dates (days, months, quarters or years, the
+finest of which there are at most MOST_PERIODS), the values of a column of at most as many numbers, or tenths of the
+rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.schema import NumericAttribute, direction_of
 from bncli.engine.discretizers.equal_frequency import cut_points
+from bncli.engine.evaluation.cross_validation import predict
 from bncli.engine.evaluation.groups import Group, GroupColumn, measure_groups
 from bncli.engine.evaluation.two_class import TwoClassFigures, measure_two_classes
 from bncli.engine.model import Model
 from bncli.engine.prediction.contributions import value_names
-from bncli.engine.prediction.monitoring import are_training_rows
+from bncli.engine.prediction.expected_figures import ExpectedFigure
+from bncli.engine.prediction.monitoring import Monitor, ScoreMonitor, are_training_rows
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.engine.prediction.sensitivity import Sensitivity, measure_sensitivities
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.model import read_model
+from bncli.files.artifacts.monitors import monitored_model
 from bncli.files.reading.byte_streams import find_inputs
 from bncli.files.reading.source import Source
 from bncli.steps.describe import describe
@@ -59,12 +63,25 @@ class DossierSources:
     beside: Sequence[str] = ()
 
 
+class Period(NamedTuple):
+    """A period of time: its rows with a class as a group, with their two-class figures, and what is expected of all.
+
+    group: None where no row has a class. figures: None for more than two classes too. rows: with and without a class.
+    """
+
+    name: str
+    rows: int
+    group: Group | None
+    figures: TwoClassFigures | None
+    expected: Mapping[str, ExpectedFigure]
+
+
 @dataclass(frozen=True)
 class Findings:
     """All figures of a model for its dossier.
 
     - scored: the rows with a class and their evaluation. unlabelled: the number of rows without a class.
-    - periods: the rows of each period, with their two-class figures (None for more classes); () without a time column.
+    - periods: in the order of time; () without a time column, which is `time` otherwise.
     - monitored: all rows compared with the training rows. verified: self-test, properties, disclosure.
     - sensitivities: by attribute, on `sensitivity_rows` rows. beside: other models on the same rows.
     - data: the description of the test table. specification: the model in numbers, and as a program if it has one.
@@ -74,7 +91,8 @@ class Findings:
     model: Model
     scored: ScoredTable
     unlabelled: int
-    periods: Sequence[tuple[Group, TwoClassFigures | None]]
+    time: str | None
+    periods: Sequence[Period]
     monitored: MonitorReport
     verified: VerifyReport
     sensitivities: Mapping[str, Sensitivity]
@@ -92,7 +110,9 @@ def find_all(model_path: str, sources: DossierSources, about: About, run: Run) -
         raise UsageError("the data are read several times, which the standard input cannot be", hint="name a file")
     model = read_model(model_path)
     labelled = carry_group_columns(replace(source, drop_unlabelled=True), sources.by)
-    rows = read_test_rows([model], labelled, run)
+    everything = read_test_rows([model], labelled, run, keep_unlabelled=True)
+    assert everything.label is not None
+    rows = everything.take(np.flatnonzero(everything.label.codes >= 0))
     if not rows.n_rows:
         what = f"no row has a value of '{source.class_name or model.schema.class_name}', the class"
         raise BncliError(what, where=source.paths[0], hint="a dossier needs rows whose labels are known")
@@ -120,14 +140,18 @@ def find_all(model_path: str, sources: DossierSources, about: About, run: Run) -
     files += [("schema", source.schema_file)] if source.schema_file else []
     files += [("about", sources.about)] if sources.about else []
     files += [("challenger", path) for path in sources.beside]
-    periods = tuple(_periods(rows, scored))
-    if alone := [group.value or "" for group, _ in periods if group.metrics["auc"] is None]:
-        text = f"no AUC of {', '.join(alone[:5])}{', ...' * (len(alone) > 5)}: all rows of the period have one label"
+    periods = tuple(_periods(everything, scored, model, source.allow_missing_columns))
+    if unknown := [period.name for period in periods if period.group is None]:
+        text = f"no row of {_few(unknown)} has a class: only expected figures are known of the period"
+        watch(Note(text, warning=True))
+    if alone := [period.name for period in periods if period.group is not None and period.group.metrics["auc"] is None]:
+        text = f"no AUC of {_few(alone)}: all rows of the period have one label"
         watch(Note(text, warning=True))
     return Findings(
         model=model,
         scored=scored,
         unlabelled=monitored.whole.tally.rows - rows.n_rows,
+        time=None if rows.split_by is None or not periods else rows.split_by.columns[-1],
         periods=periods,
         monitored=monitored,
         verified=verified,
@@ -154,22 +178,38 @@ def _quoted(name: str) -> str:
     return name if name.isidentifier() else f"'{name}'" if '"' in name else f'"{name}"'
 
 
-def _periods(rows: Columns, scored: ScoredTable) -> Iterator[tuple[Group, TwoClassFigures | None]]:
-    """Yield the figures of the rows of each period, in the order of time."""
-    by = rows.split_by
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + ", ..." * (len(names) > 5)
+
+
+def _periods(everything: Columns, scored: ScoredTable, model: Model, allow_missing: bool) -> Iterator[Period]:
+    """Yield each period, in the order of time; `everything` has the rows without a class too."""
+    by = everything.split_by
     if by is None or by.times is None:
         return
+    assert everything.label is not None
     codes, names = _name_periods(by.times, by.is_date)
     labels, (log_p, true, weights) = scored.report.labels, scored.report.predictions
-    column = GroupColumn(by.columns[-1], names, codes)
+    is_known = everything.label.codes >= 0
+    known_codes = codes[is_known]
+    column = GroupColumn(by.columns[-1], names, known_codes)
     decided, units = scored.report.decisions.rows, scored.report.units
-    for group in measure_groups(column, labels, log_p, true, weights, decided, units):
-        own = np.flatnonzero(codes == names.index(group.value))
-        own_weights = None if weights is None else weights[own]
-        yield group, measure_two_classes(log_p[:, own], true[own], own_weights) if len(labels) == 2 else None
+    groups = {group.value: group for group in measure_groups(column, labels, log_p, true, weights, decided, units)}
+    all_log_p = log_p if is_known.all() else predict(model, everything, allow_missing=allow_missing)
+    watcher = ScoreMonitor(model, ())
+    for number, name in enumerate(names):
+        every, own = np.flatnonzero(codes == number), np.flatnonzero(known_codes == number)
+        figures = None
+        if len(labels) == 2 and len(own):
+            figures = measure_two_classes(log_p[:, own], true[own], None if weights is None else weights[own])
+        watcher.begin()
+        watcher.tally.rows = len(every)
+        watcher.add_predictions((), all_log_p[:, every], None)
+        expected = Monitor(monitored_model(model), watcher.tally).expected
+        yield Period(name, len(every), groups.get(name), figures, expected)
 
 
-def _name_periods(times: np.ndarray[Any, Any], is_date: bool) -> tuple[Any, tuple[str | None, ...]]:
+def _name_periods(times: np.ndarray[Any, Any], is_date: bool) -> tuple[Any, tuple[str, ...]]:
     """Return the number of the period of each row, and the names of the periods in the order of time."""
     if is_date:
         days = times.astype("datetime64[s]").astype("datetime64[D]")

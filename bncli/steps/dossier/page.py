@@ -69,16 +69,22 @@ def _stability_blocks(found: Findings) -> Iterator[Block]:
         yield Paragraph("Figures by period need a column of time: add --time COLUMN.", "gap")
     else:
         rows = []
-        for group, figures in found.periods:
-            cells = []
-            for name in ("error", "log_loss", "auc"):
-                ends = group.intervals.get(name)
-                interval = "" if ends is None else f" ({' to '.join(map(figure, ends))})"
-                cells.append(f"{figure(group.metrics[name])}{interval}")
+        for period, _, group, figures, _ in found.periods:
+            if group is None:
+                continue
+            metrics = ("error", "log_loss", "auc")
+            cells = [_with_interval(group.metrics[name], group.intervals.get(name)) for name in metrics]
             large = "–" if figures is None else figure(figures.calibration_in_the_large)
-            rows.append((group.value or "missing", f"{group.rows:,}", *cells, large))
+            rows.append((period, f"{group.rows:,}", *cells, large))
         headings = ("period", "rows", "error rate", "log-loss", "AUC", "calibration in the large")
-        yield Grid(f"Figures by {found.periods[0][0].by}, with 95 % intervals", headings, rows, (1,))
+        yield Grid(f"Figures by {found.time}, with 95 % intervals", headings, rows, (1,))
+        rows = []
+        for name, n_rows, group, _, expected in found.periods:
+            without = n_rows - (0 if group is None else group.rows)
+            cells = [_with_interval(own.value, own.interval) for own in expected.values()]
+            rows.append((name, f"{n_rows:,}", f"{without:,}", *cells))
+        headings = ("period", "rows", "without a class", "accuracy", "log-loss", "AUC")
+        yield Grid(f"Expected from the probabilities, by {found.time}, with 95 % intervals", headings, rows, (1, 2))
     monitor = found.monitored.whole
     measured = {"accuracy": monitor.accuracy, "log_loss": monitor.tally.log_loss.mean, "auc": monitor.auc}
     rows = []
@@ -86,6 +92,10 @@ def _stability_blocks(found: Findings) -> Iterator[Block]:
         interval = "–" if own.interval is None else " to ".join(map(figure, own.interval))
         rows.append((name.replace("_", "-"), figure(own.value), interval, figure(measured[name])))
     yield Grid("Expected from the probabilities", ("figure", "expected", "95 % interval", "measured"), rows, (1, 2, 3))
+
+
+def _with_interval(value: float | None, ends: tuple[float, float] | None) -> str:
+    return figure(value) if ends is None else f"{figure(value)} ({' to '.join(map(figure, ends))})"
 
 
 def _sensitivity_blocks(found: Findings) -> Iterator[Block]:

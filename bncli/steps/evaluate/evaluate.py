@@ -486,14 +486,25 @@ def _fit_samples(
             done += size
 
 
-def read_test_rows(models: Sequence[Model], source: Source, run: Run) -> Columns:
-    """Return the rows of a test table with all columns that the models use, read by the schema of the first model."""
+def read_test_rows(models: Sequence[Model], source: Source, run: Run, *, keep_unlabelled: bool = False) -> Columns:
+    """Return the rows of a test table with all columns that the models use, read by the schema of the first model.
+
+    `keep_unlabelled` returns rows without a class too.
+    """
     run.watch(Stage("read"))
     used = dict.fromkeys(m.schema.attributes[i].name for m in models for i in compile_scorer(m).used)
     known = {attribute.name for attribute in models[0].schema.attributes}
     used |= dict.fromkeys(name for name in source.carried if name in known)
     memory = with_memory_limit(run).memory
-    return read_labelled(source, models[0].schema, list(used), threads=run.threads, watch=run.watch, memory=memory)
+    return read_labelled(
+        source,
+        models[0].schema,
+        list(used),
+        keep_unlabelled=keep_unlabelled,
+        threads=run.threads,
+        watch=run.watch,
+        memory=memory,
+    )
 
 
 def report_on_rows(
