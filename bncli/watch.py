@@ -118,6 +118,7 @@ class Run(NamedTuple):
     keep_predictions: whether to return the predictions of these rows too, with `hold_out`.
     alternatives: number of alternatives to a card to search for, each without one of its columns.
     intervals: whether the model records the uncertainty of its parameters, from which scoring makes intervals.
+    class_weights: the factors per class (K,) that the row weights contain, which do not count as rows in intervals.
     """
 
     threads: int = 1
@@ -132,3 +133,4 @@ class Run(NamedTuple):
     keep_predictions: bool = False
     intervals: bool = False
     alternatives: int = 0
+    class_weights: Any = None

@@ -166,30 +166,41 @@ class Model:
     def decide(self, table: Any, *, threads: int = 1, allow_missing_columns: bool = False, **options: Any) -> Decisions:
         """Return a decision for each row, by the model's rule or by options that replace it.
 
-        The options are costs (`{true: {decision: cost}}`, a text or a file), threshold, abstain_below, sets and
-        sets_by, as for `bncli score`, and prior, as in `predict_proba`. Raises BncliError if there is no rule.
+        The options are costs (`{true: {decision: cost}}`, a text or a file), threshold, abstain_below, abstain_wider,
+        sets and sets_by, as for `bncli score`, level (0.9) of the intervals for abstain_wider, and prior, as in
+        `predict_proba`. Raises BncliError if there is no rule.
         """
         from bncli.api.calls import python_call
         from bncli.api.tables import SCORED_OPTIONS
-        from bncli.engine.prediction.decision_rules import DecidedRows, Decider
+        from bncli.engine.prediction.decision_rules import ABSTAINED, DecidedRows, Decider
         from bncli.steps.score import decision_options, rule_to_score, warn_about_threshold
 
-        prior = options.pop("prior", None)
+        prior, width, level = (options.pop(key, None) for key in ("prior", "abstain_wider", "level"))
         reading = {key: options.pop(key) for key in (*SCORED_OPTIONS, "unseen") if key in options}
         changes = decision_options(options)
+        for name, value in (("abstain_wider", width), ("level", level)):
+            if value is not None and not 0 < value < 1:
+                raise UsageError(f"{name} is {value!r}, and should be a number between 0 and 1")
+        if level is not None and width is None:
+            raise UsageError("level has no effect without abstain_wider", hint="add abstain_wider")
         labels = tuple(self.classes_)
         with python_call() as watch:
             rule = rule_to_score(self._model, changes, prior is not None, watch)
+            if rule is None and width is not None:
+                rule = engine.DecisionRule()
             if rule is None:
-                hint = "add costs, a threshold, abstain_below or sets"
+                hint = "add costs, a threshold, abstain_below, abstain_wider or sets"
                 raise UsageError("the model has no decision rule", hint=hint)
             shift = None if prior is None else prior_shift(self._model, prior)
             decider = Decider.of(rule, labels)
             decided, highest = list[DecidedRows](), -math.inf
-            for block in self._score(self._row_scorer(), table, threads, allow_missing_columns, reading):
-                log_p = shift_log_probabilities(block.log_p, shift)
-                highest = max(highest, float(log_p[1].max()))
-                decided.append(decider.decide(log_p))
+            scorer = self._row_scorer(level=level, abstain_wider=width, shift=shift)
+            for block in self._score(scorer, table, threads, allow_missing_columns, reading):
+                highest = max(highest, float(block.log_p[1].max()))
+                rows = decider.decide(block.log_p)
+                if width is not None:
+                    rows = replace(rows, codes=np.where(np.asarray(block.answers[-1]), ABSTAINED, rows.codes))
+                decided.append(rows)
             warn_about_threshold(rule, labels, highest, watch)
         names = np.array([*labels, None], dtype=object)  # the code of an abstention is the last
         costs = [block.expected_costs for block in decided if block.expected_costs is not None]

@@ -28,6 +28,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, ReadingRules, Schema
 from bncli.engine.data.splits import RowSplit, SplitBy, count_units, inner_splits, record_split, stratified_sample
 from bncli.engine.discretizers import SUPERVISED
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import (
     ChosenPenalty,
     Ensemble,
@@ -37,7 +38,6 @@ from bncli.engine.model import (
     Parameters,
     ParameterUncertainty,
     TriedStructure,
-    UncertaintyMethod,
 )
 from bncli.engine.networks.prior_network import AlignedPrior, PriorNetwork
 from bncli.engine.parameters.costs import refuse_large, refuse_wide
@@ -70,7 +70,7 @@ from bncli.engine.parameters.penalty_choice import (
     splits_to_measure,
     subset_of_arcs,
 )
-from bncli.engine.parameters.uncertainty import laplace, posterior_variances, relative_error, widened
+from bncli.engine.parameters.uncertainty import FEW_ROWS, MANY_PARAMETERS, laplace, posterior_variances
 from bncli.engine.parameters.weighted_samples import Growth
 from bncli.engine.prediction.decision_rules import DecisionOptions, make_rule
 from bncli.engine.prediction.monitoring import count_plain_frequencies
@@ -80,7 +80,7 @@ from bncli.engine.structure_learners.wide_tables import narrow, widen
 from bncli.engine.structures.arc_constraints import ArcConstraints
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag, Regions, Structure
-from bncli.errors import BncliError
+from bncli.errors import BncliError, UsageError
 from bncli.recipe import Recipe
 from bncli.watch import Note, Progress, Run, Stage, TimeLimit, Watch, silent
 
@@ -92,8 +92,6 @@ MANY_VALUES = 20
 """A warning names a column with more values if its tables hold most of the parameters."""
 PARAMETERS_PER_ROW = 50
 """A warning is given for more parameters per training row than this without a penalty."""
-ONE_SPLIT_ROWS = 100_000
-"""From this many rows on, one fold is enough to estimate how far a penalty shrinks log-odds."""
 COMPARED_ROWS = MANY_ROWS
 """From this many rows on, a sample is used to choose between the default structure and its alternative."""
 MOST_ATTRIBUTES, MOST_CLASSES = 100, 20
@@ -162,6 +160,9 @@ def learn(
     if recipe.missing_policy == "marginalize" and recipe.param not in MARGINALIZED:
         what = f"missing values cannot be marginalized with the parameters {recipe.param!r}, which are no probabilities"
         raise BncliError(what, hint=f"use --param {', '.join(MARGINALIZED)}, or --missing-policy level")
+    if run.intervals and recipe.class_weights is not None and supplied.prior is not None:
+        what = "--intervals: with --class-weights and a prior network, it is not known how many rows a class stands for"
+        raise UsageError(what, hint="leave one of the three out")
     if recipe.max_attributes is not None and len(columns.attributes) <= recipe.max_attributes:
         recipe = recipe.without_limit()
     supplied = supplied.with_cuts_of_prior(columns)
@@ -198,7 +199,7 @@ def _learn_calibrated(
     class_weights = parse_class_weights(recipe.class_weights, table[0])
     if class_weights is None and recipe.calibrate is None:
         return _learn(table.pop(), recipe, supplied, reading_rules, run)
-    unweighted = table.pop()
+    unweighted, run = table.pop(), run._replace(class_weights=class_weights)
     columns = unweighted if class_weights is None else apply_class_weights(unweighted, class_weights)
     if recipe.calibrate is None:
         fitted = _learn(columns, recipe, supplied, reading_rules, run)
@@ -642,7 +643,7 @@ def _fit_parameters(chosen: _ChosenSettings, run: Run) -> FittedModel:
     """Learn the parameters with the chosen settings, and make the model."""
     counts, structure, recipe, penalty, sampled_rows, held_out, prior, predictions = chosen
     parameters = learn_parameters(counts, structure, recipe, run.watch, chosen=penalty, prior=prior)
-    uncertainty = _uncertainty(chosen, parameters) if run.intervals else None
+    uncertainty = _uncertainty(chosen, parameters, run.class_weights) if run.intervals else None
     if held_out is not None:
         parameters = replace(parameters, held_out=held_out)
     elif penalty is not None and penalty.log_loss is not None:
@@ -669,29 +670,18 @@ def _fit_parameters(chosen: _ChosenSettings, run: Run) -> FittedModel:
     return _complete(model, parameters, sum(counts.source.n_missing), sampled_rows, run.watch)
 
 
-def _uncertainty(chosen: _ChosenSettings, parameters: Parameters) -> ParameterUncertainty:
-    """Estimate the uncertainty of the tables."""
+def _uncertainty(chosen: _ChosenSettings, parameters: Parameters, class_weights: Array | None) -> ParameterUncertainty:
+    """Return how far the tables of these parameters may be off; class_weights (K,) are factors of the row weights."""
     counts, structure, recipe, penalty = chosen.counts.with_prior(chosen.prior), *chosen[1:4]
     if parameters.point is None:
-        return posterior_variances(counts, structure, str(recipe.smoothing))
-    shrinkage = None if penalty is None else penalty.shrinkage
+        return posterior_variances(counts, structure, str(recipe.smoothing), class_weights)
     settings = _optimizer_settings(recipe, penalty, has_prior=chosen.prior is not None)
-    factor = 1.0 if shrinkage is None else shrinkage.factor
-    uncertainty = laplace(counts, structure, recipe, parameters.point, settings.penalty, factor)
-    data = chosen.counts.data
-    splits = inner_splits(data.labels, FOLDS, recipe.seed or 0, data.split_by)
-    if uncertainty.method is not UncertaintyMethod.LAPLACE or not splits:
-        return uncertainty
-    # The tables are learned again without some rows (only once if there are many), to see how far log-odds are shrunk.
-    splits = splits[:1] if data.n_rows >= ONE_SPLIT_ROWS else splits
-    log_p = []
-    for others, rows in splits:
-        learned = learn_parameters(Counts(data.take(others)), structure, recipe, chosen=penalty, prior=chosen.prior)
-        log_p.append(log_probabilities_of(learned.predictor, data.take(rows)))
-    held_out = np.concatenate([rows for _, rows in splits])
-    weights = None if data.weights is None else data.weights[held_out]
-    tau = relative_error(np.concatenate(log_p, axis=1), data.labels[held_out], weights)
-    return widened(uncertainty, parameters.tables.cells, tau)
+    data, splits = chosen.counts.data, []
+    if data.n_rows <= FEW_ROWS:
+        splits = inner_splits(data.labels, FOLDS, recipe.seed or 0, data.split_by)
+        splits = splits[:1] if parameters.n_parameters >= MANY_PARAMETERS else splits
+    folds = [(Counts(data.take(others)).with_prior(chosen.prior), data.take(rows)) for others, rows in splits]
+    return laplace(counts, structure, recipe, parameters, settings, folds, class_weights)
 
 
 def _count_held_out(splits: Sequence[RowSplit], by: SplitBy | None) -> tuple[int, int]:

@@ -23,6 +23,7 @@ from bncli.watch import silent
 from tests.cli.conftest import Bncli
 from tests.cli.test_score import rows_of
 
+PRIOR = ("--prior-network", "m.bnc", "--prior-rows", "50")
 LABELS = ("benign", "malignant")
 
 
@@ -77,7 +78,8 @@ def test_a_model_keeps_its_bytes_without_intervals_and_tells_their_size(bncli: B
         (("score", "m.bnc", "iris.csv", "--interval", "0.9", "--labels-only"), 2, "--interval has no effect"),
         (("fit", "iris.csv", "--structure", "kikuchi", "--intervals"), 2, "no posterior"),
         (("fit", "iris.csv", "--intervals", "--dry-run"), 2, "--intervals has no effect"),
-        (("fit", "iris.csv", "--structure", "nb", "--class-weights", "balanced", "--intervals"), 2, "--prior"),
+        (("fit", "iris.csv", "--param", "map", "--missing-policy", "marginalize", "--intervals"), 2, "marginalized"),
+        (("fit", "iris.csv", *PRIOR, "--class-weights", "balanced", "--intervals"), 2, "--class-weights"),
     ],
 )
 def test_what_cannot_be_is_one_line(bncli: Bncli, words: tuple[str, ...], code: int, text: str) -> None:
@@ -370,3 +372,44 @@ def test_an_ensemble_has_the_spread_of_its_components(bncli: Bncli) -> None:
         read_model("w.bnc")
     assert bncli(*words).code == 0
     assert Path("m.bnc").read_bytes() == dump_model(replace(model, uncertainty=None))
+
+
+@pytest.mark.parametrize(("how", "tolerance"), [({}, 0.05), ({"param": "discriminative", "penalty": 2}, 1e-3)])
+def test_class_weights_are_no_rows(how: dict[str, Any], tolerance: float) -> None:
+    """The same factor in all weights, and in the penalty, makes no probability surer."""
+    path, widths = str(SAMPLE / "tumours.csv"), []
+    for factor in (1, 10):
+        words = {name: factor * value if name == "penalty" else value for name, value in how.items()}
+        weights = dict.fromkeys(LABELS, factor)
+        model = learned(path, discretize="equal-width", class_weights=weights, **words)
+        widths.append(np.diff(model.predict_interval(path), axis=2).mean())
+    assert widths[1] == pytest.approx(widths[0], rel=tolerance)
+    plain = learned(path, discretize="equal-width", **how)
+    assert np.diff(plain.predict_interval(path), axis=2).mean() == pytest.approx(widths[0], rel=1e-3)
+
+
+def test_an_ensemble_with_class_weights_has_intervals(bncli: Bncli) -> None:
+    words = ("fit", "tumours.csv", "--structure", "auto", "--effort", "1", "--class-weights", "malignant=5")
+    assert bncli(*words, "--intervals", "-q", "-o", "m.bnc").code == 0
+    model = package.load("m.bnc")
+    for prior in (None, "training"):
+        p, ends = model.predict_proba("tumours.csv", prior=prior), model.predict_interval("tumours.csv", prior=prior)
+        assert (ends[:, :, 0] <= p + 1e-12).all()
+        assert (p <= ends[:, :, 1] + 1e-12).all()
+
+
+def test_python_leaves_rows_with_wide_intervals_undecided(bncli: Bncli) -> None:
+    assert bncli("fit", "iris.csv", "--structure", "nb", "--intervals", "-q", "-o", "m.bnc").code == 0
+    model = package.load("m.bnc")
+    for more, options in (
+        ((), {}),
+        (("--interval", "0.8", "--abstain-below", "0.8"), {"level": 0.8, "abstain_below": 0.8}),
+    ):
+        rows = rows_of(bncli("score", "m.bnc", "iris.csv", "--abstain-wider", "0.3", *more).out)
+        decided = model.decide("iris.csv", abstain_wider=0.3, **options).labels
+        assert [label or "" for label in decided] == [row["decision"] for row in rows]
+    shifted = model.decide("iris.csv", abstain_wider=0.3, prior="training").labels
+    assert list(shifted) == list(model.decide("iris.csv", abstain_wider=0.3).labels)
+    for options, word in (({"abstain_wider": 3}, "abstain_wider"), ({"level": 0.9, "abstain_below": 0.5}, "no effect")):
+        with pytest.raises(UsageError, match=word):
+            model.decide("iris.csv", **options)

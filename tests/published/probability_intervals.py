@@ -1,7 +1,7 @@
 """Coverage of the intervals of probabilities on simulated networks whose probabilities are known.
 
-Run `python -m tests.published.probability_intervals [REPEATS]`: it measures and writes `probability_intervals.csv` and
-the page `probability_intervals.md`.
+Run `python -m tests.published.probability_intervals [PARAM ...]`: it measures all parameters or these, and writes
+`probability_intervals.csv` and the page `probability_intervals.md`.
 
 Each repeat draws a naive Bayes network or a tree over ATTRIBUTES attributes of 2 to 4 values, every distribution from
 Dirichlet(c, ..., c), rows to learn from, and TEST_ROWS rows of the same network. The model is learned with the true
@@ -11,6 +11,7 @@ true P(y | x).
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import tempfile
@@ -25,14 +26,16 @@ from bncli.engine.kernels.arrays import Array, Index
 from tests.published import pages
 
 ATTRIBUTES, TEST_ROWS, LEVEL = 8, 1000, 0.9
+REPEATS, REPEATS_OF_AUTO = 12, 6
 BOUNDS = (0.87, 0.93)
 TEXT = """# Coverage of 90 % intervals of probabilities
 
 Share of pairs (test row, label) whose 90 % interval (`fit --intervals`, `score --interval 0.9`) holds the true
-probability, over {repeats} random networks per setting with {attributes} attributes of 2 to 4 values and {n:,} test
-rows. Every distribution of an attribute is drawn from Dirichlet(c, ..., c): with c = 1 most rows are nearly certain
-(log-odds of 6 and more are usual), with c = 4 few are. Bold: outside 0.87 to 0.93. The standard error of a figure is
-about 0.02. Made by `python -m tests.published.probability_intervals`.
+probability, over {repeats} random networks per setting ({of_auto} for `auto`) with {attributes} attributes of 2 to 4
+values and {n:,} test rows. Every distribution of an attribute is drawn from Dirichlet(c, ..., c): with c = 1 most rows
+are nearly certain (log-odds of 6 and more are usual), with c = 4 few are. The model has the true structure, except
+that `auto` finds its own. Bold: outside 0.87 to 0.93. The standard error of a figure is about 0.02. Made by
+`python -m tests.published.probability_intervals`.
 
 {table}
 """
@@ -115,19 +118,20 @@ def coverage(structure: str, param: str, c: float, n_labels: int, n_rows: int, s
     return inside.mean(axis=0), float((ends[:, :, 1] - ends[:, :, 0]).mean())
 
 
-def main(repeats: int) -> None:
-    """Measure every setting, and write the figures and the page."""
-    figures = []
+def main(params: Sequence[str]) -> None:
+    """Measure the settings with these parameters, and write the figures and the page."""
+    figures = [figure for figure in recorded() if figure.param not in params]
     for structure, param, c in MODELS:
-        for n_labels in CLASSES:
-            for n_rows in ROWS:
-                results = [coverage(structure, param, c, n_labels, n_rows, seed) for seed in range(repeats)]
-                share = round(float(np.mean([found.mean() for found, _ in results])), 3)
-                width = round(float(np.mean([width for _, width in results])), 3)
-                figures.append(Figure(structure, param, c, n_labels, n_rows, repeats, share, width))
-                print(*figures[-1], flush=True)
-                pages.write_csv(FIGURES, [Figure._fields, *figures])
-    PAGE.write_text(page(figures))
+        for n_labels, n_rows in itertools.product(CLASSES, ROWS) if param in params else ():
+            repeats = REPEATS_OF_AUTO if param == "auto" else REPEATS
+            results = [coverage(structure, param, c, n_labels, n_rows, seed) for seed in range(repeats)]
+            share = round(float(np.mean([found.mean() for found, _ in results])), 3)
+            width = round(float(np.mean([width for _, width in results])), 3)
+            figures.append(Figure(structure, param, c, n_labels, n_rows, repeats, share, width))
+            print(*figures[-1], flush=True)
+            in_order = sorted(figures, key=lambda figure: MODELS.index(figure[:3]))
+            pages.write_csv(FIGURES, [Figure._fields, *in_order])
+    PAGE.write_text(page(recorded()))
 
 
 def recorded() -> list[Figure]:
@@ -143,13 +147,16 @@ def page(figures: Sequence[Figure]) -> str:
     for structure, param, c in MODELS:
         for n_labels in CLASSES:
             found = [f for f in figures if (f.structure, f.param, f.c, f.classes) == (structure, param, c, n_labels)]
+            if not found:
+                continue
             shares = [
                 f"{f.coverage:.3f}" if BOUNDS[0] <= f.coverage <= BOUNDS[1] else f"**{f.coverage:.3f}**" for f in found
             ]
             rows.append([structure, param, str(c), str(n_labels), *shares])
     heading = ["structure", "param", "c", "classes", *(f"{n:,} rows" for n in ROWS)]
-    return TEXT.format(repeats=figures[0].repeats, table=pages.table(heading, rows), n=TEST_ROWS, attributes=ATTRIBUTES)
+    table = pages.table(heading, rows)
+    return TEXT.format(repeats=REPEATS, of_auto=REPEATS_OF_AUTO, table=table, n=TEST_ROWS, attributes=ATTRIBUTES)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 12)
+    main(sys.argv[1:] or sorted({param for _, param, _ in MODELS}))

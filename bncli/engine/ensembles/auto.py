@@ -176,7 +176,7 @@ def learn_auto(columns: Columns, recipe: Recipe, reading_rules: ReadingRules, ru
     uncertainty = None
     if run.intervals:
         watch(Stage("intervals"))
-        uncertainty = spread([fit.fitted for fit in fitted], data.schema, seed)
+        uncertainty = spread([fit.fitted for fit in fitted], data.schema, seed, run.class_weights)
     model = Model(data.schema, fitted[0].candidate.structure, ensemble, recipe, data.n_rows, __version__)
     return replace(model, held_out=held_out, uncertainty=uncertainty), parameters
 

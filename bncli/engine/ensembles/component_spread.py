@@ -57,8 +57,13 @@ class FittedComponent(NamedTuple):
     class_counts: Array | None = None
 
 
-def spread(fitted: Sequence[FittedComponent], schema: Schema, seed: int) -> ParameterUncertainty:
-    """Return the uncertainty of the ensemble of these components, in this order."""
+def spread(
+    fitted: Sequence[FittedComponent], schema: Schema, seed: int, class_weights: Array | None = None
+) -> ParameterUncertainty:
+    """Return the uncertainty of the ensemble of these components, in this order.
+
+    class_weights: the factors per class (K,) that the row weights contain.
+    """
     from scipy.special import polygamma
     from scipy.stats import norm, t
 
@@ -78,13 +83,14 @@ def spread(fitted: Sequence[FittedComponent], schema: Schema, seed: int) -> Para
     for each, share, own, of_bias in zip(fitted, shares, between, of_biases, strict=True):
         cells = each.component.tables.cells
         if each.class_counts is not None:
-            spreads = few * each.component.weight * np.sqrt(polygamma(1, each.class_counts + 1.0))
+            counts = each.class_counts if class_weights is None else each.class_counts / class_weights
+            spreads = few * each.component.weight * np.sqrt(polygamma(1, counts + 1.0))
             bias += spreads * rng.standard_normal((n_draws, len(cells)))
             continue
         factors = scale * (np.sqrt(share) * own - share * of_mean) + shrunk * share * of_shrinkage
         drawn = factors[:, np.newaxis, np.newaxis] * cells
         if each.space is not None and each.point is not None:
-            within = few * posterior_draws(each.space, each.point, each.penalty, n_draws, rng)
+            within = few * posterior_draws(each.space, each.point, each.penalty, n_draws, rng, class_weights)
             moved = penalty_bias(each.space, each.point, each.penalty, 0.0)
             within[:, 1:] += of_bias[:, np.newaxis, np.newaxis] * moved
             drawn += scale * np.sqrt(share) * within

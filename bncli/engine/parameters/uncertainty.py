@@ -25,19 +25,35 @@ Beyond MOST_NUMBERS numbers the entries are treated as independent instead, with
     v_cy = s / (lambda / (J J')_cy + sum over the rows of the cell of w_t P_ty (1 - P_ty)).
 
 The scale s is chosen so that the mean variance of the scores of training rows is right: the mean over rows and classes
-of the variance of S_ty - mean over c of S_tc. Its value under Sigma is a trace, estimated as the mean of u' Sigma u
-over PROBES random sign vectors u, each by conjugate gradients (Hutchinson 1990, Communications in Statistics 19).
+of the variance of S_ty - mean over c of S_tc. Its value under Sigma is estimated by PROBES draws (`posterior_draws`).
 
-**Bias.** The normal approximation covers the bias of a penalty if the true parameters are distributed like the prior.
-If they are further from its center c, intervals are too narrow. So two more deviations are stored: the bias of the
-optimum to first order, with p in place of the true parameters, and the relative error found on held-out rows,
+**Class weights** v_y are factors of the row weights, w_t = u_t v_{y_t}, which count as known. They do not count as
+rows: the counts of Dirichlet distributions are divided by them, and the covariance of the parameters is the sandwich
+(Huber 1967; White 1982, Econometrica 50), with the covariance of the weighted gradient as the model expects it,
 
-    lambda J Sigma (p - c),    |a - 1| times the tables themselves,
+    Sigma (J' G J + m lambda I) Sigma,    G = sum over rows of u_t E v_y^2 (e_y - P_t)(e_y - P_t)' x x_t x_t'
 
-where a is the factor by which the log-odds of held-out rows should be multiplied: the maximum of
-sum of w_t ln softmax_y(a ln P(y | x_t)). Independent entries are not widened.
+where the labels y of a row have probabilities proportional to P_ty / v_y, e_y is the indicator of y, and m is the mean
+of the factors over the rows, so that the same factor in all weights and the penalty changes nothing.
 
-Sources: MacKay 1992, "A practical Bayesian framework for backpropagation networks", Neural Computation 4.
+**The prior.** The penalty that predicts best is larger than the prior of the parameters: it also makes up for
+predictions by the optimum alone, which are bolder than those of the posterior. With few rows intervals would be too
+narrow. So up to FEW_ROWS rows the posterior is averaged over penalties around the chosen one, lambda times each of
+FACTORS, with weights proportional to the likelihood of held-out rows (five folds) under the posterior predictive
+
+    P(y | x_t) = E softmax_y S_t,    S_t normal as the Laplace approximation says
+
+(moderated outputs, MacKay 1992; weights by held-out likelihood: Geisser & Eddy 1979, JASA 74). The covariance of the
+mixture is the weighted mean of the covariances. To it are added, as deviations, the distance of each optimum to the
+tables of the model, which also contains what was shrunk after the optimization, and the bias of the chosen penalty to
+first order, for parameters that are further from its center c than the prior says:
+
+    sqrt(weight) (J p_lambda' - W),    lambda J Sigma (p - c)
+
+Independent entries are neither averaged nor widened.
+
+Sources: MacKay 1992, "A practical Bayesian framework for backpropagation networks", Neural Computation 4, and
+"The evidence framework applied to classification networks", Neural Computation 4.
 """
 
 from __future__ import annotations
@@ -52,13 +68,14 @@ import numpy as np
 
 from bncli.catalogue import PARAMETERS
 from bncli.engine.counting.counts import Counts
-from bncli.engine.data.dataset import RowBlock
-from bncli.engine.kernels.arrays import Array, Codes
+from bncli.engine.data.dataset import Dataset, RowBlock
+from bncli.engine.data.splits import count_units
+from bncli.engine.kernels.arrays import Array, log_softmax
 from bncli.engine.kernels.cells import cell_numbers
-from bncli.engine.model import ParameterUncertainty, UncertaintyMethod
+from bncli.engine.model import Parameters, ParameterUncertainty, UncertaintyMethod
 from bncli.engine.parameters.coordinates import Softmax
 from bncli.engine.parameters.generative import family_tables
-from bncli.engine.parameters.optimization import ParameterSpace
+from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, find_optimum_from
 from bncli.engine.parameters.smoothing import pseudo_counts
 from bncli.engine.structures.regrouping import with_regrouped_columns
 from bncli.engine.structures.structure import Family, Structure
@@ -71,7 +88,16 @@ this many pseudo-counts, the intervals have their nominal level on simulated net
 MOST_NUMBERS = 1 << 22
 """The most numbers of stored deviations (32 MiB)."""
 NUMBERS_PER_SLICE = 1 << 20
-NEWTON_STEPS, MOST_SCALE = 50, 4.0
+FEW_ROWS = 5_000
+"""Up to so many rows the penalty is averaged over; with more it hardly changes the intervals."""
+MANY_PARAMETERS = 1_500
+"""From so many parameters on, one fold is held out in place of five."""
+FACTORS = (3.0, 1.0, 1 / 3, 0.1)
+JITTER = 1e-6
+"""Share of a standard deviation that is added to keep a covariance positive definite."""
+LEAST_WEIGHT = 0.02
+"""A penalty with less weight is left out."""
+PREDICTIVE_DRAWS = 300
 PROBES = 16
 PRECONDITIONER_COST = 3.0
 """Evaluations that a preconditioner may cost."""
@@ -93,9 +119,6 @@ def refuse_intervals(recipe: Recipe) -> None:
     elif recipe.param == "map" and recipe.smoothing == "mle":
         what = "--intervals: with --smoothing mle there is no posterior where a value has no rows"
         hint = "use --smoothing m-estimate"
-    elif recipe.class_weights is not None:
-        what = "--intervals: weighted classes do not say how many rows a probability rests on"
-        hint = "leave out --class-weights and use score --prior"
     elif recipe.missing_policy == "marginalize":
         what, hint = "--intervals: not with marginalized missing values", "use --missing-policy level"
     elif recipe.early_stop not in (None, "none"):
@@ -107,11 +130,14 @@ def refuse_intervals(recipe: Recipe) -> None:
         raise UsageError(what, hint=hint)
 
 
-def posterior_variances(counts: Counts, structure: Structure, smoothing: str) -> ParameterUncertainty:
+def posterior_variances(
+    counts: Counts, structure: Structure, smoothing: str, class_weights: Array | None = None
+) -> ParameterUncertainty:
     """Return the variances of the table entries under the Dirichlet posteriors of `--param map`."""
     from scipy.special import polygamma
 
     def variances(table: Array, axis: int) -> Array:
+        table = table if class_weights is None else table / class_weights
         alpha = table + np.maximum(pseudo_counts(table, smoothing, axis), LEAST_PSEUDO_COUNT)
         of_class = axis == -1 or table.ndim == 1
         total = 0.0 if of_class else polygamma(1, alpha.sum(axis=axis, keepdims=True))
@@ -121,72 +147,140 @@ def posterior_variances(counts: Counts, structure: Structure, smoothing: str) ->
 
 
 def laplace(
-    counts: Counts, structure: Structure, recipe: Recipe, point: Array, penalty: float, factor: float
+    counts: Counts,
+    structure: Structure,
+    recipe: Recipe,
+    parameters: Parameters,
+    settings: OptimizerSettings,
+    folds: Sequence[tuple[Counts, Dataset]],
+    class_weights: Array | None = None,
 ) -> ParameterUncertainty:
-    """Return the Laplace approximation at the optimum `point` (P,), with the bias of the penalty.
+    """Return the Laplace approximation at the optimum of the parameters.
 
-    The tables were shrunk by `factor` after the optimization.
+    settings: those of the optimization. folds: rows to learn from, and rows held out, to weigh penalties by; None are
+    needed with more than FEW_ROWS rows. class_weights: the factors per class (K,) that the row weights contain.
     """
     options = recipe.options(PARAMETERS.method(recipe.param))
-    space: ParameterSpace = PARAMETERS.load(recipe.param, "build_space")(counts, structure, **options)
-    n_labels, n_cells = space.coordinates.tables(point).shape
+    build_space = PARAMETERS.load(recipe.param, "build_space")
+    space: ParameterSpace = build_space(counts, structure, **options)
+    point, penalty, center = parameters.point, settings.penalty, settings.penalty_center
+    assert point is not None
+    own, of_model = space.coordinates.tables(point), parameters.tables.cells
+    n_labels, n_cells = own.shape
     n_deviations = (n_labels - 1) * n_cells
-    if min(n_deviations, len(point)) * n_deviations <= MOST_NUMBERS and len(point) ** 2 <= 4 * MOST_NUMBERS:
-        bias = penalty_bias(space, point, penalty, float(recipe.penalty_center or 0.0))
-        deviations = np.concatenate([laplace_deviations(space, point, penalty), bias])
-        return ParameterUncertainty(UncertaintyMethod.LAPLACE, factor * deviations)
-    variances = factor**2 * laplace_variances(space, point, penalty, recipe.seed or 0)
-    return ParameterUncertainty(UncertaintyMethod.LAPLACE_DIAGONAL, variances)
-
-
-def widened(uncertainty: ParameterUncertainty, cells: Array, tau: float) -> ParameterUncertainty:
-    """Add a relative error tau of the tables `cells` (K, n_cells) as a whole; independent entries are not changed."""
-    if uncertainty.method is not UncertaintyMethod.LAPLACE:
-        return uncertainty
-    return replace(
-        uncertainty, entries=np.concatenate([uncertainty.entries, tau * (cells[1:] - cells[:1])[np.newaxis]])
+    if min(n_deviations, len(point)) * n_deviations > MOST_NUMBERS or len(point) ** 2 > 4 * MOST_NUMBERS:
+        variances = laplace_variances(space, point, penalty, recipe.seed or 0, class_weights)
+        # As in ridge regression, a stronger prior divides a variance by as much as the estimate.
+        shrinkage = None if parameters.penalty_cv is None else parameters.penalty_cv.shrinkage
+        factor = 1.0 if shrinkage is None else shrinkage.factor
+        return ParameterUncertainty(UncertaintyMethod.LAPLACE_DIAGONAL, factor * variances)
+    spaces = [(build_space(fold, structure, **options), held_out) for fold, held_out in folds]
+    covariance, deviations = np.zeros((len(point), len(point))), [penalty_bias(space, point, penalty, center)]
+    for factor, weight in weigh_penalties(spaces, settings, class_weights):
+        optimum = point
+        if factor != 1.0:
+            optimum = find_optimum_from(space, replace(settings, penalty=factor * penalty), point).point
+        covariance += weight * posterior_covariance(space, optimum, factor * penalty, class_weights)
+        distance = space.coordinates.tables(optimum) - of_model
+        deviations.append(math.sqrt(weight) * (distance[1:] - distance[:1])[np.newaxis])
+    moved = [each for each in deviations if each.any()]
+    return ParameterUncertainty(
+        UncertaintyMethod.LAPLACE, np.concatenate([deviations_of(space, point, covariance), *moved])
     )
 
 
-def relative_error(log_p: Array, labels: Codes, weights: Array | None) -> float:
-    """Return |a - 1| for held-out rows with these ln P(y | x_t), (K, N); 0 if their likelihood does not depend on a."""
-    row_weights = np.ones(len(labels)) if weights is None else weights
-    a = 1.0
-    for _ in range(NEWTON_STEPS):
-        p = np.exp(a * log_p - np.logaddexp.reduce(a * log_p, axis=0))
-        mean = (p * log_p).sum(axis=0)
-        slope = float(row_weights @ (log_p[labels, np.arange(len(labels))] - mean))
-        information = float(row_weights @ (p * np.square(log_p - mean)).sum(axis=0))
-        if information <= 0:
-            return 0.0
-        step = float(np.clip(slope / information, -0.5 * a, a))
-        a += step
-        if abs(step) < 1e-6 or not 1 / MOST_SCALE < a < MOST_SCALE:
-            break
-    return abs(a - 1.0)
+def weigh_penalties(
+    folds: Sequence[tuple[ParameterSpace, Dataset]], settings: OptimizerSettings, class_weights: Array | None = None
+) -> list[tuple[float, float]]:
+    """Return factors of the penalty and their weights, which sum to 1; the penalty itself alone without folds."""
+    if not folds:
+        return [(1.0, 1.0)]
+    log_likelihoods = np.zeros(len(FACTORS))
+    for space, held_out in folds:
+        optimum = np.full(space.coordinates.n_parameters, settings.penalty_center)
+        for i, factor in enumerate(FACTORS):
+            own = replace(settings, penalty=factor * settings.penalty)
+            optimum = find_optimum_from(space, own, optimum).point
+            log_likelihoods[i] += predictive_log_likelihood(space, optimum, own.penalty, held_out, class_weights)
+    n_rows = sum(held_out.n_rows for _, held_out in folds)
+    per_row = sum(count_units(held_out.n_rows, held_out.split_by) for _, held_out in folds) / n_rows
+    if class_weights is not None:  # weighted rows count as many as there are
+        per_row /= _mean_factor(folds[0][0].likelihood.data, class_weights)
+    weights = np.exp((log_likelihoods - log_likelihoods.max()) * per_row)
+    weights = np.where(weights >= LEAST_WEIGHT * weights.sum(), weights, 0.0)
+    return [
+        (factor, weight / weights.sum()) for factor, weight in zip(FACTORS, weights.tolist(), strict=True) if weight
+    ]
 
 
-def laplace_deviations(space: ParameterSpace, point: Array, penalty: float) -> Array:
+def predictive_log_likelihood(
+    space: ParameterSpace, point: Array, penalty: float, data: Dataset, class_weights: Array | None = None
+) -> float:
+    """Return sum of w_t ln E P(y_t | x_t) over rows, with the scores drawn from the Laplace approximation."""
+    cells, deviations = space.coordinates.tables(point), laplace_deviations(space, point, penalty, class_weights)
+    families = space.likelihood.families
+    regrouped, fused = with_regrouped_columns(data, families)
+    scores = np.concatenate(regrouped.map(_row_sums, fused, cells), axis=1)
+    covariances = np.concatenate(regrouped.map(_row_covariances, fused, deviations))
+    roots = np.linalg.cholesky(covariances + JITTER**2 * np.eye(len(cells) - 1))
+    normal = np.random.default_rng(0).standard_normal((len(cells) - 1, PREDICTIVE_DRAWS))
+    drawn = np.repeat(scores[:, :, np.newaxis], PREDICTIVE_DRAWS, axis=2)
+    drawn[1:] += (roots @ normal).transpose(1, 0, 2)
+    log_p = log_softmax(drawn, axis=0)[data.labels, np.arange(data.n_rows)]
+    predictive = np.logaddexp.reduce(log_p, axis=1) - math.log(PREDICTIVE_DRAWS)
+    return float(predictive.sum() if data.weights is None else data.weights @ predictive)
+
+
+def laplace_deviations(
+    space: ParameterSpace, point: Array, penalty: float, class_weights: Array | None = None
+) -> Array:
     """Return D (R, K - 1, n_cells), where D'D is the covariance of the entries' differences from the first class."""
-    from scipy.linalg import cholesky, solve_triangular
+    return deviations_of(space, point, posterior_covariance(space, point, penalty, class_weights))
+
+
+def posterior_covariance(
+    space: ParameterSpace, point: Array, penalty: float, class_weights: Array | None = None
+) -> Array:
+    """Return (J' H J + lambda I)^-1, or the sandwich around it with class weights (K,); shape (P, P)."""
+    from scipy.linalg import cho_factor, cho_solve
 
     n_labels, n_cells = space.coordinates.tables(point).shape
     derivative = _derivative(space, point)
     of_class = [derivative[y * n_cells : (y + 1) * n_cells] for y in range(n_labels)]
-    hessian = penalty * np.eye(len(point))
-    for a, b, product in _curvature(space, point):
-        part = of_class[a].T @ (product @ of_class[b])
-        hessian += part
-        if a != b:
-            hessian += part.T
-    root = cholesky(hessian, lower=True, overwrite_a=True, check_finite=False)
+
+    def penalised(factors: Array | None) -> Array:
+        total = penalty * _mean_factor(space.likelihood.data, factors) * np.eye(len(point))
+        for a, b, product in _curvature(space, point, factors):
+            part = of_class[a].T @ (product @ of_class[b])
+            total += part
+            if a != b:
+                total += part.T
+        return total
+
+    hessian = penalised(None)
+    root = cho_factor(hessian, lower=True, overwrite_a=True, check_finite=False)
+    inverse = cho_solve(root, np.eye(len(point)), overwrite_b=True, check_finite=False)
+    if class_weights is not None:
+        inverse = inverse @ penalised(class_weights) @ inverse
+    return np.asarray((inverse + inverse.T) / 2)
+
+
+def deviations_of(space: ParameterSpace, point: Array, covariance: Array) -> Array:
+    """Return D (R, K - 1, n_cells) of parameters with this covariance (P, P), in the coordinates at `point`."""
+    from scipy.linalg import cholesky
+
+    n_labels, n_cells = space.coordinates.tables(point).shape
+    derivative = _derivative(space, point)
+    of_class = [derivative[y * n_cells : (y + 1) * n_cells] for y in range(n_labels)]
     differences = np.stack([(each - of_class[0]).toarray() for each in of_class[1:]])
     for start, stop in _table_bounds(space.likelihood.families):
         means = differences[:, start:stop].mean(axis=1, keepdims=True)
         differences[:, start:stop] -= means
         differences[:, :1] += means
-    flat = differences.reshape(-1, len(point)).T
-    deviations = solve_triangular(root, flat, lower=True, overwrite_b=True, check_finite=False)
+    # Rounding could leave a variance of 0 or less beside those of parameters that the rows do not determine.
+    least = JITTER**2 * float(covariance.diagonal().max())
+    root = cholesky(covariance + least * np.eye(len(point)), overwrite_a=True, check_finite=False)
+    deviations = root @ differences.reshape(-1, len(point)).T
     if len(deviations) > deviations.shape[1]:
         deviations = np.asarray(np.linalg.qr(deviations, mode="r"))
     return np.asarray(deviations.reshape(-1, n_labels - 1, n_cells))
@@ -199,6 +293,11 @@ def penalty_bias(space: ParameterSpace, point: Array, penalty: float, center: fl
     coordinates = space.coordinates
     cells = coordinates.push(point, bias) if isinstance(coordinates, Softmax) else coordinates.tables(bias)
     return np.asarray(cells[1:] - cells[:1])[np.newaxis]
+
+
+def _mean_factor(data: Dataset, class_weights: Array | None) -> float:
+    """Return the mean of the class weights over the rows, 1 without any."""
+    return 1.0 if class_weights is None else data.total_weight / float((data.class_counts / class_weights).sum())
 
 
 def _derivative(space: ParameterSpace, point: Array) -> Any:
@@ -214,8 +313,13 @@ def _derivative(space: ParameterSpace, point: Array) -> Any:
     return csr_array(matrix)
 
 
-def _curvature(space: ParameterSpace, point: Array) -> Iterator[tuple[int, int, Array]]:
-    """Yield a, b and the block of H for the classes a <= b, (n_cells, n_cells)."""
+def _curvature(
+    space: ParameterSpace, point: Array, class_weights: Array | None = None
+) -> Iterator[tuple[int, int, Array]]:
+    """Yield a, b and the block of H between the cells of two classes a <= b, (n_cells, n_cells).
+
+    With class weights (K,) these are blocks of the covariance of the gradient.
+    """
     likelihood = space.likelihood
     families = likelihood.families
     cells = space.coordinates.tables(point)
@@ -224,25 +328,50 @@ def _curvature(space: ParameterSpace, point: Array) -> Iterator[tuple[int, int, 
     n_labels = len(cells)
     for a in range(n_labels):
         for b in range(a, n_labels):
-            yield a, b, data.reduce(_class_products, fused, cells.shape[1], a, b, states=states)
+            yield a, b, data.reduce(_class_products, fused, cells.shape[1], a, b, class_weights, states=states)
+
+
+def _row_sums(block: RowBlock, families: Sequence[Family], cells: Array) -> Array:
+    """Return the sums (..., rows) over the cells of each row of entries (..., n_cells)."""
+    sums = np.empty((*cells.shape[:-1], block.n_rows))
+    for rows in block.slices(max(1, NUMBERS_PER_SLICE // (cells[..., 0].size * (len(families) + 1)))):
+        sums[..., rows] = cells[..., _cells_of_rows(block, rows, families)].sum(axis=-1)
+    return sums
+
+
+def _row_covariances(block: RowBlock, families: Sequence[Family], deviations: Array) -> Array:
+    """Return the covariances (rows, K - 1, K - 1) of score differences from the first class."""
+    n = deviations.shape[1]
+    covariances = np.empty((block.n_rows, n, n))
+    for rows in block.slices(max(1, NUMBERS_PER_SLICE // (deviations[..., 0].size * (len(families) + 1)))):
+        of_rows = deviations[..., _cells_of_rows(block, rows, families)].sum(axis=-1)
+        covariances[rows] = np.einsum("rat,rbt->tab", of_rows, of_rows)
+    return covariances
 
 
 def _probabilities(block: RowBlock, families: Sequence[Family], cells: Array) -> Array:
-    """Return P(y | x_t), (K, rows), under the tables `cells`."""
-    p = np.empty((len(cells), block.n_rows))
-    for rows in block.slices(max(1, NUMBERS_PER_SLICE // (len(cells) * (len(families) + 1)))):
-        scores = cells[:, _cells_of_rows(block, rows, families)].sum(axis=2)
-        scores = np.exp(scores - scores.max(axis=0))
-        p[:, rows] = scores / scores.sum(axis=0)
-    return p
+    """Return P(y | x_t) under these tables, (K, rows)."""
+    return np.exp(log_softmax(_row_sums(block, families, cells), axis=0))
 
 
-def _class_products(block: RowBlock, families: Sequence[Family], n_cells: int, a: int, b: int) -> Array:
-    """Return the sum over rows of w_t P_ta (1[a = b] - P_tb) x_t x_t', (n_cells, n_cells)."""
+def _class_products(
+    block: RowBlock, families: Sequence[Family], n_cells: int, a: int, b: int, class_weights: Array | None
+) -> Array:
+    """Return sum over rows of w_t P_ta (1[a = b] - P_tb) x_t x_t', (n_cells, n_cells).
+
+    With class weights v it is the sum of u_t E v_y^2 (1[y = a] - P_ta) (1[y = b] - P_tb) x_t x_t', where the labels y
+    have probabilities proportional to P_ty / v_y.
+    """
     from scipy.sparse import csr_array
 
-    factors = block.state[a] * ((a == b) - block.state[b])
-    factors = factors if block.weights is None else factors * block.weights
+    p, weights = block.state, block.weights
+    if class_weights is None:
+        factors = p[a] * ((a == b) - p[b])
+    else:
+        v, unweighted = class_weights, 1.0 / class_weights
+        factors = p[a] * ((a == b) * v[a] - p[b] * (v[a] + v[b] - v @ p)) / (unweighted @ p)
+        weights = unweighted[block.labels] * (1.0 if weights is None else weights)
+    factors = factors if weights is None else factors * weights
     total = np.zeros((n_cells, n_cells))
     for rows in block.slices():
         indicators = _cells_of_rows(block, rows, families)
@@ -269,28 +398,24 @@ def _table_bounds(families: Sequence[Family]) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
-def laplace_variances(space: ParameterSpace, point: Array, penalty: float, seed: int) -> Array:
-    """Return variances (K, n_cells) of independent entries with which training rows have the right mean variance."""
-    likelihood, coordinates = space.likelihood, space.coordinates
-    data = likelihood.data
-    cells = coordinates.tables(point)
-    n_labels = len(cells)
+def laplace_variances(
+    space: ParameterSpace, point: Array, penalty: float, seed: int, class_weights: Array | None = None
+) -> Array:
+    """Return variances (K, n_cells) of independent entries that give training rows the right mean variance."""
+    likelihood, data = space.likelihood, space.likelihood.data
+    cells = space.coordinates.tables(point)
     regrouped, fused = with_regrouped_columns(data, likelihood.families)
     p = np.concatenate(regrouped.map(_probabilities, fused, cells), axis=1)
     weights = np.ones(data.n_rows) if data.weights is None else data.weights
     curvature = likelihood.sums(weights * p * (1.0 - p))
     prior = _prior_variances(space, point) / penalty
     variances = np.where(prior > 0, prior / (1.0 + prior * curvature), 0.0)
-    own = float((likelihood.cell_weights() * variances).sum()) * (1.0 - 1.0 / n_labels) / data.total_weight
-    precondition, product = space.preconditioner(point, PRECONDITIONER_COST, penalty), space.hessian(point, penalty)
-    rng = np.random.default_rng(seed)
-    exact = 0.0
-    for _ in range(PROBES):
-        signs = rng.integers(0, 2, (n_labels, data.n_rows)) * 2.0 - 1.0
-        signs -= signs.mean(axis=0)
-        probe = coordinates.pull_back(point, likelihood.sums(np.sqrt(weights) * signs))
-        exact += float(probe @ _solve(product, precondition, probe)) / PROBES / data.total_weight
-    return np.asarray(variances * (exact / own if own > 0 else 1.0))
+    own = float((likelihood.cell_weights() * variances).sum()) * (1.0 - 1.0 / len(cells)) / data.total_weight
+    drawn = 0.0
+    for draw in posterior_draws(space, point, penalty, PROBES, np.random.default_rng(seed), class_weights):
+        scores = np.concatenate(regrouped.map(_row_sums, fused, draw), axis=1)
+        drawn += float(weights @ np.square(scores - scores.mean(axis=0)).sum(axis=0)) / PROBES / data.total_weight
+    return np.asarray(variances * (drawn / own if own > 0 else 1.0))
 
 
 def _prior_variances(space: ParameterSpace, point: Array) -> Array:
@@ -303,7 +428,12 @@ def _prior_variances(space: ParameterSpace, point: Array) -> Array:
 
 
 def posterior_draws(
-    space: ParameterSpace, point: Array, penalty: float, n_draws: int, rng: np.random.Generator
+    space: ParameterSpace,
+    point: Array,
+    penalty: float,
+    n_draws: int,
+    rng: np.random.Generator,
+    class_weights: Array | None = None,
 ) -> Array:
     """Return deviations (n_draws, K, n_cells) of the tables, drawn from the Laplace approximation at an optimum.
 
@@ -311,22 +441,30 @@ def posterior_draws(
 
         Sigma (J' sum over rows t of sqrt(w_t) e_t x_t' + sqrt(lambda) z)
 
-    has the covariance Sigma (Papandreou & Yuille 2010, NeurIPS: perturb and optimize). The tables are linear in p.
+    has the covariance Sigma (Papandreou & Yuille 2010, NeurIPS: perturb and optimize). With class weights v labels are
+    drawn from P_ty / v_y, and the term of a row is sqrt(u_t) v_y e_t.
     """
     likelihood, coordinates = space.likelihood, space.coordinates
     data = likelihood.data
     regrouped, fused = with_regrouped_columns(data, likelihood.families)
     p = np.concatenate(regrouped.map(_probabilities, fused, coordinates.tables(point)), axis=1)
-    below, every = p.cumsum(axis=0), np.arange(data.n_rows)
-    scale = np.ones(data.n_rows) if data.weights is None else np.sqrt(data.weights)
+    weights, every = np.ones(data.n_rows) if data.weights is None else data.weights, np.arange(data.n_rows)
+    below = p.cumsum(axis=0)
+    if class_weights is not None:
+        weights = weights / class_weights[data.labels]
+        below = (p / class_weights[:, np.newaxis]).cumsum(axis=0)
+        below /= below[-1]
     product, precondition = space.hessian(point, penalty), space.preconditioner(point, PRECONDITIONER_COST, penalty)
     draws = []
     for _ in range(n_draws):
+        labels = np.minimum((rng.random(data.n_rows) > below).sum(axis=0), len(p) - 1)
         residuals = -p
-        residuals[np.minimum((rng.random(data.n_rows) > below).sum(axis=0), len(p) - 1), every] += 1.0
+        residuals[labels, every] += 1.0
+        scale = np.sqrt(weights) if class_weights is None else np.sqrt(weights) * class_weights[labels]
         push = coordinates.pull_back(point, likelihood.sums(scale * residuals))
-        push += math.sqrt(penalty) * rng.standard_normal(len(point))
-        draws.append(coordinates.tables(_solve(product, precondition, push, DRAW_TOLERANCE)))
+        push += math.sqrt(penalty * _mean_factor(data, class_weights)) * rng.standard_normal(len(point))
+        moved = _solve(product, precondition, push, DRAW_TOLERANCE)
+        draws.append(coordinates.push(point, moved) if isinstance(coordinates, Softmax) else coordinates.tables(moved))
     return np.stack(draws)
 
 
