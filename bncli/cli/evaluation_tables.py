@@ -11,7 +11,7 @@ from bncli.cli.terminal_tables import TextColumn, add_row, filled_table, fitted_
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bncli.engine.evaluation.curves import Calibration
+    from bncli.engine.evaluation.curves import CalibrationFigures
     from bncli.engine.evaluation.groups import Fairness, Group
     from bncli.engine.evaluation.intervals import Interval
     from bncli.steps.evaluate.report import BlockReport, EvaluateReport, FoldReport
@@ -202,7 +202,7 @@ def _label_tables(report: EvaluateReport) -> Iterator[Table | str]:
         yield f"... and {hidden:,} more labels with fewer rows; --json has them"
 
 
-def _reliability_tables(figures: Calibration) -> Iterator[str | Table]:
+def _reliability_tables(figures: CalibrationFigures) -> Iterator[str | Table]:
     """Yield the bins of the first labels, then the parts of the Brier score."""
     labels = list(dict.fromkeys(bin_.label for bin_ in figures.bins))
     for label in labels[:_MOST_RELIABILITY_LABELS]:

@@ -123,7 +123,7 @@ class BrierParts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Calibration:
+class CalibrationFigures:
     """The bins of the reported labels (the second of two), in ascending order, and the metrics of all labels."""
 
     bins: tuple[Bin, ...]
@@ -246,7 +246,7 @@ def threshold_table(
 
 def measure_calibration(
     labels: tuple[str, ...], log_p: Array, true: Integers, weights: Array | None = None
-) -> Calibration:
+) -> CalibrationFigures:
     """Measure the calibration of ln P(c | x_t), (K, N), for true labels (N,) and weights (N,) (None: all 1)."""
     weights = np.ones(len(true)) if weights is None else weights
     probabilities = np.exp(log_p)
@@ -271,7 +271,7 @@ def measure_calibration(
     is_correct = probabilities.argmax(axis=0) == true
     *_, confidences, accuracies, masses = _calibration_bins(probabilities.max(axis=0), is_correct, weights)
     ece = float(masses @ np.abs(confidences - accuracies) / masses.sum())
-    return Calibration(tuple(bins), BrierParts(reliability, resolution, uncertainty, within_bins), ece)
+    return CalibrationFigures(tuple(bins), BrierParts(reliability, resolution, uncertainty, within_bins), ece)
 
 
 def _calibration_bins(probabilities: Array, hits: Mask, weights: Array) -> tuple[Array, Array, Array, Array, Array]:

@@ -22,7 +22,7 @@ from bncli.engine.model import DecisionRule, Model
 from bncli.engine.prediction.decision_rules import ABSTAINED, Decider
 
 
-class DecidedRows(NamedTuple):
+class AppliedRule(NamedTuple):
     """A decision rule, without its held-out scores, and its decision for each row, (N,), or ABSTAINED."""
 
     rule: DecisionRule
@@ -39,7 +39,7 @@ class DecisionMetrics:
 
     metrics: dict[str, float | None]
     class_coverage: tuple[float | None, ...] | None
-    rows: DecidedRows | None
+    rows: AppliedRule | None
     confusion: Integers | Array | None = None
     undecided: Integers | Array | None = None
 
@@ -56,7 +56,7 @@ def measure_decisions(
         return None
     decided = Decider.of(rule, model.schema.labels).decide(log_probabilities)
     given, weights = weights, np.ones(len(labels)) if weights is None else weights
-    rows = DecidedRows(replace(rule, held_out=None), decided.codes)
+    rows = AppliedRule(replace(rule, held_out=None), decided.codes)
     metrics = measure_decided_rows(rows, labels, weights)
     class_coverage = None
     if decided.members is not None:
@@ -70,7 +70,7 @@ def measure_decisions(
 
 
 def count_decisions(
-    rows: DecidedRows, labels: Integers, weights: Array | None, n_labels: int
+    rows: AppliedRule, labels: Integers, weights: Array | None, n_labels: int
 ) -> tuple[Integers | Array, Integers | Array]:
     """Return confusion[true][decided] (K, K) and undecided[true] (K,), as numbers of rows or sums of their weights."""
     is_decided, true = rows.codes != ABSTAINED, labels.astype(np.intp)
@@ -80,7 +80,7 @@ def count_decisions(
     return confusion, np.bincount(true[~is_decided], other_weights, n_labels)
 
 
-def measure_decided_rows(rows: DecidedRows, labels: Integers, weights: Array) -> dict[str, float | None]:
+def measure_decided_rows(rows: AppliedRule, labels: Integers, weights: Array) -> dict[str, float | None]:
     """Return the metrics of decisions, except those of prediction sets, for labels and weights (N,)."""
     rule, is_decided = rows.rule, rows.codes != ABSTAINED
     metrics: dict[str, float | None] = {}

@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bncli.engine.evaluation.decision_metrics import DecidedRows, measure_decided_rows
+from bncli.engine.evaluation.decision_metrics import AppliedRule, measure_decided_rows
 from bncli.engine.evaluation.intervals import Interval, PredictedBlock, measure_intervals
 from bncli.engine.evaluation.metrics import measure
 from bncli.engine.kernels.arrays import Array, Integers
@@ -101,7 +101,7 @@ def measure_groups(
     log_p: Array,
     true: Integers,
     weights: Array | None,
-    decided: DecidedRows | None = None,
+    decided: AppliedRule | None = None,
     units: Integers | None = None,
 ) -> list[Group]:
     """Measure the groups of a column that have rows, in the order of its values.

@@ -45,7 +45,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class EffectPart:
+class TablePart:
     """The part of an effect in one table: R_f of array number `array` of the predictor, times `weight`.
 
     maps[i]: the factor of R_f for axis i of the family, (values of the effect on this axis, codes), or (1, codes) if
@@ -69,8 +69,8 @@ class EditableEffect:
     attributes: tuple[int, ...]
     seen: tuple[Attribute, ...]
     frequencies: tuple[Array, ...]
-    parts: tuple[EffectPart, ...]
-    host: EffectPart
+    parts: tuple[TablePart, ...]
+    host: TablePart
     n_labels: int
     temperature: float
 
@@ -96,7 +96,7 @@ class EditableEffect:
                 total += part.weight * self.extract(part, contrasts(arrays[part.array]))
         return total / self.temperature
 
-    def extract(self, part: EffectPart, table: Array) -> Array:
+    def extract(self, part: TablePart, table: Array) -> Array:
         """Apply R_f to a table (cells of f, K); the result has the shape of the effect, (n_1, ..., K)."""
         values = table.reshape(*part.family.shape, -1)
         for axis, factor in enumerate(part.maps):
@@ -105,7 +105,7 @@ class EditableEffect:
         others = [axis for axis in range(len(part.maps)) if axis not in axes]
         return values.transpose(*axes, *others, len(part.maps)).reshape(*self.shape, -1)
 
-    def spread(self, part: EffectPart, values: Array) -> Array:
+    def spread(self, part: TablePart, values: Array) -> Array:
         """Apply the transpose of `extract` to values (n_1, ..., K); the result has shape (cells of f, K)."""
         axes = [part.family.attributes.index(a) for a in self.attributes]
         values = values.transpose(*np.argsort(axes), values.ndim - 1)
@@ -171,7 +171,7 @@ def editable_effect(model: Model, names: Sequence[str]) -> EditableEffect:
     )
     of_attribute = dict(zip(attributes, groupings, strict=True))
     parts = [
-        EffectPart(array, weight, family, tuple(_axis_map(schema, a, own, of_attribute) for a, own in _axes(family)))
+        TablePart(array, weight, family, tuple(_axis_map(schema, a, own, of_attribute) for a, own in _axes(family)))
         for array, weight, family in tables
     ]
     hosts = [part for part in parts if all(dict(_axes(part.family))[a] == of_attribute[a] for a in attributes)]
@@ -182,7 +182,7 @@ def editable_effect(model: Model, names: Sequence[str]) -> EditableEffect:
         family = Family.over(attributes, schema.cardinalities, groupings=groupings)
         maps = tuple(_axis_map(schema, a, own, of_attribute) for a, own in _axes(family))
         last = _weighted_families(model)[-1]
-        host = EffectPart(last[0] + 1, last[1], family, maps)
+        host = TablePart(last[0] + 1, last[1], family, maps)
         parts.append(host)
     seen = tuple(
         schema.attributes[a] if grouping is None else regroup_attribute(schema.attributes[a], grouping)

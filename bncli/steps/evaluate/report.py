@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bncli.engine.data.splits import SplitRecord
-from bncli.engine.evaluation.curves import Calibration, LabelCurves, label_curves
-from bncli.engine.evaluation.decision_metrics import DecidedRows, DecisionMetrics
+from bncli.engine.evaluation.curves import CalibrationFigures, LabelCurves, label_curves
+from bncli.engine.evaluation.decision_metrics import AppliedRule, DecisionMetrics
 from bncli.engine.evaluation.groups import Fairness, Group
 from bncli.engine.evaluation.intervals import Interval, MetricIntervals
 from bncli.engine.evaluation.metrics import METRICS, Baseline, LabelMetrics, measure_labels, skill_score
@@ -111,7 +111,7 @@ class DecisionReport:
     std: dict[str, float | None] = field(default_factory=dict)
     class_coverage: tuple[float | None, ...] = ()
     thresholds: tuple[dict[str, float], ...] = ()
-    rows: DecidedRows | None = None
+    rows: AppliedRule | None = None
     confusion: Integers | Array | None = None
     undecided: Integers | Array | None = None
 
@@ -208,7 +208,7 @@ class EvaluateReport:
     scored: ScoredNetwork | None = None
     decisions: DecisionReport = field(default_factory=DecisionReport)
     groups: GroupsReport | None = None
-    calibration: Calibration | None = None
+    calibration: CalibrationFigures | None = None
     units: Integers | None = None
     findings: tuple[Finding, ...] = ()
     on_training_rows: bool | None = None
@@ -384,7 +384,7 @@ def summarize_decisions(
 
 def _combine_decided_rows(
     folds: Sequence[DecisionMetrics], fold_rows: Sequence[Index], n_rows: int
-) -> DecidedRows | None:
+) -> AppliedRule | None:
     parts = [fold.rows for fold in folds if fold.rows is not None]
     if not parts or not fold_rows:
         return parts[0] if parts else None
@@ -395,7 +395,7 @@ def _combine_decided_rows(
     if rule.threshold is not None:
         values = [part.rule.threshold.value for part in parts if part.rule.threshold is not None]
         rule = replace(rule, threshold=rule.threshold._replace(value=fmean(values)))
-    return DecidedRows(rule, codes)
+    return AppliedRule(rule, codes)
 
 
 def learning_curve(
