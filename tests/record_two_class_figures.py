@@ -1,8 +1,8 @@
-"""Record the two-class figures of other packages: optbinning, scikit-learn and statsmodels.
+"""Record the two-class figures of other packages: optbinning, scikit-learn, statsmodels and dcurves.
 
     python tests/record_two_class_figures.py > tests/engine/evaluation/two_class_figures.json
 
-needs `pip install optbinning scikit-learn statsmodels`; `test_two_class.py` compares with what is recorded.
+needs `pip install optbinning scikit-learn statsmodels dcurves`; `test_two_class.py` compares with what is recorded.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ def bins(seed: int, n_bins: int) -> dict[str, Any]:
 
 
 def predictions(seed: int, n_rows: int, digits: int) -> dict[str, Any]:
-    """KS by scikit-learn's ROC curve, calibration by statsmodels."""
+    """KS by scikit-learn's ROC curve, calibration by statsmodels, net benefit by dcurves at 0.01, 0.02, ..., 0.99."""
+    import pandas as pd
     import statsmodels.api as sm
+    from dcurves import dca
     from sklearn.metrics import roc_curve
 
     rng = np.random.default_rng(seed)
@@ -44,6 +46,10 @@ def predictions(seed: int, n_rows: int, digits: int) -> dict[str, Any]:
     fitted = sm.GLM(labels, sm.add_constant(np.log(p / (1 - p))), family=sm.families.Binomial()).fit(tol=1e-14)
     offset = np.log(p / (1 - p))
     large = sm.GLM(labels, np.ones(n_rows), family=sm.families.Binomial(), offset=offset).fit(tol=1e-14)
+    table = pd.DataFrame({"label": labels, "model": p})
+    thresholds = [t / 100 for t in range(1, 100)]
+    curves = dca(data=table, outcome="label", modelnames=["model"], thresholds=thresholds).sort_values("threshold")
+    benefit = {name: [float(x) for x in curves.net_benefit[curves.model == name]] for name in ("model", "all")}
     return {
         "p": p.tolist(),
         "labels": labels.tolist(),
@@ -52,6 +58,8 @@ def predictions(seed: int, n_rows: int, digits: int) -> dict[str, Any]:
         "slope": float(fitted.params[1]),
         "intervals": fitted.conf_int().tolist(),
         "large": [float(large.params[0]), *large.conf_int()[0].tolist()],
+        "net_benefit": benefit["model"],
+        "net_benefit_all": benefit["all"],
     }
 
 

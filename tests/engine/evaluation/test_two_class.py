@@ -48,6 +48,11 @@ def test_figures_are_those_of_other_packages(recorded: dict[str, list[float]]) -
     assert found.intervals["calibration_slope"] == pytest.approx(recorded["intervals"][1], abs=1e-9)
     large = (found.calibration_in_the_large, *found.intervals["calibration_in_the_large"])
     assert large == pytest.approx(recorded["large"], abs=1e-9)
+    assert [line.all for line in found.net_benefit] == pytest.approx(recorded["net_benefit_all"], abs=1e-9)
+    # whether exp(ln p) reaches a threshold that equals p would be chance
+    for line, benefit in zip(found.net_benefit, recorded["net_benefit"], strict=True):
+        if line.threshold not in recorded["p"]:
+            assert line.model == pytest.approx(benefit, abs=1e-9)
 
 
 # Probabilities that are no thresholds: whether a rounded one reaches a threshold would be chance.
