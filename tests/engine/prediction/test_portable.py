@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bncli.engine.calibration import Calibration, Isotonic, Knots, PerClass, Temperature
 from bncli.engine.model import Component, Ensemble, Model, Pool
 from bncli.engine.prediction.portable import make_portable
 from bncli.engine.prediction.scoring import compile_scorer
@@ -47,6 +48,20 @@ def test_an_ensemble(model: Model, pool: Pool, data: st.DataObject) -> None:
     weight = data.draw(st.sampled_from([0.25, 0.5]))
     components = (Component(1 - weight, tables, "a"), Component(weight, other, "b"))
     assert difference(replace(model, predictor=Ensemble(components, (), pool))) < 1e-12
+
+
+KNOTS = (Knots((0.2, 0.5, 0.9), (0.1, 0.4, 0.8)), Knots((0.3, 0.4), (0.2, 0.9)), Knots((0.1, 0.6), (0.3, 0.35)))
+
+
+@given(models(max_labels=3), st.sampled_from(["temperature", "per-class", "isotonic"]))
+def test_calibration(model: Model, method: str) -> None:
+    n = len(model.schema.labels)
+    maps = {
+        "temperature": Temperature(2.5),
+        "per-class": PerClass((0.5, 2.0, 0.7)[:n], (0.3, -0.2, 0.1)[:n]),
+        "isotonic": Isotonic(KNOTS[: 1 if n == 2 else n]),
+    }
+    assert difference(replace(model, calibration=Calibration(maps[method], 10, 1.0, 1.0))) < 1e-12
 
 
 @given(models())

@@ -10,9 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bncli.engine.model import Model, Tables
+from bncli.engine.networks.network import equivalent_network, name_network
 from bncli.engine.prediction import verification
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
-from bncli.engine.prediction.verification import LACKING, ROWS, largest_change, self_tested, with_self_test
+from bncli.engine.prediction.verification import (
+    HIDDEN,
+    LACKING,
+    ROWS,
+    largest_change,
+    largest_difference,
+    probe_rows,
+    same_nodes,
+    self_tested,
+    with_self_test,
+)
 from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError
 from tests.datasets import schema_of
@@ -80,6 +91,31 @@ def test_all_rows_are_complete_if_others_cannot_be_scored(monkeypatch: pytest.Mo
     made = with_self_test(MODEL).self_test
     assert made is not None
     assert (made.codes < np.array(MODEL.schema.cardinalities)[:, None]).all()
+
+
+@given(perfect_models())
+@settings(max_examples=30)
+def test_a_network_agrees_with_the_model_that_it_was_made_from(model: Model) -> None:
+    network = name_network(equivalent_network(model))
+    assert largest_difference(model, network, 50, np.random.default_rng(0)) < 1e-9
+    assert same_nodes(network, network)
+    assert not same_nodes(network, replace(network, class_name=None))
+    *others, last = network.nodes
+    renamed = replace(last, states=("another state", *last.states[1:]))
+    assert not same_nodes(network, replace(network, nodes=(*others, renamed)))
+    flat = replace(last, probabilities=np.full(last.probabilities.shape, 1 / last.probabilities.shape[-1]))
+    if np.abs(np.diff(last.probabilities, axis=0)).max(initial=0.0) > 0.3 and last.parents[:1] == (network.class_name,):
+        assert largest_difference(model, replace(network, nodes=(*others, flat)), 50, np.random.default_rng(0)) > 1e-6
+
+
+def test_values_are_missing_in_one_probe_row_of_eight() -> None:
+    probes = probe_rows(MODEL, 4_000, np.random.default_rng(0))
+    hidden = np.arange(probes.n_rows) % HIDDEN == 0
+    for one, values in zip(probes.inputs, probes.values, strict=True):
+        lacking = np.array([value is None for value in values])
+        by_chance = 1 / len(set(values))
+        assert lacking[hidden].mean() == pytest.approx(0.5 + by_chance / 2, abs=0.1), one.name
+        assert lacking[~hidden].mean() == pytest.approx(by_chance, abs=0.05), one.name
 
 
 def test_a_model_without_attributes() -> None:
