@@ -199,6 +199,20 @@ def test_sets_need_rows_that_the_model_has_not_seen() -> None:
         Decider.of(DecisionRule(sets=PredictionSets(0.1), held_out=kept), ("a|b", "c"))
 
 
+@pytest.mark.parametrize(
+    ("wanted", "needed"),
+    [
+        (DecisionOptions(), False),
+        (DecisionOptions(threshold="0.3"), False),
+        (DecisionOptions(threshold="best:f1"), True),
+        (DecisionOptions(sets=0.1), True),
+        (DecisionOptions(costs="a=b:1", abstain_below=0.6), False),
+    ],
+)
+def test_sets_and_thresholds_by_a_criterion_need_held_out_rows(wanted: DecisionOptions, needed: bool) -> None:
+    assert wanted.need_held_out_rows == needed
+
+
 def test_options_replace_the_stored_rule() -> None:
     kept = HeldOutScores(((0.2, 0.9), (0.4, 0.7)), None, split=True)
     stored = DecisionRule(threshold=Threshold(0.3, "best:f1"), sets=PredictionSets(0.1, by_class=True), held_out=kept)
