@@ -63,10 +63,11 @@ STRUCTURES = Choice(
         Method(
             "card",
             "few columns, each with a short table of whole points",
-            ("--columns", "--rows"),
-            requires=(("--columns", "--rows", 3),),  # a column takes at least two rows
+            ("--columns", "--rows", "--pairs"),
+            # a column takes at least two rows, a pair two columns
+            requires=(("--columns", "--rows", 3), ("--pairs", "--columns", 1), ("--pairs", "--rows", 2)),
             defaults=(("--discretize", "equal-frequency"), ("--bins", "20")),
-            single_attribute_limit=("", 0),
+            single_attribute_limit=("--pairs", 0),
             params=("points",),
             without_effect=(("--smoothing", "--theta"), "with --structure card, where nothing is smoothed"),
         ),
@@ -169,6 +170,14 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("--columns", Integer(1, 1000), "8", STRUCTURE, "Most columns of a card."),
     Option("--rows", Integer(2, 100_000), "40", STRUCTURE, "Most rows of a card, over all its tables."),
+    Option(
+        "--pairs",
+        Integer(0, 1000),
+        "0",
+        STRUCTURE,
+        "Most tables of a card over two columns.",
+        none_if_default=True,
+    ),
     Option(
         "--theta",
         Real(above=True),

@@ -281,9 +281,10 @@ def _with_cost_of_limits(
     )
     fitted = replace(fitted, model=replace(fitted.model, held_out=limited), parameters=parameters)
     found: list[tuple[float, int, FittedModel]] = []
-    for region in chosen.structure.families(data.schema.cardinalities) if run.alternatives else ():
+    columns = dict.fromkeys(i for family in fitted.model.tables.families for i in family.attributes)
+    for left_out in columns if run.alternatives else ():
         quiet = run._replace(watch=silent, keep_predictions=False)
-        other = _card_without(region.attributes[0], data, recipe, supplied, reading_rules, quiet)
+        other = _card_without(left_out, data, recipe, supplied, reading_rules, quiet)
         assert other.parameters.held_out is not None
         if other.parameters.held_out.log_loss <= (1 + ABOUT_AS_GOOD) * limited.log_loss:
             found.append((other.parameters.held_out.log_loss, len(found), other))

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute
+from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.learn import FittedModel
+from bncli.engine.parameters.card_tables import fewest_boxes, n_ordered_groups
+from bncli.engine.structures.structure import Family
 
 TOTALS = 11
 """Totals whose probability is listed, from the lowest to the highest."""
@@ -35,14 +37,14 @@ def card_json(fitted: FittedModel) -> dict[str, Any] | None:
     points: list[dict[str, Any]] = []
     ends, n_rows = [], 0
     for family, entries in zip(tables.families, own, strict=True):
-        attribute = schema.attributes[family.attributes[0]]
+        name = " & ".join(schema.attributes[i].name for i in family.attributes)
         numbers = entries / unit if most == "off" else np.rint(entries / unit).astype(int)
         ends.append((numbers.min(axis=0), numbers.max(axis=0)))
-        for value, row in _rows(attribute, numbers):
+        for value, row in _rows(schema, family, numbers):
             n_rows += 1
             for y, number in enumerate(row.tolist()):
                 label = {} if two else {"label": schema.labels[y]}
-                points.append({"attribute": attribute.name, "value": value, **label, "points": number})
+                points.append({"attribute": name, "value": value, **label, "points": number})
     totals: list[dict[str, Any]] = []
     if two:
         low, high = (float(sum(end[side][0] for end in ends)) for side in (0, 1))
@@ -55,10 +57,10 @@ def card_json(fitted: FittedModel) -> dict[str, Any] | None:
     for other in fitted.alternatives:
         card = card_json(other)
         assert card is not None
-        names = list(dict.fromkeys(entry["attribute"] for entry in card["points"]))
+        names = [schema.attributes[i].name for i in _columns(other)]
         alternatives.append({"columns": names, "rows": card["rows"], "log_loss": card["log_loss"]})
     return {
-        "columns": len(tables.families),
+        "columns": len(_columns(fitted)),
         "rows": n_rows,
         "points": points,
         "totals": totals,
@@ -88,21 +90,54 @@ def card_lines(card: dict[str, Any], label: str) -> list[str]:
     return lines
 
 
-def _rows(attribute: NumericAttribute | CategoricalAttribute, numbers: Array) -> list[tuple[str, Array]]:
-    """Return (values as text, points) for every row of the card.
+def _columns(fitted: FittedModel) -> list[int]:
+    """Return the attributes of a card in the order of its tables."""
+    return list(dict.fromkeys(i for family in fitted.model.tables.families for i in family.attributes))
 
-    Neighbouring intervals with equal points share a row, and so do all levels with equal points.
+
+def _rows(schema: Schema, family: Family, numbers: Array) -> list[tuple[str, Array]]:
+    """Return (values as text, points) for every row of the card; numbers (cells, K).
+
+    Neighbouring intervals with equal points share a row, and so do all levels with equal points. A row of several
+    attributes is a box: some values of each.
     """
-    n = len(numbers) - attribute.missing
-    if isinstance(attribute, NumericAttribute):
+    attributes = [schema.attributes[i] for i in family.attributes]
+    if len(attributes) == 1:
+        if isinstance(attributes[0], NumericAttribute):
+            runs = [len(list(run)) for _, run in itertools.groupby(numbers[: attributes[0].n_values].tolist())]
+            groups = np.repeat(np.arange(len(runs)), runs).tolist()
+            if attributes[0].missing:
+                # missing values share the row of intervals with the same numbers
+                last = numbers[-1].tolist()
+                equal = (groups[c] for c in range(len(groups)) if numbers[c].tolist() == last)
+                groups.append(next(equal, len(runs)))
+        else:
+            place: dict[tuple[float, ...], int] = {}
+            groups = [place.setdefault(tuple(row), len(place)) for row in numbers.tolist()]
+        boxes = np.array(groups, np.intp)
+    else:
+        boxes = fewest_boxes(numbers, family.shape, n_ordered_groups(attributes, family))
+    rows = []
+    for box in range(int(boxes.max()) + 1):
+        cells = np.flatnonzero(boxes == box)
+        axes = [set(axis.tolist()) for axis in np.unravel_index(cells, family.shape)]
+        texts = []
+        for (i, grouping), axis in zip(family.binned_attributes, axes, strict=True):
+            attribute = schema.attributes[i]
+            codes = [c for c in range(attribute.cardinality) if (c if grouping is None else grouping[c]) in axis]
+            texts.append(_value_text(attribute, codes))
+        rows.append((" & ".join(texts), numbers[cells[0]]))
+    return rows
+
+
+def _value_text(attribute: Attribute, codes: list[int]) -> str:
+    """Return some values of an attribute as text; codes of intervals are neighbours."""
+    own = [c for c in codes if c < attribute.n_values]
+    texts = []
+    if own and isinstance(attribute, NumericAttribute):
         bounds = [-math.inf, *attribute.cuts, math.inf]
-        rows = []
-        for _, run in itertools.groupby(range(n), key=lambda c: tuple(numbers[c].tolist())):
-            codes = list(run)
-            close = ")" if bounds[codes[-1] + 1] == math.inf else "]"
-            rows.append((f"({bounds[codes[0]]!r}, {bounds[codes[-1] + 1]!r}{close}", numbers[codes[0]]))
-        return [*rows, ("(missing)", numbers[-1])] if attribute.missing else rows
-    members: dict[tuple[float, ...], list[str]] = {}
-    for level, row in zip((*attribute.levels, "(missing)"), numbers, strict=False):
-        members.setdefault(tuple(row.tolist()), []).append(level)
-    return [(" | ".join(levels), np.array(row)) for row, levels in members.items()]
+        close = ")" if bounds[own[-1] + 1] == math.inf else "]"
+        texts.append(f"({bounds[own[0]]!r}, {bounds[own[-1] + 1]!r}{close}")
+    elif isinstance(attribute, CategoricalAttribute):
+        texts += [attribute.levels[c] for c in own]
+    return " | ".join([*texts, *(["(missing)"] if len(own) < len(codes) else [])])

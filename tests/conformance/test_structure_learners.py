@@ -35,6 +35,7 @@ VALUES = {
     "--max-candidates": [100_000],
     "--columns": [8, 2],
     "--rows": [40, 6],
+    "--pairs": [0, 2],
 }
 """What is tried for each option; an option that is missing here fails the first test."""
 
@@ -89,7 +90,7 @@ def assert_same(one: Structure, other: Structure) -> None:
 def test_the_signature_is_the_contract(method: Any, options: dict[str, Any]) -> None:
     parameters = inspect.signature(importlib.import_module(STRUCTURES.module_of(method.word)).learn).parameters
     assert next(iter(parameters)) == "counts"
-    constrained = {"constraints"} if method.word not in ("nb", "card") else set()
+    constrained = {"constraints"} if method.word != "nb" else set()
     assert set(parameters) == {"counts", "watch", *constrained, *options}
     assert parameters["watch"].default is not inspect.Parameter.empty
 

@@ -123,3 +123,38 @@ def test_the_scorecard_has_the_rows_of_the_card_and_says_what_its_scores_mean(tm
     factor = 20 / math.log(2)
     for one in totals:
         assert one["p"] == pytest.approx(1 / (1 + math.exp(-(one["total"] - 600 + factor * math.log(50)) / factor)))
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_a_pair_has_rows_of_both_values_and_is_exported(tmp_path: Path, n_labels: int) -> None:
+    rng = np.random.default_rng(2)
+    number, word, noise = rng.normal(size=500), rng.integers(0, 3, 500), rng.integers(0, 4, 500)
+    labels = (((number > 0.5) ^ (word == 1)).astype(int) + (noise == 3) * (n_labels - 2)) % n_labels
+    labels = np.where(rng.random(500) < 0.1, 0, labels)
+    holes = rng.random(500) < 0.1
+    lines = [
+        f"{k},{'' if hole else f'{a:.3f}'},w{b},n{c},L{y}"
+        for k, (hole, a, b, c, y) in enumerate(zip(holes, number, word, noise, labels, strict=True))
+    ]
+    (tmp_path / "t.csv").write_text("\n".join(["id,number,word,noise,class", *lines]) + "\n")
+    table, model = str(tmp_path / "t.csv"), str(tmp_path / "m.bnc")
+    typed = ("--structure", "card", "--pairs", "1", "--rows", "14", "--ignore", "id")
+    fitted = _run("fit", table, *typed, "-o", model, "--json", "-q")
+    assert fitted.returncode == 0, fitted.stderr
+    card = json.loads(fitted.stdout)["card"]
+    pair = [entry for entry in card["points"] if entry["attribute"] == "number & word"]
+    assert pair
+    assert all(entry["value"].count(" & ") == 1 for entry in pair)
+    assert card["rows"] == len(card["points"]) / (1 if n_labels == 2 else n_labels) <= 14
+    assert card["columns"] == len({name for e in card["points"] for name in e["attribute"].split(" & ")})
+    for form in ["sql", "scorecard"] if n_labels == 2 else ["python", "onnx"]:
+        key = ("--key", "id") if form == "sql" else ()
+        exported = _run("export", model, "--to", form, *key, "-o", str(tmp_path / f"m.{form}"))
+        assert exported.returncode == 0, exported.stderr
+        assert "verified" in exported.stdout + exported.stderr
+    if n_labels == 2:
+        because = ("score", model, table, "--because", "-o", str(tmp_path / "s.csv"))
+        report = ("report", model, table, "-o", str(tmp_path / "r.html"))
+        for command in (because, report, ("fit", table, *typed[:-2], "--group", "id", "-o", model, "-q")):
+            done = _run(*command)
+            assert done.returncode == 0, done.stderr

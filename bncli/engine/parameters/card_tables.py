@@ -11,6 +11,7 @@ small.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,6 +19,9 @@ from numpy.typing import ArrayLike
 
 from bncli.engine.data.schema import Attribute, NumericAttribute
 from bncli.engine.kernels.arrays import Array, Index
+from bncli.engine.kernels.cells import cell_numbers
+from bncli.engine.parameters.cut_grids import Axis, Grid
+from bncli.engine.structures.structure import Family, Grouping
 
 PENALTY = 8.0
 STEPS, TOLERANCE = 100, 1e-8
@@ -26,11 +30,20 @@ PSEUDO_ROWS = 0.5
 """Rows with the overall class frequencies, added to each value before values are compared."""
 MOST_PAIRED = 64
 """With more levels, only neighbours in the order of the frequency of the first class are compared."""
+MOST_STATES = 200
+MOST_CELLS, CUT_COST = 9, 1.0
+"""Most cells of a table of several attributes, each of which is cut once; the least gain of a further cut, in nats."""
 
 
 def n_ordered(attribute: Attribute) -> int:
     """Return how many of the attribute's codes, counted from the first, are intervals; 0 if it is categorical."""
     return attribute.n_values if isinstance(attribute, NumericAttribute) else 0
+
+
+def n_ordered_groups(attributes: Sequence[Attribute], family: Family) -> list[int]:
+    """Return how many coarse codes of each attribute of a family are intervals."""
+    sizes = zip(attributes, family.shape, strict=True)
+    return [size - attribute.missing if n_ordered(attribute) else 0 for attribute, size in sizes]
 
 
 def joinable_pairs(firsts: Sequence[int], ordered: int, rates: Array | None = None) -> list[tuple[int, int]]:
@@ -48,6 +61,90 @@ def joinable_pairs(firsts: Sequence[int], ordered: int, rates: Array | None = No
     pairs = [*itertools.pairwise(intervals), *itertools.combinations(others, 2)]
     pairs += [(g, other) for g in intervals for other in others]
     return [(min(pair), max(pair)) for pair in pairs]
+
+
+def joinable_boxes(groups: Index, shape: Sequence[int], ordered: Sequence[int]) -> list[tuple[int, int]]:
+    """Return pairs of groups (a < b) of cells of a grid that together are a box.
+
+    A box is a choice of codes on every axis. Those of the first `ordered` codes of an axis, intervals, are neighbours.
+    """
+    members = [np.unravel_index(np.flatnonzero(groups == g), shape) for g in range(int(groups.max()) + 1)]
+    pairs = []
+    for (a, one), (b, other) in itertools.combinations(enumerate(members), 2):
+        axes = [set(x.tolist()) | set(y.tolist()) for x, y in zip(one, other, strict=True)]
+        runs = [sorted(c for c in axis if c < n) for axis, n in zip(axes, ordered, strict=True)]
+        if math.prod(map(len, axes)) == len(one[0]) + len(other[0]) and all(
+            not run or run[-1] - run[0] == len(run) - 1 for run in runs
+        ):
+            pairs.append((a, b))
+    return pairs
+
+
+def fewest_boxes(numbers: ArrayLike, shape: Sequence[int], ordered: Sequence[int]) -> Index:
+    """Return the box of every cell, (cells,), where cells (cells, K) of equal numbers are joined to the fewest boxes.
+
+    At most MOST_STATES partitions are followed at a time.
+    """
+    numbers = np.asarray(numbers)
+    states: list[tuple[int, ...]] = [tuple(range(len(numbers)))]
+    while True:
+        following: dict[tuple[int, ...], None] = {}
+        for state in states:
+            groups = np.array(state, np.intp)
+            firsts = [state.index(g) for g in range(max(state) + 1)]
+            for a, b in joinable_boxes(groups, shape, ordered):
+                if np.array_equal(numbers[firsts[a]], numbers[firsts[b]]):
+                    following[tuple(joined(groups, a, b).tolist())] = None
+        if not following:
+            return np.array(min(states), np.intp)
+        states = sorted(following)[:MOST_STATES]
+
+
+def join_codes(
+    fit: CardFit, scores: Array, codes: Sequence[Index], attributes: Sequence[Attribute]
+) -> tuple[float, tuple[Grouping | None, ...]]:
+    """Return a grouping of the codes of each attribute for a common table, and what the table gains in nats.
+
+    The table is fitted to what is left by the scores (n, K), by one Newton step (`Grid`). Intervals are cut, levels are
+    first put in the order of the leading singular vector of their residuals, and a missing level stays alone.
+    """
+    p = fit.probabilities(scores)
+    labels = range(p.shape[1]) if p.shape[1] > 2 else (1,)
+    shape = tuple(attribute.cardinality for attribute in attributes)
+    cells, n_cells = cell_numbers(codes, shape), math.prod(shape)
+    slopes = [np.bincount(cells, fit.mass * (fit.target[:, y] - p[:, y]), n_cells) for y in labels]
+    curvatures = [np.bincount(cells, fit.mass * p[:, y] * (1 - p[:, y]), n_cells) for y in labels]
+    sums = np.array(slopes + curvatures, np.float64).reshape(-1, *shape)
+    orders = []
+    for axis, attribute in enumerate(attributes, 1):
+        order = np.arange(attribute.cardinality)
+        if not isinstance(attribute, NumericAttribute) and attribute.n_values > 2:
+            along = np.moveaxis(sums, axis, 0)[: attribute.n_values]
+            standardised = along[:, : len(labels)] / np.sqrt(along[:, len(labels) :] + PENALTY / 2)
+            vector = np.linalg.svd(standardised.reshape(attribute.n_values, -1))[0][:, 0]
+            order[: attribute.n_values] = np.argsort(vector, kind="stable")
+            sums = np.take(sums, order, axis)
+        orders.append(order)
+    axes = tuple(Axis(a.cardinality, a.n_values) for a in attributes)
+    grid, whole = Grid(sums, axes, PENALTY / 2), Grid(sums, axes, PENALTY / 2)
+    grid.grow(MOST_CELLS, CUT_COST)
+    if n_cells <= MOST_CELLS:  # cuts that say something together only
+        whole.starts = [list(range(size)) for size in shape]
+        n_cuts = sum(shape) - sum(map(len, grid.starts))
+        grid = whole if whole.value > grid.value + CUT_COST * n_cuts else grid
+    groupings: list[Grouping | None] = []
+    for starts, order in zip(grid.starts, orders, strict=True):
+        group_of = (np.searchsorted(starts, np.argsort(order), side="right") - 1).tolist()
+        number = {group: k for k, group in enumerate(dict.fromkeys(group_of))}
+        groupings.append(None if len(number) == len(order) else tuple(number[group] for group in group_of))
+    gain = grid.value * (1 if len(labels) == 1 else (p.shape[1] - 1) / p.shape[1])
+    return gain, tuple(groupings)
+
+
+def regrouped_cells(codes: Sequence[Index], groupings: Sequence[Grouping | None], shape: Sequence[int]) -> Index:
+    """Return the cell of every row of a table with groupings."""
+    pairs = zip(codes, groupings, strict=True)
+    return cell_numbers([own if grouping is None else np.array(grouping)[own] for own, grouping in pairs], shape)
 
 
 def join_values(counts: ArrayLike, ordered: int, *, cost: float, most: int) -> Index:

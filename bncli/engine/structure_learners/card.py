@@ -1,4 +1,4 @@
-"""Columns of a score card: the few attributes whose small tables together predict best, by a beam search.
+"""Columns of a score card: attributes whose small tables together predict best, by a beam search; then pairs of them.
 
 1. The values of every attribute are joined to at most MOST_GROUPS groups, by their class proportions
    (`bncli.engine.parameters.card_tables.join_values`).
@@ -7,22 +7,34 @@
    columns of the set, and the WIDTH sets of lowest penalised loss are kept. A group costs COST nats per class beyond
    the first, about what a group gains by chance.
 3. The search ends at `columns` attributes, at half as many attributes as the card has rows, or if no set is better.
+4. With `pairs`, tables of two attributes join one at a time. Of all pairs those PAIRS_TRIED that gain most on what is
+   left (`join_codes`) are fitted, and the best one joins if the penalised loss falls. A pair costs COST per cell, the
+   logarithm of the number of pairs, and that of the ways to group its values, so that the best of many pairs of noise
+   does not join. A pair of further attributes takes the place of those that joined last, if `columns` demands it.
 
 Cf. Liu, Zhong, Li, Seltzer & Rudin 2022, NeurIPS (FasterRisk). Conventions: with more than MOST_ROWS rows, a sample is
-searched. Ties go to the attribute that comes first. Cost: TRIED times WIDTH fits per column.
+searched for columns, and with more than PAIR_ROWS one for pairs. Ties go to the attribute that comes first. Attributes
+of more than MOST_CODES codes are in no pair; with more than MOST_IN_PAIRS attributes, those are that gain most alone.
+Cost: TRIED times WIDTH fits per column, and PAIRS_TRIED per pair.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.schema import Attribute, NumericAttribute
 from bncli.engine.data.splits import stratified_sample
 from bncli.engine.kernels.arrays import Array, Index
-from bncli.engine.parameters.card_tables import PENALTY, CardFit, join_values, n_ordered
-from bncli.engine.structures.structure import Regions
+from bncli.engine.parameters.card_tables import PENALTY, CardFit, join_codes, join_values, n_ordered, regrouped_cells
+from bncli.engine.structures.arc_constraints import ArcConstraints
+from bncli.engine.structures.structure import Family, Regions
 from bncli.watch import Watch, silent
 
 MOST_GROUPS, JOIN_COST, COST = 5, 0.5, 1.0
@@ -31,6 +43,8 @@ MANY_COLUMNS = 20
 """If the card may have more columns than this, the search keeps one set and tries one candidate."""
 MOST_ROWS = 2_000
 STEPS, TOLERANCE = 12, 1e-5
+PAIR_ROWS, PAIRS_TRIED = 10_000, 4
+MOST_CODES, MOST_IN_PAIRS = 64, 30
 
 
 class _Set(NamedTuple):
@@ -42,27 +56,51 @@ class _Set(NamedTuple):
     values: tuple[Array, ...]
 
 
-def learn(counts: Counts, *, columns: int, rows: int, watch: Watch = silent) -> Regions:
-    """Return one region per chosen attribute, in the order in which they joined."""
+def learn(
+    counts: Counts,
+    *,
+    columns: int,
+    rows: int,
+    pairs: int = 0,
+    constraints: ArcConstraints | None = None,
+    watch: Watch = silent,
+) -> Regions:
+    """Return one region per chosen attribute, in the order in which they joined, and then at most `pairs` of two.
+
+    With constraints only pairs that obey are candidates.
+    """
     data = counts.with_missing_levels("card", watch).data
     attributes = [i for i in data.schema.informative if data.schema.cardinalities[i] > 1]
-    chosen = _Set(0.0, (), np.zeros(data.n_labels), ())
+    regions: tuple[tuple[int, ...], ...] = ()
     if attributes and data.n_rows:
-        sample = stratified_sample(data.labels, MOST_ROWS, 0, data.split_by) if data.n_rows > MOST_ROWS else slice(None)
-        mass = np.ones(data.n_rows) if data.weights is None else data.weights
-        labels = np.asarray(data.labels[sample], np.intp)
-        cells = {i: np.asarray(data.codes[i][sample], np.intp) for i in attributes}
-        fit = CardFit(labels, data.n_labels, np.asarray(mass[sample], np.float64))
-        grouped, sizes = {}, {}
-        for i, own in cells.items():
-            n = data.schema.cardinalities[i]
-            table = np.bincount(own * data.n_labels + labels, fit.mass, n * data.n_labels).reshape(n, -1)
-            cost = JOIN_COST * (data.n_labels - 1)
-            groups = join_values(table, n_ordered(data.schema.attributes[i]), cost=cost, most=MOST_GROUPS)
-            grouped[i], sizes[i] = groups[own], int(groups.max()) + 1
+        sample = data
+        if data.n_rows > MOST_ROWS:
+            sample = data.take(stratified_sample(data.labels, MOST_ROWS, 0, data.split_by))
+        fit, grouped, sizes = _grouped(sample, attributes)
         chosen = _search(fit, grouped, sizes, min(columns, rows // 2))
-    options = {"columns": columns, "rows": rows}
-    return Regions(tuple((i,) for i in chosen.columns), method="card", options=options)
+        regions = tuple((i,) for i in chosen.columns)
+        if pairs and data.n_labels > 1:
+            rows_of_pairs = stratified_sample(data.labels, PAIR_ROWS, 0, data.split_by)
+            allows = constraints.allows_region if constraints is not None else lambda region: True
+            limits = (columns, rows, pairs)
+            regions = _with_pairs(data.take(rows_of_pairs), chosen.columns, attributes, limits, allows)
+    options = {"columns": columns, "rows": rows} | ({"pairs": pairs} if pairs else {})
+    return Regions(regions, method="card", options=options)
+
+
+def _grouped(data: Dataset, attributes: Sequence[int]) -> tuple[CardFit, dict[int, Index], dict[int, int]]:
+    """Return a fit over the rows, and by attribute the group of every row and the number of groups."""
+    mass = np.ones(data.n_rows) if data.weights is None else data.weights
+    labels = np.asarray(data.labels, np.intp)
+    fit = CardFit(labels, data.n_labels, np.asarray(mass, np.float64))
+    grouped, sizes = {}, {}
+    for i in attributes:
+        n, own = data.schema.cardinalities[i], np.asarray(data.codes[i], np.intp)
+        table = np.bincount(own * data.n_labels + labels, fit.mass, n * data.n_labels).reshape(n, -1)
+        cost = JOIN_COST * (data.n_labels - 1)
+        groups = join_values(table, n_ordered(data.schema.attributes[i]), cost=cost, most=MOST_GROUPS)
+        grouped[i], sizes[i] = groups[own], int(groups.max()) + 1
+    return fit, grouped, sizes
 
 
 def _search(fit: CardFit, grouped: dict[int, Index], sizes: dict[int, int], most: int) -> _Set:
@@ -107,3 +145,82 @@ def _gain(fit: CardFit, one: _Set, grouped: dict[int, Index], sizes: dict[int, i
         curvature = np.bincount(grouped[i], fit.mass * p[:, y] * (1 - p[:, y]), sizes[i])
         gain += float((slope**2 / (curvature + PENALTY / 2)).sum()) / 2
     return float(gain * (n_labels - 1) / n_labels - COST * (n_labels - 1) * (sizes[i] - 1))
+
+
+def _with_pairs(
+    data: Dataset,
+    singles: tuple[int, ...],
+    attributes: Sequence[int],
+    limits: tuple[int, int, int],
+    allows: Callable[[Sequence[int]], bool],
+) -> tuple[tuple[int, ...], ...]:
+    """Return the regions of the single attributes that stay, and of the pairs that join them.
+
+    `limits` are the most columns, rows of the card and pairs.
+    """
+    columns, rows, most = limits
+    fit, grouped, sizes = _grouped(data, attributes)
+    schema = data.schema
+    codes = {i: np.asarray(data.codes[i], np.intp) for i in attributes}
+    alone = _Set(0.0, (), fit.frequencies(), ())
+    gains = {i: _gain(fit, alone, grouped, sizes, i) for i in attributes}
+    small = [i for i in attributes if schema.cardinalities[i] <= MOST_CODES]
+    members = sorted(small, key=lambda i: (i not in singles, -gains[i], i))[:MOST_IN_PAIRS]
+    candidates = [pair for pair in itertools.combinations(sorted(members), 2) if allows(pair)]
+
+    def fitted(own: tuple[int, ...], pairs: Sequence[tuple[int, int]]) -> tuple[float, Array]:
+        """Return the penalised loss with its costs, and the scores (n, K); the pairs join one after the other."""
+        cells, n_cells, cost = [grouped[i] for i in own], [sizes[i] for i in own], 0.0
+        loss, bias, values = fit.free(cells, n_cells, None, STEPS, TOLERANCE)
+        for pair in pairs:
+            both = [schema.attributes[i] for i in pair]
+            scores = fit.scores(bias, cells, values)
+            _, groupings = join_codes(fit, scores, [codes[i] for i in pair], both)
+            family = Family.over(pair, schema.cardinalities, groupings=groupings)
+            cost += math.log(len(candidates)) + sum(map(_log_choices, both, family.shape))
+            cells.append(regrouped_cells([codes[i] for i in pair], groupings, family.shape))
+            n_cells.append(family.n_cells)
+            loss, bias, values = fit.free(cells, n_cells, None, STEPS, TOLERANCE)
+        loss += cost + COST * (data.n_labels - 1) * sum(n - 1 for n in n_cells)
+        return loss, fit.scores(bias, cells, values)
+
+    found: tuple[tuple[int, int], ...] = ()
+    least, scores = fitted(singles, ())
+    while len(found) < most:
+        gain_of = {}
+        for pair in candidates:
+            if pair not in found:
+                both = [schema.attributes[i] for i in pair]
+                gain_of[pair] = join_codes(fit, scores, [codes[i] for i in pair], both)[0]
+        best = None
+        for pair in sorted(gain_of, key=lambda pair: (-gain_of[pair], pair))[:PAIRS_TRIED]:
+            joined = (*found, pair)
+            kept = _kept(singles, joined, columns, rows)
+            if kept is not None:
+                loss, after = fitted(kept, joined)
+                if loss < least:
+                    best, least = (kept, joined, after), loss
+        if best is None:
+            break
+        singles, found, scores = best
+    return (*((i,) for i in singles), *found)
+
+
+def _log_choices(attribute: Attribute, n_groups: int) -> float:
+    """Return the logarithm of the number of ways to form that many groups of an attribute's values, about."""
+    n, k = attribute.n_values, min(n_groups - attribute.missing, attribute.n_values)
+    if isinstance(attribute, NumericAttribute):
+        return math.log(math.comb(max(n - 1, 0), max(k - 1, 0)))
+    return 0.0 if k in (0, n) else n * math.log(k) - math.lgamma(k + 1)
+
+
+def _kept(
+    singles: tuple[int, ...], pairs: Sequence[tuple[int, int]], columns: int, rows: int
+) -> tuple[int, ...] | None:
+    """Return the single attributes that have room beside the pairs, the last ones left out; None if pairs have none."""
+    in_pairs = set(itertools.chain.from_iterable(pairs))
+    for n in range(len(singles), -1, -1):
+        # every single attribute has two rows of the card or more, and every pair three
+        if len(in_pairs | set(singles[:n])) <= columns and 2 * n + 3 * len(pairs) <= rows:
+            return singles[:n]
+    return None

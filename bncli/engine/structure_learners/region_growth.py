@@ -33,8 +33,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -45,14 +43,11 @@ from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.cells import add_counts, cell_numbers
 from bncli.engine.kernels.information import rounded
 from bncli.engine.kernels.passes import BLOCK, residuals
+from bncli.engine.parameters.cut_grids import Axis, Grid
 from bncli.engine.parameters.likelihood import ConditionalLikelihood
 from bncli.engine.structures.regrouping import group_intervals, with_regrouped_columns
 from bncli.engine.structures.structure import Family, Grouping
 
-LEAST_GAIN = 1e-9
-"""The least gain of a cut, in nats."""
-FIRST_CUTS = 1024
-"""Approximate number of combinations of first cuts: 32 positions per attribute in a pair, 10 in a triple."""
 MAX_SUMS = 1 << 15
 """The most sums of a region."""
 FEWEST_BINS = 8
@@ -147,117 +142,3 @@ def _grow(data: Dataset, family: Family, sums: Array, least: float) -> GrownRegi
             codes = np.arange(attribute.cardinality) if before is None else np.array(before)
             groupings.append(tuple((np.searchsorted(starts, codes, side="right") - 1).tolist()))
     return GrownRegion(family.attributes, float(rounded(np.array([grid.value * both]))[0]), tuple(groupings))
-
-
-class Axis(NamedTuple):
-    """An attribute of a region: its number of codes, of which the first `n_ordered` are ordered intervals."""
-
-    n_codes: int
-    n_ordered: int
-
-    @property
-    def uncut(self) -> list[int]:
-        """The first codes of the groups before any cut."""
-        return list(range(self.n_codes)) if self.n_ordered < 2 else [0, *range(self.n_ordered, self.n_codes)]
-
-
-@dataclass
-class Grid:
-    """A grid over sums (2 C, codes of each axis), g of C classes, then h; starts[j]: first codes of axis j's groups."""
-
-    sums: Array
-    axes: tuple[Axis, ...]
-    penalty: float = 1.0
-    starts: list[list[int]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.starts = [axis.uncut for axis in self.axes]
-
-    def grow(self, most_cells: int, least: float = 0.0) -> None:
-        """Add cuts, the best one first, while a cut gains `least` nats and the grid has at most `most_cells` cells."""
-        if self._numeric_axes:
-            self._cut_every_axis_once()
-        value = self.value
-        while True:
-            sizes = [len(starts) for starts in self.starts]
-            # one more cut through axis j adds one group there
-            has_room = [j for j in self._numeric_axes if math.prod(sizes) // sizes[j] * (sizes[j] + 1) <= most_cells]
-            if not has_room:
-                return
-            # max takes the first of equals
-            best, axis, code = max((self.best_cut(j) for j in has_room), key=lambda cut: cut[0])
-            if not best > value + max(least, LEAST_GAIN):
-                return
-            self.starts[axis] = sorted([*self.starts[axis], code])
-            value = best
-
-    @property
-    def value(self) -> float:
-        """The value v of the grid, in nats."""
-        sums = self.sums
-        for j, starts in enumerate(self.starts):
-            sums = np.add.reduceat(sums, starts, axis=j + 1)
-        return float(self._worth(sums).sum())
-
-    @cached_property
-    def _numeric_axes(self) -> list[int]:
-        return [j for j, axis in enumerate(self.axes) if axis.n_ordered > 1]
-
-    def _worth(self, sums: Array) -> Array:
-        """Return what each cell (...) adds to v, from its sums (2 C, ...)."""
-        g, h = sums[: len(sums) // 2], sums[len(sums) // 2 :]
-        return np.asarray(((g * g - h) / (2 * (h + self.penalty))).sum(axis=0))
-
-    def _cut_every_axis_once(self) -> None:
-        """Cut each numeric axis once: at the best combination of evenly spaced positions, then move each cut.
-
-        At most about FIRST_CUTS combinations are tried.
-        """
-        places = max(2, int(FIRST_CUTS ** (1 / len(self._numeric_axes)) + 1e-9) + 1)
-        firsts = []  # by axis, the first codes of the groups that stay whole
-        for j, axis in enumerate(self.axes):
-            if j in self._numeric_axes and axis.n_ordered > places:
-                even = np.unique(np.linspace(0, axis.n_ordered, places + 1)[:-1].astype(np.intp))
-                firsts.append(np.array([*even, *axis.uncut[1:]]))
-            else:
-                firsts.append(np.arange(axis.n_codes))
-        parts = self.sums
-        for j, first in enumerate(firsts):
-            parts = np.add.reduceat(parts, first, axis=j + 1)
-        # One numeric axis after the other, its groups are replaced by the two sides of every cut.
-        for done, j in enumerate(self._numeric_axes):
-            # parts: (2 C, sides of the axes done, the last one first, groups of all axes)
-            along = np.moveaxis(parts, 1 + done + j, -1)
-            ordered = int(np.searchsorted(firsts[j], self.axes[j].n_ordered))
-            below = np.cumsum(along[..., :ordered], axis=-1)
-            sides = [below[..., :-1], below[..., -1:] - below[..., :-1]]
-            sides += [np.broadcast_to(along[..., m : m + 1], sides[0].shape) for m in range(ordered, along.shape[-1])]
-            parts = np.moveaxis(np.stack(sides, axis=1), -1, 2 + done + j)
-        n = len(self._numeric_axes)
-        others = tuple(n + j for j in range(len(self.axes)) if j not in self._numeric_axes)
-        worth = np.asarray(self._worth(parts).sum(axis=(*range(n), *others)))
-        for j, last in zip(self._numeric_axes, np.unravel_index(int(np.argmax(worth)), worth.shape), strict=True):
-            self.starts[j] = sorted([*self.starts[j], int(firsts[j][int(last) + 1])])
-        if any(len(first) < axis.n_codes for first, axis in zip(firsts, self.axes, strict=True)):
-            for j in self._numeric_axes:
-                self.starts[j] = list(self.axes[j].uncut)
-                _, _, code = self.best_cut(j)
-                self.starts[j] = sorted([*self.starts[j], code])
-
-    def best_cut(self, j: int) -> tuple[float, int, int]:
-        """Return the value of the grid with the best new cut of axis j (-inf: none), j, and the first code above it."""
-        sums = self.sums
-        for k, starts in enumerate(self.starts):
-            sums = sums if k == j else np.add.reduceat(sums, starts, axis=k + 1)
-        sums = np.moveaxis(sums, j + 1, -1).reshape(len(sums), -1, self.axes[j].n_codes)
-        first = np.array(self.starts[j])
-        group = np.searchsorted(first, np.arange(sums.shape[-1]), side="right") - 1
-        totals = np.add.reduceat(sums, first, axis=-1)
-        below = np.cumsum(sums, axis=-1) - (np.cumsum(totals, axis=-1) - totals)[..., group]
-        # in the value of the whole grid, a cut replaces the group that it cuts by its two parts
-        whole = self._worth(totals).sum(axis=0)
-        worth = (self._worth(below) + self._worth(totals[..., group] - below)).sum(axis=0) - whole[group] + whole.sum()
-        worth[self.axes[j].n_ordered - 1 :] = -np.inf
-        worth[first[1:] - 1] = -np.inf
-        best = int(np.argmax(worth))
-        return float(worth[best]), j, best + 1

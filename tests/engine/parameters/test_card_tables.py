@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.parameters.card_tables import PENALTY, PSEUDO_ROWS, CardFit, join_values, joinable_pairs
+from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute
+from bncli.engine.parameters.card_tables import (
+    PENALTY,
+    PSEUDO_ROWS,
+    CardFit,
+    fewest_boxes,
+    join_codes,
+    join_values,
+    joinable_boxes,
+    joinable_pairs,
+)
 
 
 def loss(counts: np.ndarray, groups: list[int]) -> float:
@@ -68,3 +78,88 @@ def test_the_gradient_at_the_optimum_is_zero(n_labels: int) -> None:
     norm = sum(float((own**2).sum()) for own in values)
     assert objective == pytest.approx(fit.loss(scores) + PENALTY / 2 * norm, rel=1e-4)
     assert fit.loss(scores) == pytest.approx(-(mass * np.log(fit.probabilities(scores)[np.arange(200), labels])).sum())
+
+
+def planted(kinds: str, seed: int) -> tuple[CardFit, list[np.ndarray], list[Attribute]]:
+    """Rows whose class depends on whether two attributes of 6 codes are both in a half of their codes, or neither."""
+    rng = np.random.default_rng(seed)
+    codes = [rng.integers(0, 6, 500) for _ in kinds]
+    halves = [own < 3 if kind == "n" else np.isin(own, [0, 2, 5]) for own, kind in zip(codes, kinds, strict=True)]
+    labels = ((halves[0] == halves[1]) ^ (rng.random(500) < 0.2)).astype(np.intp)
+    attributes: list[Attribute] = [
+        NumericAttribute(name, False, (1.0,) * 6, cuts=(0.0, 1.0, 2.0, 3.0, 4.0))
+        if kind == "n"
+        else CategoricalAttribute(name, False, (1.0,) * 6, levels=tuple("uvwxyz"))
+        for name, kind in zip("ab", kinds, strict=True)
+    ]
+    return CardFit(labels, 2, np.ones(500)), codes, attributes
+
+
+@pytest.mark.parametrize("kinds", ["nn", "nc", "cc"])
+def test_the_values_of_a_pair_are_joined_as_enumeration_joins_them(kinds: str) -> None:
+    fit, codes, attributes = planted(kinds, 3)
+    scores = np.tile(fit.frequencies(), (500, 1))
+    p = fit.probabilities(scores)[:, 1]
+
+    def gain(groupings: tuple[tuple[int, ...], ...]) -> float:
+        cells = np.array(groupings[0])[codes[0]] * 6 + np.array(groupings[1])[codes[1]]
+        total = 0.0
+        for cell in np.unique(cells):
+            g, h = (fit.labels - p)[cells == cell].sum(), (p * (1 - p))[cells == cell].sum()
+            total += (g * g - h) / (2 * (h + PENALTY / 2))
+        return float(total)
+
+    splits = [
+        [tuple(int(c > cut) for c in range(6)) for cut in range(5)]
+        if kind == "n"
+        else [halves for halves in itertools.product((0, 1), repeat=6) if halves[0] == 0 and any(halves)]
+        for kind in kinds
+    ]
+    best = max(itertools.product(*splits), key=gain)
+    found, groupings = join_codes(fit, scores, codes, attributes)
+    own = tuple(grouping or tuple(range(6)) for grouping in groupings)
+    assert found == pytest.approx(gain(own))
+    assert found >= gain(best) - 1e-9
+    for grouping, coarse in zip(own, best, strict=True):
+        # the best cut of each attribute is one of the cuts
+        assert len(set(zip(grouping, coarse, strict=True))) == len(set(grouping))
+    assert (max(own[0]) + 1) * (max(own[1]) + 1) <= 9
+
+
+def test_a_missing_level_of_a_pair_stays_alone() -> None:
+    fit, codes, _ = planted("nn", 1)
+    attributes = [NumericAttribute(n, True, (1.0,) * 6, cuts=(0.0, 1.0, 2.0, 3.0)) for n in "ab"]
+    _, groupings = join_codes(fit, np.zeros((500, 2)), codes, attributes)
+    for grouping in groupings:
+        assert grouping is not None
+        assert grouping[-1] == max(grouping)
+        assert grouping[-1] not in grouping[:-1]
+
+
+def are_boxes(groups: tuple[int, ...], shape: tuple[int, int], ordered: tuple[int, int]) -> bool:
+    for g in set(groups):
+        cells = [divmod(k, shape[1]) for k in range(len(groups)) if groups[k] == g]
+        axes = [sorted({cell[j] for cell in cells}) for j in range(2)]
+        if set(itertools.product(*axes)) != set(cells):
+            return False
+        for axis, n in zip(axes, ordered, strict=True):
+            run = [code for code in axis if code < n]
+            if run and run != list(range(run[0], run[-1] + 1)):
+                return False
+    return True
+
+
+@given(st.lists(st.integers(0, 2), min_size=6, max_size=6), st.sampled_from([(0, 0), (2, 3), (2, 2), (0, 3)]))
+def test_equal_cells_become_the_fewest_boxes(numbers: list[int], ordered: tuple[int, int]) -> None:
+    shape = (2, 3)
+    found = tuple(fewest_boxes(np.array(numbers)[:, np.newaxis], shape, ordered).tolist())
+    assert are_boxes(found, shape, ordered)
+    assert len(set(zip(found, numbers, strict=True))) == len(set(found))
+    least = min(
+        len(set(groups))
+        for groups in itertools.product(range(len(set(found))), repeat=6)
+        if are_boxes(groups, shape, ordered) and len(set(zip(groups, numbers, strict=True))) == len(set(groups))
+    )
+    assert len(set(found)) == least
+    for a, b in joinable_boxes(np.array(found), shape, ordered):
+        assert are_boxes(tuple(a if g == b else g for g in found), shape, ordered)

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from bncli.engine.data import dataset
 from bncli.engine.data.dataset import Dataset
+from bncli.engine.parameters.cut_grids import Axis, Grid
 from bncli.engine.parameters.likelihood import conditional_likelihood
 from bncli.engine.structure_learners import region_growth as module
-from bncli.engine.structure_learners.region_growth import Axis, Grid, GrownRegion, grow_regions
+from bncli.engine.structure_learners.region_growth import GrownRegion, grow_regions
 from bncli.engine.structures.structure import Family
 from tests.datasets import random_dataset
 from tests.effects import mixed_dataset, mixed_datasets
