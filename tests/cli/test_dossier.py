@@ -22,6 +22,7 @@ from bncli.cli.main import run
 from bncli.steps.dossier.about import FIELDS
 from bncli.steps.dossier.checklists import CHECKLISTS, TRIPOD
 from tests.cli.conftest import SAMPLE_DATA, Bncli
+from tests.steps.test_report import Read
 
 Rows = list[list[str]]
 
@@ -328,3 +329,18 @@ def test_bad_input_is_one_line(
     assert ran.err.startswith("Error: ")
     assert ran.err.count("\n") == 1
     assert not Path("out").exists()
+
+
+@pytest.mark.usefixtures("table")
+def test_the_page_says_how_it_is_made_and_what_use_each_threshold_is(bncli: Bncli) -> None:
+    words = ("--time", "month", "--by", "site", "--beside", "nb.bnc")
+    content = made(bncli, *words)
+    page = Read(Path("out/dossier.html").read_text())
+    assert "bncli dossier m.bnc --data test.csv --time month --by site --beside nb.bnc -o DIR" in page.text
+    assert "bncli report" not in page.text
+    benefit = {line["threshold"]: line["model"] for line in content["evaluation"]["net_benefit"]}
+    shown = page.text.partition("at some thresholds")[2]
+    assert all(f"{threshold:g}{benefit[threshold]:.4f}" in shown for threshold in (0.05, 0.2, 0.9))
+    assert "No other model was compared" not in page.text
+    made(bncli)
+    assert "No other model was compared (--beside)" in Read(Path("out/dossier.html").read_text()).text

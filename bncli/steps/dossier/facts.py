@@ -61,6 +61,7 @@ def _facts_of_model(found: Findings) -> dict[str, str]:
         factors = zip(schema.labels, model.class_weights, strict=True)
         weighted = f"Classes were weighted ({', '.join(f'{label} {w:.4g}' for label, w in factors)}): probabilities "
         weighted += "are those of the weighted frequencies."
+    unseen = "are refused" if schema.unseen == "error" else "count as unknown: their score is an average"
     missing = "is a value of its own" if schema.missing_policy == "level" else "is marginalized"
     effects = found.specification["effects"]
     shares_of = [f"{' & '.join(effect['attributes'])} {percent(effect['share'])}" for effect in effects]
@@ -86,7 +87,7 @@ def _facts_of_model(found: Findings) -> dict[str, str]:
         "preparation": f"Numbers are cut into intervals ({recipe.discretize}) on training rows alone; "
         "the cuts are in the model file.",
         "missing": f"A missing value {missing}. {_missing_text(found)}",
-        "unknown_values": f"Values that training did not have: {schema.unseen}. A missing value {missing}. "
+        "unknown_values": f"Values that training did not have {unseen}. A missing value {missing}. "
         f"{_missing_text(found)}",
         "method": f"{model.structure_learned}; parameters {recipe.param}. Options: {options}.",
         "tuning": (penalty + inner).strip(),
@@ -205,7 +206,8 @@ def _facts_of_figures(found: Findings) -> dict[str, str]:
         "performance": _performance_text(report),
         "calibration": calibration,
         "net_benefit": benefit,
-        "baseline": f"Class frequencies alone: log-loss {figure(report.baseline.log_loss)}, accuracy "
+        "baseline": ("" if found.beside else "No other model was compared (--beside). ")
+        + f"Class frequencies alone: log-loss {figure(report.baseline.log_loss)}, accuracy "
         f"{figure(report.baseline.accuracy)}.",
         "groups": " ".join(of_groups),
         "periods": of_periods,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -23,7 +24,13 @@ def dossier_page(
     answers: Mapping[str, Sequence[Answer]],
 ) -> Page:
     """Return the page: the checklists, the sections of the model's page, and further findings."""
-    page = model_page(found.model, model_path, ReportInputs(found.scored, sources.source.paths, beside=found.beside))
+    paths = sources.source.paths
+    words = ["bncli", "dossier", model_path, "--data", *paths, *([] if found.time is None else ["--time", found.time])]
+    words += [word for name in sources.by for word in ("--by", name)]
+    words += [word for path in sources.beside for word in ("--beside", path)]
+    words += [*(["--about", sources.about] if sources.about else []), "-o", "DIR"]
+    inputs = ReportInputs(found.scored, paths, beside=found.beside, command=shlex.join(words))
+    page = model_page(found.model, model_path, inputs)
     checklists = [
         Section(
             checklist.word.replace("_", "-"),
@@ -90,7 +97,8 @@ def _stability_blocks(found: Findings) -> Iterator[Block]:
     rows = []
     for name, own in monitor.expected.items():
         interval = "–" if own.interval is None else " to ".join(map(figure, own.interval))
-        rows.append((name.replace("_", "-"), figure(own.value), interval, figure(measured[name])))
+        title = "AUC" if name == "auc" else name.replace("_", "-")
+        rows.append((title, figure(own.value), interval, figure(measured[name])))
     yield Grid("Expected from the probabilities", ("figure", "expected", "95 % interval", "measured"), rows, (1, 2, 3))
 
 

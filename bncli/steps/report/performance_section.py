@@ -44,6 +44,8 @@ MOST_LABELS = 40
 MOST_CELLS = 12
 """With more labels, the confusion matrix is drawn but not printed as numbers."""
 _RECALLS = (0.5, 0.8, 0.9, 0.95, 0.99)
+_BENEFIT_PERCENT = (5, *range(10, 100, 10))
+"""Thresholds in percent at which the net benefit is tabulated."""
 _LIFT_AT = np.arange(1, 51) / 50
 """Shares of the rows at which the lift is drawn."""
 _HIGHEST_LIFT = 10.0
@@ -185,7 +187,7 @@ def _blocks(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Iterator
         first, second, *others = _curves(report, [1])
         yield Cards((panel, first, second))
         figures, benefit = _two_class_blocks(report)
-        yield Cards((*tables, *recalls, by_label, figures))
+        yield Cards((*tables, *recalls, by_label, *figures))
         yield Cards((*others, *benefit))
         return
     cells = [[confusion[a][b] for b in shown] for a in shown]
@@ -355,8 +357,11 @@ def _threshold_blocks(report: EvaluateReport, rule: DecisionRule | None) -> tupl
     return panel, [Grid(f"Thresholds for a wanted recall of {label}", headings, rows, (1, 2, 3, 4))]
 
 
-def _two_class_blocks(report: EvaluateReport) -> tuple[Grid, list[Picture]]:
-    """Return a table of ranking and calibration of the second label, and its net benefit if it has rows."""
+def _two_class_blocks(report: EvaluateReport) -> tuple[list[Grid], list[Picture]]:
+    """Return tables of ranking, calibration and net benefit of the second label, and the last as a picture.
+
+    There is no net benefit if all rows have one label.
+    """
     figures, event = report.two_class, report.labels[1]
     assert figures is not None
     lines = [
@@ -372,7 +377,14 @@ def _two_class_blocks(report: EvaluateReport) -> tuple[Grid, list[Picture]]:
     grid = Grid(f"Ranking and calibration of {event}", ("figure", "model", "95 % interval"), lines, (1, 2))
     rate = report.per_label[1].support / sum(own.support for own in report.per_label)
     if not 0 < rate < 1:
-        return grid, []
+        return [grid], []
+    rows = []
+    for line in figures.net_benefit:
+        if round(100 * line.threshold) in _BENEFIT_PERCENT:
+            interval = " to ".join(map(figure, line.ci))
+            rows.append((f"{line.threshold:g}", figure(line.model), interval, figure(line.all)))
+    headings = ("threshold", "model", "95 % interval", f"always {event}")
+    benefits = Grid(f"Net benefit of {event} at some thresholds", headings, rows, (0, 1, 2, 3))
     curves = []
     for values in ([line.model for line in figures.net_benefit], [line.all for line in figures.net_benefit]):
         thresholds = (line.threshold for line in figures.net_benefit)
@@ -383,7 +395,7 @@ def _two_class_blocks(report: EvaluateReport) -> tuple[Grid, list[Picture]]:
     )
     axes = ("threshold", "net benefit / share of the label")
     drawing = unit_curves(f"Net benefit of {event}", axes, [curves[0]], [curves[1]])
-    return grid, [Picture("net-benefit", "Net benefit", sentence, drawing)]
+    return [grid, benefits], [Picture("net-benefit", "Net benefit", sentence, drawing)]
 
 
 def _curves(report: EvaluateReport, shown: Sequence[int]) -> list[Picture]:

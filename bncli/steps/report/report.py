@@ -49,7 +49,7 @@ class ReportInputs:
     """The inputs of a page besides the model: scored rows and their files, other models, and warnings.
 
     held_out: the log-losses on held-out rows, measured while the model was fitted. evaluated: the report on the
-    predictions of these rows.
+    predictions of these rows. command: the command line that makes the page; empty: `bncli report`.
     """
 
     scored: ScoredTable | None = None
@@ -58,6 +58,7 @@ class ReportInputs:
     held_out: HeldOutLoss | None = None
     evaluated: EvaluateReport | None = None
     beside: Sequence[ComparedModel] = ()
+    command: str = ""
 
 
 @dataclass(frozen=True)
@@ -169,7 +170,7 @@ def model_page(model: Model, path: str, inputs: ReportInputs) -> Page:
     effects = effects_report(model)
     weight = sum(schema.attributes[0].frequencies) + schema.attributes[0].missing_weight if schema.attributes else 0.0
     with_data = (word for file in inputs.data for word in ("--data", file))
-    command = shlex.join(["bncli", "report", path, *with_data, "-o", "report.html"])
+    command = inputs.command or shlex.join(["bncli", "report", path, *with_data, "-o", "report.html"])
     files = [("model", path), *(("data", file) for file in inputs.data)]
     scored = inputs.scored
     evaluated = inputs.evaluated if scored is None else scored.report
