@@ -146,12 +146,12 @@ def page(figures: Sequence[Figure]) -> str:
     rows = []
     for structure, param, c in MODELS:
         for n_labels in CLASSES:
-            found = [f for f in figures if (f.structure, f.param, f.c, f.classes) == (structure, param, c, n_labels)]
-            if not found:
-                continue
-            shares = [
-                f"{f.coverage:.3f}" if BOUNDS[0] <= f.coverage <= BOUNDS[1] else f"**{f.coverage:.3f}**" for f in found
-            ]
+            found = {
+                f.rows: f for f in figures if (f.structure, f.param, f.c, f.classes) == (structure, param, c, n_labels)
+            }
+            shares = [f"{found[n].coverage:.3f}" if n in found else "-" for n in ROWS]
+            outside = [n in found and not BOUNDS[0] <= found[n].coverage <= BOUNDS[1] for n in ROWS]
+            shares = [f"**{share}**" if is_out else share for share, is_out in zip(shares, outside, strict=True)]
             rows.append([structure, param, str(c), str(n_labels), *shares])
     heading = ["structure", "param", "c", "classes", *(f"{n:,} rows" for n in ROWS)]
     table = pages.table(heading, rows)

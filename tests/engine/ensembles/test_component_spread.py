@@ -86,9 +86,12 @@ def test_the_members_of_a_bag_spread_as_a_jackknife_by_groups() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
-def test_the_fitted_tables_spread_as_their_laplace_approximation(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("n_draws", "tolerance"), [(400, 0.1), pytest.param(4000, 0.03, marks=pytest.mark.slow)])
+def test_the_fitted_tables_spread_as_their_laplace_approximation(
+    n_draws: int, tolerance: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("FEWEST_DRAWS", "MOST_DRAWS"):
-        monkeypatch.setattr(component_spread, name, 4000)
+        monkeypatch.setattr(component_spread, name, n_draws)
     data = random_dataset(120, (3, 2, 2), 3)
     learned = fit("weighted 4", data, TAN, penalty=2.0)
     assert learned.point is not None
@@ -98,8 +101,8 @@ def test_the_fitted_tables_spread_as_their_laplace_approximation(monkeypatch: py
     deviations = np.concatenate([laplace_deviations(space, learned.point, 2.0), bias])
     expected = 1.2**2 * covariances_of(deviations, data, TAN)
     found = covariances([fitted], data)
-    np.testing.assert_allclose(found, expected, atol=0.1 * float(expected.max()))
-    assert found.mean() == pytest.approx(expected.mean(), rel=0.03)
+    np.testing.assert_allclose(found, expected, atol=4 * tolerance * float(expected.max()))
+    assert found.mean() == pytest.approx(expected.mean(), rel=tolerance)
 
 
 def test_the_class_frequencies_spread_as_their_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
