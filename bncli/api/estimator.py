@@ -165,7 +165,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         options, labels = self.options or {}, self.classes_.tolist()
         class_weights = options.get("class_weights", self.class_weight)
         if class_weights is not self.class_weight and self.class_weight is not None:
-            raise ValueError("class_weight and the option 'class_weights' say the same: leave one of them out")
+            raise ValueError("class_weight and the option 'class_weights' mean the same: leave one of them out")
         if isinstance(class_weights, Mapping):
             code_of = {label: code for code, label in enumerate(labels)}
             if unknown := [label for label in class_weights if label not in code_of]:

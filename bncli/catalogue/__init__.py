@@ -89,8 +89,8 @@ _CUTTING_OPTIONS: tuple[Option, ...] = (
         Integer(1, 1_000_000, ("auto", "off")),
         "auto",
         CUTTING,
-        "Pool the levels of a category by what they say of the class: where the rows cannot fill them, never, or to at "
-        "most N.",
+        "Pool the levels of a category by their information about the class: where levels have few rows, never, or to "
+        "at most N.",
     ),
 )
 

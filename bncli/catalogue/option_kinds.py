@@ -117,7 +117,7 @@ class ClassPairPrior(NamedTuple):
             raise ValueError(f"{str(value)!r} has a number that is not between {_SHAPES[0]:g} and {_SHAPES[1]:g}")
         counts = [kind.parse(n) for n, kind in zip(draws_and_seed, (_DRAWS, Integer()), strict=False)]
         if name and not counts:
-            raise ValueError(f"{str(value)!r} has no closed form: say how many draws, as in {text}:100000")
+            raise ValueError(f"{str(value)!r} has no closed form: give the number of draws, as in {text}:100000")
         return ":".join([name + ",".join(format_number(float(n or 0)) for n in numbers), *map(str, counts)])
 
 
@@ -298,7 +298,7 @@ def parse_label_numbers(text: str, words: tuple[str, ...] = (), what: str = "lab
                 advice = f"""; a label with a comma is typed in double quotes with its number: '"{bare}"'"""
             raise ValueError(f"{field!r} is not {what}{other}, and {text!r} no file{advice}")
         if label in numbers:
-            raise ValueError(f"{label!r} stands there twice")
+            raise ValueError(f"{label!r} appears twice")
         numbers[label] = value
     if not numbers:
         raise ValueError("no label has a number")

@@ -189,7 +189,7 @@ OPTIONS: tuple[Option, ...] = (
         ClassWeights(("balanced",)),
         "",
         PARAMETER,
-        "What a row of each class weighs, times its own weight: LABEL=NUMBER,... or a FILE of such lines, 1 for a "
+        "Weight of a row of each class, times the row's own weight: LABEL=NUMBER,... or a FILE of such lines, 1 for a "
         "label left out; balanced: classes weigh alike. It moves probabilities: score --prior training moves them "
         "back.",
         default_words="rows weigh alike",
@@ -277,7 +277,7 @@ OPTIONS: tuple[Option, ...] = (
         Real(above=True),
         "",
         PARAMETER,
-        "auto tries no more after this time; unless an effort is typed, it uses the time.",
+        "auto tries no more candidates after this time. Without --effort it uses all of it.",
         "SECONDS",
     ),
     Option(

@@ -136,7 +136,7 @@ OPTIONS: tuple[Option, ...] = (
         "Attribute parents in kdb; the most in skdb [5].",
         everyday=True,
     ),
-    Option("--loss", Word(("rmse", "error", "log-loss")), "rmse", STRUCTURE, "What skdb holds down."),
+    Option("--loss", Word(("rmse", "error", "log-loss")), "rmse", STRUCTURE, "The loss that skdb minimizes."),
     Option("--max-parents", Integer(0, 1000), "2", STRUCTURE, "Most attribute parents of an attribute in hill-climb."),
     Option("--perfect", Switch(), "", STRUCTURE, "Only moves that keep the graph perfect (hill-climb)."),
     Option("--forest", Switch(), "", STRUCTURE, "Leave out arcs of the tree that gain nothing (tan)."),
@@ -195,6 +195,6 @@ OPTIONS: tuple[Option, ...] = (
         "class given the attributes over the cells that occur.",
         none_if_default=True,
     ),
-    Option("--max-seconds", Real(above=True), "", STRUCTURE, "kikuchi goes no further after this time.", "SECONDS"),
+    Option("--max-seconds", Real(above=True), "", STRUCTURE, "kikuchi stops its search after this time.", "SECONDS"),
     Option("--max-candidates", Integer(1), "100000", STRUCTURE, "Regions that kikuchi tries in one step."),
 )

@@ -6,6 +6,9 @@
 from __future__ import annotations
 
 import importlib
+import itertools
+import re
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import click
@@ -13,6 +16,7 @@ import click
 from bncli import __version__
 from bncli.errors import UsageError
 
+EXAMPLE_WIDTH = 80
 EXAMPLES = """\
 bncli fit data.csv --structure tan --param weighted    learn data.bnc from data.csv
 bncli score data.bnc new.csv > scores.csv              predict
@@ -244,11 +248,34 @@ class CommandGroup(click.Group):
 
 
 def write_examples(formatter: click.HelpFormatter, examples: str) -> None:
-    """Write the examples section of a help text, without wrapping its lines."""
+    """Write the examples section of a help text, in at most EXAMPLE_WIDTH columns."""
     with formatter.section("Examples"):
-        for line in examples.splitlines():
+        for line in fit_examples(examples.splitlines(), EXAMPLE_WIDTH - formatter.current_indent):
             formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
     formatter.write_paragraph()
+
+
+def fit_examples(lines: Sequence[str], width: int) -> Iterator[str]:
+    """Yield examples that are at most so wide: remarks go below their commands, and long commands are continued."""
+    if all(len(line) <= width for line in lines):
+        yield from lines
+        return
+    for line in lines:
+        indent = len(line) - len(line.lstrip())
+        command, *remark = re.split(" {2,}(?=[a-z0-9'])", line.strip(), maxsplit=1)
+        # words, with quoted ones whole; an option is followed by its values
+        words = re.findall(r"""(?:[^\s"']|"[^"]*"|'[^']*')+""", command)
+        starts = [i for i, word in enumerate(words) if not i or word.startswith("-")]
+        row = ""
+        for start, end in itertools.pairwise([*starts, len(words)]):
+            piece = " ".join(words[start:end])
+            if row and len(f"{row} {piece} \\") > width:
+                yield f"{row} \\"
+                row = f"{'':{indent or 4}}{piece}"
+            else:
+                row = f"{row} {piece}" if row else f"{'':{indent}}{piece}"
+        yield row
+        yield from (f"      {text}" for text in remark)
 
 
 def _note_verbose(ctx: click.Context, _param: click.Parameter, is_typed: bool) -> None:

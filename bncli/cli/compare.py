@@ -58,7 +58,7 @@ PROTOCOL = (
         "--repeats",
         type=integer(1),
         default_text="1",
-        help="Do it so often, with new random folds; from 2 on bias and variance are told apart.",
+        help="Repeat with new random folds so many times; with 2 or more, bias and variance are reported too.",
     ),
     _protocol_flag(
         "--resume",
@@ -93,7 +93,7 @@ OUTPUT = (
         "--diagram",
         everyday=False,
         metavar="FILE.svg",
-        help="Draw average ranks by the first metric, and who cannot be told apart.",
+        help="Draw average ranks by the first metric, and which learners do not differ significantly.",
     ),
     output_flag(
         "--scatter",

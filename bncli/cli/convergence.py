@@ -76,7 +76,7 @@ OUTPUT = (
 def command(**typed: Any) -> None:
     """Read the traces, draw the curves, and print the tables."""
     if typed["at"] is not None and typed["lag"] is None:
-        raise UsageError("--at has no effect without --lag", hint="say --lag NAME")
+        raise UsageError("--at has no effect without --lag", hint="add --lag NAME")
     from bncli.steps.convergence import ConvergenceSettings, convergence
 
     settings = ConvergenceSettings(typed["by"], typed["of"], typed["within"], typed["lag"], typed["at"] or 5)

@@ -85,7 +85,7 @@ def _tables(report: DescribeReport) -> list[str | Table]:
     hidden = len(report.columns) - len(columns)
     lines: list[str | Table] = [*_heading(report), "", _column_table(columns, report), _value_table(columns)]
     if hidden:
-        lines += [f"... and {hidden:,} more columns, which tell less of the class; --json has all", ""]
+        lines += [f"... and {hidden:,} more columns with less information about the class; --json has all", ""]
     if any(not column.exact for column in columns):
         lines += ["~ estimated: there are more different values than are kept", ""]
     lines += ["What fit does", "", *_verdict_lines(columns), ""]

@@ -33,7 +33,7 @@ TIME = data_flag(
     help="Also every figure of each period of this column of dates, times or numbers.",
 )
 ABOUT = output_flag("--about", metavar="FILE.toml", setting=False, help="What only you know; see --template.")
-TEMPLATE = output_flag("--template", is_flag=True, setting=False, help="Print an empty ABOUT.toml, nothing else.")
+TEMPLATE = output_flag("--template", is_flag=True, setting=False, help="Print an empty ABOUT.toml and exit.")
 OUTPUT = output_flag("-o", "--output", metavar="DIR", help="Folder for dossier.html and dossier.json.")
 
 

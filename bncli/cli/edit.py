@@ -136,7 +136,7 @@ def _check_options(typed: Mapping[str, Any]) -> str:
         what = "an edit needs one of --set, --flatten, --smooth and --monotone"
         if len(actions) > 1:
             what = f"--{actions[0]} and --{actions[1]} exclude each other"
-        raise UsageError(what, hint="say one of them; --undo takes back the last edit, --list shows all")
+        raise UsageError(what, hint="use one of them; --undo takes back the last edit, --list shows all")
     (action,) = actions
     if action in ("undo", "list"):
         others = ("effect", "label", "refit", "why", "by", "when", *(("output",) if action == "list" else ()))

@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from bncli.steps.evaluate.report import EvaluateReport
 
 EXAMPLES = """\
-bncli evaluate data.csv                                     5-fold cross-validation
+bncli evaluate data.csv                               5-fold cross-validation
 bncli evaluate data.csv --structure kdb --k 2 --folds 10 --repeats 3 --json
-bncli evaluate train.csv --test test.csv --param map        learn on one table, test on another
-bncli evaluate test.csv --model data.bnc                    test a model
-bncli evaluate data.csv --ignore sex --by sex,age           figures by group
+bncli evaluate train.csv --test test.csv --param map  learn here, test there
+bncli evaluate test.csv --model data.bnc              test a model
+bncli evaluate data.csv --ignore sex --by sex,age     figures by group
 """
 _protocol_flag = partial(flag, group="Protocol")
 PROTOCOL = (
     _protocol_flag(
         "--folds", type=integer(2), default_text="5", help="Number of folds, stratified; with --time of blocks."
     ),
-    _protocol_flag("--repeats", type=integer(1), default_text="1", help="Do it so often, with new random folds."),
+    _protocol_flag("--repeats", type=integer(1), default_text="1", help="Repeat the folds so many times, drawn anew."),
     _protocol_flag(
         "--train-rows",
         everyday=False,
@@ -165,7 +165,7 @@ def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
     settings = settings_of_run()
     if typed["scores"] and (typed["model"] or typed["test"]):
         why = "a model file keeps no rows to score" if typed["model"] else "--test has no folds"
-        hint = "leave one of them out; learn-structure --scores tells them of one table"
+        hint = "leave one of them out; learn-structure --scores prints them for one table"
         raise UsageError(f"--scores goes with cross-validation: {why}", hint=hint)
     protocol = ("--folds", "--repeats", "--test", "--train-rows", "--csv")
     columns = ("--categorical", "--numeric", "--ignore", "--use", "--drop-incomplete", "--time")
@@ -208,7 +208,7 @@ def _test_source(typed: Mapping[str, Any]) -> Source | None:
     if typed["test"] == "-" and "-" in typed["data"]:
         raise UsageError("DATA and --test cannot both be the standard input")
     if typed["on_bad_row"] not in ("fail", "skip"):
-        raise UsageError("--on-bad-row FILE would be written twice with --test", hint="say fail or skip")
+        raise UsageError("--on-bad-row FILE would be written twice with --test", hint="use fail or skip")
     of_training: dict[str, Any] = {"time": None, "gap": None, "window": None}
     return options.source({**typed, **of_training}, (typed["test"],))
 

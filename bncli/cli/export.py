@@ -66,18 +66,18 @@ TABLE = _sql_flag(
     "--input",
     metavar="TABLE",
     default_text="input",
-    help="The table or view of rows to be scored, in the schema that the database looks in.",
+    help="The table or view of rows to be scored, in the current schema of the database.",
 )
 KEY = _sql_flag(
     "--key",
     metavar="NAME",
     default_text="id, if training saw such a column",
-    help="The column of that table that the view of scores repeats, to tell rows apart.",
+    help="The column that identifies rows of that table; the view of scores repeats it.",
 )
 MIN_ROWS = output_flag(
     "--min-rows",
     type=integer(1),
-    help="Pool levels and intervals that rest on fewer training rows, so that what is written does not tell of them.",
+    help="Pool levels and intervals that rest on fewer training rows, so that the file does not reveal them.",
 )
 
 OPTIONS = {
@@ -114,7 +114,7 @@ OPTIONS = {
     "model on 10,000 random rows before it is written. A program (python, javascript, sql) is run, and compared on "
     "10,000 rows or more that show every level, both sides of every cut, missing values and unseen ones; so are ONNX "
     "graphs (extra `onnx`; needs -o) and, before points are rounded, scorecards (JSON where FILE ends in .json). "
-    "Attributes that do not help to tell the class are left out. --json needs -o.",
+    "Attributes without information about the class are left out. --json needs -o.",
 )
 def command(**typed: Any) -> None:
     """Write the model in another format and print how closely it agrees with the model."""
@@ -152,7 +152,7 @@ def _format_word(typed: Mapping[str, Any]) -> str:
     form = find_format(typed["output"], formats)
     if form is None:
         endings = " ".join(record.endings[0] for record in formats)
-        hint = f"say --to {'|'.join(EXPORTS)}, or end the name of FILE in one of {endings}"
+        hint = f"add --to {'|'.join(EXPORTS)}, or give FILE one of the endings {endings}"
         raise UsageError("the format is not clear", hint=hint)
     return form
 
@@ -168,7 +168,7 @@ def _format_options(form: str, typed: Mapping[str, Any]) -> dict[str, Any]:
             raise UsageError(f"--{idle} has no effect with --to {form}", hint=f"it belongs to --to {owner}")
     record = export_format(form)
     if typed["min_rows"] is not None and isinstance(record, StructureFormat):
-        raise UsageError(f"--min-rows has no effect with --to {form}", hint="a structure has no numbers of rows")
+        raise UsageError(f"--min-rows has no effect with --to {form}", hint="a structure file has no counts of rows")
     if isinstance(record, ProgramFormat) and not record.is_text and typed["output"] is None:
         raise UsageError(f"--to {form} needs -o FILE", hint="what is written is not a text")
     values = {word: typed[word] for word in OPTIONS.get(form, ()) if typed[word] is not None}

@@ -69,7 +69,7 @@ DRY_RUN = output_flag(
     "--dry-run",
     everyday=False,
     is_flag=True,
-    help="Read only heads and footers; say what would be learnt, and the memory and seconds that it would take.",
+    help="Read only the beginnings and footers of files; report what would be learnt, with memory and time.",
 )
 
 

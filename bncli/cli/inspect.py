@@ -72,7 +72,7 @@ def command(**typed: Any) -> None:
     from bncli.steps.inspect import CountsReport, CutsReport, ModelReport, StructureReport, inspect
 
     if typed["as_csv"] and (not typed["effects"] or typed["as_json"] or typed["tables"]):
-        raise UsageError("--csv writes effects and nothing else", hint="say --effects --csv")
+        raise UsageError("--csv writes effects and nothing else", hint="use --effects --csv")
     report = inspect(typed["file"], tables=typed["tables"], effects=typed["effects"])
     console = Console(as_json=typed["as_json"])
     if typed["as_csv"]:
@@ -102,7 +102,7 @@ def _structure_lines(report: step.StructureReport) -> list[str]:
     structure = report.structure
     source = f"made by {structure.method}" if report.format == "structure" else f"read from {report.format}"
     if structure.class_name is None:
-        return [f"Structure {source}, which does not say which node is the class"]
+        return [f"Structure {source}, which does not name the node of the class"]
     perfection = _perfection(structure)
     title = f"Structure for the class {structure.class_name}, {source}"
     return [title] if perfection is None else [title, f"Perfect graph: {perfection}"]

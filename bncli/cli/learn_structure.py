@@ -26,7 +26,7 @@ BOOTSTRAP = flag(
     everyday=False,
     type=integer(1, 1000),
     setting=False,
-    help="Tell what each step of kikuchi would lose on new rows, by N bootstrap resamples.",
+    help="Estimate the log-loss of each step of kikuchi on new rows by N bootstrap resamples.",
 )
 
 

@@ -313,5 +313,5 @@ def counts_file(typed: Mapping[str, Any]) -> str | None:
             continue
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             what = f"{parameter.opts[0]} has no effect with --from-counts"
-            raise UsageError(what, hint="say it to bncli count, which reads the table")
+            raise UsageError(what, hint="give it to bncli count, which reads the table")
     return str(counts)

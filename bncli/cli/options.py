@@ -215,7 +215,7 @@ class SizesType(_ParamType):
             try:
                 size = int(Integer(1).parse(word))
             except ValueError as error:
-                self.fail(f"{error}; say for example 50,100,200,all", param, ctx)
+                self.fail(f"{error}; give for example 50,100,200,all", param, ctx)
             if sizes and size <= sizes[-1]:
                 how = "twice" if size == sizes[-1] else f"after {sizes[-1]}"
                 self.fail(f"{size} stands {how}: sizes must ascend, each of them once", param, ctx)
@@ -279,7 +279,7 @@ FORMAT = (
     _rare_data_flag(
         "--format",
         type=click.Choice(["csv", "tsv", "parquet", "arrow"]),
-        default_text="told by the first bytes",
+        default_text="recognised by its first bytes",
         help="Format of DATA.",
     ),
     _rare_data_flag("--delimiter", metavar="CHAR", default_text="found in the header", help="What separates fields."),
@@ -415,7 +415,7 @@ def parse_rows(flag: str, text: str | None) -> tuple[int, int] | None:
         return None
     first, hyphen, last = text.partition("-")
     if not (first.isdecimal() and (last.isdecimal() or not hyphen)):
-        raise UsageError(f"{flag} {text}: say a row, as 17, or the first and the last, as 10-20")
+        raise UsageError(f"{flag} {text}: give a row, as 17, or the first and the last, as 10-20")
     rows = int(first), int(last if hyphen else first)
     if not 1 <= rows[0] <= rows[1]:
         raise UsageError(f"{flag} {text}: rows are numbered from 1, and the first comes before the last")
@@ -447,7 +447,7 @@ SCORES = output_flag(
     "--scores",
     is_flag=True,
     everyday=False,
-    help="Also tell what the network is worth by ll, bic, aic, k2, bdeu and acll, in nats, on the rows learnt from, "
+    help="Also print the scores of the network: ll, bic, aic, k2, bdeu and acll, in nats, on the rows learnt from, "
     "and how far acll is off the conditional log-likelihood that it stands for.",
 )
 JSON = output_flag("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")

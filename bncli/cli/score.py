@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 bncli score data.bnc new.csv > scores.csv
-zcat new.csv.gz | bncli score data.bnc - --keep id --labels-only -o labels.csv
+zcat new.csv.gz | bncli score data.bnc - --keep id --labels-only > labels.csv
 bncli score data.bnc new.parquet --output-format jsonl --digits 6 | head
 bncli score data.bnc new.csv --explain 3 --digits 2 -o why.csv
-bncli score data.bnc new.csv --set smoker=no --flip --flip-columns weight,smoker
+bncli score data.bnc new.csv --set smoker=no --flip --flip-columns weight
 bncli score data.bnc new.csv --because --labels-only -o because.csv
-bncli score data.bnc week.csv -o week.scores.csv --monitor week.json --fail-on-drift
+bncli score data.bnc new.csv -o scores.csv --monitor new.json --fail-on-drift
 """
 _what_if_flag = partial(flag, group="What if")
 MODEL = click.argument("model", metavar="MODEL", cls=Paths)
@@ -80,11 +80,11 @@ WRITING = (
     output_flag(
         "--explain",
         type=integer(1, 1000),
-        help="Why: add the N largest contributions to the log-odds of the prediction.",
+        help="Add the N largest contributions to the log-odds of the prediction.",
         words=(
             ("log_odds", "of the prediction against the geometric mean of the others"),
             ("base", "of no attribute: the average row, and what averaging models adds"),
-            ("explain_1 ...", "attribute=value:contribution, a&b=...: what only a pair tells"),
+            ("explain_1 ...", "attribute=value:contribution; a&b=... is the contribution of a pair"),
             ("rest", "all other contributions; base + explain_1 + ... + rest = log_odds"),
             ("towards", "the label that numbers above 0 favour: the prediction"),
         ),
@@ -119,7 +119,7 @@ WHAT_IF = (
         "--next-best",
         everyday=False,
         is_flag=True,
-        help="The missing column whose value is expected to tell most of the class (next_best); of networks.",
+        help="The missing column with the most expected information about the class (next_best); networks only.",
     ),
     _what_if_flag(
         "--surprise",
@@ -147,7 +147,7 @@ MONITORING = (
         "--monitor",
         group="Monitoring",
         metavar="FILE",
-        help="Count values, predictions and confidence beside those of training; FILE gets them as JSON.",
+        help="Compare values, predictions and confidence with those of training, and write the counts to FILE as JSON.",
     ),
     flag(
         "--fail-on-drift",
@@ -242,14 +242,14 @@ def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
         if typed["interval"] is not None and typed["abstain_wider"] is None:
             raise UsageError("--interval has no effect with --labels-only", hint="leave one of them out")
     if typed["fail_on_drift"] and typed["monitor"] is None:
-        raise UsageError("--fail-on-drift has no effect without --monitor", hint="say --monitor FILE.json")
+        raise UsageError("--fail-on-drift has no effect without --monitor", hint="add --monitor FILE.json")
     if typed["monitor"] == "-":
-        raise UsageError("--monitor needs a file, not the standard output", hint="say --monitor FILE.json")
+        raise UsageError("--monitor needs a file, not the standard output", hint="add --monitor FILE.json")
     for name in ("flip_columns", "flip_changes"):
         if typed[name] and not typed["flip"]:
-            raise UsageError(f"--{name.replace('_', '-')} has no effect without --flip", hint="say --flip")
+            raise UsageError(f"--{name.replace('_', '-')} has no effect without --flip", hint="add --flip")
     if typed["because_seconds"] is not None and not typed["because"]:
-        raise UsageError("--because-seconds has no effect without --because", hint="say --because")
+        raise UsageError("--because-seconds has no effect without --because", hint="add --because")
     options.refuse_terminal(typed["data"])
     to_terminal = to_stdout and sys.stdout is not None and sys.stdout.isatty()
     if to_terminal and typed["output_format"] is not None and not score_format(typed["output_format"]).is_text:

@@ -28,7 +28,7 @@ AGAINST = flag(
     group="Verifying",
     metavar="FILE",
     setting=False,
-    help="An export of the model, a network or a program, to be compared with it; its kind is told by its ending.",
+    help="An export of the model, a network or a program, to be compared with it; the ending of its name says which.",
 )
 PROPERTY = flag(
     "--property",
@@ -79,9 +79,9 @@ def command(**typed: Any) -> None:
 
     seconds = typed["property_seconds"]
     if seconds is not None and not typed["property"]:
-        raise UsageError("--property-seconds has no effect without --property", hint="say --property TEXT")
+        raise UsageError("--property-seconds has no effect without --property", hint="add --property TEXT")
     if typed["min_rows"] is not None and not typed["disclosure"]:
-        raise UsageError("--min-rows has no effect without --disclosure", hint="say --disclosure")
+        raise UsageError("--min-rows has no effect without --disclosure", hint="add --disclosure")
     report = verify(
         typed["model"],
         typed["against"],

@@ -787,7 +787,7 @@ def warnings_about(model: Model, parameters: Parameters) -> Iterator[str]:
         other = "" if is_ensemble else "try --structure auto, or "
         yield (
             f"on rows held out the model is no better than the class frequencies alone ({losses}); "
-            f"{other}look for attributes that tell more about {schema.class_name!r}"
+            f"{other}look for attributes with more information about {schema.class_name!r}"
         )
     if not is_ensemble and parameters.n_parameters > model.n_rows:
         yield from _warn_of_parameters(model, parameters.n_parameters)

@@ -45,7 +45,7 @@ def read_label_numbers(path: str) -> dict[str, float]:
             what = f"expected a label and a number, found {','.join(fields)[:60]!r}"
             raise BncliError(what, where=f"{path}, line {line}", hint="a line holds label,number")
         if fields[0] in numbers:
-            raise BncliError(f"the label {fields[0]!r} stands there twice", where=f"{path}, line {line}")
+            raise BncliError(f"the label {fields[0]!r} appears twice", where=f"{path}, line {line}")
         numbers[fields[0]] = number
     if not numbers:
         raise BncliError("there is no label with a number", where=path, hint="a line holds label,number")
@@ -82,7 +82,7 @@ def resolve_costs(value: Any) -> Any:
                 what = f"deciding {decision!r} where {true!r} is true {problem}"
                 raise BncliError(what, where=where, hint="a cost is a number of at least 0")
             if f"{true}:{decision}" in costs:
-                raise BncliError(f"deciding {decision!r} where {true!r} is true stands there twice", where=where)
+                raise BncliError(f"deciding {decision!r} where {true!r} is true appears twice", where=where)
             costs[f"{true}:{decision}"] = cost
     return format_label_numbers(costs)
 

@@ -82,7 +82,7 @@ def _refuse_beside_files(
     cutting = (DISCRETIZERS.flag, *DISCRETIZERS.method_options)
     if files.counts is None:
         if files.cuts is not None and files.coded:
-            _refuse_flags(flags, cutting, f"on {files.cuts}, whose rows are codes", "say it when the table is encoded")
+            _refuse_flags(flags, cutting, f"on {files.cuts}, whose rows are codes", "give it when the table is encoded")
         elif files.cuts is not None:
             _refuse_flags(flags, cutting, "with --cuts FILE")
         return
@@ -254,6 +254,6 @@ def refuse_decisions(typed: Mapping[str, Any], has_sets: bool = False) -> None:
     typed: values by flag, None if an option was not typed. has_sets: whether a model supplies prediction sets.
     """
     if typed["--costs"] is not None and typed["--threshold"] is not None:
-        raise UsageError("--costs and --threshold both say what to decide", hint=_LEAVE_OUT)
+        raise UsageError("--costs and --threshold both define the decisions", hint=_LEAVE_OUT)
     if typed["--sets-by"] is not None and typed["--sets"] is None and not has_sets:
         raise UsageError("--sets-by has no effect without --sets", hint="add --sets ALPHA")

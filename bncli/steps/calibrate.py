@@ -149,10 +149,10 @@ def calibrate_model(model: Model, source: Source, method: str, *, run: Run = Run
             raise BncliError(what, where=source.paths[0], hint="leave out --group or --time, or shorten --gap")
         held_out = held_out_loss(method, log_p, labels, weights, splits)
     if calibration.map == Temperature(MOST_TEMPERATURE):
-        what = f"the temperature is at its bound, {MOST_TEMPERATURE:g}: the model tells nothing of these rows"
+        what = f"the temperature is at its bound, {MOST_TEMPERATURE:g}: the model is of no use for these rows"
         watch(Note(what, warning=True))
     if calibration.map == Temperature(1.0):
-        what = "all rows are predicted right, for which no temperature is sharp enough: it is left at 1"
+        what = "all rows are predicted correctly, so no temperature can be estimated: it stays 1"
         watch(Note(what, warning=True))
     if isinstance(calibration.map, Isotonic) and calibration.rows < FEW_FOR_ISOTONIC:
         what = f"{calibration.rows:,} rows are few for isotonic maps, which follow their chances"
@@ -164,9 +164,9 @@ def calibrate_model(model: Model, source: Source, method: str, *, run: Run = Run
     rule = None if model.rule is None else without_held_out(model.rule)
     if rule != model.rule:
         what = (
-            "the threshold or the prediction sets that rows held out gave are of the probabilities before, and left out"
+            "the threshold or the prediction sets from held-out rows belong to the old probabilities and are left out"
         )
-        watch(Note(f"{what}: say score --threshold, or learn again", warning=True))
+        watch(Note(f"{what}: use score --threshold, or learn again", warning=True))
     calibrated = with_self_test(replace(model, calibration=calibration, rule=rule, log_p=None))
     split = None if by is None else record_split(rows.n_rows, by)
     return Calibrated(calibrated, on_training_rows, split, held_out)
@@ -184,11 +184,11 @@ def _warn_about_prior(model: Model, counts: Array, method: str, n_rows: int, wat
     shares, before = counts / counts.sum(), training / training.sum()
     most = int(np.abs(shares - before).argmax())
     what = (
-        f"the classes are not as frequent here as in training ({model.schema.labels[most]} {shares[most]:.3g}, "
+        f"the class frequencies differ from those in training ({model.schema.labels[most]} {shares[most]:.3g}, "
         f"there {before[most]:.3g})"
     )
     if method == Temperature.method:
-        how = f"say --method {PerClass.method}, or calibrate on rows like those of training and score with --prior"
+        how = f"use --method {PerClass.method}, or calibrate on rows like those of training and score with --prior"
         watch(Note(f"{what}, which a temperature cannot follow: {how}", warning=True))
     else:
         watch(Note(f"{what}: probabilities are under the frequencies here, from which --prior reckons"))

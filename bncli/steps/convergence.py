@@ -182,8 +182,8 @@ def convergence(
             effort = {"iterations": point.iteration, "passes": point.passes, "flops": point.flops}[settings.by]
             if effort is None:
                 why = " for this optimizer and these parameters" if settings.by == "flops" else ""
-                hint = "say --by passes" if settings.by == "flops" else "say --by iterations"
-                raise UsageError(f"the trace does not tell {settings.by}{why}", where=source.path, hint=hint)
+                hint = "use --by passes" if settings.by == "flops" else "use --by iterations"
+                raise UsageError(f"the trace has no {settings.by}{why}", where=source.path, hint=hint)
             efforts.append(float(effort))
         is_penalized = settings.of == "objective"
         values = tuple(point.nll + is_penalized * point.penalty for point in trace.points)
@@ -191,8 +191,8 @@ def convergence(
     first, *others = [curve for by_name in curves.values() for curve in by_name.values()]
     for other in others:
         if other.trace.likelihood != first.trace.likelihood:
-            told = f"{first.source.path} tells {first.trace.likelihood}, {other.source.path} {other.trace.likelihood}"
-            raise UsageError(f"two traces do not maximise the same: {told}", hint="leave one out")
+            told = f"{first.source.path} has {first.trace.likelihood}, {other.source.path} {other.trace.likelihood}"
+            raise UsageError(f"two traces do not maximise the same function: {told}", hint="leave one out")
     lags = () if settings.lag is None else _lags(curves, settings.lag, settings.at)
     reports = {}
     for table, by_name in curves.items():
@@ -230,7 +230,7 @@ def _check_arguments(
             raise UsageError("traces are files, and not read from standard input", hint="name what fit --trace wrote")
         key = source.folder, source.name
         if key in seen:
-            what = f"two traces of a folder are called '{source.name}': {seen[key]} and {source.path}"
+            what = f"two traces of a folder have the name '{source.name}': {seen[key]} and {source.path}"
             raise UsageError(what, hint="name one as NAME=FILE")
         seen[key] = source.path
     names = list(dict.fromkeys(source.name for source in traces))
@@ -240,7 +240,7 @@ def _check_arguments(
         if len(names) == 1:
             raise UsageError("nobody can lag behind the baseline, for all traces have its name", hint="name others")
     elif histogram:
-        raise UsageError("--histogram draws lags, and there are none", hint="say --lag NAME")
+        raise UsageError("--histogram draws lags, and there are none", hint="add --lag NAME")
     if svg and len(names) > SERIES:
         raise UsageError(f"--svg draws at most {SERIES} names, and there are {len(names)}", hint="leave some out")
     for path in (svg, histogram):

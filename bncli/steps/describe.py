@@ -524,14 +524,14 @@ def _with_verdict(
         reason = "whole numbers, another in every row: an identifier?"
         return replace(report, use=use, reason=reason, should_ignore=True)
     if not use:
-        why = "no cut of them tells" if report.type != "categorical" else "they do not tell enough"
+        why = "no cut of them has" if report.type != "categorical" else "they do not have enough"
         kind = reasons.pop(0) if report.type == "date" and reasons else _PLURAL[report.type]
-        reasons.insert(0, f"{kind}, and {why} of the class")
+        reasons.insert(0, f"{kind}, and {why} information about the class")
     elif not reasons or report.type != "date":
         reasons.insert(0, _PLURAL[report.type] + _describe_cuts([entry.attribute for entry in learnt or []]))
     class_bits = 0.0 if of_class is None else of_class.bits
     if report.bits is not None and class_bits and report.bits >= _LEAK * class_bits:
-        reasons.append("it alone tells the class: is it known beforehand?")
+        reasons.append("it alone determines the class: is it known beforehand?")
     return replace(report, use=use, reason="; ".join(reasons))
 
 

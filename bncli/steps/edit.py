@@ -188,7 +188,7 @@ def edit_model(model: Model, choice: EditChoice, refit: Source | None = None, *,
     previous = {i: array for i, array in enumerate(arrays[:n_kept]) if (array != new[i]).any()}
     edited = replace(model, predictor=with_arrays(predictor, new), uncertainty=None)
     if model.uncertainty is not None:
-        run.watch(Note("the intervals of probabilities were those of the fit: the edited model has none"))
+        run.watch(Note("the edited model has no intervals of probabilities, since they belong to the fit"))
     _check_directions(edited, choice.effect)
     after = effect.read(new)
     places = {name: where for name, where in effect.cells.items() if not targets or name in targets}

@@ -138,7 +138,7 @@ def _export_structure(
     predictor = model.predictor
     if isinstance(predictor, Ensemble) and len(predictor.components) > 1:
         size = f"an ensemble of {len(predictor.components):,} components"
-        watch(Note(f"the model is {size}: written is the structure of {predictor.components[0].name}"))
+        watch(Note(f"the model is {size}: the file has the structure of {predictor.components[0].name}"))
     structure = name_structure(model.structure, model.schema)
     return ExportReport(
         model=model_path,
@@ -197,7 +197,7 @@ def _export_program(
 ) -> ExportReport:
     seen = {attribute.name for attribute in model.schema.attributes}
     if form.word == "sql" and "key" not in options and SQL_DEFAULTS["key"] not in seen:
-        what = "--to sql needs --key COLUMN, the column of the table that tells its rows apart"
+        what = "--to sql needs --key COLUMN, the column that identifies the rows of the table"
         raise UsageError(what, hint=f"for example --key {SQL_DEFAULTS['key']}, if the table has such a column")
     if form.word == "scorecard" and model.recipe.param == "points":
         options = {**options, "join_equal": True}  # as the card itself
@@ -210,7 +210,7 @@ def _export_program(
     if converted:
         more = f" and {len(converted) - _LISTED:,} more" if len(converted) > _LISTED else ""
         listed = ", ".join(converted[:_LISTED]) + more
-        watch(Note(f"the program takes plain numbers for {listed}: a part of a date, or a number, not its text"))
+        watch(Note(f"the program takes plain numbers for {listed}: parts of dates or values, not texts"))
     rule = _rule_of_program(model, form, watch)
     tokens = MissingTokens.of(model.schema.missing_tokens)
     words = [word for f in forms.values() if isinstance(f, NumberForm) for word in f.words]
@@ -229,7 +229,7 @@ def _export_program(
     rows, max_dp, rounding = None, None, None
     answers = form.run(text, probes.rows())
     if answers is None:
-        watch(Note(f"{form.needs} is not at hand: what was written was not run"))
+        watch(Note(f"{form.needs} is not installed, so the export was not run"))
     else:
         if (remark := form.remark(text)) is not None:
             watch(Note(remark))

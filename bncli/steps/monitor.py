@@ -140,7 +140,7 @@ def monitor(paths: Sequence[str], svg: str | None = None) -> MonitorReport:
             [(tally.name, *tally.training.tolist()) for tally in each.tally.attributes] for each in (first, other)
         ]
         if other.model != first.model or training[0] != training[1]:
-            what = f"the monitor tells of the model otherwise than {paths[0]} does, whose fingerprint is the same"
+            what = f"the monitor describes the model differently from {paths[0]}, though both name the same model"
             raise ModelError(what, where=path, hint="score the rows again")
     report = MonitorReport(tuple(paths), tuple(monitors))
     if svg is not None:

@@ -125,7 +125,7 @@ def _parse_conditions(text: str, names: Sequence[str]) -> list[tuple[str, str]]:
         elif conditions:  # a value may hold the word
             conditions[-1] = (conditions[-1][0], f"{conditions[-1][1]} and {part}")
         else:
-            raise UsageError(f"{part!r} is no condition", hint="say where COLUMN = VALUE")
+            raise UsageError(f"{part!r} is no condition", hint="write where COLUMN = VALUE")
     pairs = [(name, _unquoted(value)) for name, value in conditions]
     for i, (name, _) in enumerate(pairs):
         if name in [earlier for earlier, _ in pairs[:i]]:
@@ -155,7 +155,7 @@ def _label(text: str, schema: Schema) -> int:
 def _probability(text: str) -> float:
     number = parse_decimal(text)
     if number is None or not 0 <= number <= 1:
-        raise UsageError(f"{text!r} is not a probability", hint="say a number from 0 to 1")
+        raise UsageError(f"{text!r} is not a probability", hint="give a number from 0 to 1")
     return number
 
 

@@ -380,7 +380,7 @@ def codes_of_values(
     for name, text in changes:
         position = position_of_column(name, names, schema)
         if position in codes:
-            raise UsageError(f"the column {name!r} is set twice", hint="say --set once a column")
+            raise UsageError(f"the column {name!r} is set twice", hint="give --set once per column")
         attribute, value = attributes[position], text.strip()
         if not value:
             codes[position] = attribute.n_values  # the missing level, or the code "unknown" without one
@@ -405,7 +405,7 @@ def position_of_column(name: str, names: Sequence[str], schema: Schema) -> int:
     if name in names:
         return names.index(name)
     if name == schema.class_name:
-        raise UsageError(f"{name!r} is the class, which is what the model tells", hint="name an attribute")
+        raise UsageError(f"{name!r} is the class, which the model predicts", hint="name an attribute")
     if any(attribute.name == name for attribute in schema.attributes):
         raise UsageError(f"the model does not look at {name!r}", hint="it changes no prediction: leave it out")
     near = difflib.get_close_matches(name, names, 1, 0.5)

@@ -258,7 +258,7 @@ def score(
     summary = None
     if monitor is not None:
         if model.class_weights is not None and model.plain_frequencies is None:
-            run.watch(Note("drift is told against training rows that weigh as --class-weights said in fit"))
+            run.watch(Note("drift is measured against training rows with the class weights of the fit"))
         summary = MonitorSummary(monitor, scorer.monitor())
         if summary.monitor.no_log_p:
             run.watch(Note(f"no ln P(x): {summary.monitor.no_log_p}"))
@@ -417,9 +417,8 @@ def rule_to_score(model: Model, options: DecisionOptions, has_other_prior: bool,
         return None
     Decider.of(rule, model.schema.labels)  # so that an impossible rule is an error before any row is read
     if has_other_prior and (rule.sets is not None or (rule.threshold is not None and rule.threshold.chosen)):
-        what = "threshold" if rule.sets is None else "prediction sets"
-        text = f"the {what} rest on rows held out, which had the prior of training: under --prior nothing is promised"
-        watch(Note(text.replace("threshold rest", "threshold rests"), warning=True))
+        what = "threshold was" if rule.sets is None else "prediction sets were"
+        watch(Note(f"the {what} chosen on rows with the class frequencies of training, not --prior", warning=True))
     return rule
 
 

@@ -91,7 +91,7 @@ class VerifyReport:
     def fault(self) -> BncliError | None:
         """The error about the first disagreement, or about a property refuted or left open; None if there is none."""
         if self.self_test is not None and not self.self_test.agrees:
-            what = f"the model does not say here what it said when it was made: {self.self_test}"
+            what = f"the model predicts otherwise here than when it was made: {self.self_test}"
             return ModelError(what, where=self.model, hint=f"it was learnt by bncli {self.bncli_version}: fit it again")
         hint = "export the model again"
         if self.export is not None and not self.export.agrees:
@@ -206,7 +206,7 @@ def _export_format(path: str) -> NetworkFormat | ProgramFormat:
     if word is None:
         endings = ", ".join(ending for form in formats for ending in form.endings)
         hint = f"the name of an export with probabilities ends in one of {endings}"
-        raise UsageError("there is no telling what kind of export this is", where=path, hint=hint)
+        raise UsageError("the kind of this export is unknown", where=path, hint=hint)
     return next(form for form in formats if form.word == word)
 
 
@@ -247,12 +247,12 @@ def _compare_program(
             raise ModelError(what, where=where, hint=_EXPORT_AGAIN) from error
     answers = _run(form.run, text, probes, where)
     if answers is None:
-        raise BncliError(f"{form.needs} is not at hand, which runs this export", where=where, hint="install it")
+        raise BncliError(f"this export needs {form.needs}, which is not installed", where=where, hint="install it")
     are_even = len({len(row) for row in answers}) == 1
     probabilities = np.array(answers, dtype=float).T if are_even else np.empty((0, 0))
     if probabilities.shape != probes.probabilities.shape:
         n_labels = len(probes.probabilities)
-        raise ModelError(f"the program does not tell of {n_labels} labels a row", where=where, hint=_EXPORT_AGAIN)
+        raise ModelError(f"the program does not return {n_labels} labels per row", where=where, hint=_EXPORT_AGAIN)
     max_dp = float(np.abs(probabilities - probes.probabilities).max(initial=0.0))
     report = replace(report, export=LargestDifference(probes.n_rows, max_dp), rounded=form.rounds)
     if form.decide is None or not form.decides(text):

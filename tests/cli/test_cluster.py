@@ -16,15 +16,15 @@ NOWHERE = "tcp://127.0.0.1:1"
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--structure", "hill-climb"), "--structure hill-climb looks at single rows"),
-        (("--structure", "auto"), "--structure auto looks at single rows"),
-        (("--structure", "interactions"), "--structure interactions looks at single rows"),
+        (("--structure", "hill-climb"), "--structure hill-climb needs single rows"),
+        (("--structure", "auto"), "--structure auto needs single rows"),
+        (("--structure", "interactions"), "--structure interactions needs single rows"),
         (("--param", "em"), "--param em is not learnt on a cluster"),
         (
             ("--structure", "nb", "--param", "discriminative", "--coding", "thermometer"),
-            "--coding thermometer looks at single rows",
+            "--coding thermometer needs single rows",
         ),
-        (("--structure", "nb", "--param", "extended", "--early-stop", "cv"), "--early-stop looks at single rows"),
+        (("--structure", "nb", "--param", "extended", "--early-stop", "cv"), "--early-stop needs single rows"),
         (("--structure", "nb", "--class-weights", "balanced"), "class weights, prediction sets and thresholds"),
         (("--structure", "nb", "--sets", "0.1"), "class weights, prediction sets and thresholds"),
         (("--structure", "nb", "--threshold", "best:f1"), "class weights, prediction sets and thresholds"),

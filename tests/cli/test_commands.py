@@ -116,7 +116,7 @@ def test_inspect_names_what_keeps_a_graph_from_being_perfect(bncli: Bncli, tmp_p
 def test_inspect_shows_a_network_that_has_no_class(bncli: Bncli, tmp_path: Path) -> None:
     (tmp_path / "x.dot").write_text("digraph { smoke -> lung; smoke -> bronc; bronc -> dysp; lung -> dysp }")
     assert bncli("inspect", "x.dot").out.splitlines() == [
-        "Structure read from dot, which does not say which node is the class",
+        "Structure read from dot, which does not name the node of the class",
         "",
         "Structure: each attribute depends on the one above it",
         "smoke",

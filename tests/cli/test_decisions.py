@@ -273,7 +273,7 @@ def test_row_weights_are_rows_so_many_times(bncli: Bncli) -> None:
         ("--costs benign:mal=1,malignant:benign=1", "names the label 'mal'"),
         ("--costs benign:malignant=-1,malignant:benign=1", "the cost of 'benign:malignant' is not"),
         ("--costs missing.csv", "'missing.csv' is not TRUE:DECISION=COST, and 'missing.csv' no file"),
-        (f"--costs {COSTS} --threshold 0.5", "--costs and --threshold both say what to decide"),
+        (f"--costs {COSTS} --threshold 0.5", "--costs and --threshold both define the decisions"),
         ("--threshold 1.5", "'1.5' is neither a probability nor one of"),
         ("--threshold best:auc", "'best:auc' is neither"),
         ("--threshold top=0.01%", "no threshold has top=0.01% on the rows held out"),
@@ -293,11 +293,11 @@ def test_bad_input_is_named(bncli: Bncli, words: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("true,benign,malignant\nbenign,0,1\n", "does not say what it costs to decide for 'benign' where 'malignant'"),
+        ("true,benign,malignant\nbenign,0,1\n", "lacks the cost of deciding for 'benign' where 'malignant'"),
         ("true,benign,malignant\nbenign,0,1\nmalignant,,0\n", "'benign' where 'malignant' is true has no cost"),
         ("true,benign,malignant\nbenign,0,1\nmalignant,-3,0\n", "'benign' where 'malignant' is true costs '-3'"),
         ("true,benign,malignant\nbenign,0,1\nmalignant,3\n", "1 costs for 2 decisions, costs.csv, line 3"),
-        ("true,benign,malignant\nbenign,0,1\nbenign,3,1\n", "stands there twice"),
+        ("true,benign,malignant\nbenign,0,1\nbenign,3,1\n", "appears twice"),
         ("true,benign,review\nbenign,0,1\nmalignant,3,1\n", "names the label 'review'"),
         ("", "this is not a table of costs"),
         (
@@ -334,8 +334,8 @@ def test_what_a_model_cannot_decide(bncli: Bncli, words: str, message: str) -> N
 def test_a_prior_takes_back_what_rows_held_out_promise(bncli: Bncli) -> None:
     fit(bncli, "--threshold", "best:f1")
     ran = bncli("score", "m.bnc", "tumours.csv", "--prior", "benign=0.5,malignant=0.5")
-    assert "the threshold rests on rows held out" in ran.err
-    assert "rows held out" not in bncli("score", "m.bnc", "tumours.csv").err
+    assert "the threshold was chosen on rows with the class frequencies of training" in ran.err
+    assert "chosen on rows" not in bncli("score", "m.bnc", "tumours.csv").err
 
 
 def test_from_python(bncli: Bncli) -> None:
@@ -353,7 +353,9 @@ def test_from_python(bncli: Bncli) -> None:
     assert typed.expected_costs is None
     with pytest.raises(TypeError, match="no option 'cost'"):
         model.decide("tumours.csv", cost=costs)
-    with pytest.raises(package.UsageError if hasattr(package, "UsageError") else Exception, match="what to decide"):
+    with pytest.raises(
+        package.UsageError if hasattr(package, "UsageError") else Exception, match="define the decisions"
+    ):
         package.fit("tumours.csv", **quiet).decide("tumours.csv")
     sets = package.fit("tumours.csv", sets=0.1, **quiet).decide("tumours.csv").sets
     assert sets is not None
@@ -386,7 +388,7 @@ def test_a_cluster_holds_no_rows_out(bncli: Bncli, words: str) -> None:
     bncli("encode", "tumours.csv", "-o", "t.codes", "-q")
     ran = bncli("fit", "t.codes", *NB, *words.split(), "--cluster", "local:1")
     assert (ran.code, ran.out) == (2, "")
-    assert "which a cluster keeps to itself" in " ".join(ran.err.split()), ran.err
+    assert "which stay on the workers" in " ".join(ran.err.split()), ran.err
 
 
 def test_rows_of_codes_are_held_out_too(bncli: Bncli) -> None:

@@ -73,7 +73,7 @@ def test_rows_held_out_serve_another_threshold_and_other_sets(bncli: Bncli) -> N
         ("--sets 0.1", "no rows held out to make prediction sets by"),
         ("--threshold best:f1", "keeps no rows held out to choose a threshold best:f1 by"),
         ("--sets-by class", "--sets-by has no effect without --sets"),
-        ("--threshold 0.3 --costs " + COSTS, "--costs and --threshold both say what to decide"),
+        ("--threshold 0.3 --costs " + COSTS, "--costs and --threshold both define the decisions"),
         ("--structure nb --threshold 0.3", "--structure has no effect with --model"),
     ],
 )
@@ -110,7 +110,7 @@ def test_words_that_say_nothing_of_decisions_are_refused(bncli: Bncli) -> None:
     model = package.load("m.bnc")
     with pytest.raises(TypeError, match="no option 'cost'"):
         model.evaluate("tumours.csv", cost=COSTS)
-    with pytest.raises(UsageError, match="both say what to decide"):
+    with pytest.raises(UsageError, match="both define the decisions"):
         model.evaluate("tumours.csv", costs=COSTS, threshold=0.3)
 
 

@@ -419,7 +419,7 @@ def test_the_distribution_behind_acll_is_typed_recorded_and_counts(bncli: Bncli,
         ("1,1000:99999999999", "is too much: the most is 1000000"),
         ("1,1000:1000:x", "'x' is not a whole number"),
         ("1,1000:1000:1:1", "is not A,B"),
-        ("beta,1,1", "has no closed form: say how many draws, as in beta,1,1:100000"),
+        ("beta,1,1", "has no closed form: give the number of draws, as in beta,1,1:100000"),
         ("beta,1,1,1:1000", "is not A,B"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import pty
 import re
@@ -76,6 +77,9 @@ def test_help_of_a_command_begins_with_examples(bncli: Bncli, word: str) -> None
     assert ran.out.index("Examples:") < ran.out.index("Usage:")
     example = ran.out[ran.out.index("Examples:") : ran.out.index("Usage:")]
     assert f"bncli {word} " in example
+    assert max(map(len, example.splitlines())) <= 80
+    command = importlib.import_module(f"bncli.cli.{word.replace('-', '_')}").command
+    assert example.replace("\\\n", "").split() == ["Examples:", *command.examples.replace("\\\n", "").split()]
     everything = bncli(word, "--help-all").out
     for flag in re.findall(r"(?<=\s)--[a-z-]+", example):
         assert re.search(rf"^ .*{flag}\b", everything[everything.index("Usage:") :], flags=re.MULTILINE), flag

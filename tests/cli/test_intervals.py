@@ -242,7 +242,7 @@ def test_an_edited_model_has_no_intervals_and_says_so(bncli: Bncli) -> None:
     assert bncli("fit", "tumours.csv", "--structure", "nb", "--intervals", "-q", "-o", "m.bnc").code == 0
     ran = bncli("edit", "m.bnc", "--effect", "radius", "--flatten", "--why", "test", "-o", "e.bnc")
     assert ran.code == 0
-    assert "the edited model has none" in ran.err
+    assert "the edited model has no intervals" in ran.err
     assert bncli("score", "e.bnc", "tumours.csv", "--interval", "0.9").code == 3
 
 

@@ -103,7 +103,7 @@ def test_a_monitor_that_was_tampered_with(bncli: Bncli, weeks: list[str]) -> Non
     content["counts"]["attributes"][0]["training"][0] += 1
     Path("1.json").write_text(json.dumps(content))
     done = bncli("monitor", *weeks)
-    assert (done.code, done.err.startswith("Error: the monitor tells of the model otherwise")) == (3, True)
+    assert (done.code, done.err.startswith("Error: the monitor describes the model differently")) == (3, True)
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_typed() -> None:
         ("a, b=2", """: '"a, b=2"'$"""),
         ('c=1,x:"a,b"=2', """: '"x:a,b=2"'$"""),
         ("a=1,b", "'b' is not label=NUMBER, nor balanced, and 'a=1,b' no file$"),
-        ("a=1,a=2", "'a' stands there twice"),
+        ("a=1,a=2", "'a' appears twice"),
         ("a=0", "the number of 'a' is not a finite number above 0"),
         ("a=-1", "the number of 'a' is not"),
         ({"a": True}, "the number of 'a' is not"),

@@ -263,7 +263,7 @@ def test_other_class_frequencies_are_told_and_undone(folder: Path, method: str) 
     (folder / "rare_1.csv").write_text("\n".join([header, *rare, ""]))
     (folder / "rare.bnc").write_bytes((folder / "tic_tac_toe.bnc").read_bytes())
     path, heard = calibrated(folder, "rare", method, "rare_c.bnc")
-    told = [text for text in heard if text.startswith("the classes are not as frequent here as in training")]
+    told = [text for text in heard if text.startswith("the class frequencies differ from those in training")]
     assert len(told) == 1
     assert ("a temperature cannot follow" in told[0]) == (method == "temperature")
     assert not any("as frequent" in text for text in calibrated(folder, "tic_tac_toe", method)[1])

@@ -128,9 +128,9 @@ def test_types_and_reasons(tmp_path: Path) -> None:
     assert not column(report, "same").use
     assert "identifier" in column(report, "id").reason
     assert column(report, "copy").same_as == "few"
-    assert "alone tells the class" in column(report, "leak").reason
+    assert "alone determines the class" in column(report, "leak").reason
     assert column(report, "leak").bits == pytest.approx(column(report, "y").bits)
-    assert column(report, "noise").reason == "numbers, and no cut of them tells of the class"
+    assert column(report, "noise").reason == "numbers, and no cut of them has information about the class"
     assert shlex.split(report.recommended) == [
         "bncli",
         "fit",

@@ -113,7 +113,7 @@ def test_without_what_runs_a_program_there_is_no_verdict(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("def predict_proba(row): return {'a': 1.0}", "does not tell of 3 labels"),
+        ("def predict_proba(row): return {'a': 1.0}", "does not return 3 labels"),
         ("def predict_proba(row): return {str(i): 1.0 for i in range(len(row['ash'] or 'a'))}", "the program fails"),
         ("def predict_proba(row): return {1: 1, 2: 2, 3: row['nothing']}", "the program fails .*KeyError: 'nothing'"),
         ("def predict_proba(row", "the program fails .*SyntaxError"),
@@ -153,7 +153,7 @@ def test_a_network_of_other_nodes_and_a_model_that_is_none(model: str, tmp_path:
 
 @pytest.mark.parametrize("name", ["x.dot", "x.json", "x.bnc", "x"])
 def test_what_says_no_probabilities_is_wrong_usage(model: str, tmp_path: Path, name: str) -> None:
-    with pytest.raises(UsageError, match=r"no telling what kind of export this is.*\.bif.*\.py"):
+    with pytest.raises(UsageError, match=r"the kind of this export is unknown.*\.bif.*\.py"):
         verify(model, str(tmp_path / name))
 
 

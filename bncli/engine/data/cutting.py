@@ -373,11 +373,11 @@ def pooling_notes(attributes: Sequence[Attribute], n_rows: int) -> list[str]:
     sentences = []
     if pooled:
         sentences.append(
-            f"levels pooled by what they say of the class: {_list_few(pooled)} (--group-levels off keeps them)"
+            f"levels pooled by their information about the class: {_list_few(pooled)} (--group-levels off keeps them)"
         )
     if idle:
-        verb, them = ("tells", "it") if len(idle) == 1 else ("tell", "them")
-        why = f"{verb} nothing about the class that {n_rows:,} rows could show: left out"
+        verb, them = ("shows", "it") if len(idle) == 1 else ("show", "them")
+        why = f"{verb} no relation to the class in {n_rows:,} rows: left out"
         sentences.append(f"{_list_few(idle)} {why} (--group-levels off keeps {them})")
     return sentences
 

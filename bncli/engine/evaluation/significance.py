@@ -194,7 +194,7 @@ def corrected_resampled_t(differences: ArrayLike, test_share: float) -> PairedT:
     """
     d = np.asarray(differences, np.float64)
     if not 0 < test_share < 1:
-        raise BncliError(f"the share of rows tested lies between 0 and 1, not at {test_share}")
+        raise BncliError(f"the share of rows tested must lie between 0 and 1, and is {test_share}")
     return paired_t(d, np.zeros_like(d), test_share / (1 - test_share))
 
 

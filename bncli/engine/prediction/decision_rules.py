@@ -91,7 +91,7 @@ def make_rule(
             threshold = Threshold(number)
         elif rule.held_out is None:
             what = f"the model keeps no rows held out to choose a threshold {options.threshold} by"
-            raise BncliError(what, hint=f"bncli fit --threshold {options.threshold} holds some out, or say a number")
+            raise BncliError(what, hint=f"bncli fit --threshold {options.threshold} holds some out; or give a number")
         else:
             threshold = choose_threshold(options.threshold, held_out_steps(rule.held_out))
         rule = replace(rule, threshold=threshold, costs=None)
@@ -116,7 +116,7 @@ def check_options(options: DecisionOptions, labels: tuple[str, ...], class_name:
 def _refuse_many_labels(labels: tuple[str, ...], class_name: str) -> None:
     if len(labels) != 2:
         what = f"--threshold takes two classes, and {class_name!r} has {len(labels)}"
-        raise UsageError(what, hint="say --costs, which decides between any number")
+        raise UsageError(what, hint="use --costs, which works for any number of labels")
 
 
 def cost_matrix(text: str, labels: tuple[str, ...], class_name: str) -> tuple[tuple[float, ...], ...]:
@@ -128,7 +128,7 @@ def cost_matrix(text: str, labels: tuple[str, ...], class_name: str) -> tuple[tu
     for key, cost in parse_label_numbers(text).items():
         true, decision = pair = _parse_pair(key, labels, class_name)
         if pair in costs:
-            raise UsageError(f"--costs says twice what it costs to decide for {decision!r} where {true!r} is true")
+            raise UsageError(f"--costs gives twice the cost of deciding for {decision!r} where {true!r} is true")
         if cost < 0:
             what = f"--costs says {cost:g} for deciding {decision!r} where {true!r} is true"
             raise UsageError(what, hint="a cost is 0 or more: add the same to a whole row, and decisions stay")
@@ -136,7 +136,7 @@ def cost_matrix(text: str, labels: tuple[str, ...], class_name: str) -> tuple[tu
     for true in labels:
         for decision in labels:
             if (true, decision) not in costs and true != decision:
-                what = f"--costs does not say what it costs to decide for {decision!r} where {true!r} is true"
+                what = f"--costs lacks the cost of deciding for {decision!r} where {true!r} is true"
                 raise UsageError(what, hint=f"add {true}:{decision}=COST; only right decisions may be left out")
     matrix = tuple(tuple(costs.get((true, decision), 0.0) for decision in labels) for true in labels)
     if not any(map(any, matrix)):
@@ -203,7 +203,7 @@ class Decider:
             what = "there are no rows held out to make prediction sets by"
             raise BncliError(what, hint="bncli fit --sets ALPHA holds them out, and models keep what sets need")
         if ambiguous := [label for label in labels if "|" in label]:
-            what = f"the label {ambiguous[0]!r} holds a '|', by which the labels of a set are told apart"
+            what = f"the label {ambiguous[0]!r} contains a '|', which separates the labels of a set"
             raise BncliError(what, hint="rename it in the data")
         return cls(rule, costs, set_thresholds(rule.sets, rule.held_out, labels))
 

@@ -68,7 +68,7 @@ def _class_frequencies(model: Model) -> Array:
     """Return the class frequencies of training; raise ModelError if they are not known, or one of them is 0."""
     frequencies = model.schema.label_frequencies
     if not frequencies or min(frequencies) <= 0:
-        what = "the model does not say how frequent its classes were, so its prior cannot be exchanged"
+        what = "the model does not record its class frequencies, so its prior cannot be replaced"
         raise ModelError(what, hint="fit it again: models keep that since format 7")
     return np.array(frequencies)
 

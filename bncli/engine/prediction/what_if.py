@@ -85,7 +85,7 @@ class CounterfactualSearch:
         n_changes = sum(counts[1:])
         if n_changes > MOST_CHANGES:
             what = f"there are {n_changes:,} ways to change up to {most} of {len(self._n_values)} columns"
-            hint = f"at most {MOST_CHANGES:,} are tried: name fewer by --flip-columns, or say a lower --flip-changes"
+            hint = f"at most {MOST_CHANGES:,} are tried: name fewer by --flip-columns, or give a lower --flip-changes"
             raise UsageError(what, hint=hint)
 
     def find(self, codes: Sequence[Codes], log_p: Array) -> list[str]:

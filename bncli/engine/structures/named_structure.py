@@ -142,7 +142,7 @@ class NamedRegions:
             if most is not None and most < 2:
                 yield f"bins[{position}] is {most}", "an attribute needs 2 intervals or more"
         if len(self.bins) > MAX_REGION:
-            yield f"bins has {len(self.bins)} entries", f"give at most {MAX_REGION}, one a size of region"
+            yield f"bins has {len(self.bins)} entries", f"give at most {MAX_REGION}, one per size of region"
         n_regions = len(self.regions)
         if self.gains and len(self.gains) != n_regions:
             what = f"gains has {len(self.gains)} values for {n_regions} regions"

@@ -379,7 +379,7 @@ def _read_sample(data: bytes, header: CodesHeader) -> tuple[Columns, int | None]
     columns = {a.name: _sample_column(column, a) for a, column in zip(attributes, batch.columns, strict=False)}
     label = _sample_column(batch.column(len(attributes)), None)
     if not isinstance(label, CategoricalColumn) or label.levels != header.labels or (label.codes < 0).any():
-        raise ValueError("the sample has not the labels of the codes")
+        raise ValueError("the sample does not have the labels of the codes")
     weights = None if header.weights is None else batch.column(batch.num_columns - 1).to_numpy()
     seed = metadata.get(_SEED, b"")
     if not seed and batch.num_rows != header.rows:

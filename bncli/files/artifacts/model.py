@@ -470,7 +470,7 @@ def _read_schema(node: Node) -> Schema:
 def _read_label_weights(node: Node, labels: tuple[str, ...]) -> tuple[float, ...]:
     numbers = tuple(item.number() for item in node.items())
     if len(numbers) != len(labels) or min(numbers) < 0:
-        node.fail(f"expected {len(labels)} numbers of at least 0, one a label")
+        node.fail(f"expected {len(labels)} numbers of at least 0, one per label")
     return numbers
 
 

@@ -126,10 +126,10 @@ def _parse_trace(path: str, lines: Iterable[list[str]]) -> Trace:
         row = _Row(dict(zip(columns, fields, strict=True)), where)
         present = [name for name in _LIKELIHOODS if row.fields.get(name)]
         if not present:
-            row.fail("neither cll nor ll is told")
+            row.fail("the row has neither cll nor ll")
         likelihood = likelihood or present[0]
         if present[0] != likelihood:
-            row.fail(f"this row tells {present[0]}, those before it {likelihood}")
+            row.fail(f"this row has {present[0]}, the rows before it have {likelihood}")
         points.append(_point(row, likelihood))
         # Running totals never decrease.
         for name in (*_EVALUATIONS, "flops"):

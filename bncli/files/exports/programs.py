@@ -142,5 +142,5 @@ def run_program(command: Sequence[str], files: Mapping[str, str], rows: list[dic
             lines = (getattr(error, "stderr", "") or str(error)).strip().splitlines()
             reason = next((line for line in reversed(lines) if "Error" in line), lines[-1] if lines else "no answer")
             what = f"what was written could not be run by {Path(command[0]).name}: {reason.strip()}"
-            raise BncliError(what, hint="another version of it may do") from error
+            raise BncliError(what, hint="another version may work") from error
     return answers

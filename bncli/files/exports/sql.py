@@ -84,13 +84,13 @@ def _check_names(scorer: PortableScorer, target: ProgramTarget, dialect: Dialect
     if dialect.fold_name(key) in ("prediction", *(["decision"] if target.rule is not None else [])):
         raise ModelError(f"--key {key}: the view has another column of that name")
     if dialect.fold_name(key) in map(dialect.fold_name, names):
-        what = f"--key {key}: the model uses that column, which does not tell rows apart"
+        what = f"--key {key}: the model uses that column as an attribute, so it cannot identify rows"
         raise ModelError(what, hint="name another column of the table, such as a number of the row")
     known: dict[str, str] = {}
     for name in names:
         other = known.setdefault(dialect.fold_name(name), name)
         if other != name:
-            what = f"{dialect.product} cannot tell the columns {other!r} and {name!r} apart"
+            what = f"{dialect.product} does not distinguish the columns {other!r} and {name!r}"
             raise ModelError(what, hint="rename one of them in the data and learn again, or take another --dialect")
 
 
@@ -132,7 +132,7 @@ def _header(
     yield HEADER_PREFIX + literal({**options, "view": f"{stem}_scores", "columns": list(columns)})
     yield f"-- P({literal(scorer.class_name)} | row) by the model {literal(target.name)}, for {dialect.product}."
     yield f"-- SELECT * FROM {view} scores the rows of the table or view {table}, which has to have the columns"
-    yield f"--     {key}, the key, which tells rows apart"
+    yield f"--     {key}, the key, which identifies rows"
     for each in scorer.inputs:
         yield f"--     {literal(each.name)}, {'numbers' if each.codes is None else 'texts'}"
     yield "-- To take it away again:"
@@ -189,7 +189,7 @@ def remark(text: str) -> str | None:
     engine = engine_of(dialect)
     if engine in (None, dialect.product):
         return None
-    return f"{dialect.product} is not at hand: {engine} ran what was written, which takes the same statements"
+    return f"{dialect.product} is not installed: {engine}, which takes the same statements, ran what was written"
 
 
 FORMAT = ProgramFormat(

@@ -157,7 +157,7 @@ def _database_errors(product: str, kind: type[Exception]) -> Iterator[None]:
 def _refused(product: str, message: str) -> BncliError:
     """Return the error with the first line of what the database reports."""
     line = next((line.strip() for line in message.splitlines() if line.strip()), "no reason given")
-    return BncliError(f"{product} refuses what would be written: {line[:300]}")
+    return BncliError(f"{product} rejects the statements of this export: {line[:300]}")
 
 
 def run_psql(command: Sequence[str], stdin: str) -> str:

@@ -161,7 +161,7 @@
         make("tr", {}, make("th", { scope: "row" }, `true ${label}`), cell(tp, "right"), cell(fn, "wrong")),
         make("tr", {}, make("th", { scope: "row" }, `true ${other}`), cell(fp, "wrong"), cell(tn, "right")));
       const figures = [
-        ["Error rate", percent((fn + fp) / all)], ["Precision", percent(tp / told)], ["Predicted so", percent(told / all)],
+        ["Error rate", percent((fn + fp) / all)], ["Precision", percent(tp / told)], [`Predicted ${label}`, percent(told / all)],
         ["Recall", percent(tp / positives)], ["Cost per row", price(i).toPrecision(4)], ["F1", percent((2 * tp) / (2 * tp + fp + fn))],
       ];
       rates.replaceChildren(...figures.map(([name, text]) => make("div", {}, make("dt", {}, name), make("dd", { class: "number" }, text))));

@@ -377,7 +377,7 @@ def read_coded(source: Source) -> Columns:
             word = {"schema_file": "schema", "missing_tokens": "missing"}.get(key, key)
             option = f"--{word.replace('_', '-')}"
             what = f"{option} has no effect on {source.paths[0]}, whose rows are codes"
-            raise UsageError(what, hint="say it when the table is encoded")
+            raise UsageError(what, hint="give it when the table is encoded")
     for key in _SPLIT_FIELDS:
         if getattr(source, key) != getattr(default, key):
             what = f"--{key} has no effect on {source.paths[0]}, whose rows are codes without that column"

@@ -56,7 +56,7 @@ def refuse_on_cluster(source: Source, recipe: Recipe, supplied: SuppliedFiles) -
     """Raise UsageError for a fit that needs more than the sums that workers compute."""
     if supplied.region_method or (supplied.structure is None and recipe.structure not in _STRUCTURES):
         word = supplied.region_method or recipe.structure
-        what = f"--structure {word} looks at single rows, which a cluster keeps to itself"
+        what = f"--structure {word} needs single rows, which stay on the workers of a cluster"
         raise UsageError(f"{what}; with --cluster it is {_alternatives(_STRUCTURES)}, or a file of a network")
     if recipe.param not in _PARAMETERS:
         what = f"--param {recipe.param} is not learnt on a cluster"
@@ -64,17 +64,17 @@ def refuse_on_cluster(source: Source, recipe: Recipe, supplied: SuppliedFiles) -
     if recipe.coding == "thermometer" or recipe.early_stop not in (None, "none"):
         option = "--coding thermometer" if recipe.coding == "thermometer" else "--early-stop"
         raise UsageError(
-            f"{option} looks at single rows, which a cluster keeps to itself", hint="leave one of them out"
+            f"{option} needs single rows, which stay on the workers of a cluster", hint="leave one of them out"
         )
     if recipe.prior_network is not None:
         raise UsageError("--prior-network adds rows, which a cluster does not hold", hint="leave --cluster out")
     if recipe.max_attributes is not None:
-        what = "--max-attributes holds rows out, which a cluster keeps to itself"
+        what = "--max-attributes holds rows out, and these stay on the workers of a cluster"
         raise UsageError(what, hint="leave one of them out, or name the columns with --use")
     weighs_or_holds_out = recipe.class_weights is not None or recipe.sets is not None
     if weighs_or_holds_out or parse_decimal(recipe.threshold or "0") is None:
         what = (
-            "class weights, prediction sets and thresholds by rows held out take rows, which a cluster keeps to itself"
+            "class weights, prediction sets and thresholds by rows held out need single rows, which stay on the workers"
         )
         raise UsageError(what, hint="leave --cluster out")
     if source.group or source.time is not None:
@@ -83,7 +83,7 @@ def refuse_on_cluster(source: Source, recipe: Recipe, supplied: SuppliedFiles) -
         raise UsageError(what, hint="leave --cluster out")
     if recipe.missing_policy == "marginalize":
         what = "missing values are not marginalized on a cluster"
-        raise UsageError(what, hint="say --missing-policy level, or leave --cluster out")
+        raise UsageError(what, hint="use --missing-policy level, or leave --cluster out")
     files_of([source])
 
 
@@ -239,7 +239,7 @@ def distribute_rows(
     if seconds < SECONDS_THAT_PAY:
         text = (
             f"a pass over these rows takes about {seconds:.2g} s of this machine's processor; under "
-            f"{SECONDS_THAT_PAY:.0f} s a cluster is slower than the machine at hand"
+            f"{SECONDS_THAT_PAY:.0f} s a cluster is slower than this machine"
         )
         watch(Note(text))
     keeper = WorkerBlocks(cluster, blocks, homes, groups)

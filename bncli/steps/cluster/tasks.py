@@ -77,7 +77,7 @@ def check_workers(cluster: Cluster, paths: Sequence[str], watch: Watch) -> None:
                 hint = "put the data where every worker sees it under the same name"
                 raise BncliError(f"worker {address} cannot see the data", where=path, hint=hint)
             if its_size != size:
-                what = f"worker {address} sees another file: {its_size:,} bytes, and here {size:,}"
+                what = f"worker {address} sees a different file: {its_size:,} bytes, and here {size:,}"
                 raise BncliError(what, where=path, hint="copy the same file to every machine")
         if not has_one_thread:
             text = f"worker {address} may run its BLAS on several threads; OMP_NUM_THREADS=1 keeps results the same"

@@ -136,7 +136,7 @@ def _not_outcomes(path: str) -> BncliError:
 
 
 def _write_error(path: str, error: OSError) -> BncliError:
-    return BncliError(f"cannot keep outcomes: {(error.strerror or str(error)).lower()}", where=path)
+    return BncliError(f"cannot store outcomes: {(error.strerror or str(error)).lower()}", where=path)
 
 
 def _parse_outcome(line: bytes, plan: RunPlan, data_sets: Sequence[DataSet]) -> tuple[Task, Outcome]:

@@ -136,7 +136,7 @@ def _check_arguments(
     if settings.baseline is not None:
         _refuse_unknown(settings.baseline, [learner.name for learner in learners], "learner")
     if any(source.bad_rows_file for source in sources):
-        raise UsageError("a file for bad rows would be written by every process", hint="say fail or skip")
+        raise UsageError("a file for bad rows would be written by every process", hint="use fail or skip")
     check_drawings(len(learners), len(sources), settings.metrics[0], diagram=outputs.diagram, scatter=outputs.scatter)
     if settings.group_bounds and len(sources) < 2:
         raise UsageError("--groups splits data sets, and there is one", hint="give more DATA")

@@ -38,11 +38,9 @@ def check_drawings(
         option = "--diagram" if diagram else "--scatter"
         raise UsageError(f"{option} draws how learners differ, and there is one", hint="give another --learner")
     if n_data_sets < 2 and diagram:
-        raise UsageError("--diagram draws average ranks over data sets, and there is one", hint="give more DATA")
+        raise UsageError("--diagram draws average ranks over several data sets; there is one", hint="give more DATA")
     if metric in COSTS and diagram:
-        what = (
-            f"--diagram draws who is not told apart by a test, and costs such as {metric_text(metric)} are not tested"
-        )
+        what = f"--diagram draws the results of a test, and costs such as {metric_text(metric)} are not tested"
         raise UsageError(what, hint="draw them with --scatter")
 
 

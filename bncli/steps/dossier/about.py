@@ -101,7 +101,7 @@ def read_about(path: str) -> About:
             raise BncliError(f"there is no key {name!r}", where=path, hint=hint)
     properties = content.pop("properties", [])
     if not isinstance(properties, list) or not all(isinstance(text, str) and text.strip() for text in properties):
-        raise BncliError("'properties' is not a list of statements", where=path, hint='say properties = ["..."]')
+        raise BncliError("'properties' is not a list of statements", where=path, hint='write properties = ["..."]')
     for name, value in content.items():
         if not isinstance(value, str):
             raise BncliError(f"{name!r} is not a text", where=path, hint=f'say {name} = "..."')

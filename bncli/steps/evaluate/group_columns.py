@@ -53,7 +53,7 @@ def carry_group_columns(source: Source, by: Sequence[str]) -> Source:
 
 
 def _class_error(name: str) -> UsageError:
-    return UsageError(f"--by {name}: that is the class", hint="the figures of each label are told anyway")
+    return UsageError(f"--by {name}: that is the class", hint="the figures of each label are printed in any case")
 
 
 def without_group_columns(columns: Columns, source: Source) -> Columns:
@@ -127,7 +127,7 @@ def _group_column(columns: Columns, name: str, known: Attribute | None, where: s
 
 def _refuse_many(name: str, n: int, where: str) -> None:
     if n > MOST_GROUPS:
-        what = f"column {name!r} has {n:,} values, and a group for each says nothing of any"
+        what = f"column {name!r} has {n:,} values, too many to report a group for each"
         raise BncliError(what, where=where, hint=f"name a column of at most {MOST_GROUPS:,}")
 
 

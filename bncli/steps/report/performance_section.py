@@ -71,7 +71,7 @@ class ComparedModel(NamedTuple):
 def check_other_models(beside: Sequence[str], data: Sequence[str]) -> None:
     """Raise UsageError if the data are standard input, which cannot be read again for every model."""
     if beside and "-" in data:
-        raise UsageError("--beside reads the data once a model, which the standard input cannot be", hint="name a file")
+        raise UsageError("--beside reads the data once per model, so it needs a file", hint="name a file")
 
 
 def score_other_models(
@@ -353,7 +353,7 @@ def _threshold_blocks(report: EvaluateReport, rule: DecisionRule | None) -> tupl
         predicted = positives / (table.positives + table.negatives)
         shares = (true_positives / table.positives, true_positives / positives, predicted)
         rows.append((f"{100 * recall:g} %", f"{table.thresholds[place]:.4g}", *map(percent, shares)))
-    headings = ("wanted recall", "threshold", "recall", "precision", "predicted so")
+    headings = ("wanted recall", "threshold", "recall", "precision", f"predicted {label}")
     return panel, [Grid(f"Thresholds for a wanted recall of {label}", headings, rows, (1, 2, 3, 4))]
 
 

@@ -425,9 +425,10 @@ def test_what_was_pooled_is_told_once() -> None:
     learn_dataset(towns(), group_levels="auto", run=Run(watch=heard.append))
     notes = [event.text for event in heard if isinstance(event, Note)]
     first, second = notes
-    assert first == ("levels pooled by what they say of the class: town 30 -> 2 groups (--group-levels off keeps them)")
+    pooled = "levels pooled by their information about the class: town 30 -> 2 groups"
+    assert first == f"{pooled} (--group-levels off keeps them)"
     assert second.startswith("'street' (")
-    assert second.endswith("values) tells nothing about the class that 400 rows could show: left out "
+    assert second.endswith("values) shows no relation to the class in 400 rows: left out "
                            "(--group-levels off keeps it)")  # fmt: skip
 
 

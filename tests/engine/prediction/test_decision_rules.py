@@ -168,7 +168,7 @@ def test_too_few_held_out_rows_are_an_error(sets: PredictionSets, message: str) 
     [
         (DecisionOptions(threshold="0.3"), LABELS, "--threshold takes two classes, and 'class' has 3"),
         (DecisionOptions(threshold="best:f1"), ("a", "b"), "keeps no rows held out to choose a threshold best:f1 by"),
-        (DecisionOptions(costs="a:b=1"), ("a", "b"), "does not say what it costs to decide for 'a' where 'b' is true"),
+        (DecisionOptions(costs="a:b=1"), ("a", "b"), "lacks the cost of deciding for 'a' where 'b' is true"),
         (
             DecisionOptions(costs="a:b=1,b:d=1"),
             ("a", "b"),

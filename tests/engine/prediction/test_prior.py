@@ -66,7 +66,7 @@ def test_maps_per_class_have_the_frequencies_of_the_calibration_rows() -> None:
         np.testing.assert_allclose(said, wanted, rtol=1e-12)
         undone = np.exp(shift_log_probabilities(p, prior_shift(found, "training")))[:, 0]
         np.testing.assert_allclose(undone, (0.6, 0.3, 0.1), rtol=1e-12)
-    with pytest.raises(ModelError, match="does not say how frequent"):
+    with pytest.raises(ModelError, match="does not record its class frequencies"):
         prior_shift(replace(model(()), calibration=calibration), "training")
 
 

@@ -213,7 +213,7 @@ def test_long_names_are_shortened_for_postgres() -> None:
     columns = sql.label_columns(("é" * 60, "é" * 61), POSTGRES, "id")
     assert columns == ["p_" + "é" * 30, "p_" + "é" * 29 + "_2"]
     assert all(len(column.encode()) <= 63 for column in columns)
-    with pytest.raises(ModelError, match=r"PostgreSQL cannot tell the columns 'x{63}1' and 'x{63}2' apart"):
+    with pytest.raises(ModelError, match=r"PostgreSQL does not distinguish the columns 'x{63}1' and 'x{63}2'"):
         sql.sql_text(scorer_of(text_input("x" * 63 + "1"), text_input("x" * 63 + "2")), target("postgres"))
     assert sql.sql_text(scorer_of(text_input("a"), text_input("A")), target("postgres"))
 
@@ -237,7 +237,7 @@ def test_what_cannot_be_is_refused(scorer: PortableScorer, options: dict[str, st
 
 def test_what_a_database_refuses_is_one_line() -> None:
     text = sql.sql_text(scorer_of(text_input("t")), target("sqlite"))
-    with pytest.raises(BncliError, match=r"^SQLite refuses what would be written: no such column: t\.t$"):
+    with pytest.raises(BncliError, match=r"^SQLite rejects the statements of this export: no such column: t\.t$"):
         sql.run_sql(text, [{"other": "u"}])
 
 
@@ -267,7 +267,9 @@ def test_a_server_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> 
     text = sql.sql_text(scorer_of(text_input("t"), number_input("n")), target("postgres"))
     monkeypatch.setattr(sql_databases, "postgres_programs", lambda: None)
     pytest.importorskip("duckdb")
-    assert sql.remark(text) == "PostgreSQL is not at hand: DuckDB ran what was written, which takes the same statements"
+    assert (
+        sql.remark(text) == "PostgreSQL is not installed: DuckDB, which takes the same statements, ran what was written"
+    )
     said = sql.run_sql(text, [{"t": "u", "n": 0.2}])
     assert said == [pytest.approx(expected(scorer_of(text_input("t"), number_input("n")), "u", 0.2), abs=1e-14)]
     assert sql.remark(sql.sql_text(scorer_of(text_input("t")), target("sqlite"))) is None

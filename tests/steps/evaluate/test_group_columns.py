@@ -176,7 +176,9 @@ def test_bad_columns_are_refused(folder: Path, capsys: pytest.CaptureFixture[str
         "evaluate t.csv --by site, --param map": "there is no column ''",
     }
     assert run(["fit", "wide.csv", "--ignore", "v", "--class", "class", "--param", "map", "-q", "-o", "wide.bnc"]) == 0
-    refused["evaluate wide.csv --model wide.bnc --by v"] = "column 'v' has 10,000 values, and a group for each"
+    refused["evaluate wide.csv --model wide.bnc --by v"] = (
+        "column 'v' has 10,000 values, too many to report a group for each"
+    )
     for words, said in refused.items():
         assert run([*words.split(), "-q"]) in (1, 2), words
         assert said in capsys.readouterr().err, words
