@@ -269,7 +269,7 @@ def test_row_weights_are_rows_so_many_times(bncli: Bncli) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--costs benign:malignant=1", "to decide for 'benign' where 'malignant' is true"),
+        ("--costs benign:malignant=1", "of deciding for 'benign' where 'malignant' is true"),
         ("--costs benign:mal=1,malignant:benign=1", "names the label 'mal'"),
         ("--costs benign:malignant=-1,malignant:benign=1", "the cost of 'benign:malignant' is not"),
         ("--costs missing.csv", "'missing.csv' is not TRUE:DECISION=COST, and 'missing.csv' no file"),
@@ -320,7 +320,7 @@ def test_tables_of_costs_that_are_none(bncli: Bncli, content: str, message: str)
         ("--sets 0.1", "no rows held out to make prediction sets by; bncli fit --sets ALPHA"),
         ("--threshold best:f1", "keeps no rows held out to choose a threshold best:f1 by"),
         ("--sets-by class", "--sets-by has no effect without --sets"),
-        ("--costs benign:malignant=1", "to decide for 'benign' where 'malignant' is true"),
+        ("--costs benign:malignant=1", "of deciding for 'benign' where 'malignant' is true"),
     ],
 )
 def test_what_a_model_cannot_decide(bncli: Bncli, words: str, message: str) -> None:
@@ -367,7 +367,7 @@ def test_a_calibration_takes_out_what_rows_held_out_gave(bncli: Bncli) -> None:
     fit(bncli, "--threshold", "best:f1", "--sets", "0.1", "--abstain-below", "0.7")
     ran = bncli("calibrate", "m.bnc", "tumours.csv", "-o", "c.bnc")
     assert ran.code == 0, ran.err
-    assert "are of the probabilities before, and left out" in " ".join(ran.err.split())
+    assert "belong to the old probabilities and are left out" in " ".join(ran.err.split())
     rule = read_model("c.bnc").rule
     assert rule is not None
     assert (rule.abstain_below, rule.threshold, rule.sets, rule.held_out) == (0.7, None, None, None)

@@ -136,7 +136,7 @@ def fails(paths: list[TracePath], settings: ConvergenceSettings | None = None, *
 def test_what_cannot_be_compared(tmp_path: Path) -> None:
     a, b = write(tmp_path / "t/a.csv", 2, 1), write(tmp_path / "t/b.csv", 2, 1, likelihood="ll")
     other, alone = write(tmp_path / "u/a.csv", 2, 1), write(tmp_path / "u/c.csv", 2, 1)
-    assert "a.csv tells cll" in fails([a, b])
+    assert "a.csv has cll" in fails([a, b])
     assert "two traces of a folder have the name 'a'" in fails([a, TracePath(b.path, "a")])
     assert "two traces of a folder have the name 'a'" in fails([a, a])
     assert "has no flops" in fails([a], ConvergenceSettings(by="flops"))

@@ -367,7 +367,7 @@ def test_a_program_that_cannot_be_run_is_told(tmp_path: Path, monkeypatch: pytes
     heard: list[Event] = []
     report = export(learnt("iris.csv", tmp_path), "javascript", watch=heard.append)
     assert (report.rows, report.max_dp) == (None, None)
-    assert heard == [Note("Node is not at hand: what was written was not run")]
+    assert heard == [Note("Node is not installed, so the export was not run")]
 
 
 def test_a_program_that_says_something_else_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,7 +104,7 @@ def test_without_what_runs_a_program_there_is_no_verdict(
 ) -> None:
     export(model, "javascript", output=str(tmp_path / "x.js"))
     monkeypatch.setattr(shutil, "which", lambda _: None)
-    with pytest.raises(BncliError, match="Node is not at hand") as caught:
+    with pytest.raises(BncliError, match="needs Node, which is not installed") as caught:
         verify(model, str(tmp_path / "x.js"))
     assert caught.value.exit_code == 1
 

@@ -128,7 +128,7 @@ def cost_matrix(text: str, labels: tuple[str, ...], class_name: str) -> tuple[tu
     for key, cost in parse_label_numbers(text).items():
         true, decision = pair = _parse_pair(key, labels, class_name)
         if pair in costs:
-            raise UsageError(f"--costs gives twice the cost of deciding for {decision!r} where {true!r} is true")
+            raise UsageError(f"--costs repeats the cost of deciding for {decision!r} where {true!r} is true")
         if cost < 0:
             what = f"--costs says {cost:g} for deciding {decision!r} where {true!r} is true"
             raise UsageError(what, hint="a cost is 0 or more: add the same to a whole row, and decisions stay")

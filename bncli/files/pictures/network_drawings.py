@@ -162,14 +162,14 @@ def _order_layers(layers: list[list[int]], before: Mapping[int, Sequence[int]]) 
 
 
 def network_drawing(
-    nodes: Sequence[Node], layout: NetworkLayout, strengths: dict[tuple[int, int], tuple[float, str]]
+    title: str, nodes: Sequence[Node], layout: NetworkLayout, strengths: dict[tuple[int, int], tuple[float, str]]
 ) -> Drawing:
     """Draw a network; strengths: (strength from 0 to 1, tip) by arc."""
     widths = [min(_MOST_WIDTH, text_width(node.name, 12) + 14) for node in nodes]
     deepest = max((depth for depth, _ in layout.places.values()), default=0.0)
     broadest = max((breadth for _, breadth in layout.places.values()), default=0.0)
     step = max(widths, default=_MOST_WIDTH) + _GAP
-    drawing = Drawing(2 * _EDGE + deepest * step + _MOST_WIDTH, 2 * _EDGE + broadest * _ROW + _HEIGHT, "Network")
+    drawing = Drawing(2 * _EDGE + deepest * step + _MOST_WIDTH, 2 * _EDGE + broadest * _ROW + _HEIGHT, title)
     for (parent, child), places in layout.arcs.items():
         points = [(_EDGE + depth * step, _EDGE + breadth * _ROW + _HEIGHT / 2) for depth, breadth in places]
         points[0] = (points[0][0] + widths[parent], points[0][1])
@@ -192,10 +192,10 @@ def network_drawing(
     return drawing
 
 
-def region_drawing(nodes: Sequence[Node], regions: Sequence[Region]) -> Drawing:
+def region_drawing(title: str, nodes: Sequence[Node], regions: Sequence[Region]) -> Drawing:
     """Draw nodes on a circle; the nodes of a region are joined by a line if there are two, else by an area."""
     radius, margin = max(120.0, 26.0 * len(nodes) / math.pi), 150.0
-    drawing = Drawing(2 * (radius + margin), 2 * (radius + 30), "Regions")
+    drawing = Drawing(2 * (radius + margin), 2 * (radius + 30), title)
     angles = [2 * math.pi * (i + 0.5) / max(len(nodes), 1) - math.pi / 2 for i in range(len(nodes))]
     places = [(radius + margin + radius * math.cos(a), radius + 30 + radius * math.sin(a)) for a in angles]
     for region in sorted(regions, key=lambda region: -len(region.nodes)):

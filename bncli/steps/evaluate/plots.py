@@ -94,15 +94,15 @@ def draw_blocks(blocks: Sequence[BlockReport]) -> Drawing:
     intervals = [block.intervals["log_loss"] for block in blocks]
     title = "Log-loss of each block in the order of time; dashed: the class frequencies"
     base = [block.baseline.log_loss for block in blocks]
-    return series_plot(title, "log-loss, 95 %", losses, base, names, across="block", intervals=intervals)
+    return series_plot(title, "log-loss (nats per row), 95 %", losses, base, names, across="block", intervals=intervals)
 
 
 def draw_learning_curve(curve: Sequence[CurvePoint]) -> Drawing:
     """Draw error and log-loss over the number of training rows, one panel each."""
     n_fits = len(curve[0].fits)
-    spread = f", with the standard deviation over {n_fits} samples a size" if n_fits > 1 else ""
+    spread = f", with the standard deviation over {n_fits} samples" if n_fits > 1 else ""
     panels = [
         MetricPanel(label, [(point.rows, point.metrics[name], point.std[name]) for point in curve])
-        for name, label in (("error", "error"), ("log_loss", "log-loss"))
+        for name, label in (("error", "error rate"), ("log_loss", "log-loss (nats per row)"))
     ]
-    return learning_curve_plot(f"Learning curve: figures by the rows learnt from{spread}", panels)
+    return learning_curve_plot(f"Learning curve{spread}", panels)

@@ -139,7 +139,8 @@ def _graph_blocks(model: Model, information: _Information) -> Iterator[Block]:
         (parent, child), strongest = max(strengths.items(), key=lambda item: item[1])
         ends = f"from {nodes[parent].name} to {nodes[child].name}"
         sentence += f" The strongest arc is {ends}: {strongest:.3f} bits, given the class."
-    drawing = network_drawing(nodes, layout, with_tips)
+    title = f"Network for {class_name}" + ("" if has_class else f": every attribute also depends on {class_name}")
+    drawing = network_drawing(title, nodes, layout, with_tips)
     yield Picture("network", "Network", sentence, drawing, wide=True, links=True)
     if len(shown) < len(dag.nodes):
         yield Paragraph(
@@ -175,7 +176,8 @@ def _region_blocks(
         f"{count(len(shown), 'attribute')} in {count(len(sets), 'set')}, each with a table of scores. "
         f"A line joins a set of two{f', an area encloses a set of three or more ({larger:,})' if larger else ''}."
     )
-    drawing = region_drawing(nodes, regions)
+    title = f"Sets of attributes that predict {model.schema.class_name} together"
+    drawing = region_drawing(title, nodes, regions)
     yield Picture("regions", "Attribute sets", sentence, drawing, wide=True, links=True)
     if len(drawn) < len(sets):
         largest = f"The {len(drawn)} of {count(len(sets), 'set')} with the most information about the class"

@@ -195,7 +195,7 @@ def test_sets_need_rows_that_the_model_has_not_seen() -> None:
     with pytest.raises(BncliError, match=r"no rows held out to make prediction sets by; bncli fit --sets"):
         Decider.of(rule, ("a", "b"))
     kept = HeldOutScores(((0.5,) * 20, (0.5,) * 20), None, split=True)
-    with pytest.raises(BncliError, match=r"'a\|b' holds a"):
+    with pytest.raises(BncliError, match=r"'a\|b' contains a"):
         Decider.of(DecisionRule(sets=PredictionSets(0.1), held_out=kept), ("a|b", "c"))
 
 

@@ -221,7 +221,7 @@ def test_long_names_are_shortened_for_postgres() -> None:
 @pytest.mark.parametrize(
     ("scorer", "options", "said"),
     [
-        (scorer_of(text_input("a"), text_input("A")), {}, "SQLite cannot tell the columns 'a' and 'A' apart"),
+        (scorer_of(text_input("a"), text_input("A")), {}, "SQLite does not distinguish the columns 'a' and 'A'"),
         (scorer_of(text_input("ID")), {}, "--key id: the model uses that column"),
         (scorer_of(text_input("a")), {"key": "Prediction"}, "another column of that name"),
         (scorer_of(text_input("a")), {"input": "M_1_scores"}, "a table that the file makes"),
@@ -279,7 +279,7 @@ def test_a_server_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_server_of_postgres_goes_away() -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
-        pytest.raises(BncliError, match=r'PostgreSQL refuses .*syntax error at or near "SELEC"'),
+        pytest.raises(BncliError, match=r'PostgreSQL rejects .*syntax error at or near "SELEC"'),
         sql_databases.postgres_server(folder) as psql,
     ):
         sql_databases.run_psql(psql, "SELEC 1")
