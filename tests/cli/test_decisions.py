@@ -353,9 +353,7 @@ def test_from_python(bncli: Bncli) -> None:
     assert typed.expected_costs is None
     with pytest.raises(TypeError, match="no option 'cost'"):
         model.decide("tumours.csv", cost=costs)
-    with pytest.raises(
-        package.UsageError if hasattr(package, "UsageError") else Exception, match="define the decisions"
-    ):
+    with pytest.raises(package.UsageError if hasattr(package, "UsageError") else Exception, match="no decision rule"):
         package.fit("tumours.csv", **quiet).decide("tumours.csv")
     sets = package.fit("tumours.csv", sets=0.1, **quiet).decide("tumours.csv").sets
     assert sets is not None
