@@ -80,10 +80,13 @@ CONCLUSIONS = (
         everyday=False,
         metavar="rows:N[,N]",
         multiple=True,
-        help="Sum up the tables with fewer than N rows, and those with N or more, apart too.",
+        help="Also summarize tables with fewer than N rows, and those with N or more, separately.",
     ),
     _conclusion_flag(
-        "--baseline", metavar="NAME", default_text="the first learner", help="Whom the others are compared with."
+        "--baseline",
+        metavar="NAME",
+        default_text="the first learner",
+        help="The learner to compare the others with.",
     ),
 )
 OUTPUT = (

@@ -30,7 +30,7 @@ TIME = data_flag(
     "--time",
     metavar="COLUMN",
     setting=False,
-    help="Also every figure of each period of this column of dates, times or numbers.",
+    help="Also report every figure for each period of this column of dates, times or numbers.",
 )
 ABOUT = output_flag("--about", metavar="FILE.toml", setting=False, help="What only you know; see --template.")
 TEMPLATE = output_flag("--template", is_flag=True, setting=False, help="Print an empty ABOUT.toml and exit.")

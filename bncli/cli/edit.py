@@ -62,7 +62,7 @@ EDIT = (
         setting=False,
         metavar="LABEL",
         default_text="the second of two",
-        help="The label whose log-odds --set and --monotone mean.",
+        help="The label whose log-odds --set and --monotone change.",
     ),
     flag(
         "--refit",

@@ -48,7 +48,7 @@ PROTOCOL = (
     _protocol_flag(
         "--model",
         metavar="FILE",
-        help="Test this model on DATA; nothing is learnt. Decisions are its own, or those that are typed.",
+        help="Test this model on DATA; nothing is learnt. Its own decision rule applies, unless options give another.",
     ),
 )
 PREDICTIONS = output_flag(
@@ -62,7 +62,7 @@ RELIABILITY = output_flag(
     "--reliability",
     is_flag=True,
     everyday=False,
-    help="Also whether probabilities may be taken at their word: bins of equal weight with intervals, the parts of the "
+    help="Also show how well calibrated the probabilities are: bins of equal weight with intervals, the parts of the "
     "Brier score, the calibration error over such bins.",
 )
 GAINS = output_flag(

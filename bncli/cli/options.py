@@ -432,10 +432,10 @@ BY = output_flag(
     multiple=True,
     metavar="COLUMN[,COLUMN]",
     setting=False,
-    help="Also every figure of the rows of each value of this column, which may be one that is left out with --ignore; "
+    help="Also report every figure for each value of this column, which may be one that is left out with --ignore; "
     "numbers by the intervals of the model. May be repeated.",
 )
-REPORT = output_flag("--report", metavar="FILE", setting=False, help="Write a page to look at too (bncli help report).")
+REPORT = output_flag("--report", metavar="FILE", setting=False, help="Also write an HTML page (bncli help report).")
 BESIDE = output_flag(
     "--beside",
     multiple=True,
@@ -462,7 +462,7 @@ VERBOSE = output_flag(
 THREADS = other_flag(
     "--threads", everyday=False, type=integer(1), default_text="all cores", help="Threads; never change a result."
 )
-SEED = other_flag("--seed", type=integer(0), default="0", help="Seed of all that is random.")
+SEED = other_flag("--seed", type=integer(0), default="0", help="Seed of all random numbers.")
 CONFIG = other_flag(
     "--config",
     everyday=False,

@@ -293,13 +293,13 @@ def change_by_set(
         name = value if value in cells else by_comma.get(value, "")
         if not equals or not name:
             what = f"--set {text}: {effect.name} has no value '{value or text}'"
-            raise UsageError(what, hint=f"say VALUE=LOG_ODDS with one of {_listed([*cells])}")
+            raise UsageError(what, hint=f"write VALUE=LOG_ODDS with one of {_listed([*cells])}")
         try:
             log_odds = float(number)
         except ValueError:
             log_odds = math.nan
         if not math.isfinite(log_odds):
-            raise UsageError(f"--set {text}: '{number}' is not a finite number", hint="say VALUE=LOG_ODDS")
+            raise UsageError(f"--set {text}: '{number}' is not a finite number", hint="write VALUE=LOG_ODDS")
         if name in targets:
             raise UsageError(f"--set names the value '{name}' twice")
         targets[name] = log_odds

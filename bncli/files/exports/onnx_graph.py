@@ -51,7 +51,7 @@ def graph_bytes(scorer: PortableScorer, target: ProgramTarget) -> bytes:
     """Return the model as an ONNX file; ModelError if it uses no column."""
     if not scorer.inputs:
         hint = "without an input the number of rows would be unknown"
-        raise ModelError("the model looks at no column: it cannot be written as ONNX", hint=hint)
+        raise ModelError("the model uses no column, so it cannot be written as ONNX", hint=hint)
     effects = None
     if target.options.get("contributions"):
         assert target.effects is not None

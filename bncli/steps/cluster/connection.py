@@ -87,7 +87,7 @@ class WorkerMonitor:
             most = _MOST_RESTARTS * max(len(self.known), 1)
             self.known = set(workers)
             if self.n_ends > most:
-                what = f"workers end again and again ({self.n_ends} times, while nothing was done)"
+                what = f"workers stop again and again ({self.n_ends} times, while nothing was done)"
                 raise GoneError(what, hint=f"most often memory ran out: {MORE_MEMORY}")
         if self._seconds_in("alone", not workers) > ALONE_SECONDS:
             raise GoneError("the cluster has no workers any more", hint="start workers, then run the command again")

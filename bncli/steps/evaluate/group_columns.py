@@ -48,7 +48,7 @@ def carry_group_columns(source: Source, by: Sequence[str]) -> Source:
         if name == source.class_name:
             raise _class_error(name)
         if name == source.weights:
-            raise UsageError(f"--by {name}: that column weighs the rows", hint="name another column")
+            raise UsageError(f"--by {name}: that column holds the row weights", hint="name another column")
     return replace(source, carried=names)
 
 

@@ -152,7 +152,7 @@ def test_columns_named_as_what_is_inside(model: Model, names: list[str]) -> None
 
 def test_no_column(monkeypatch: pytest.MonkeyPatch) -> None:
     model = next(filter(lambda one: not make_portable(one).inputs, _without_inputs()))
-    with pytest.raises(ModelError, match="the model looks at no column"):
+    with pytest.raises(ModelError, match="the model uses no column"):
         onnx_bytes(make_portable(model), TARGET)
 
 

@@ -75,7 +75,7 @@ def test_work_that_may_go_on(clock: Clock, workers: Callable[[int], Mapping[str,
 def test_workers_that_are_restarted_again_and_again(clock: Clock) -> None:
     after, what = seconds_until_gone(clock, lambda second: {f"{k}-{second // 4}": BUSY for k in "ab"})
     assert after <= 30
-    assert what.startswith("workers end again and again")
+    assert what.startswith("workers stop again and again")
 
 
 @needs_dask

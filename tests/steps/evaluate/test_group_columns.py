@@ -171,7 +171,7 @@ def test_bad_columns_are_refused(folder: Path, capsys: pytest.CaptureFixture[str
         "evaluate t.csv --model m.bnc --by sit": "there is no column 'sit', t.csv; did you mean 'site'?",
         "evaluate t.csv --by class": "--by class: that is the class",
         "evaluate t.csv --model m.bnc --by class": "--by class: that is the class",
-        "evaluate t.csv --weights w --by w": "--by w: that column weighs the rows",
+        "evaluate t.csv --weights w --by w": "--by w: that column holds the row weights",
         "evaluate t.csv --by id --param map": "column 'id' was not read as one column of values",
         "evaluate t.csv --by site, --param map": "there is no column ''",
     }
