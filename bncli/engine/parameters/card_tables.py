@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,12 +25,15 @@ from bncli.engine.parameters.cut_grids import Axis, Grid
 from bncli.engine.structures.structure import Family, Grouping
 
 PENALTY = 8.0
-STEPS, TOLERANCE = 100, 1e-8
+PENALTIES = (32.0, 16.0, 8.0, 4.0)
+STEPS, TOLERANCE, JOIN_TOLERANCE = 100, 1e-8, 1e-5
 """The most steps of a fit; the fit ends when a step gains less than the share TOLERANCE of the objective."""
 PSEUDO_ROWS = 0.5
 """Rows with the overall class frequencies, added to each value before values are compared."""
 MOST_PAIRED = 64
 """With more levels, only neighbours in the order of the frequency of the first class are compared."""
+LEAST_COST, LEAST_FALL, MOST_SWAPS = 0.5, 1e-6, 6
+"""Least cost of a group in nats per class beyond the first; least fall of the objective by a parting; most partings."""
 MOST_STATES = 200
 MOST_CELLS, CUT_COST = 9, 1.0
 """Most cells of a table of several attributes, each of which is cut once; the least gain of a further cut, in nats."""
@@ -193,7 +197,7 @@ class CardFit:
     """Losses and fits over rows: labels (n,) of K classes, weights `mass` (n,)."""
 
     def __init__(self, labels: Index, n_labels: int, mass: Array) -> None:
-        self.labels, self.mass = labels, mass
+        self.labels, self.mass, self.penalty = labels, mass, PENALTY
         self.target = np.eye(n_labels)[labels]
 
     def probabilities(self, scores: Array) -> Array:
@@ -219,6 +223,30 @@ class CardFit:
             total += own[column]
         return total
 
+    def choose_penalty(self, columns: Sequence[Index], sizes: Sequence[int]) -> None:
+        """Take the penalty of PENALTIES under which the labels are most likely, by Laplace's approximation.
+
+        The penalty is a normal prior of the numbers. With more than two classes each is approximated alone.
+        """
+        n_labels, evidence = self.target.shape[1], []
+        edges = np.cumsum([1, *sizes])
+        design = np.zeros((len(self.mass), int(edges[-1])))
+        design[:, 0] = 1
+        for edge, column in zip(edges, columns, strict=False):
+            design[np.arange(len(self.mass)), edge + column] = 1
+        for penalty in PENALTIES:
+            self.penalty = penalty
+            objective, bias, values = self.free(columns, sizes)
+            p = self.probabilities(self.scores(bias, columns, values))
+            prior = np.full(design.shape[1], penalty / 2)
+            prior[0] = 1e-6
+            volume = 0.0
+            for y in range(1 if n_labels == 2 else 0, n_labels):
+                hessian = design.T @ (design * (self.mass * p[:, y] * (1 - p[:, y]))[:, np.newaxis]) + np.diag(prior)
+                volume += float(np.log(prior[1:]).sum() - np.linalg.slogdet(hessian)[1]) / 2
+            evidence.append(volume * (1.0 if n_labels == 2 else (n_labels - 1) / n_labels) - objective)
+        self.penalty = PENALTIES[int(np.argmax(evidence))]
+
     def free(
         self,
         columns: Sequence[Index],
@@ -243,7 +271,7 @@ class CardFit:
         if start is not None and len(start[1]):
             beta[1:] = np.concatenate(list(start[1]))
         beta -= beta.mean(axis=1, keepdims=True)
-        ridge = np.full(int(edges[-1]), PENALTY)
+        ridge = np.full(int(edges[-1]), self.penalty)
         ridge[0] = 1e-6
         two = n_labels == 2
         inverse = None
@@ -271,3 +299,158 @@ class CardFit:
                 step = inverse @ gradient
                 beta = beta + step - step.mean(axis=1, keepdims=True)
         return before, best[0], [best[a:b] for a, b in itertools.pairwise(edges)]
+
+
+def distinct_rows(columns: Sequence[Index], labels: Index, weights: Array) -> tuple[list[Index], Index, Array, Index]:
+    """Return rows of equal groups and label as one: groups by column, labels, weights; and the place of every row."""
+    distinct, place = np.unique(np.stack([*columns, labels], axis=1), axis=0, return_inverse=True)
+    mass = np.bincount(place.ravel(), weights, len(distinct)).astype(np.float64)
+    return [np.ascontiguousarray(column) for column in distinct[:, :-1].T], distinct[:, -1], mass, place.ravel()
+
+
+class TableGroups(NamedTuple):
+    """The first groups of a table: their number, and which of them may be joined.
+
+    - joinable(merged): the pairs of groups (a < b) that may be joined, where merged[g] is the group of first group g.
+    - fewest: groups that are left at least; 1 if the table may be left out.
+    - ordered: whether first groups are in the order of intervals; None if groups are never parted again.
+    """
+
+    size: int
+    joinable: Callable[[Index], list[tuple[int, int]]]
+    fewest: int
+    ordered: bool | None
+
+    @classmethod
+    def of_values(cls, groups: Index, attribute: Attribute, fewest: int = 2) -> TableGroups:
+        """Return the groups of an attribute's codes; groups[code] is the first group of a code."""
+        n = n_ordered(attribute)
+
+        def joinable(merged: Index) -> list[tuple[int, int]]:
+            own = merged[groups]
+            return joinable_pairs([int(np.flatnonzero(own == k)[0]) for k in range(int(own.max()) + 1)], n)
+
+        return cls(int(groups.max()) + 1, joinable, fewest, n > 0)
+
+
+class _Joined(NamedTuple):
+    """Groups of every table, with the penalised optimum: the objective, bias and numbers of the groups."""
+
+    objective: float
+    groups: list[Index]
+    bias: Array
+    values: list[Array]
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows of the card; a table of one group is none."""
+        return sum(len(own) for own in self.values if len(own) > 1)
+
+
+class GroupedFit(CardFit):
+    """Fits over rows whose groups are joined; cells[f] (n,) are the first groups of the rows in table f."""
+
+    def __init__(
+        self, cells: Sequence[Index], labels: Index, mass: Array, n_labels: int, tables: Sequence[TableGroups]
+    ) -> None:
+        super().__init__(labels, n_labels, mass)
+        self.cells, self.tables = cells, tables
+
+    def columns(self, groups: Sequence[Index]) -> list[Index]:
+        """Return the group of every row in each table."""
+        return [group[cell] for group, cell in zip(groups, self.cells, strict=True)]
+
+    def join(self, rows: int) -> _Joined:
+        """Join groups until at most `rows` are left, and none costs less than LEAST_COST.
+
+        If all rows are taken, groups are then parted again, those first that gain most, where the objective with the
+        costs of groups is lower once others have been joined in their place.
+        """
+        least = LEAST_COST * (self.target.shape[1] - 1)
+        best = self._joined([np.arange(table.size, dtype=np.intp) for table in self.tables], rows, least)
+        tried: set[tuple[int, bytes]] = set()
+        for _ in range(MOST_SWAPS):
+            parting = self._best_parting(best, tried) if best.n_rows == rows else None
+            if parting is None:
+                break
+            f, parted = parting
+            tried.add((f, parted.tobytes()))
+            groups = [*best.groups[:f], parted, *best.groups[f + 1 :]]
+            other = self._joined(groups, rows, least)
+            if other.objective + least * other.n_rows < best.objective + least * best.n_rows - LEAST_FALL:
+                best = other
+        return best
+
+    def _joined(self, groups: list[Index], rows: int, least: float) -> _Joined:
+        """Join the groups that cost least per group, one pair or table after the other."""
+        objective, bias, values = self.free(
+            self.columns(groups), [int(own.max()) + 1 for own in groups], None, STEPS, JOIN_TOLERANCE
+        )
+        state = _Joined(objective, groups, bias, values)
+        while True:
+            cost, f, a, b = self._cheapest(state)
+            if math.isinf(cost) or (state.n_rows <= rows and cost >= least):
+                return state
+            groups, values = list(state.groups), list(state.values)
+            if b is None:
+                groups[f], values[f] = np.zeros_like(groups[f]), np.zeros((1, len(state.bias)))
+            else:
+                groups[f], values[f] = joined(groups[f], a, b), np.delete(values[f], b, axis=0)
+            sizes = [len(v) for v in values]
+            start = state.bias, values
+            objective, bias, values = self.free(self.columns(groups), sizes, start, STEPS, JOIN_TOLERANCE)
+            state = _Joined(objective, groups, bias, values)
+
+    def _cheapest(self, state: _Joined) -> tuple[float, int, int, int | None]:
+        """Return (cost per group, table, a, b) of the cheapest joint of groups a and b, or of all groups if b is None.
+
+        The cost is infinite if nothing may be joined.
+        """
+        columns = self.columns(state.groups)
+        p = self.probabilities(self.scores(state.bias, columns, state.values))
+        curvature = self.mass[:, np.newaxis] * p * (1 - p)
+        # with two classes, the difference between them moves twice as far as each
+        share = 1.0 if len(state.bias) == 2 else 0.5
+        best: tuple[float, int, int, int | None] = (math.inf, 0, 0, None)
+        for f, (column, own, table) in enumerate(zip(columns, state.values, self.tables, strict=True)):
+            m = len(own)
+            h = np.stack([np.bincount(column, c, m) for c in curvature.T], axis=1) + 1e-9
+            if table.fewest < 2 <= m:
+                mean = (h * own).sum(axis=0) / h.sum(axis=0)
+                best = min(best, (share * float((h * (own - mean) ** 2).sum()) / m, f, 0, None), key=lambda one: one[0])
+            for a, b in table.joinable(state.groups[f]) if m > max(table.fewest, 2) else ():
+                cost = share * float((h[a] * h[b] / (h[a] + h[b]) * (own[a] - own[b]) ** 2).sum())
+                if cost < best[0]:
+                    best = (cost, f, a, b)
+        return best
+
+    def _best_parting(self, state: _Joined, tried: set[tuple[int, bytes]]) -> tuple[int, Index] | None:
+        """Return a table and its groups after the parting, not tried before, that gains most by a Newton step."""
+        p = self.probabilities(self.scores(state.bias, self.columns(state.groups), state.values))
+        residual = self.mass[:, np.newaxis] * (self.target - p)
+        curvature = self.mass[:, np.newaxis] * p * (1 - p)
+        best, found = 0.0, None
+        for f, (cell, table) in enumerate(zip(self.cells, self.tables, strict=True)):
+            if table.ordered is None or len(state.values[f]) < 2:
+                continue
+            residual = self.mass[:, np.newaxis] * (self.target - p)
+            curvature = self.mass[:, np.newaxis] * p * (1 - p)
+            g, h = (
+                np.stack([np.bincount(cell, c, table.size) for c in sums.T], axis=1) for sums in (residual, curvature)
+            )
+            for group in range(len(state.values[f])):
+                members = np.flatnonzero(state.groups[f] == group)
+                if not table.ordered:
+                    members = members[np.argsort(g[members, -1] / (h[members, -1] + self.penalty / 2), kind="stable")]
+                left, left_h = np.cumsum(g[members], axis=0)[:-1], np.cumsum(h[members], axis=0)[:-1]
+                right, right_h = g[members].sum(axis=0) - left, h[members].sum(axis=0) - left_h
+                gains = left**2 / (left_h + self.penalty / 2) + right**2 / (right_h + self.penalty / 2)
+                for k in np.argsort(-gains.sum(axis=1), kind="stable").tolist():
+                    parted = state.groups[f].copy()
+                    parted[members[k + 1 :]] = len(state.values[f])
+                    if gains[k].sum() <= best:
+                        break
+                    if (f, parted.tobytes()) not in tried:
+                        best, found = float(gains[k].sum()), (f, parted)
+                        break
+        return found

@@ -7,6 +7,7 @@
    columns of the set, and the WIDTH sets of lowest penalised loss are kept. A group costs COST nats per class beyond
    the first, about what a group gains by chance.
 3. The search ends at `columns` attributes, at half as many attributes as the card has rows, or if no set is better.
+   If the groups of the set are more than `rows`, those that cost least are joined, and a column of one group leaves.
 4. With `pairs`, tables of two attributes join one at a time. Of all pairs those PAIRS_TRIED that gain most on what is
    left (`join_codes`) are fitted, and the best one joins if the penalised loss falls. A pair costs COST per cell, the
    logarithm of the number of pairs, and that of the ways to group its values, so that the best of many pairs of noise
@@ -32,12 +33,22 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Attribute, NumericAttribute
 from bncli.engine.data.splits import stratified_sample
 from bncli.engine.kernels.arrays import Array, Index
-from bncli.engine.parameters.card_tables import PENALTY, CardFit, join_codes, join_values, n_ordered, regrouped_cells
+from bncli.engine.parameters.card_tables import (
+    PENALTY,
+    CardFit,
+    GroupedFit,
+    TableGroups,
+    distinct_rows,
+    join_codes,
+    join_values,
+    n_ordered,
+    regrouped_cells,
+)
 from bncli.engine.structures.arc_constraints import ArcConstraints
 from bncli.engine.structures.structure import Family, Regions
 from bncli.watch import Watch, silent
 
-MOST_GROUPS, JOIN_COST, COST = 5, 0.5, 1.0
+MOST_GROUPS, COST = 5, 1.0
 WIDTH, TRIED = 2, 4
 MANY_COLUMNS = 20
 """If the card may have more columns than this, the search keeps one set and tries one candidate."""
@@ -76,31 +87,39 @@ def learn(
         sample = data
         if data.n_rows > MOST_ROWS:
             sample = data.take(stratified_sample(data.labels, MOST_ROWS, 0, data.split_by))
-        fit, grouped, sizes = _grouped(sample, attributes)
+        fit, groups, grouped, sizes = _grouped(sample, attributes)
         chosen = _search(fit, grouped, sizes, min(columns, rows // 2))
-        regions = tuple((i,) for i in chosen.columns)
+        singles = chosen.columns
+        if sum(sizes[i] for i in singles) > rows:
+            # with fewer columns, the others may have more rows
+            tables = [TableGroups.of_values(groups[i], data.schema.attributes[i], 1) for i in singles]
+            distinct = distinct_rows([grouped[i] for i in singles], fit.labels, fit.mass)[:3]
+            left = GroupedFit(*distinct, data.n_labels, tables).join(rows).groups
+            singles = tuple(i for i, own in zip(singles, left, strict=True) if own.any()) or singles[:1]
+        regions = tuple((i,) for i in singles)
         if pairs and data.n_labels > 1:
             rows_of_pairs = stratified_sample(data.labels, PAIR_ROWS, 0, data.split_by)
             allows = constraints.allows_region if constraints is not None else lambda region: True
             limits = (columns, rows, pairs)
-            regions = _with_pairs(data.take(rows_of_pairs), chosen.columns, attributes, limits, allows)
+            regions = _with_pairs(data.take(rows_of_pairs), singles, attributes, limits, allows)
     options = {"columns": columns, "rows": rows} | ({"pairs": pairs} if pairs else {})
     return Regions(regions, method="card", options=options)
 
 
-def _grouped(data: Dataset, attributes: Sequence[int]) -> tuple[CardFit, dict[int, Index], dict[int, int]]:
-    """Return a fit over the rows, and by attribute the group of every row and the number of groups."""
+def _grouped(
+    data: Dataset, attributes: Sequence[int]
+) -> tuple[CardFit, dict[int, Index], dict[int, Index], dict[int, int]]:
+    """Return a fit over the rows, and by attribute the group of every code, that of every row, and their number."""
     mass = np.ones(data.n_rows) if data.weights is None else data.weights
     labels = np.asarray(data.labels, np.intp)
     fit = CardFit(labels, data.n_labels, np.asarray(mass, np.float64))
-    grouped, sizes = {}, {}
+    groups, grouped, sizes = dict[int, Index](), dict[int, Index](), dict[int, int]()
     for i in attributes:
         n, own = data.schema.cardinalities[i], np.asarray(data.codes[i], np.intp)
         table = np.bincount(own * data.n_labels + labels, fit.mass, n * data.n_labels).reshape(n, -1)
-        cost = JOIN_COST * (data.n_labels - 1)
-        groups = join_values(table, n_ordered(data.schema.attributes[i]), cost=cost, most=MOST_GROUPS)
-        grouped[i], sizes[i] = groups[own], int(groups.max()) + 1
-    return fit, grouped, sizes
+        groups[i] = join_values(table, n_ordered(data.schema.attributes[i]), cost=0.0, most=MOST_GROUPS)
+        grouped[i], sizes[i] = groups[i][own], int(groups[i].max()) + 1
+    return fit, groups, grouped, sizes
 
 
 def _search(fit: CardFit, grouped: dict[int, Index], sizes: dict[int, int], most: int) -> _Set:
@@ -122,7 +141,8 @@ def _search(fit: CardFit, grouped: dict[int, Index], sizes: dict[int, int], most
     for _ in range(most):
         grown: dict[frozenset[int], _Set] = {}
         for one in beam:
-            candidates = sorted((-_gain(fit, one, grouped, sizes, i), i) for i in grouped if i not in one.columns)
+            p = fit.probabilities(fit.scores(one.bias, [grouped[i] for i in one.columns], one.values))
+            candidates = sorted((-_gain(fit, p, grouped[i], sizes[i]), i) for i in grouped if i not in one.columns)
             for _, i in candidates[:tried]:
                 members = frozenset((*one.columns, i))
                 if members not in grown:
@@ -134,17 +154,17 @@ def _search(fit: CardFit, grouped: dict[int, Index], sizes: dict[int, int], most
     return best
 
 
-def _gain(fit: CardFit, one: _Set, grouped: dict[int, Index], sizes: dict[int, int], i: int) -> float:
-    """Return the gain of one Newton step of attribute i's table, with the set's fit fixed, less the cost of groups."""
-    n_labels = fit.target.shape[1]
-    scores = fit.scores(one.bias, [grouped[j] for j in one.columns], one.values)
-    p = fit.probabilities(scores)
-    gain = 0.0
+def _gain(fit: CardFit, p: Array, groups: Index, size: int) -> float:
+    """Return the gain of one Newton step of a table where the classes have the probabilities p, less its groups' cost.
+
+    groups (n,): the group of every row, below `size`; p (n, K).
+    """
+    n_labels, gain = p.shape[1], 0.0
     for y in range(n_labels):
-        slope = np.bincount(grouped[i], fit.mass * (fit.target[:, y] - p[:, y]), sizes[i])
-        curvature = np.bincount(grouped[i], fit.mass * p[:, y] * (1 - p[:, y]), sizes[i])
+        slope = np.bincount(groups, fit.mass * (fit.target[:, y] - p[:, y]), size)
+        curvature = np.bincount(groups, fit.mass * p[:, y] * (1 - p[:, y]), size)
         gain += float((slope**2 / (curvature + PENALTY / 2)).sum()) / 2
-    return float(gain * (n_labels - 1) / n_labels - COST * (n_labels - 1) * (sizes[i] - 1))
+    return float(gain * (n_labels - 1) / n_labels - COST * (n_labels - 1) * (size - 1))
 
 
 def _with_pairs(
@@ -159,11 +179,11 @@ def _with_pairs(
     `limits` are the most columns, rows of the card and pairs.
     """
     columns, rows, most = limits
-    fit, grouped, sizes = _grouped(data, attributes)
+    fit, _, grouped, sizes = _grouped(data, attributes)
     schema = data.schema
     codes = {i: np.asarray(data.codes[i], np.intp) for i in attributes}
-    alone = _Set(0.0, (), fit.frequencies(), ())
-    gains = {i: _gain(fit, alone, grouped, sizes, i) for i in attributes}
+    p = np.tile(fit.probabilities(fit.frequencies()[np.newaxis]), (data.n_rows, 1))
+    gains = {i: _gain(fit, p, grouped[i], sizes[i]) for i in attributes}
     small = [i for i in attributes if schema.cardinalities[i] <= MOST_CODES]
     members = sorted(small, key=lambda i: (i not in singles, -gains[i], i))[:MOST_IN_PAIRS]
     candidates = [pair for pair in itertools.combinations(sorted(members), 2) if allows(pair)]

@@ -15,6 +15,8 @@ from bncli.engine.parameters.card_tables import (
     PENALTY,
     PSEUDO_ROWS,
     CardFit,
+    GroupedFit,
+    TableGroups,
     fewest_boxes,
     join_codes,
     join_values,
@@ -163,3 +165,31 @@ def test_equal_cells_become_the_fewest_boxes(numbers: list[int], ordered: tuple[
     assert len(set(found)) == least
     for a, b in joinable_boxes(np.array(found), shape, ordered):
         assert are_boxes(tuple(a if g == b else g for g in found), shape, ordered)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_groups_that_are_left_are_those_of_enumeration(seed: int, n_labels: int) -> None:
+    rng = np.random.default_rng(seed)
+    code = rng.integers(0, 8, 400)
+    labels = ((code > rng.integers(2, 6)) + (rng.random(400) < 0.3) * rng.integers(0, n_labels, 400)) % n_labels
+    attribute = NumericAttribute("a", False, (1.0,) * 8, cuts=tuple(map(float, range(7))))
+    table = TableGroups.of_values(np.arange(8), attribute)
+    found = GroupedFit([code], labels, np.ones(400), n_labels, [table]).join(2)
+    fit = CardFit(labels, n_labels, np.ones(400))
+    least = min(fit.free([(code > cut).astype(np.intp)], [2])[0] for cut in range(7))
+    assert fit.free([found.groups[0][code]], [2])[0] == pytest.approx(least, rel=1e-6)
+    assert found.n_rows == 2
+
+
+def test_a_table_that_says_least_is_left_out_where_rows_are_few() -> None:
+    rng = np.random.default_rng(4)
+    codes = [rng.integers(0, 4, 500) for _ in range(3)]
+    labels = (codes[0] + 0.2 * codes[1] + rng.normal(size=500) > 2).astype(np.intp)
+    attribute = NumericAttribute("a", False, (1.0,) * 4, cuts=(0.0, 1.0, 2.0))
+    tables = [TableGroups.of_values(np.arange(4), attribute, fewest=1)] * 3
+    found = GroupedFit(codes, labels, np.ones(500), 2, tables).join(4)
+    assert [len(own) > 1 for own in found.values] == [True, False, False]
+    assert found.n_rows <= 4
+    whole = GroupedFit(codes, labels, np.ones(500), 2, [t._replace(fewest=2) for t in tables]).join(6)
+    assert [len(own) for own in whole.values] == [2, 2, 2]
