@@ -119,7 +119,7 @@ def find_all(model_path: str, sources: DossierSources, about: About, run: Run) -
     on_training_rows = are_training_rows(rows, model, compile_scorer(model).used)
     protocol = "a model on its training rows" if on_training_rows else "a model on a test set"
     report = replace(report_on_rows(model, rows, labelled, protocol, run), on_training_rows=on_training_rows)
-    report = with_groups(report, group_columns(rows, labelled, model.schema.attributes, watch))
+    report = with_groups(report, group_columns(rows, labelled, model.schema.attributes, watch), watch)
     scored = ScoredTable.of(model, rows, report, allow_missing=source.allow_missing_columns)
     again = replace(source, on_bad_row="skip") if source.bad_rows_file is not None else source
     monitored = monitor_rows(model_path, again, run=run)

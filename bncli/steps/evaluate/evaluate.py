@@ -204,7 +204,7 @@ def evaluate(
         tested = np.sort(np.concatenate([split.rows for split in splits]))
         groups = [replace(group, codes=group.codes[tested]) for group in groups]
         _note_untested_rows(columns, splits, watch)
-    report = with_groups(report, groups)
+    report = with_groups(report, groups, watch)
     findings = _findings(check, report, watch)
     report = replace(report, learning_curve=learning_curve(sizes, sampled, fold_reports), findings=findings)
     return _finish_report(report, outputs, watch)
@@ -428,7 +428,7 @@ def evaluate_on(
     rows = read_test_rows([model, *(sample.model for sample in sample_fits)], test, run)
     frequencies = class_frequencies(encode_labels(columns, model.schema), len(model.schema.labels), columns.weights)
     report = report_on_rows(model, rows, test, "trained on one table, tested on another", run, frequencies, fit_seconds)
-    report = with_groups(report, group_columns(rows, test, model.schema.attributes, watch))
+    report = with_groups(report, group_columns(rows, test, model.schema.attributes, watch), watch)
     _, codes, weights = report.predictions
     sampled = []
     for sample in sample_fits:
@@ -614,5 +614,5 @@ def evaluate_fitted(
     on_training_rows = are_training_rows(rows, model, compile_scorer(model).used)
     protocol = "a model on its training rows" if on_training_rows else "a model on a test set"
     report = replace(report_on_rows(model, rows, source, protocol, run), on_training_rows=on_training_rows)
-    report = with_groups(report, group_columns(rows, source, model.schema.attributes, watch))
+    report = with_groups(report, group_columns(rows, source, model.schema.attributes, watch), watch)
     return _finish_report(report, outputs, watch)

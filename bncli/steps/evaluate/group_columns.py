@@ -31,6 +31,7 @@ from bncli.watch import Note, Run, Watch
 MOST_INTERVALS = 12
 MOST_GROUPS = 1000
 QUARTERS = 4
+_MOST_NAMED = 5
 
 
 def carry_group_columns(source: Source, by: Sequence[str]) -> Source:
@@ -131,11 +132,21 @@ def _refuse_many(name: str, n: int, where: str) -> None:
         raise BncliError(what, where=where, hint=f"name a column of at most {MOST_GROUPS:,}")
 
 
-def with_groups(report: EvaluateReport, columns: Sequence[GroupColumn]) -> EvaluateReport:
-    """Return the report with the metrics of the groups of every column."""
+def with_groups(report: EvaluateReport, columns: Sequence[GroupColumn], watch: Watch) -> EvaluateReport:
+    """Return the report with the metrics of the groups of every column.
+
+    A note names columns without values, and groups of one label, which have no AUC.
+    """
     if not columns:
         return report
     decided, units = report.decisions.rows, report.units
     groups = [measure_groups(column, report.labels, *report.predictions, decided, units) for column in columns]
+    for column, own in zip(columns, groups, strict=True):
+        if [group.value for group in own] == [None]:
+            watch(Note(f"the column {column.name!r} is missing in every row: there is one group"))
+        alone = ["missing" if group.value is None else group.value for group in own if group.metrics["auc"] is None]
+        if alone and len(report.labels) == 2:
+            names = ", ".join(alone[:_MOST_NAMED]) + ", ..." * (len(alone) > _MOST_NAMED)
+            watch(Note(f"no AUC by {column.name} of {names}: all rows of the group have one label"))
     fairness = tuple(entry for own in groups for entry in compare_groups(own))
     return replace(report, groups=GroupsReport(tuple(group for own in groups for group in own), fairness))

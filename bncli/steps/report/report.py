@@ -125,7 +125,7 @@ def report(
         same = are_training_rows(rows, model, compile_scorer(model).used)
         evaluated = report_on_rows(model, rows, with_by, "", run)
         evaluated = replace(evaluated, on_training_rows=same)
-        evaluated = with_groups(evaluated, group_columns(rows, with_by, model.schema.attributes, watch))
+        evaluated = with_groups(evaluated, group_columns(rows, with_by, model.schema.attributes, watch), watch)
         scored = ScoredTable.of(model, rows, evaluated, allow_missing=source.allow_missing_columns)
         beside = score_other_models(others.beside, model.schema.class_name, model.schema.labels, source, run)
         inputs = ReportInputs(scored, source.paths, beside=beside)

@@ -202,3 +202,19 @@ def test_python_says_the_same(folder: Path, capsys: pytest.CaptureFixture[str]) 
     table = columns("t.csv")
     again = bncli.evaluate(table, ignore=ignored, param="map", by=["site"], progress=lambda _: None)
     assert [g["rows"] for g in again["groups"]] == [80, 80, 80]
+
+
+def test_groups_without_an_auc_and_columns_without_values_are_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    header, *rows = list(csv.reader((folder / "t.csv").read_text().splitlines()))
+    for row in rows:
+        row[1] = row[1] or ("only" if row[-1] == "yes" else "south")
+        row[5] = ""
+    with open("one.csv", "w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+    assert run(["evaluate", "one.csv", "--model", "m.bnc", "--by", "site,w"]) == 0
+    notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("Note: ")]
+    assert "Note: no AUC by site of only: all rows of the group have one label" in notes
+    assert "Note: the column 'w' is missing in every row: there is one group" in notes
+    assert sum("no AUC" in note for note in notes) == 1
