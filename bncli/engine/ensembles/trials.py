@@ -7,6 +7,12 @@ tried so far decide which others are tried:
 - Larger sets are not built on a candidate whose log-loss is more than the share PRUNING_SLACK above the lowest.
 - An effort that prunes first skips larger sets unless smaller ones have shown that attributes interact, and tries them
   later if there is time left.
+- With fewer rows than an effort boosts trees from, but PROBED_ROWS or more, trees are grown last, on the rows of the
+  first fold. They are a candidate only if the rows held out there are likelier than under the best other candidate by
+  more than STANDARD_ERRORS standard errors of the mean difference per row (with units of several rows, they are not
+  tried). On most small tables they do not win, and the model is as without them. (Measured on 12 tables of 250 to 850
+  rows: they win in one of 24 fits, which take 1.4 times the CPU time; on 750 rows whose class depends on angle and
+  radius they have 8 to 11 % less log-loss than interactions.)
 
 The budget limits the cost of a candidate. Candidates that are skipped because of their cost are listed in a note.
 """
@@ -18,6 +24,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
+
+import numpy as np
 
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.ensembles.boosted_bag import (
@@ -60,6 +68,10 @@ DEEP_GAIN = 0.1
 """If boosted trees have lowered the log-loss by this share, tables of one or two attributes add nothing to them."""
 COST_GROWTH = 1.2
 """A candidate costs at least this many times as much as the candidate that it builds on."""
+PROBED_ROWS = 200
+"""With fewer rows, trees are boosted only by an effort that boosts trees from any number of rows."""
+STANDARD_ERRORS = 2.0
+"""By so many standard errors of the paired difference trees must win on the first fold of few rows."""
 _SINGLE = ("singles", "lines", "sharp singles")
 """Candidates with tables over one attribute each."""
 _SHALLOW = ("lines", "tree", "sharp singles", "sharp tree")
@@ -95,6 +107,10 @@ class Trials:
         self._effort, self._budget, self._bag, self._memory = plan
         # the splits of trees cannot keep directions
         may_boost = data.n_rows >= self._effort.boosted_from and not data.schema.directed
+        has_units = data.split_by is not None and data.split_by.units is not None
+        self._probes = PROBED_ROWS <= data.n_rows < self._effort.boosted_from and not (
+            data.schema.directed or has_units
+        )
         self._names = [name for name in candidate_names(data) if name != BOOSTED or may_boost]
         self._builds_on = folds[0].finder.builds_on
         self._budget.begin_candidates(self._effort, data)
@@ -114,6 +130,8 @@ class Trials:
             too_costly = list(self._too_costly)
             self._try_all(prunes=False)
             self._too_costly = too_costly  # the note does not list unpromising candidates
+        if self._probes and self._is_worth_trying(BOOSTED, prunes=False) and self._wins_on_first_fold():
+            self._try_boosted(len(self._considered))
         late = self._without_time
         self._report_skipped("there was no time", [name for name in self._too_costly if name in late])
         self._report_skipped("too costly for this effort", [name for name in self._too_costly if name not in late])
@@ -215,6 +233,22 @@ class Trials:
         later_rows = member_rows(self._data, self._bag.rows)
         later = n_later * member_seconds(self._data, later_rows, evaluation.members)
         self._budget.spend_on_trees(expected, later, done)
+
+    def _wins_on_first_fold(self) -> bool:
+        """Return whether trees beat the best other candidate on the rows held out in the first fold, beyond chance."""
+        fold, labels = self._folds[0], self._folds[0].held_out.labels
+        expected = member_seconds(self._data, fold.others.n_rows)
+        if not self._budget.has_time(expected, expected * len(self._folds)):
+            return False
+        weights = held_out_weights([fold.held_out])
+        report = partial(self._report_progress, len(self._considered), BOOSTED)
+        trees = evaluate_boosted([(fold.others, fold.held_out)], weights, self._bag, report)
+        best = min(self._evaluations, key=lambda evaluation: evaluation.losses.log_loss)
+        rows = np.arange(len(labels))
+        gains = trees.log_p[labels, rows] - best.log_p[labels, rows]
+        if weights is not None:
+            gains = gains * weights
+        return bool(gains.mean() > STANDARD_ERRORS * gains.std(ddof=1) / math.sqrt(len(gains)))
 
     def _report_progress(self, n_done: int, name: str, fold: int, penalty: float | None = None) -> None:
         share = 0.0 if penalty is None else GRID.index(penalty) / len(GRID)

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bncli.engine.data.columns import CategoricalColumn, Columns
+from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
+from bncli.engine.ensembles import trials
 from bncli.engine.ensembles.budget import EFFORTS
 from bncli.engine.ensembles.candidates import BUILDS_ON
 from bncli.engine.ensembles.held_out_evaluation import HeldOutEvaluation, Losses
@@ -131,3 +132,27 @@ def test_trees_that_gain_much_outdo_only_shallow_candidates() -> None:
     assert not any(is_outdone(name, deep) for name in ("pairs", "all pairs", "triples"))
     assert not is_outdone("tree", level)
     assert not is_outdone("tree", evaluations(singles=1.0))
+
+
+def spirals(n_rows: int, seed: int) -> Columns:
+    """Return rows whose class depends on the angle and the radius of two coordinates, beside two of noise."""
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(4, n_rows))
+    score = 6.0 * np.sin(2 * np.arctan2(values[1], values[0]) + 2 * np.hypot(*values[:2]))
+    labels = (rng.random(n_rows) < 1 / (1 + np.exp(-score))).astype(np.int8)
+    attributes = {name: NumericColumn(column) for name, column in zip("xyuv", values, strict=True)}
+    return Columns(n_rows, attributes, "class", CategoricalColumn(labels, ("a", "b")))
+
+
+def test_few_rows_have_trees_only_if_these_clearly_win(monkeypatch: pytest.MonkeyPatch) -> None:
+    tangled = spirals(600, 0)
+    assert "boosted" in [component.name for component in ensemble_of(learn(tangled, recipe(effort=3)).model).components]
+    label = tangled.label
+    assert label is not None
+    straight = replace(tangled, label=replace(label, codes=(tangled.as_read["x"].values > 0).astype(np.int8)))
+    few = spirals(150, 0)
+    with_probe = [ensemble_of(learn(rows, recipe(effort=3)).model) for rows in (straight, few)]
+    for rows, found in zip((straight, few), with_probe, strict=True):
+        assert "boosted" not in [trial.name for trial in found.trials]
+        monkeypatch.setattr(trials, "PROBED_ROWS", 10**9)
+        assert found.trials == ensemble_of(learn(rows, recipe(effort=3)).model).trials
