@@ -155,7 +155,7 @@ def draw_axes(drawing: Drawing, frame: Frame, across: Axis, upwards: Axis, acros
     drawing.text(frame.left, frame.top - 10, upwards_name, size=11)
     drawing.text(frame.left + frame.width, frame.top + frame.height + 34, across_name, anchor="end", size=11)
     for tick in across.ticks:
-        frame.tick_below(frame.place(across.share(tick), 0.0)[0], f"{tick:,.0f}")
+        frame.tick_below(frame.place(across.share(tick), 0.0)[0], f"{tick:,.0f}" if tick >= 1 else f"{tick:g}")
     for tick in upwards.ticks:
         frame.tick_left(frame.place(0.0, upwards.share(tick))[1], f"{tick:,.6g}")
 

@@ -22,12 +22,16 @@ from bncli.cli.learners import parse_learner
 from bncli.engine.data.splits import stratified_folds, stratified_sample
 from bncli.engine.evaluation.cross_validation import predict_and_measure
 from bncli.engine.learn import learn
+from bncli.files.pictures.drawing import PanelLayout, axis_of
+from tests.performance.growth import draw_axes
 from tests.performance.workloads import real_columns
 from tests.published.anchors import half, sets
 from tests.published.pages import read_csv, table, write_csv
+from tests.transcripts import ROOT
 
 FIGURES = Path(__file__).with_suffix(".csv")
 PAGE = Path(__file__).with_suffix(".md")
+PICTURE = ROOT / "bncli" / "manual" / "default-line.svg"
 LINES = {"tree": "--structure tan --arcs cv", "interactions": "--structure interactions", "default": ""}
 """What one types after `bncli fit`; the tree was the default once."""
 MOST = 10_000
@@ -65,6 +69,7 @@ def main() -> None:
                     print(*found[-1], flush=True)
             write(found)
     PAGE.write_text(page(recorded()))
+    PICTURE.write_text(picture(recorded()))
 
 
 def _size(name: str) -> float:
@@ -164,6 +169,39 @@ def summary(found: list[Table]) -> list[list[str]]:
             ]
         )
     return rows
+
+
+def picture(figures: list[Figure]) -> str:
+    """Return log-loss over CPU time, both divided by those of the tree: the tables of each half, and their means."""
+    layout = PanelLayout(width=330.0, height=240.0, left=64.0, above=40.0, right=24.0, below=48.0, columns=2)
+    found = tables(figures)
+    drawing, frames = layout.sheet("Log-loss and CPU seconds beside the tree, means large, tables small", 2, head=40.0)
+    points = {
+        title: {
+            line: [
+                (one.seconds[line] / one.seconds["tree"], one.ratio(line), one.name)
+                for one in found
+                if half(one.name) == title
+            ]
+            for line in LINES
+        }
+        for title in ("choosing", "judging")
+    }
+    every = [point for lines in points.values() for own in lines.values() for point in own]
+    across, upwards = (axis_of([point[place] for point in every], True) for place in (0, 1))
+    for frame, (title, lines) in zip(frames, points.items(), strict=True):
+        upwards_name = f"log-loss beside the tree, {title} half"
+        draw_axes(drawing, frame, across, upwards, "CPU seconds beside the tree", upwards_name)
+        for line, own in lines.items():
+            for x, y, name in own if line == "default" else ():
+                tip = f"{name}, default: log-loss {y:.3f}, CPU {x:.2f}"
+                drawing.dot(*frame.place(across.share(x), upwards.share(y)), tip, radius=2.0)
+            x, y = (float(np.exp(np.mean(np.log([point[place] for point in own])))) for place in (0, 1))
+            left, top = frame.place(across.share(x), upwards.share(y))
+            drawing.dot(left, top, f"{line}: log-loss {y:.3f}, CPU {x:.2f}", radius=5.0)
+            above = line == "tree"
+            drawing.text(left + 8, top - 6 if above else top + 14, line, size=11)
+    return drawing.source()
 
 
 def page(figures: list[Figure]) -> str:

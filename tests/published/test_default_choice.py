@@ -12,6 +12,10 @@ def test_the_page_is_made_from_the_figures() -> None:
     assert default_choice.page(default_choice.recorded()) == default_choice.PAGE.read_text()
 
 
+def test_the_picture_is_made_from_the_figures() -> None:
+    assert default_choice.picture(default_choice.recorded()) == default_choice.PICTURE.read_text()
+
+
 def test_the_choice_lowers_the_loss_on_both_halves_at_twice_the_time() -> None:
     for _, n_tables, _, log_loss, _, seconds in summary(FOUND):
         assert int(n_tables) >= 8
