@@ -26,6 +26,7 @@ def encode_training_rows(
         columns,
         discretize=recipe.discretize,
         group_levels=recipe.group_levels,
+        shrinks=recipe.structure == "interactions",
         cuts=cuts,
         missing_policy=missing_policy(recipe),
         reading=reading_rules,

@@ -11,8 +11,15 @@ levels of such an attribute are pooled by their class proportions, as far as the
 (`bncli.engine.kernels.value_grouping`). If the rows show none, one level is left, and the attribute is not informative.
 With the rule `auto`, an attribute is pooled if it has more than FEW levels and more than the square root of the
 training weight, because a table of two such attributes would have more cells than there are rows; with a number, if it
-has more levels than that. Missing values stay a separate level. Pooled levels are in the order of the first value of
-each, and a level of several values is named after its most frequent ones; no name is a value or is used twice.
+has more levels than that.
+
+With `shrinks` (interactions and `--structure auto`), the rule `auto` pools only levels of fewer than LEAST_ROWS rows,
+and those beyond the MOST_KEPT most frequent. The effects of the others are shrunk by their penalty
+(`bncli.engine.parameters.effect_coding`), which on tables with names of 30 to 1,000 levels lowers the log-loss by 1 to
+2 % (`tests/published/levels.md`). If levels do not vary beyond chance, one level is left here, too.
+
+Missing values stay a separate level. Pooled levels are in the order of the first value of each, and a level of several
+values is named after its most frequent ones; no name is a value or is used twice.
 
 Conventions: with supplied cuts the attributes are those of the cuts, in their order, and their cuts and levels are used
 as they are. Other columns are left out. A level that occurs in the rows but not in the cuts is an error. An attribute
@@ -54,8 +61,9 @@ from bncli.engine.data.schema import (
     ReadingRules,
     Schema,
 )
-from bncli.engine.kernels.arrays import Array, Codes, Integers
+from bncli.engine.kernels.arrays import Array, Codes, Index, Integers
 from bncli.engine.kernels.binning import whole_units
+from bncli.engine.kernels.level_variation import evidence_of_effects
 from bncli.engine.kernels.value_grouping import group_values
 from bncli.errors import BncliError
 from bncli.watch import Note, Progress, Run
@@ -66,6 +74,10 @@ CutPoints = Callable[..., tuple[float, ...]]
 """A discretizer, as `bncli.engine.discretizers` describes it."""
 FEW = 20
 """With the rule `auto`, attributes of at most this many levels are not pooled."""
+LEAST_ROWS, MOST_KEPT = 2.0, 1_000
+"""Of levels that are shrunk, at most MOST_KEPT keep effects of their own, and only those of LEAST_ROWS rows or more."""
+LEAST_EVIDENCE = 2.0
+"""Levels that are shrunk are not informative if that they vary makes the classes likelier by fewer nats."""
 MOST_NAMED_WHOLE, NAMED, LONGEST_VALUE = 3, 2, 24
 """A pooled level of at most MOST_NAMED_WHOLE values is named after all of them, a larger one after NAMED of them."""
 MOST_LISTED = 8
@@ -80,6 +92,7 @@ def learn_dataset(
     *,
     discretize: str | CutPoints = "mdl",
     group_levels: PoolingRule = "off",
+    shrinks: bool = False,
     cuts: Cuts | None = None,
     missing_policy: MissingPolicy = "level",
     reading: ReadingRules = ReadingRules(),
@@ -89,7 +102,8 @@ def learn_dataset(
     """Learn a schema from labelled training rows, and return the rows encoded with it.
 
     The discretizer, a name or a function, makes the cuts unless `cuts` are supplied; `options` are its options, where
-    None means its default. Raises BncliError for rows without a class, and if the cuts do not fit the columns.
+    None means its default. `shrinks`: whether the learner shrinks the effects of many levels. Raises BncliError for
+    rows without a class, and if the cuts do not fit the columns.
     """
     if columns.label is None or (columns.label.codes < 0).any():
         raise BncliError(f"there are rows without a class {columns.class_name!r}")
@@ -105,6 +119,7 @@ def learn_dataset(
         labels,
         cut_points and partial(cut_points, **{key: value for key, value in options.items() if value is not None}),
         group_levels,
+        shrinks and group_levels == "auto",
         whole_units(columns.weights),
         None if cuts is None else {attribute.name: attribute for attribute in cuts.attributes},
         frozenset() if cuts is not None else _surely_uncut(columns, labels, module),
@@ -156,6 +171,7 @@ class _ColumnEncoder:
     labels: Codes
     cut_points: CutPoints | None
     rule: PoolingRule
+    shrinks: bool
     units: tuple[NDArray[np.int64] | None, float]
     supplied: Mapping[str, Attribute] | None
     uncut: frozenset[str]
@@ -203,7 +219,8 @@ class _ColumnEncoder:
             assert self.columns.label is not None
             most = self.rule if isinstance(self.rule, int) else None
             n_labels = len(self.columns.label.levels)
-            return _with_frequencies(_pool_levels(levels, column, self.labels, n_labels, self.units, most), levels)
+            pooled = _pool_levels(levels, column, self.labels, n_labels, self.units, most, shrinks=self.shrinks)
+            return _with_frequencies(pooled, levels)
         # the rows that have a value and a weight
         values, labels = column.values, self.labels
         usable = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(len(values), np.bool_)
@@ -308,8 +325,13 @@ def needs_pooling(attribute: CategoricalAttribute, rule: PoolingRule) -> bool:
     """Return whether the levels of an attribute are pooled; it has those that occur in training, with frequencies."""
     if rule in (None, "off"):
         return False
+    return attribute.n_values > rule if isinstance(rule, int) else has_many_levels(attribute)
+
+
+def has_many_levels(attribute: Attribute) -> bool:
+    """Return whether a category has so many levels that a table over two of its kind has more cells than rows."""
     n = attribute.n_values
-    return n > rule if isinstance(rule, int) else n > FEW and n * n > sum(attribute.frequencies)
+    return isinstance(attribute, CategoricalAttribute) and n > FEW and n * n > sum(attribute.frequencies)
 
 
 def _pool_levels(
@@ -319,6 +341,8 @@ def _pool_levels(
     n_labels: int,
     units: tuple[NDArray[np.int64] | None, float],
     most: int | None,
+    *,
+    shrinks: bool,
 ) -> CategoricalAttribute:
     """Pool the levels of an attribute to at most `most`; return it without frequencies, or unchanged if none is pooled.
 
@@ -331,12 +355,30 @@ def _pool_levels(
     code = np.array([*(position.get(level, n) for level in column.levels), n, n])[column.codes]
     cells = np.bincount(code * n_labels + labels, weights, (n + 1) * n_labels)
     counts = np.rint(cells).astype(np.int64).reshape(n + 1, n_labels)[:n]
-    groups = group_values(counts, unit, most).groups
+    groups = _group_rare(counts, unit) if shrinks else group_values(counts, unit, most).groups
     if int(groups.max()) + 1 == n:
         return attribute
     members = [np.flatnonzero(groups == g).tolist() for g in range(int(groups.max()) + 1)]
     values = tuple(tuple(attribute.levels[code] for code in group) for group in members)
     return replace(attribute, frequencies=(), levels=_name_groups(attribute, members), groups=values)
+
+
+def _group_rare(counts: NDArray[np.int64], unit: float) -> Index:
+    """Return the group of each level, given its rows per class (n, K) in units: levels that are not rare are alone.
+
+    All are in one group if they do not vary.
+    """
+    weights = counts.sum(axis=1) * unit
+    if evidence_of_effects(counts * np.float64(unit)) < LEAST_EVIDENCE:
+        return np.zeros(len(counts), np.intp)
+    # the most frequent levels; equal ones in their order
+    kept = np.argsort(-weights, kind="stable")[:MOST_KEPT]
+    rare = np.setdiff1d(np.arange(len(counts)), kept[weights[kept] >= LEAST_ROWS])
+    groups = np.arange(len(counts))
+    if len(rare):
+        groups[rare] = len(counts) + group_values(counts[rare], unit).groups
+    _, numbers = np.unique(groups, return_inverse=True)
+    return np.asarray(numbers, np.intp)
 
 
 def _name_groups(attribute: CategoricalAttribute, members: Sequence[list[int]]) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.cutting import COLUMNS_AT_A_TIME, PoolingRule, learn_dataset
+from bncli.engine.data.cutting import COLUMNS_AT_A_TIME, PoolingRule, has_many_levels, learn_dataset
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, ReadingRules, direction_of
 from bncli.engine.discretizers import equal_frequency, mdl
@@ -179,7 +179,7 @@ class CandidateFinder:
     def _find_sharp(self, name: str) -> Candidate:
         data = regroup_dataset(self.data, self.mdl_groupings)
         if name == "sharp tree":
-            dag = tan.learn(Counts(data))
+            dag = _tree(data)
         else:
             dag = Dag(((),) * len(data.codes), data.schema.informative, method="nb")
         families = []
@@ -218,10 +218,13 @@ class CandidateFinder:
         singles: list[tuple[int, ...]] = [(i,) for i in informative]
         if name == "singles":
             return singles
+        # the levels of an attribute that has many are drawn in by themselves, and take no part in larger sets
+        attributes = self.data.schema.attributes
+        informative = tuple(i for i in informative if not has_many_levels(attributes[i]))
         if name == "all pairs":
             return [*singles, *itertools.combinations(informative, 2)]
         if name == "tree":
-            dag = tan.learn(Counts(regroup_dataset(self.data, equal_groupings(self.data, TREE_INTERVALS))))
+            dag = _tree(regroup_dataset(self.data, equal_groupings(self.data, TREE_INTERVALS)))
             return [*singles, *(tuple(sorted((i, *dag.parents[i]))) for i in informative if dag.parents[i])]
         base = self.find(self.builds_on[name])
         fit = self.fits.get(base.name)
@@ -272,13 +275,25 @@ class CandidateFinder:
         return ratio if ratio >= CONFLICT else 1.0
 
 
+def _tree(data: Dataset) -> Dag:
+    """Return the tree of `--structure tan`, without the arcs of attributes with many levels."""
+    dag = tan.learn(Counts(data))
+    few = [not has_many_levels(attribute) for attribute in data.schema.attributes]
+    if all(few):
+        return dag
+    parents = (tuple(j for j in own if few[i] and few[j]) for i, own in enumerate(dag.parents))
+    return replace(dag, parents=tuple(parents))
+
+
 def fine_dataset(columns: Columns, reading_rules: ReadingRules, run: Run, group_levels: PoolingRule = "off") -> Dataset:
     """Encode the rows with the union of all cuts that candidates need.
 
     Rare levels of categorical columns are pooled by the rule `group_levels`.
     """
     cut = _fine_cuts if columns.n_rows >= MANY_ROWS else partial(equal_frequency.cut_points, bins=FINEST)
-    return learn_dataset(columns, discretize=cut, group_levels=group_levels, reading=reading_rules, run=run)
+    return learn_dataset(
+        columns, discretize=cut, group_levels=group_levels, shrinks=True, reading=reading_rules, run=run
+    )
 
 
 def _fine_cuts(values: NDArray[np.generic], labels: Codes, n_labels: int, weights: Array | None) -> tuple[float, ...]:

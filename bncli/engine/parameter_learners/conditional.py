@@ -99,7 +99,7 @@ from bncli.engine.parameters.coordinates import (
     predictors_of,
 )
 from bncli.engine.parameters.costs import free_table_flops, logistic_flops, network_flops
-from bncli.engine.parameters.effect_coding import EffectCoordinates, effects_of
+from bncli.engine.parameters.effect_coding import EffectCoordinates, effects_of, level_scales
 from bncli.engine.parameters.generative import generative_start, generative_tables, is_regrouped
 from bncli.engine.parameters.likelihood import conditional_likelihood
 from bncli.engine.parameters.optimization import (
@@ -198,7 +198,14 @@ def build_space_discriminative(
         return ParameterSpace.directed(likelihood, EntryCoordinates(tables.cells), flops)
     likelihood = conditional_likelihood(data, structure.families(data.schema.cardinalities))
     weights = likelihood.cell_weights()
-    effects = effects_of(likelihood.families, data.schema, weights, coding=coding, lower_orders=lower_orders)
+    effects = effects_of(
+        likelihood.families,
+        data.schema,
+        weights,
+        coding=coding,
+        lower_orders=lower_orders,
+        scales=level_scales(data) if structure.method == "interactions" else {},
+    )
     generative_cells = partial(_generative_cells, counts, structure, smoothing, theta)
     return ParameterSpace.directed(likelihood, EffectCoordinates(effects, data.n_labels, generative_cells))
 

@@ -38,6 +38,13 @@ penalty on sets of several attributes can be raised further, by a factor `beyond
 several families belongs to the family with the finest binning of its attributes (see `structures.regrouping`; ties: the
 first). So an attribute never has a second, coarser curve besides its own.
 
+**Many levels.** The levels of a category that has many (`bncli.engine.data.cutting`) are random effects: if they vary
+with the variance v (`bncli.engine.kernels.level_variation`), a penalty of 1 / v on each is the best. The penalty on all
+parameters is chosen by held-out rows, and levels vary more or less than other effects do. So the block of such an
+attribute by itself has the factor s_S = sqrt(REFERENCE v), which makes the penalty on its effects the penalty on all
+times 1 / (REFERENCE v). Levels of few rows are shrunk most. (Measured on made tables of 100 and 300 levels: 2 to 4 %
+less log-loss than with 30 or 10 in place of 100, because numbers, too, often have a penalty of 100.)
+
 **Computation.** A small T is a dense matrix. A large T is never made: it is a product of sparse matrices, one for each
 position in a block, which turns that index of all blocks from effects into codes, and a last one that adds the tables
 of blocks to those of families. A pair of attributes with 20 cuts each then takes 16,000 multiplications, where T has
@@ -58,21 +65,28 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from bncli.engine.data.cutting import has_many_levels
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
 from bncli.engine.kernels.arrays import Array, Index
+from bncli.engine.kernels.level_variation import variance_of_effects
 from bncli.engine.structures.structure import BinnedAttribute, Family
 
 SMALL = 10_000
 """The number of entries of a sparse matrix whose processing takes about as long as the call of a product."""
 DENSE = 1 << 16
 """The most entries of a dense T: half of a second-level cache."""
+
+REFERENCE = 100.0
+"""The penalty at which the effects of many levels are penalised by the inverse of their variance."""
 
 _SparseEntries = tuple[Index, Index, Array]
 """Rows, columns and values of the entries of a sparse matrix."""
@@ -330,15 +344,18 @@ def effects_of(
     lower_orders: bool,
     beyond: float = 1.0,
     rotated: Callable[[int], bool] = lambda n_effects: True,
+    scales: Mapping[int, float] = MappingProxyType({}),
 ) -> Effects:
     """Return the effects of tables over `families`; weights (n_cells,) are those of the rows in each cell, bias first.
 
     `rotated(number of effects)` decides whether bases of steps are rotated.
+    `scales` has the factors s_S of attributes by themselves where they are not 1.
     """
     if lower_orders:
         sets = _all_sets(families, beyond)
     else:
         sets = [(f, tuple(range(len(family.shape))), 1.0) for f, family in enumerate(families)]
+    sets = [(f, p, scales.get(families[f].attributes[p[0]], s) if len(p) == 1 else s) for f, p, s in sets]
     sizes = [
         [n_functions(schema.attributes[a], coding, n) for a, n in zip(family.attributes, family.shape, strict=True)]
         for family in families
@@ -377,6 +394,20 @@ def _all_sets(families: Sequence[Family], beyond: float) -> list[tuple[int, tupl
         for f, places, members in sets
         if owners[members][0] == f
     ]
+
+
+def level_scales(data: Dataset) -> dict[int, float]:
+    """Return the scale s_S of each informative attribute with many levels, as the module describes."""
+    scales = {}
+    for i in data.schema.informative:
+        attribute, k = data.schema.attributes[i], data.n_labels
+        if has_many_levels(attribute):
+            n = attribute.cardinality
+            # one more code than the attribute has: unobserved
+            cells = np.bincount(data.codes[i].astype(np.int64) * k + data.labels, data.weights, (n + 1) * k)
+            counts = cells.reshape(n + 1, k)[:n].astype(np.float64)
+            scales[i] = math.sqrt(REFERENCE * variance_of_effects(counts))
+    return scales
 
 
 def basis_of(attribute: Attribute, coding: str, weights: Array, *, rotated: bool = True) -> Array:

@@ -17,7 +17,7 @@ import numpy as np
 
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.parameters.effect_coding import EffectCoordinates, effects_of
+from bncli.engine.parameters.effect_coding import EffectCoordinates, effects_of, level_scales
 from bncli.engine.parameters.likelihood import ConditionalLikelihood, conditional_likelihood
 from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, find_optimum
 from bncli.engine.structures.structure import Family
@@ -33,7 +33,14 @@ def additive_fit(
     if not data.n_rows:
         return likelihood, np.zeros((data.n_labels, likelihood.n_cells))
     weights = likelihood.cell_weights()
-    effects = effects_of(likelihood.families, data.schema, weights, coding="thermometer", lower_orders=False)
+    effects = effects_of(
+        likelihood.families,
+        data.schema,
+        weights,
+        coding="thermometer",
+        lower_orders=False,
+        scales=level_scales(data),
+    )
     zero = partial(np.zeros, (data.n_labels, likelihood.n_cells))
     coordinates = EffectCoordinates(effects, data.n_labels, zero)
     settings = OptimizerSettings("zero", penalty, 0.0, "lbfgs", TOLERANCE, MAX_ITERATIONS)

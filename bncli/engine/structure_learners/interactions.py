@@ -23,6 +23,9 @@ table of 58,000 rows and 9 attributes.)
 On wide tables, only the attributes of highest gain over the class frequencies are combined: MOST_COMBINED of them, or
 one per ROWS_PER_COMBINED rows if that is more. On few rows the best of millions of pairs is noise.
 
+The levels of a category that has many (`bncli.engine.data.cutting`) are shrunk as random effects
+(`bncli.engine.parameters.effect_coding`), and are not combined: their pairs would have more cells than the rows fill.
+
 The table of a single attribute with a monotone direction (`bncli.engine.parameters.monotone`) has all the cuts that the
 attribute has in any region.
 
@@ -37,6 +40,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bncli.engine.counting.counts import Counts
+from bncli.engine.data.cutting import has_many_levels
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import NumericAttribute, direction_of
 from bncli.engine.data.splits import stratified_sample
@@ -84,10 +88,11 @@ def learn(
     grown_regions = [
         GrownRegion((i,), gain_of.get((i,), 0.0), (group_intervals(attributes[i], intervals),)) for i in informative
     ]
-    combined, most = informative, max(MOST_COMBINED, int(data.total_weight / ROWS_PER_COMBINED))
-    if len(informative) > most:
+    combined = tuple(i for i in informative if not has_many_levels(attributes[i]))
+    most = max(MOST_COMBINED, int(data.total_weight / ROWS_PER_COMBINED))
+    if len(combined) > most:
         # binned as in a pair: with one row per cell, no finely cut attribute gains more than another
-        ranked = Gains(*additive_fit(data, ()), informative, CANDIDATE_BINS[1]).of_extensions([()])
+        ranked = Gains(*additive_fit(data, ()), combined, CANDIDATE_BINS[1]).of_extensions([()])
         combined = tuple(sorted(i for single in ranked[:most] for i in single.attributes))
     for size in range(2, max_order):
         # the best regions of `size` attributes, given the model of those found so far

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bncli.engine.data import cutting
 from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, Column, Columns, NumericColumn
 from bncli.engine.data.cutting import FEW, PoolingRule, cuts_of, learn_dataset, needs_pooling, pooling_notes
 from bncli.engine.data.encoding import encode_attributes
@@ -383,6 +384,31 @@ def test_renamed_levels_are_grouped_alike() -> None:
     other = Columns(400, {"town": renamed}, "y", columns.label)
     groups = {frozenset(N_TOWNS - 1 - int(value[1:]) for value in group) for group in learnt(other)[0].groups}
     assert groups == {frozenset(int(value[1:]) for value in group) for group in learnt(columns)[0].groups}
+
+
+def test_levels_that_are_drawn_in_are_pooled_only_if_they_are_rare(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    codes = np.concatenate([rng.integers(0, 25, 400), np.arange(25, 31), np.full(9, MISSING)])
+    y = np.where(codes > 24, codes % 2, rng.random(415) < np.where(codes % 3 == 0, 0.95, 0.05)).astype(np.int8)
+    town = CategoricalColumn(codes, tuple(f"t{i:02}" for i in range(31)))
+    columns = Columns(415, {"town": town}, "y", CategoricalColumn(y, ("no", "yes")))
+    (kept,) = learnt(columns, shrinks=True)
+    assert kept.levels[:25] == town.levels[:25]
+    assert sorted(value for group in kept.groups[25:] for value in group) == list(town.levels[25:])
+    assert kept.n_values < 31
+    assert kept.missing
+    (numbered,) = learnt(columns, 10, shrinks=True)
+    assert numbered.n_values <= 10
+    monkeypatch.setattr(cutting, "MOST_KEPT", 7)
+    (fewer,) = learnt(columns, shrinks=True)
+    alone = [group for group in fewer.groups if len(group) == 1]
+    assert len(alone) >= 7
+    assert fewer.n_values < 15
+
+
+def test_levels_that_do_not_vary_are_left_out_even_if_they_would_be_drawn_in() -> None:
+    _, street, _ = learnt(towns(), shrinks=True)
+    assert not street.informative
 
 
 def test_rows_to_come_have_the_codes_of_their_groups() -> None:

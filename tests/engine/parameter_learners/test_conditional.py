@@ -19,6 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.splits import stratified_folds
+from bncli.engine.kernels.level_variation import variance_of_effects
 from bncli.engine.model import Parameters, StoppedBy, Tables
 from bncli.engine.parameter_learners.closed_form import learn_map
 from bncli.engine.parameter_learners.conditional import (
@@ -38,6 +39,7 @@ from bncli.engine.parameter_learners.conditional import (
 from bncli.engine.parameter_learners.kikuchi_bayes import learn_kbma
 from bncli.engine.parameters.coordinates import Softmax
 from bncli.engine.parameters.costs import logistic_flops
+from bncli.engine.parameters.effect_coding import REFERENCE
 from bncli.engine.parameters.generative import generative_tables
 from bncli.engine.parameters.optimization import ParameterSpace, Problem, optimize
 from bncli.engine.parameters.penalty_choice import GRID
@@ -46,7 +48,7 @@ from bncli.engine.structures.structure import Dag, Family, Regions, SearchTrace
 from bncli.errors import BncliError
 from bncli.watch import Event, Iteration, Progress, silent
 from tests import oracles
-from tests.datasets import dense_dataset, random_dataset
+from tests.datasets import dataset_of, dense_dataset, random_dataset
 from tests.effects import dense, mixed_dataset
 from tests.incomplete_oracle import enumeration, incomplete_cases, with_missing
 from tests.paths import path_of
@@ -907,3 +909,27 @@ def test_paths_end_where_they_end_and_ties_go_to_fewer() -> None:
     assert highest_sum([[-3.0, -2.0, -1.0], [-1.0, -2.0]]) == Peak(2, -3.0)
     assert highest_sum([[-3.0, -2.0, -2.5], [-1.0, -2.0, -1.5]]) == Peak(0, -4.0)
     assert highest_sum([[-1.0]]) == Peak(0, -1.0)
+
+
+def test_many_levels_are_penalised_by_the_inverse_of_their_variance() -> None:
+    """With the penalty REFERENCE the optimum is that of a ridge regression with 1 / v on every level."""
+    rng = np.random.default_rng(0)
+    name = rng.integers(0, 30, 700)
+    labels = (rng.random(700) < softmax([np.zeros(30), rng.normal(0, 1.5, 30)], axis=0)[1][name]).astype(np.int8)
+    data = dataset_of([name], labels, (30,), 2)
+    structure = Regions(((0,),), method="interactions")
+    settings = how(init="zero", penalty=REFERENCE)
+    fitted = learn_discriminative(Counts(data), structure, settings=settings, coding="thermometer")
+    counts = np.array([[np.sum((name == level) & (labels == y)) for y in (0, 1)] for level in range(30)], np.float64)
+    v = variance_of_effects(counts)
+
+    def loss(p: NDArray[np.float64]) -> float:
+        scores = p[:2] + p[2:].reshape(30, 2)
+        log_p = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
+        return float(-(counts * log_p).sum() + REFERENCE / 2 * p[:2] @ p[:2] + 0.5 / v * p[2:] @ p[2:])
+
+    best = minimize(loss, np.zeros(62), tol=1e-12).x
+    assert isinstance(fitted.predictor, Tables)
+    cells = fitted.predictor.cells
+    np.testing.assert_allclose(cells[:, 1:].T, best[2:].reshape(30, 2), atol=1e-3)
+    assert 0.2 < v < 5

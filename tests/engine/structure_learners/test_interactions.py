@@ -191,3 +191,12 @@ def test_missing_values_that_are_to_be_marginalized_count_as_a_value() -> None:
     found = interactions.learn(Counts(replace(data, schema=schema, codes=codes)), watch=events.append)
     assert len(found.regions) >= 10
     assert any(isinstance(event, Note) for event in events)
+
+
+def test_an_attribute_of_many_levels_is_not_combined() -> None:
+    rng = np.random.default_rng(0)
+    name, side, number = rng.integers(0, 30, 800), rng.integers(0, 2, 800), rng.integers(0, 4, 800)
+    labels = ((name + side) % 2 ^ (number > 1)).astype(np.int8)
+    few, many = (dataset_of([name % n, side, number], labels, (n, 2, 4), 2) for n in (20, 30))
+    assert (0, 1) in learn(few).regions
+    assert {region for region in learn(many).regions if 0 in region} == {(0,)}
