@@ -117,10 +117,11 @@ def check_table(table: Columns, left_out: Mapping[str, Column]) -> TableCheck | 
     if label is None or n_rows < LEAST_ROWS or any(isinstance(c, CodedColumn) for c in table.attributes.values()):
         return None
     n_labels = len(label.levels)
-    codes = {name: _value_codes(column) for name, column in table.as_read.items()}
+    columns_as_read = table.as_read
+    codes = {name: _value_codes(column) for name, column in columns_as_read.items()}
     findings, copied, units = list[Finding](), 0.0, ""
     if by is None or by.units is None:
-        may_group = {name: column for name, column in {**left_out, **table.as_read}.items() if _may_group(column)}
+        may_group = {name: column for name, column in {**left_out, **columns_as_read}.items() if _may_group(column)}
         grouping = {name: codes[name] if name in codes else _value_codes(column) for name, column in may_group.items()}
         agreements = {name: _agreement_within(own, label.codes, n_labels) for name, own in grouping.items()}
         units = max(agreements, key=lambda name: agreements[name], default="")
@@ -134,7 +135,7 @@ def check_table(table: Columns, left_out: Mapping[str, Column]) -> TableCheck | 
         else:
             units = ""
         rows = _similar_rows(codes, n_rows)
-        found = find_copies(table.as_read, codes, rows, label.codes)
+        found = find_copies(columns_as_read, codes, rows, label.codes)
         copied = len(found.copies) / max(len(found.queries), 1)
         if copied >= COPIED or (found.are_noisy and not units):
             name = units or (_column_of_copies(grouping, rows, found.copies) if copied >= COPIED else "")
@@ -149,7 +150,7 @@ def check_table(table: Columns, left_out: Mapping[str, Column]) -> TableCheck | 
             share = max(copied, found.near.kappa if found.are_noisy else 0.0)
             columns = (name,) if name else ()
             findings.append(Finding("repeated-rows", columns, round(share * n_rows), f"{what}, add {option}", option))
-    explained = {name: _explained(own, table.as_read[name], label.codes, n_labels) for name, own in codes.items()}
+    explained = {name: _explained(own, columns_as_read[name], label.codes, n_labels) for name, own in codes.items()}
     for name, share in explained.items():
         if share >= LEAK and name != units:
             option = f"--ignore {shlex.quote(name)}"
@@ -387,8 +388,8 @@ def _explained(codes: Integers, column: Column, labels: Integers, n_labels: int)
 
 def _drifts(table: Columns, codes: Mapping[str, Integers], labels: Integers, n_labels: int) -> list[Finding]:
     """Return a finding for each date along which the class or many attributes change."""
-    findings = []
-    for name, column in table.as_read.items():
+    findings, columns_as_read = list[Finding](), table.as_read
+    for name, column in columns_as_read.items():
         if not (isinstance(column, NumericColumn) and isinstance(column.form, DateForm) and column.form.part == "days"):
             continue
         date = column.form.source
@@ -401,10 +402,10 @@ def _drifts(table: Columns, codes: Mapping[str, Integers], labels: Integers, n_l
         changed = [
             other
             for other, own in codes.items()
-            if not (isinstance(form := getattr(table.as_read[other], "form", None), DateForm) and form.source == date)
+            if not (isinstance(form := getattr(columns_as_read[other], "form", None), DateForm) and form.source == date)
             and _cramers_v(period, _coarse(own)) >= 0.3
         ]
-        n_others = sum(getattr(getattr(c, "form", None), "source", None) != date for c in table.as_read.values())
+        n_others = sum(getattr(getattr(c, "form", None), "source", None) != date for c in columns_as_read.values())
         of_class = _cramers_v(period, labels) >= 0.2
         if of_class or len(changed) >= max(2, 0.3 * n_others):
             what = "the class changes" if of_class else f"{len(changed)} attributes change"
