@@ -29,6 +29,7 @@ discretize dated.csv -q --cuts-out dated.json
 fit iris.csv --structure interactions --penalty 1 -q -o interactions.bnc
 fit holes.csv --missing-policy marginalize --param em --structure nb -q -o em.bnc
 fit holes.csv --param map -q -o holes.bnc
+fit monks1.csv --structure card --pairs 1 -q -o pair.bnc
 fit monks1.csv --param extended --penalty 1 --restarts 2 -q -o restarts.bnc
 fit monks1.csv --param acll --class-pair-prior 1,1000 -q -o acll.bnc
 fit tumours.csv --structure interactions --penalty 1 --bins 40 -q -o wide.bnc
@@ -100,6 +101,7 @@ evaluate iris.csv --param map --folds 2 --scores
 inspect grouped.bnc
 inspect default.bnc
 inspect tan.bnc
+inspect pair.bnc
 inspect restarts.bnc
 inspect weighted.bnc
 inspect decides.bnc
