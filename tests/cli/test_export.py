@@ -81,7 +81,7 @@ def test_an_exported_structure_is_learnt_on(bncli: Bncli, model: str) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "fault"),
     [
-        (("export", "iris.bnc"), 2, "the format is not clear; say --to bif|xmlbif|dot|json"),
+        (("export", "iris.bnc"), 2, "the format is not clear; add --to bif|xmlbif|dot|json"),
         (("export", "iris.bnc", "-o", "x.net"), 2, "the format is not clear"),
         (("export", "iris.bnc", "--to", "net"), 2, "net"),
         (("export", "-", "--to", "bif"), 2, "cannot be read from the standard input"),
