@@ -230,6 +230,6 @@ def test_the_message_for_an_unclear_format_names_all(copy: Copy) -> None:
     ran = copy("export", "m.bnc", "-o", "x.txt")
     assert ran.returncode == 2
     assert (
-        "say --to bif|xmlbif|dot|json|python|javascript|sql|onnx|scorecard|bars|class-children|unread|forgetful"
+        "add --to bif|xmlbif|dot|json|python|javascript|sql|onnx|scorecard|bars|class-children|unread|forgetful"
         in ran.stderr
     )

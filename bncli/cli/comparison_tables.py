@@ -30,7 +30,7 @@ _MARKS_LEGEND = f"{_BEST} best; {_NOT_WORSE} marks what is not significantly wor
 _COLUMN_LEGEND = (
     ("rank", "average rank over the data sets; 1 is the best everywhere"),
     ("mean", "geometric mean of its figures, of costs"),
-    ("group", "learners that share a letter do not differ significantly (Nemenyi, 5 %)"),
+    ("group", "learners sharing a letter do not differ significantly (Nemenyi, 5 %)"),
     ("W-D-L", "on how many data sets it wins, draws, loses against the baseline"),
     ("ratio", "geometric mean of its figures over the baseline's"),
     ("sign p", "p-value: are wins and losses equally likely? (two-sided)"),

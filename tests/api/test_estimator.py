@@ -99,7 +99,7 @@ def test_balanced_weights_are_those_of_scikit_learn(said: dict[str, Any]) -> Non
         ({"class_weight": {5: 1.0}}, "names the label 5, which y does not have"),
         ({"class_weight": {0: -1.0}}, "weight"),
         ({"class_weight": "even"}, "even"),
-        ({"class_weight": "balanced", "options": {"class_weights": {0: 2}}}, "say the same"),
+        ({"class_weight": "balanced", "options": {"class_weights": {0: 2}}}, "mean the same"),
     ],
 )
 def test_class_weights_that_are_none(said: dict[str, Any], message: str) -> None:

@@ -55,7 +55,7 @@ def test_names_are_typed_or_those_of_the_files(bncli: Bncli, traces: Path) -> No
         (["=iris/weighted.csv"], 2, "cannot read '=iris/weighted.csv' as NAME=FILE"),
         (["iris/weighted.csv", "--at", "3"], 2, "--at has no effect without --lag"),
         (["iris/weighted.csv", "--within", "1"], 2, "--within"),
-        (["a=iris/weighted.csv", "a=iris/discriminative.csv"], 2, "are called 'a'"),
+        (["a=iris/weighted.csv", "a=iris/discriminative.csv"], 2, "have the name 'a'"),
         (["iris/weighted.csv", "--histogram", "h.svg"], 2, "--histogram draws lags, and there are none"),
     ],
 )

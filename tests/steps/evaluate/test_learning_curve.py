@@ -258,7 +258,7 @@ def test_the_picture(source: Source, tmp_path: Path) -> None:
     }
     root = ElementTree.parse(folder / "learning_curve.svg").getroot()
     texts = [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert {"↑ error", "↑ log-loss", "5", "20", "80"} <= set(texts)
+    assert {"↑ error rate", "↑ log-loss (nats per row)", "5", "20", "80"} <= set(texts)
     (folder / "learning_curve.svg").unlink()
     Path(folder / "learning_curve.svg").hardlink_to(source.paths[0])
     with pytest.raises(UsageError, match="cannot write"):
