@@ -31,7 +31,13 @@ settings.register_profile("sweep", settings.get_profile("house"), max_examples=4
 settings.load_profile("house")
 
 
-LONG = ("tests/cases/", "tests/test_manual.py", "tests/test_readme.py", "tests/test_adding_a_method.py")
+LONG = (
+    "tests/cases/",
+    "tests/test_adding_a_method.py",
+    "tests/test_manual.py",
+    "tests/test_readme.py",
+    "tests/test_schemas.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -220,7 +220,7 @@ compare iris.csv --learner a=--param_map --folds 2 --jobs 1 METRICS
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[str, Any]]]:
     """By command: what was typed, and the object that it printed; `_` in a learner stands for a blank."""
     folder = tmp_path_factory.mktemp("schemas")

@@ -15,6 +15,7 @@ from bncli.engine.parameters.monotone import check_directions, lowest_difference
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from tests.directions import worst_fall
+from tests.sweeps import first_few
 
 LEARNERS: dict[str, dict[str, Any]] = {
     "tan": {"structure": "tan", "param": "weighted", "penalty": "0.1"},
@@ -42,7 +43,7 @@ def rows(n: int = 120, seed: int = 1) -> Columns:
     return Columns(n, columns, "class", CategoricalColumn(labels, ("1", "2", "10")))
 
 
-@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("learner", first_few(LEARNERS, 4))
 @pytest.mark.parametrize("towards", ["1", pytest.param("10", marks=pytest.mark.slow)])
 def test_no_row_goes_against_a_direction(learner: str, towards: str) -> None:
     binning = {} if learner == "auto" else {"discretize": "equal-frequency", "bins": 3}

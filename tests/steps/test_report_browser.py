@@ -252,6 +252,7 @@ CHOOSE = """((name, level) => {
 })"""
 
 
+@pytest.mark.slow
 def test_the_manual_says_why_a_row_is_what_it_is(browser: Browser, tmp_path: Path) -> None:
     lines = (SAMPLES / "tumours.csv").read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "train.csv").write_text("".join(lines[::2]), encoding="utf-8")

@@ -144,6 +144,7 @@ def spirals(n_rows: int, seed: int) -> Columns:
     return Columns(n_rows, attributes, "class", CategoricalColumn(labels, ("a", "b")))
 
 
+@pytest.mark.slow
 def test_few_rows_have_trees_only_if_these_clearly_win(monkeypatch: pytest.MonkeyPatch) -> None:
     tangled = spirals(600, 0)
     assert "boosted" in [component.name for component in ensemble_of(learn(tangled, recipe(effort=3)).model).components]
