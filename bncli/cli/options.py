@@ -415,7 +415,7 @@ def parse_rows(flag: str, text: str | None) -> tuple[int, int] | None:
         return None
     first, hyphen, last = text.partition("-")
     if not (first.isdecimal() and (last.isdecimal() or not hyphen)):
-        raise UsageError(f"{flag} {text}: give a row, as 17, or the first and the last, as 10-20")
+        raise UsageError(f"{flag} {text}: give a row such as 17, or a range such as 10-20")
     rows = int(first), int(last if hyphen else first)
     if not 1 <= rows[0] <= rows[1]:
         raise UsageError(f"{flag} {text}: rows are numbered from 1, and the first comes before the last")

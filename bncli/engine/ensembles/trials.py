@@ -72,7 +72,7 @@ PROBED_ROWS = 500
 """With fewer rows, trees are boosted only by an effort that boosts trees from any number of rows: one fold is too small
 to show that they win."""
 STANDARD_ERRORS = 2.0
-"""By so many standard errors of the paired difference trees must win on the first fold of few rows."""
+"""On few rows, trees must win on the first fold by this many standard errors of the paired difference."""
 _SINGLE = ("singles", "lines", "sharp singles")
 """Candidates with tables over one attribute each."""
 _SHALLOW = ("lines", "tree", "sharp singles", "sharp tree")

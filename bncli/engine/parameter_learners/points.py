@@ -5,9 +5,9 @@
    the likelihood of the labels chooses the penalty.
    A table of several attributes then has the grid of their values that gains most on the residuals
    (`card_tables.join_codes`), and its groups are boxes: some values of each attribute.
-2. The two groups of one table whose fusion costs least are fused (only neighbours if the attribute is numeric), and all
-   numbers are fitted again, until at most `rows` groups are left and every fusion would cost at least LEAST_COST nats
-   per class beyond the first. If all rows are taken, groups are parted again and others fused in their place. Fusing
+2. The two groups of one table that cost least to join are joined (only neighbours if the attribute is numeric), and all
+   numbers are fitted again, until at most `rows` groups are left and every join would cost at least LEAST_COST nats
+   per class beyond the first. If all rows are taken, groups are split again and others joined in their place. Joining
    groups with the numbers b1 and b2 costs h1 h2 / (h1 + h2) (b1 - b2)^2 / 2, where h1 and h2 are the curvatures of the
    loss. Every table keeps at least two groups, one of several attributes three.
 3. The scale makes the largest number `points`. The numbers are rounded one at a time, the largest first, each time to
@@ -51,8 +51,8 @@ MOST_GROUPS, FEW_GROUPS, MANY_TABLES = 8, 5, 10
 JOINED_ROWS = 2_000
 """With more rows, a sample of them shows which groups are joined."""
 TIE = 1e-9
-SWEEPS = 5
-"""The most rounds over all numbers."""
+SWEEPS, FEW_POINTS = 5, 20
+"""The most rounds over all numbers; with FEW_POINTS points or more, rounding costs so little that there is none."""
 
 
 def learn(counts: Counts, structure: Structure, *, rows: int, points: int | str, watch: Watch = silent) -> Parameters:
@@ -147,7 +147,7 @@ class _Fit(GroupedFit):
                     tried.append((self.loss(self.scores(bias, columns, tables())), abs(number), number))
             numbers[f][c, y] = min(tried)[2]
         loss = self.loss(self.scores(bias, columns, tables()))
-        for _ in range(SWEEPS if most < 20 else 0):
+        for _ in range(SWEEPS if most < FEW_POINTS else 0):
             before = loss
             for f, c, y in places[1:]:  # the largest number stays, because it defines the scale
                 for move in (-1, 1):

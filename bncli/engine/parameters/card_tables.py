@@ -4,8 +4,8 @@ The score of class y is a bias plus one number per table, that of the group of t
 
     S[t, y] = b[y] + sum over tables f of v_f[group_f(t), y]
 
-The penalty is PENALTY / 2 times the sum of the squared numbers of all classes, which keeps the numbers of small groups
-small.
+The penalty is lambda / 2 times the sum of the squared numbers of all classes, which keeps the numbers of small groups
+small; lambda is PENALTY, or the one of PENALTIES that `CardFit.choose_penalty` takes.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ MOST_PAIRED = 64
 LEAST_COST, LEAST_FALL, MOST_SWAPS = 0.5, 1e-6, 6
 """Least cost of a group in nats per class beyond the first; least fall of the objective by a parting; most partings."""
 MOST_STATES = 200
+"""The most partitions of a grid into boxes that are followed at a time."""
 MOST_CELLS, CUT_COST = 9, 1.0
 """Most cells of a table of several attributes, each of which is cut once; the least gain of a further cut, in nats."""
 
@@ -223,17 +224,22 @@ class CardFit:
             total += own[column]
         return total
 
+    def _design(self, columns: Sequence[Index], sizes: Sequence[int]) -> Array:
+        """Return the indicators (n, 1 + sum of sizes) of the bias and of the groups."""
+        edges, rows = np.cumsum([1, *sizes]), np.arange(len(self.mass))
+        design = np.zeros((len(rows), int(edges[-1])))
+        design[:, 0] = 1
+        for edge, column in zip(edges, columns, strict=False):
+            design[rows, edge + column] = 1
+        return design
+
     def choose_penalty(self, columns: Sequence[Index], sizes: Sequence[int]) -> None:
         """Take the penalty of PENALTIES under which the labels are most likely, by Laplace's approximation.
 
         The penalty is a normal prior of the numbers. With more than two classes each is approximated alone.
         """
         n_labels, evidence = self.target.shape[1], []
-        edges = np.cumsum([1, *sizes])
-        design = np.zeros((len(self.mass), int(edges[-1])))
-        design[:, 0] = 1
-        for edge, column in zip(edges, columns, strict=False):
-            design[np.arange(len(self.mass)), edge + column] = 1
+        design = self._design(columns, sizes)
         for penalty in PENALTIES:
             self.penalty = penalty
             objective, bias, values = self.free(columns, sizes)
@@ -260,12 +266,9 @@ class CardFit:
         With two classes the method is Newton's, in the log-odds. With more classes the curvature is replaced by
         Böhning's bound 1/2 (I - 1 1'/K), with which steps never overshoot.
         """
-        n, n_labels = self.target.shape
+        n_labels = self.target.shape[1]
         edges = np.cumsum([1, *sizes])
-        design = np.zeros((n, int(edges[-1])))
-        design[:, 0] = 1
-        for edge, column in zip(edges, columns, strict=False):
-            design[np.arange(n), edge + column] = 1
+        design = self._design(columns, sizes)
         beta = np.zeros((int(edges[-1]), n_labels))
         beta[0] = self.frequencies() if start is None else start[0]
         if start is not None and len(start[1]):
@@ -433,8 +436,6 @@ class GroupedFit(CardFit):
         for f, (cell, table) in enumerate(zip(self.cells, self.tables, strict=True)):
             if table.ordered is None or len(state.values[f]) < 2:
                 continue
-            residual = self.mass[:, np.newaxis] * (self.target - p)
-            curvature = self.mass[:, np.newaxis] * p * (1 - p)
             g, h = (
                 np.stack([np.bincount(cell, c, table.size) for c in sums.T], axis=1) for sums in (residual, curvature)
             )

@@ -455,7 +455,7 @@ class _RowNumbers:
 
 
 def representatives(numbers: Index, bound: int) -> Index:
-    """Return one representative per number: a row, the same for all rows with that number; numbers are below `bound`.
+    """Return for every row (N,) the one row that represents all rows with the same number; numbers are below `bound`.
 
     Cost: one write and one read per row in a table of `bound` entries. If that table would be too large, rows are
     sorted, and ranks are returned in place of rows.

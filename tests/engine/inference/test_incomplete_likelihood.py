@@ -19,7 +19,7 @@ from tests.datasets import schema_of
 from tests.engine.inference.enumeration import Problem, enumerate_completions, problem, problems, through_softmax
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=4 * settings.default.max_examples)
 @given(problems())
 def test_equals_enumeration(case: Problem) -> None:
     check(case)
