@@ -177,6 +177,8 @@ def learn(
         fitted = _learn_calibrated(table, recipe, supplied, reading_rules, run)
         return replace(fitted, model=replace(fitted.model, split=split))
     run_of_folds = run._replace(watch=silent, hold_out=False, intervals=False)
+    if options.need_held_out_rows and options.sets is None:
+        run = run._replace(hold_out=True, keep_predictions=True)
     fitted, rule = learn_with_rule(
         table.pop(),
         options,

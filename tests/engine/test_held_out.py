@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import bncli.engine.learn as learning
 from bncli.engine.calibration import fit_calibration
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.splits import SplitBy, stratified_folds, stratified_sample
@@ -95,6 +96,32 @@ def test_every_fold_learns_cuts_levels_structure_and_parameters_again(words: dic
     assert held_out is not None
     assert held_out == learned.model.held_out
     assert held_out.log_loss == pytest.approx(of_folds(columns, with_chosen_settings(learned, **words)), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("words", "weighted", "n_fits"),
+    [({"structure": "tan"}, True, 1), ({"structure": "interactions"}, False, 1), ({"param": "map"}, True, 6)],
+)
+def test_a_threshold_is_chosen_by_the_rows_that_are_held_out_anyway(
+    words: dict[str, Any], weighted: bool, n_fits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kept probabilities of the true labels have the log-loss that is reported; nothing is learned twice."""
+    columns, fits = table(weighted=weighted), list[int]()
+    learn_once = learning._learn_calibrated
+    monkeypatch.setattr(learning, "_learn_calibrated", lambda *arguments: fits.append(1) or learn_once(*arguments))
+    learned = learn(columns, Recipe.of(**{"structure": "nb", **words}, threshold="best:f1"))
+    assert columns.label is not None
+    assert len(fits) == n_fits
+    assert learned.model.rule is not None
+    scores = learned.model.rule.held_out
+    assert scores is not None
+    assert [len(of_label) for of_label in scores.probabilities] == np.bincount(columns.label.codes).tolist()
+    if learned.parameters.held_out is not None:
+        log_p, weights = np.log(np.concatenate(scores.probabilities)), np.ones(columns.n_rows)
+        if scores.weights is not None:
+            weights = np.concatenate(scores.weights)
+        expected = learned.parameters.held_out.log_loss
+        assert -float(weights @ log_p) / weights.sum() == pytest.approx(expected, rel=1e-3)
 
 
 @pytest.mark.usefixtures("few_rows_choose")

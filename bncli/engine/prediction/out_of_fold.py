@@ -1,9 +1,11 @@
 """Decision rules and calibration maps learned from predictions of rows that the predicting model has not seen.
 
 Decision rules. For prediction sets a stratified fifth of the rows is held out, and the model is learned from the others
-only: the guarantee of the sets needs that. A threshold alone is chosen by cross-validation with five stratified folds,
-and the model is learned from all rows. Rows have the weights of the data, never class weights. The model keeps the
-probabilities of at most MOST_KEPT held-out rows, a random sample if there are more.
+only: the guarantee of the sets needs that. A threshold alone is chosen by cross-validation, and the model is learned
+from all rows. If learning has held rows out itself, to choose a penalty or to combine models, the threshold is chosen
+by its predictions of these rows, which are all rows or, of many, a fifth or a tenth. Otherwise there are five
+stratified folds. Rows have the weights of the data, never class weights. The model keeps the probabilities of at most
+MOST_KEPT held-out rows, a random sample if there are more.
 
 Calibration. The map is fitted to the predictions of all rows, each by a model learned from the four other folds, and is
 applied to the model learned from all rows. As that model has seen a quarter more rows, it may be slightly more
@@ -12,7 +14,7 @@ confident than the map assumes. Weights of rows and of classes are used.
 Rows of one group are on the same side of every split. If the rows have times, the last fifth is held out once, instead
 of five folds.
 
-Cost: five more fits for a threshold, and five for calibration.
+Cost: for a threshold five more fits with chosen settings, and five complete ones for calibration.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ from bncli.engine.calibration import fit_calibration, refuse_few
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.encoding import encode_attributes, encode_labels
 from bncli.engine.data.splits import RowSplit, count_units, inner_splits
-from bncli.engine.kernels.arrays import Array, Index
-from bncli.engine.model import DecisionRule, HeldOutPredictions, HeldOutScores, Model, PredictionSets
+from bncli.engine.kernels.arrays import Array, Index, Integers
+from bncli.engine.model import DecisionRule, HeldOutPredictions, HeldOutScores, Model, Parameters, PredictionSets
 from bncli.engine.prediction.decision_rules import DecisionOptions, check_options, make_rule, set_thresholds
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.errors import BncliError
@@ -43,6 +45,9 @@ _CALIBRATION_DRAW = 5
 class _Fitted(Protocol):
     @property
     def model(self) -> Model: ...
+
+    @property
+    def parameters(self) -> Parameters: ...
 
 
 T = TypeVar("T", bound=_Fitted)
@@ -59,9 +64,10 @@ def learn_with_rule(
 ) -> tuple[T, DecisionRule | None]:
     """Learn a model with `fit`, and the decision rule of the options from held-out rows.
 
-    For prediction sets the model is learned from four fifths of the rows; for a threshold alone, models of folds are
-    learned with `fit_fold`. The rule is None if the options say nothing, or the table has no class. Raises BncliError
-    if too few rows can be held out, and UsageError for options that do not fit the labels.
+    For prediction sets the model is learned from four fifths of the rows. For a threshold alone, models of folds are
+    learned with `fit_fold`, unless `fit` returns held-out predictions. The rule is None if the options say nothing, or
+    the table has no class. Raises BncliError if too few rows can be held out, and UsageError for options that do not
+    fit the labels.
     """
     if columns.label is None:
         return fit(columns), None
@@ -77,23 +83,27 @@ def learn_with_rule(
     if options.sets is not None:
         others, held_out = splits[0]
         # raises an error for too few rows before the model is learned
-        unknown = _held_out_scores(columns, held_out, np.zeros(len(held_out)), seed)
+        unknown = _scores_of_rows(columns, held_out, np.zeros(len(held_out)), seed, split=True)
         set_thresholds(PredictionSets(options.sets, options.sets_by == "class"), unknown, labels)
         fitted = fit(columns.take(others))
         rows = columns.take(held_out)
         log_p_true = log_p_of_true_labels(predict(fitted.model, rows), rows)
         watch(Note(f"{len(held_out):,} of {columns.n_rows:,} rows are held out for prediction sets"))
-        stored = DecisionRule(held_out=_held_out_scores(columns, held_out, log_p_true, seed))
+        stored = DecisionRule(held_out=_scores_of_rows(columns, held_out, log_p_true, seed, split=True))
     else:
+        fitted = fit(columns)
+        if (kept := fitted.parameters.held_out_predictions) is not None:
+            log_p_true = kept.log_probabilities[kept.codes, np.arange(len(kept.codes))]
+            scores = _held_out_scores(log_p_true, kept.codes, kept.weights, len(labels), seed, split=False)
+            return fitted, make_rule(options, labels, columns.class_name, DecisionRule(held_out=scores))
         watch(Stage("decisions"))
         log_p_true = np.empty(columns.n_rows)
         for fold, (others, held_out) in enumerate(splits):
             watch(Progress(fold, len(splits)))
             rows = columns.take(held_out)
             log_p_true[held_out] = log_p_of_true_labels(predict(fit_fold(columns.take(others)).model, rows), rows)
-        fitted = fit(columns)
         every = _all_held_out(splits)
-        stored = DecisionRule(held_out=_held_out_scores(columns, every, log_p_true[every], seed, split=False))
+        stored = DecisionRule(held_out=_scores_of_rows(columns, every, log_p_true[every], seed, split=False))
     return fitted, make_rule(options, labels, columns.class_name, stored)
 
 
@@ -119,17 +129,23 @@ def log_p_of_true_labels(log_p: Array, columns: Columns) -> Array:
     return np.asarray(log_p[columns.label.codes.astype(np.intp), np.arange(columns.n_rows)])
 
 
-def _held_out_scores(
-    columns: Columns, rows: Index, log_p_true: Array, seed: int, *, split: bool = True
-) -> HeldOutScores:
-    """Return what a model keeps of held-out rows, whose ln P(y_t | x_t) are `log_p_true`."""
+def _scores_of_rows(columns: Columns, rows: Index, log_p_true: Array, seed: int, *, split: bool) -> HeldOutScores:
+    """Return what a model keeps of some held-out rows of a table, whose ln P(y_t | x_t) are `log_p_true`."""
     assert columns.label is not None
-    kept = np.arange(len(rows))
-    if len(rows) > MOST_KEPT:
-        kept = np.sort(np.random.default_rng((seed, 1)).choice(len(rows), MOST_KEPT, replace=False))
-    codes, p = columns.label.codes[rows][kept], np.exp(log_p_true[kept])
-    weights = None if columns.weights is None else columns.weights[rows][kept]
-    of_labels = [np.flatnonzero(codes == k) for k in range(len(columns.label.levels))]
+    weights = None if columns.weights is None else columns.weights[rows]
+    n_labels = len(columns.label.levels)
+    return _held_out_scores(log_p_true, columns.label.codes[rows], weights, n_labels, seed, split=split)
+
+
+def _held_out_scores(
+    log_p_true: Array, codes: Integers, weights: Array | None, n_labels: int, seed: int, *, split: bool
+) -> HeldOutScores:
+    """Return what a model keeps of held-out rows with ln P(y_t | x_t), label codes and weights (N,)."""
+    if len(codes) > MOST_KEPT:
+        kept = np.sort(np.random.default_rng((seed, 1)).choice(len(codes), MOST_KEPT, replace=False))
+        log_p_true, codes, weights = log_p_true[kept], codes[kept], None if weights is None else weights[kept]
+    p = np.exp(log_p_true)
+    of_labels = [np.flatnonzero(codes == k) for k in range(n_labels)]
     ascending = [own[np.argsort(p[own], kind="stable")] for own in of_labels]
     return HeldOutScores(
         tuple(tuple(p[own].tolist()) for own in ascending),
