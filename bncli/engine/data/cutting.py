@@ -114,6 +114,7 @@ def learn_dataset(
     if cut_points is None and cuts is None:
         module = importlib.import_module(DISCRETIZERS.module_of(str(discretize)))
         cut_points = module.cut_points
+    zeros = np.broadcast_to(np.zeros(1, np.uint8), columns.n_rows)
     encoder = _ColumnEncoder(
         columns,
         labels,
@@ -123,6 +124,8 @@ def learn_dataset(
         whole_units(columns.weights),
         None if cuts is None else {attribute.name: attribute for attribute in cuts.attributes},
         frozenset() if cuts is not None else _surely_uncut(columns, labels, module),
+        zeros,
+        (float(ChunkedColumn((zeros,)).count(1, columns.weights)[0]),),
         missing_policy,
     )
     names = list(columns.attributes if encoder.supplied is None else encoder.supplied)
@@ -165,6 +168,7 @@ class _ColumnEncoder:
     - units: the weights of the rows as integer multiples of a unit, and the unit (`whole_units`)
     - supplied: attributes by name, or None to learn them
     - uncut: numeric columns without missing values that are known to have no cut
+    - zeros: the codes (N,) of an uninformative attribute, without memory; whole: the weight of all rows
     """
 
     columns: Columns
@@ -175,16 +179,25 @@ class _ColumnEncoder:
     units: tuple[NDArray[np.int64] | None, float]
     supplied: Mapping[str, Attribute] | None
     uncut: frozenset[str]
+    zeros: Codes
+    whole: tuple[float]
     missing_policy: MissingPolicy
 
     def encode(self, name: str) -> _EncodedAttribute:
         """Return the attribute with its frequencies, and the codes; all 0, without memory, if it is uninformative."""
         weights, column = self.columns.weights, self.columns.attributes.get(name)
-        zeros = np.broadcast_to(np.zeros(1, np.uint8), self.columns.n_rows)
         if name in self.uncut:
             # one interval that holds all rows
-            attribute: Attribute = NumericAttribute(name, False, (), (), column.form)  # type: ignore[union-attr]
-            return _EncodedAttribute(replace(attribute, frequencies=_frequencies(zeros, 1, weights)[1]), zeros)
+            attribute: Attribute = NumericAttribute(name, False, self.whole, (), column.form)  # type: ignore[union-attr]
+            return _EncodedAttribute(attribute, self.zeros)
+        if (
+            isinstance(column, CategoricalColumn)
+            and len(column.levels) == 1
+            and not column.codes.any()
+            and self.whole[0] > 0
+            and self.supplied is None
+        ):  # a wide table may have very many columns of one value
+            return _EncodedAttribute(CategoricalAttribute(name, False, self.whole, column.levels), self.zeros)
         attribute = self._learn(name) if self.supplied is None else self._adopt(name)
         codes: Codes | ChunkedColumn | None = None
         if isinstance(column, CodedColumn):
@@ -195,7 +208,7 @@ class _ColumnEncoder:
         elif isinstance(attribute, NumericAttribute):
             assert isinstance(column, NumericColumn)
             if not (attribute.cuts or attribute.missing or _has_missing(column)):
-                return _EncodedAttribute(replace(attribute, frequencies=_frequencies(zeros, 1, weights)[1]), zeros)
+                return _EncodedAttribute(replace(attribute, frequencies=self.whole), self.zeros)
             codes = encode_column(column, attribute).codes
             missing, frequencies = _frequencies(codes, attribute.n_values, weights, level=attribute.missing)
             attribute = replace(attribute, missing=missing, frequencies=frequencies)
@@ -205,7 +218,7 @@ class _ColumnEncoder:
         if codes is None:
             assert column is not None
             codes = encode_column(column, attribute).codes
-        return _EncodedAttribute(attribute, codes if attribute.informative else zeros)
+        return _EncodedAttribute(attribute, codes if attribute.informative else self.zeros)
 
     def _learn(self, name: str) -> Attribute:
         """Learn the attribute of a column; its frequencies are counted here only if it is categorical."""

@@ -15,6 +15,7 @@ Every guess is reported in a note, one note for each kind of guess.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -60,6 +61,7 @@ _MIN_IDENTIFIER_LEVELS = 20
 _IDENTIFIER_SHARE = 0.9
 _WORDS_OF_FREE_TEXT = 4
 _MAX_CODES = 10
+_SHORT_NUMBER = re.compile("[0-9]{1,3}")
 _N_SAMPLED, _N_SAMPLED_INTEGERS = 64, 4096
 _PARTS_IN_ORDER: dict[str, tuple[str, ...]] = {
     "dmy": ("day", "month", "year"),
@@ -230,8 +232,12 @@ class _ColumnInterpreter:
 
     def _take_text(self, name: str, column: ColumnBuilder) -> None:
         """Add a column of text as dates, as numbers in a national form or with words, or as names."""
-        delimiter = self._table.delimiter
-        recognized = recognize_format(name, column.texts(), self._tokens, self._source, delimiter)
+        delimiter, texts = self._table.delimiter, column.texts()
+        if len(texts) <= 2 and column.difference is None and all(map(_SHORT_NUMBER.fullmatch, texts.to_pylist())):
+            # One or two short numbers are names and nothing else; wide tables have very many such columns.
+            self.attributes[name] = column.categorical()
+            return
+        recognized = recognize_format(name, texts, self._tokens, self._source, delimiter)
         if recognized is None and delimiter is not None:
             recognized = _recognize_numbers_with_words(column, self._tokens, self._source, delimiter)
         if recognized is None:

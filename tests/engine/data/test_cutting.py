@@ -218,6 +218,18 @@ def test_an_attribute_that_tells_nothing_takes_no_memory() -> None:
     assert [(codes.tolist(), codes.strides) for codes in data.codes] == [([0] * 8, (0,))] * 2
 
 
+@pytest.mark.parametrize("weights", [None, [0.5] * 8, [0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]])
+def test_columns_of_one_value_and_missing_ones(weights: list[float] | None) -> None:
+    one, gaps = categorical([0] * 8, "p"), categorical([MISSING, 0, 0, 0, 0, 0, 0, 0], "p")
+    schema = learn_dataset(table(weights, one=one, gaps=gaps)).schema
+    whole, first = (8.0, 1.0) if weights is None else (sum(weights), weights[0])
+    has_gaps = first > 0
+    assert schema.attributes == (
+        CategoricalAttribute("one", False, (whole,), ("p",)),
+        CategoricalAttribute("gaps", has_gaps, (whole - first, first)[: 1 + has_gaps], ("p",)),
+    )
+
+
 def test_a_column_may_have_as_many_levels_as_its_type_holds() -> None:
     """128 in signed bytes: the code of a missing value is one more than they can count to."""
     codes = np.array([*range(128), MISSING], np.int8)
