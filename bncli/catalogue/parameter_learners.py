@@ -127,7 +127,7 @@ PARAMETERS = Choice(
         Method(
             "points",
             "whole numbers, few of them different: those of --structure card",
-            ("--rows", "--points"),
+            ("--rows", "--points", *DIRECTIONS),
             networks=False,
         ),
         Method(

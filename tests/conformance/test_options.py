@@ -390,9 +390,10 @@ not have to take options away. Listed are all: one that has an effect after all 
 )
 def test_the_label_of_directions_has_an_effect_beside_them(param: str) -> None:
     """Alone it is refused, so that the proof above never meets it."""
-    words = {"param": param} | ({} if param == "auto" else {"structure": "nb"})
+    words = {"param": param} | ({} if param == "auto" else {"structure": "card" if param == "points" else "nb"})
     assert is_refused(words | {"towards": "y0"})
-    recipes = [quick(words | {"increasing": ["dose"], "towards": label}) for label in ("y0", "y2")]
+    column = "age" if param == "points" else "dose"  # a card looks at few columns
+    recipes = [quick(words | {"increasing": [column], "towards": label}) for label in ("y0", "y2")]
     assert has_effect(recipes)
 
 

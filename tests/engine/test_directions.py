@@ -22,6 +22,7 @@ LEARNERS: dict[str, dict[str, Any]] = {
     "kdb": {"structure": "kdb", "k": 2, "param": "discriminative", "coding": "thermometer", "penalty": "0.1"},
     "lr": {"structure": "tan", "param": "lr-roos", "penalty": "0.1"},
     "interactions": {"structure": "interactions", "penalty": "0.1"},
+    "card": {"structure": "card", "points": 10, "pairs": 1},
     "auto": {"structure": "auto", "effort": 2},
 }
 
@@ -43,7 +44,7 @@ def rows(n: int = 120, seed: int = 1) -> Columns:
     return Columns(n, columns, "class", CategoricalColumn(labels, ("1", "2", "10")))
 
 
-@pytest.mark.parametrize("learner", first_few(LEARNERS, 4))
+@pytest.mark.parametrize("learner", first_few(LEARNERS, 5))
 @pytest.mark.parametrize("towards", ["1", pytest.param("10", marks=pytest.mark.slow)])
 def test_no_row_goes_against_a_direction(learner: str, towards: str) -> None:
     binning = {} if learner == "auto" else {"discretize": "equal-frequency", "bins": 3}

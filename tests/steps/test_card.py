@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import bncli as package
+
 
 def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "bncli", *arguments], capture_output=True, text=True)
@@ -158,3 +160,36 @@ def test_a_pair_has_rows_of_both_values_and_is_exported(tmp_path: Path, n_labels
         for command in (because, report, ("fit", table, *typed[:-2], "--group", "id", "-o", model, "-q")):
             done = _run(*command)
             assert done.returncode == 0, done.stderr
+
+
+def test_a_card_keeps_directions_that_are_proven_and_shown(tmp_path: Path) -> None:
+    rng = np.random.default_rng(8)
+    age, dose, noise = rng.normal(50, 10, 400), rng.integers(0, 9, 400), rng.normal(size=400)
+    labels = np.abs(age - 55) / 5 + dose / 3 + rng.logistic(size=400) > 3
+    lines = [
+        f"{k // 2},{a:.1f},{b},{c:.2f},{'sick' if y else 'fit'}"
+        for k, (a, b, c, y) in enumerate(zip(age, dose, noise, labels, strict=True))
+    ]
+    (tmp_path / "t.csv").write_text("\n".join(["id,age,dose,noise,class", *lines]) + "\n")
+    table, model = str(tmp_path / "t.csv"), str(tmp_path / "m.bnc")
+    learnt = ("--structure", "card", "--numeric", "dose", "--group", "id")
+    typed = (*learnt, "--increasing", "age", "--decreasing", "dose")
+    fitted = _run("fit", table, *typed, "--alternatives", "1", "-o", model, "--json", "-q")
+    assert fitted.returncode == 0, fitted.stderr
+    card = json.loads(fitted.stdout)["card"]
+    points = [entry["points"] for entry in card["points"] if entry["attribute"] == "age"]
+    assert points == sorted(points)
+    assert len(points) > 1
+    assert "dose" not in {entry["attribute"] for entry in card["points"]}  # the rows say the opposite
+    free = json.loads(_run("fit", table, *learnt, "-o", str(tmp_path / "n.bnc"), "--json", "-q").stdout)["card"]
+    points = [entry["points"] for entry in free["points"] if entry["attribute"] == "age"]
+    assert points != sorted(points)
+    assert card["log_loss"] > free["log_loss"]
+    for name, code in (("m.bnc", 0), ("n.bnc", 3)):
+        proof = ("verify", str(tmp_path / name), "--property", "the probability of sick never falls as age rises")
+        assert _run(*proof).returncode == code
+    evaluated = _run("evaluate", table, *typed, "--folds", "2", "--json", "-q")
+    assert evaluated.returncode == 0, evaluated.stderr
+    options = {"structure": "card", "numeric": ["dose"], "group": "id", "increasing": ["age"], "decreasing": ["dose"]}
+    package.fit(table, **options).save(tmp_path / "p.bnc")  # type: ignore[arg-type]
+    assert (tmp_path / "p.bnc").read_bytes() == (tmp_path / "m.bnc").read_bytes()

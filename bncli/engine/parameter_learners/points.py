@@ -14,35 +14,43 @@
    the neighbour of lower loss; then single numbers move by 1 while the loss falls by more than TIE.
 4. Base rate and scale are fitted again, so that the total of points gives calibrated probabilities.
 
+Attributes with a monotone direction: every fit of steps 2 to 4, and every rounding, keeps the order of the groups of
+every table (`card_tables`). Groups that are equal then are joined.
+
 With two classes, points count for the second class. With more, each class has its own points, relative to the mean over
 the classes. Cf. Liu, Zhong, Li, Seltzer & Rudin 2022, NeurIPS: FasterRisk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.splits import stratified_sample
-from bncli.engine.kernels.arrays import Array, Index
+from bncli.engine.kernels.arrays import Array, Index, Mask
 from bncli.engine.model import Parameters, StoppedBy, Tables
 from bncli.engine.parameters.card_tables import (
+    EQUAL,
     STEPS,
     TOLERANCE,
     CardFit,
     GroupedFit,
+    Order,
     TableGroups,
+    ascending_pairs,
     distinct_rows,
     join_codes,
     join_values,
     joinable_boxes,
+    joined,
     n_ordered,
     n_ordered_groups,
     regrouped_cells,
 )
+from bncli.engine.parameters.monotone import directions_of
 from bncli.engine.structures.structure import Family, Regions, Structure
 from bncli.watch import Iteration, Watch, silent
 
@@ -63,7 +71,7 @@ def learn(counts: Counts, structure: Structure, *, rows: int, points: int | str,
     assert isinstance(structure, Regions)
     data, n_labels = counts.data, counts.data.n_labels
     weights = np.ones(data.n_rows) if data.weights is None else np.asarray(data.weights, np.float64)
-    labels = np.asarray(data.labels, np.intp)
+    labels, raised = np.asarray(data.labels, np.intp), data.schema.direction_label
     families = list[Family]()
     most = MOST_GROUPS if len(structure.regions) <= MANY_TABLES else FEW_GROUPS
     groups, columns, tables = list[Index](), list[Index](), list[TableGroups]()
@@ -78,29 +86,37 @@ def learn(counts: Counts, structure: Structure, *, rows: int, points: int | str,
             tables.append(TableGroups.of_values(own, attributes[0]))
         else:
             cells, of_cells, mass, place = distinct_rows(columns, labels, weights)
-            of_distinct = CardFit(of_cells, n_labels, mass)
-            _, bias, values = of_distinct.free(cells, [table.size for table in tables])
+            of_distinct = GroupedFit(cells, of_cells, mass, n_labels, tables, raised)
+            _, bias, values = of_distinct.fitted([np.arange(table.size) for table in tables])
             scores = of_distinct.scores(bias, cells, values)[place]
             _, groupings = join_codes(CardFit(labels, n_labels, weights), scores, codes, attributes)
             family = Family.over(region, data.schema.cardinalities, groupings=groupings)
             own = np.arange(family.n_cells, dtype=np.intp)
             columns.append(regrouped_cells(codes, groupings, family.shape))
-            boxes = partial(joinable_boxes, shape=family.shape, ordered=n_ordered_groups(attributes, family))
-            tables.append(TableGroups(family.n_cells, boxes, 3, None))
+            ordered = n_ordered_groups(attributes, family)
+            boxes = partial(joinable_boxes, shape=family.shape, ordered=ordered)
+            order = partial(ascending_pairs, attributes=attributes, shape=family.shape, ordered=ordered)
+            tables.append(TableGroups(family.n_cells, boxes, 3, None, order))
         families.append(family)
         groups.append(own)
-    fit = _Fit(*distinct_rows(columns, labels, weights)[:3], n_labels, tables)
+    fit = _Fit(*distinct_rows(columns, labels, weights)[:3], n_labels, tables, raised)
     sample = stratified_sample(data.labels, JOINED_ROWS, 0, data.split_by)
     drawn = distinct_rows([column[sample] for column in columns], labels[sample], weights[sample])[:3]
-    joining = GroupedFit(*drawn, n_labels, tables)
+    joining = GroupedFit(*drawn, n_labels, tables, raised)
     joining.choose_penalty(joining.cells, [table.size for table in tables])
     fit.penalty = joining.penalty
-    merged = joining.join(rows).groups
-    _, bias, values = fit.free(fit.columns(merged), [int(m.max()) + 1 for m in merged])
-    groups = [m[g] for m, g in zip(merged, groups, strict=True)]
+    merged, bias, values = fit.in_order(joining.join(rows).groups)
     if points != "off" and families:
-        bias, values = fit.whole(merged, bias, values, int(points))
+        rounded = fit.whole(merged, bias, values, int(points))
+        while (fewer := fit.joined_falls(merged, rounded[1])) is not None:
+            merged, bias, values = fit.in_order(fewer)
+            rounded = fit.whole(merged, bias, values, int(points))
+        bias, values = rounded
+    groups = [m[g] for m, g in zip(merged, groups, strict=True)]
     whole = Tables(bias, tuple(families), tuple(v[g] for v, g in zip(values, groups, strict=True)))
+    directions = directions_of(data.schema, families)
+    if directions is not None:
+        whole = Tables.of_cells(directions.repaired(whole.cells), whole.families)
     cll = 0.0 - fit.loss(fit.scores(bias, fit.columns(merged), values))
     start = 0.0 - fit.loss(np.tile(fit.frequencies(), (len(fit.mass), 1)))
     watch(
@@ -120,10 +136,44 @@ def learn(counts: Counts, structure: Structure, *, rows: int, points: int | str,
 class _Fit(GroupedFit):
     """Fits whose numbers become whole."""
 
+    def in_order(self, groups: Sequence[Index]) -> tuple[list[Index], Array, list[Array]]:
+        """Return the groups, bias and numbers of the fit; groups of equal numbers that have an order are joined."""
+        merged = list(groups)
+        while True:
+            _, bias, values = self.fitted(merged)
+            for f, a, b, rise in self._rises(merged, values):
+                if np.abs(rise).max() <= EQUAL and (a, b) in self.tables[f].joinable(merged[f]):
+                    merged[f] = joined(merged[f], a, b)
+                    break
+            else:
+                return merged, bias, values
+
+    def joined_falls(self, groups: Sequence[Index], values: Sequence[Array]) -> list[Index] | None:
+        """Return the groups after two that break their order are joined; None if all orders are kept.
+
+        If the two are no group together, all groups of the table are joined.
+        """
+        for f, a, b, rise in self._rises(groups, values):
+            if (rise[self.raised] - rise).min() < -EQUAL:
+                is_group = (a, b) in self.tables[f].joinable(groups[f])
+                own = joined(groups[f], a, b) if is_group else np.zeros_like(groups[f])
+                return [*groups[:f], own, *groups[f + 1 :]]
+        return None
+
+    def _rises(self, groups: Sequence[Index], values: Sequence[Array]) -> Iterator[tuple[int, int, int, Array]]:
+        """Yield (table, a, b, the rise of the numbers (K,) from low to high) for groups a < b that have an order."""
+        for f, (table, merged, own) in enumerate(zip(self.tables, groups, values, strict=True)):
+            for low, high in table.ascending(merged):
+                yield f, min(low, high), max(low, high), own[high] - own[low]
+
     def whole(
         self, groups: Sequence[Index], bias: Array, values: Sequence[Array], most: int
     ) -> tuple[Array, list[Array]]:
-        """Round the entries to whole multiples of one scale, the largest `most`; fit base rate and scale again."""
+        """Round the entries to whole multiples of one scale, the largest `most`; fit base rate and scale again.
+
+        With two classes, orders are kept: between rounded numbers, one of the two neighbours always keeps them. With
+        more, they are kept where a neighbour does.
+        """
         two, columns = self.target.shape[1] == 2, self.columns(groups)
         shift = np.array([-0.5, 0.5])
         own = [v[:, 1:] - v[:, :1] if two else v for v in values]
@@ -138,14 +188,22 @@ class _Fit(GroupedFit):
 
         places = [(f, c, y) for f, n in enumerate(numbers) for c in range(n.shape[0]) for y in range(n.shape[1])]
         places.sort(key=lambda at: -abs(numbers[at[0]][at[1], at[2]]))
+        settled = [np.zeros(n.shape, np.bool_) for n in numbers]
+        orders = [_closed(table.ascending(own)) for table, own in zip(self.tables, groups, strict=True)]
+
+        def falls(f: int, c: int) -> bool:
+            return self._falls(orders[f], c, numbers[f], settled[f])
+
         for f, c, y in places:
             low = np.floor(numbers[f][c, y])
+            settled[f][c, y] = True
             tried = []
             for number in (low, low + 1):
                 if abs(number) <= most:
                     numbers[f][c, y] = number
-                    tried.append((self.loss(self.scores(bias, columns, tables())), abs(number), number))
-            numbers[f][c, y] = min(tried)[2]
+                    loss = self.loss(self.scores(bias, columns, tables()))
+                    tried.append((falls(f, c), loss, abs(number), number))
+            numbers[f][c, y] = min(tried)[3]
         loss = self.loss(self.scores(bias, columns, tables()))
         for _ in range(SWEEPS if most < FEW_POINTS else 0):
             before = loss
@@ -153,14 +211,30 @@ class _Fit(GroupedFit):
                 for move in (-1, 1):
                     numbers[f][c, y] += move
                     moved = self.loss(self.scores(bias, columns, tables()))
-                    if abs(numbers[f][c, y]) <= most and moved < loss - TIE:
+                    if abs(numbers[f][c, y]) <= most and moved < loss - TIE and not falls(f, c):
                         loss = moved
                     else:
                         numbers[f][c, y] -= move
             if loss == before:
                 break
-        total = self.scores(np.zeros_like(bias), columns, tables())
-        factor, ridge = 1.0, self.penalty * sum(float((table**2).sum()) for table in tables())
+        bias, factor = self._calibrated(bias, self.scores(np.zeros_like(bias), columns, tables()), tables())
+        return bias, [factor * table for table in tables()]
+
+    def _falls(self, order: Order, group: int, numbers: Array, settled: Mask) -> bool:
+        """Return whether settled numbers of a group break an order; numbers (groups, K), or (groups, 1)."""
+        for low, high in order:
+            if group in (low, high):
+                rise, known = numbers[high] - numbers[low], settled[high] & settled[low]
+                if len(rise) == 1:
+                    if known[0] and (rise[0] if self.raised else -rise[0]) < 0:
+                        return True
+                elif known[self.raised] and (rise[known] > rise[self.raised]).any():
+                    return True
+        return False
+
+    def _calibrated(self, bias: Array, total: Array, tables: Sequence[Array]) -> tuple[Array, float]:
+        """Return the bias, and the factor of the tables, whose scores are `total` (n, K), of least penalised loss."""
+        factor, ridge = 1.0, self.penalty * sum(float((table**2).sum()) for table in tables)
         for _ in range(STEPS):
             # Newton steps on base rate and factor; the last class's bias is the reference
             p = self.probabilities(bias + factor * total)
@@ -177,4 +251,13 @@ class _Fit(GroupedFit):
             bias, factor = bias + np.array([0.0, *step[:-1]]), factor + float(step[-1])
             if np.abs(step).max() < TOLERANCE:
                 break
-        return bias - bias.mean(), [factor * table for table in tables()]
+        return bias - bias.mean(), factor
+
+
+def _closed(order: Order) -> Order:
+    """Return the order with the pairs that follow from others."""
+    pairs = dict.fromkeys(order)
+    for middle in dict.fromkeys(g for pair in order for g in pair):
+        below, above = [a for a, b in pairs if b == middle], [b for a, b in pairs if a == middle]
+        pairs |= dict.fromkeys((a, b) for a in below for b in above if a != b)
+    return list(pairs)

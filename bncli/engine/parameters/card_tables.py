@@ -6,6 +6,9 @@ The score of class y is a bias plus one number per table, that of the group of t
 
 The penalty is lambda / 2 times the sum of the squared numbers of all classes, which keeps the numbers of small groups
 small; lambda is PENALTY, or the one of PENALTIES that `CardFit.choose_penalty` takes.
+
+A table over a column with a monotone direction has an *order*: pairs of groups (low, high) between which the log-odds
+of the label that is raised, against each other label, must not fall (`ascending_pairs`). Each table keeps its own.
 """
 
 from __future__ import annotations
@@ -38,6 +41,11 @@ MOST_STATES = 200
 """The most partitions of a grid into boxes that are followed at a time."""
 MOST_CELLS, CUT_COST = 9, 1.0
 """Most cells of a table of several attributes, each of which is cut once; the least gain of a further cut, in nats."""
+EQUAL, HALVINGS = 1e-9, 30
+"""Numbers that differ by less are equal; the most halvings of a step under orders."""
+
+Order = list[tuple[int, int]]
+"""Pairs of groups (low, high) of a table: from low to high, the log-odds of one label must not fall."""
 
 
 def n_ordered(attribute: Attribute) -> int:
@@ -103,6 +111,26 @@ def fewest_boxes(numbers: ArrayLike, shape: Sequence[int], ordered: Sequence[int
         if not following:
             return np.array(min(states), np.intp)
         states = sorted(following)[:MOST_STATES]
+
+
+def ascending_pairs(
+    groups: Index, attributes: Sequence[Attribute], shape: Sequence[int], ordered: Sequence[int]
+) -> Order:
+    """Return the pairs of groups (low, high) that are neighbours along an attribute with a direction, in it.
+
+    groups (cells,): the group of every cell of a grid of that shape, whose first `ordered` codes on each axis are
+    intervals. Other codes, such as a missing level, have no order.
+    """
+    pairs: dict[tuple[int, int], None] = {}
+    for axis, (attribute, n) in enumerate(zip(attributes, ordered, strict=True)):
+        direction = attribute.direction if isinstance(attribute, NumericAttribute) else 0
+        if direction:
+            line = np.moveaxis(groups.reshape(shape), axis, 0)[:n]
+            low, high = (line[:-1], line[1:])[::direction]
+            pairs |= dict.fromkeys(
+                (a, b) for a, b in zip(low.ravel().tolist(), high.ravel().tolist(), strict=True) if a != b
+            )
+    return list(pairs)
 
 
 def join_codes(
@@ -195,10 +223,13 @@ def _log_likelihood(table: Array) -> Array:
 
 
 class CardFit:
-    """Losses and fits over rows: labels (n,) of K classes, weights `mass` (n,)."""
+    """Losses and fits over rows: labels (n,) of K classes, weights `mass` (n,).
 
-    def __init__(self, labels: Index, n_labels: int, mass: Array) -> None:
-        self.labels, self.mass, self.penalty = labels, mass, PENALTY
+    `raised` is the class whose log-odds follow the orders of tables.
+    """
+
+    def __init__(self, labels: Index, n_labels: int, mass: Array, raised: int = 1) -> None:
+        self.labels, self.mass, self.penalty, self.raised = labels, mass, PENALTY, raised
         self.target = np.eye(n_labels)[labels]
 
     def probabilities(self, scores: Array) -> Array:
@@ -260,11 +291,13 @@ class CardFit:
         start: tuple[Array, Sequence[Array]] | None = None,
         steps: int = STEPS,
         tolerance: float = TOLERANCE,
+        orders: Sequence[Order] = (),
     ) -> tuple[float, Array, list[Array]]:
         """Minimise the penalised loss; return the objective in nats, the bias and the tables.
 
         With two classes the method is Newton's, in the log-odds. With more classes the curvature is replaced by
-        Böhning's bound 1/2 (I - 1 1'/K), with which steps never overshoot.
+        Böhning's bound 1/2 (I - 1 1'/K), with which steps never overshoot. If the optimum breaks one of the `orders`,
+        one per table, the optimum that keeps them all is returned.
         """
         n_labels = self.target.shape[1]
         edges = np.cumsum([1, *sizes])
@@ -301,7 +334,84 @@ class CardFit:
                 assert inverse is not None
                 step = inverse @ gradient
                 beta = beta + step - step.mean(axis=1, keepdims=True)
+        rises = rises_of(orders, edges)
+        if self._breaks(rises, best):
+            before, best = self._ordered(design, ridge, best, rises, steps, tolerance)
         return before, best[0], [best[a:b] for a, b in itertools.pairwise(edges)]
+
+    def _breaks(self, rises: Array, beta: Array) -> bool:
+        """Return whether numbers (p, K) break an order; a row of rises (C, p) is a high group less a low one."""
+        return bool(len(rises)) and bool((rises @ (beta[:, [self.raised]] - beta)).min() < -EQUAL)
+
+    def _ordered(
+        self, design: Array, ridge: Array, beta: Array, rises: Array, steps: int, tolerance: float
+    ) -> tuple[float, Array]:
+        """Return the least objective under orders, and its numbers (p, K), from the optimum without orders.
+
+        Every step minimises a quadratic model on the cone of numbers that keep the orders. In coordinates in which its
+        curvature is the identity, that is the projection of the free minimum (`keep_orders`).
+        """
+        n_labels, before, scores = beta.shape[1], math.inf, design @ beta
+        for _ in range(steps):
+            p = self.probabilities(scores)
+            gradient = design.T @ (self.mass[:, np.newaxis] * (self.target - p)) - ridge[:, np.newaxis] * beta
+            curvature = self.mass * (2 * p[:, 0] * p[:, 1] if n_labels == 2 else 0.5)
+            lower = np.linalg.cholesky(design.T @ (design * curvature[:, np.newaxis]) + np.diag(ridge))
+            root = np.linalg.inv(lower)
+            nearest = keep_orders(lower.T @ beta + root @ gradient, [rises @ root.T] * n_labels, self.raised)
+            point = root.T @ nearest
+            point -= point.mean(axis=1, keepdims=True)
+            for _ in range(HALVINGS):
+                scores = design @ point
+                now = self.loss(scores) + 0.5 * float(ridge @ (point**2).sum(axis=1))
+                if now <= before:
+                    break
+                point = (point + beta) / 2
+            if now > before:
+                break
+            done = before - now <= tolerance * max(now, 1.0)
+            before, beta = now, point
+            if done:
+                break
+        return before, beta
+
+
+def rises_of(orders: Sequence[Order], edges: Array) -> Array:
+    """Return one row (p,) for every pair of the orders: 1 at the high group, -1 at the low one."""
+    pairs = [(edge + low, edge + high) for edge, order in zip(edges, orders, strict=False) for low, high in order]
+    rises = np.zeros((len(pairs), int(edges[-1])))
+    for row, (low, high) in zip(rises, pairs, strict=True):
+        row[low], row[high] = -1.0, 1.0
+    return rises
+
+
+def keep_orders(free: Array, rises: Sequence[Array], raised: int) -> Array:
+    """Return the point w (p, K) nearest to `free` with rises[k] @ w_k >= rises[j] @ w_j for k = raised and every j.
+
+    rises[y] is (C, p); with two classes w_0 = -w_1, and both are the same. The projection on the cone {w: B w >= 0} is
+    w + B'm, where m >= 0 minimises |w + B'm| (Lawson & Hanson 1974: Solving Least Squares Problems, chapter 23).
+    """
+    from scipy.optimize import nnls  # costs more to import than a small fit: only where it is used
+
+    n, n_labels = free.shape
+    own = rises[raised]
+    others = [y for y in range(n_labels) if y != raised]
+    if all((own @ free[:, raised] >= rises[y] @ free[:, y]).all() for y in others):
+        return free
+    if n_labels == 2:
+        half = free[:, raised] + own.T @ nnls(own.T, -free[:, raised], maxiter=30 * len(own))[0]
+        return np.stack([-half, half] if raised else [half, -half], axis=1)
+    cone = np.zeros((len(others), len(own), n, n_labels))
+    for rows, y in zip(cone, others, strict=True):
+        rows[:, :, raised], rows[:, :, y] = own, -rises[y]
+    flat = cone.reshape(-1, free.size)
+    nearest: Array = free + (flat.T @ nnls(flat.T, -free.ravel(), maxiter=30 * len(flat))[0]).reshape(free.shape)
+    return nearest
+
+
+def n_distinct(values: Array, order: Order) -> int:
+    """Return the number of groups of a table, values (groups, K); equal ones count once if the table has an order."""
+    return len(set(map(tuple, np.round(values / EQUAL).tolist()))) if order else len(values)
 
 
 def distinct_rows(columns: Sequence[Index], labels: Index, weights: Array) -> tuple[list[Index], Index, Array, Index]:
@@ -317,12 +427,14 @@ class TableGroups(NamedTuple):
     - joinable(merged): the pairs of groups (a < b) that may be joined, where merged[g] is the group of first group g.
     - fewest: groups that are left at least; 1 if the table may be left out.
     - ordered: whether first groups are in the order of intervals; None if groups are never parted again.
+    - ascending(merged): the order of the merged groups.
     """
 
     size: int
     joinable: Callable[[Index], list[tuple[int, int]]]
     fewest: int
     ordered: bool | None
+    ascending: Callable[[Index], Order] = lambda merged: []
 
     @classmethod
     def of_values(cls, groups: Index, attribute: Attribute, fewest: int = 2) -> TableGroups:
@@ -333,7 +445,10 @@ class TableGroups(NamedTuple):
             own = merged[groups]
             return joinable_pairs([int(np.flatnonzero(own == k)[0]) for k in range(int(own.max()) + 1)], n)
 
-        return cls(int(groups.max()) + 1, joinable, fewest, n > 0)
+        def ascending(merged: Index) -> Order:
+            return ascending_pairs(merged[groups], [attribute], [len(groups)], [n])
+
+        return cls(int(groups.max()) + 1, joinable, fewest, n > 0, ascending)
 
 
 class _Joined(NamedTuple):
@@ -354,14 +469,32 @@ class GroupedFit(CardFit):
     """Fits over rows whose groups are joined; cells[f] (n,) are the first groups of the rows in table f."""
 
     def __init__(
-        self, cells: Sequence[Index], labels: Index, mass: Array, n_labels: int, tables: Sequence[TableGroups]
+        self,
+        cells: Sequence[Index],
+        labels: Index,
+        mass: Array,
+        n_labels: int,
+        tables: Sequence[TableGroups],
+        raised: int = 1,
     ) -> None:
-        super().__init__(labels, n_labels, mass)
+        super().__init__(labels, n_labels, mass, raised)
         self.cells, self.tables = cells, tables
 
     def columns(self, groups: Sequence[Index]) -> list[Index]:
         """Return the group of every row in each table."""
         return [group[cell] for group, cell in zip(groups, self.cells, strict=True)]
+
+    def fitted(
+        self,
+        groups: Sequence[Index],
+        start: tuple[Array, Sequence[Array]] | None = None,
+        steps: int = STEPS,
+        tolerance: float = TOLERANCE,
+    ) -> tuple[float, Array, list[Array]]:
+        """Return the optimum of `free` for tables with these groups that keeps their orders."""
+        sizes = [int(own.max()) + 1 for own in groups]
+        orders = [table.ascending(own) for table, own in zip(self.tables, groups, strict=True)]
+        return self.free(self.columns(groups), sizes, start, steps, tolerance, orders)
 
     def join(self, rows: int) -> _Joined:
         """Join groups until at most `rows` are left, and none costs less than LEAST_COST.
@@ -386,9 +519,7 @@ class GroupedFit(CardFit):
 
     def _joined(self, groups: list[Index], rows: int, least: float) -> _Joined:
         """Join the groups that cost least per group, one pair or table after the other."""
-        objective, bias, values = self.free(
-            self.columns(groups), [int(own.max()) + 1 for own in groups], None, STEPS, JOIN_TOLERANCE
-        )
+        objective, bias, values = self.fitted(groups, None, STEPS, JOIN_TOLERANCE)
         state = _Joined(objective, groups, bias, values)
         while True:
             cost, f, a, b = self._cheapest(state)
@@ -399,9 +530,7 @@ class GroupedFit(CardFit):
                 groups[f], values[f] = np.zeros_like(groups[f]), np.zeros((1, len(state.bias)))
             else:
                 groups[f], values[f] = joined(groups[f], a, b), np.delete(values[f], b, axis=0)
-            sizes = [len(v) for v in values]
-            start = state.bias, values
-            objective, bias, values = self.free(self.columns(groups), sizes, start, STEPS, JOIN_TOLERANCE)
+            objective, bias, values = self.fitted(groups, (state.bias, values), STEPS, JOIN_TOLERANCE)
             state = _Joined(objective, groups, bias, values)
 
     def _cheapest(self, state: _Joined) -> tuple[float, int, int, int | None]:
@@ -451,7 +580,12 @@ class GroupedFit(CardFit):
                     parted[members[k + 1 :]] = len(state.values[f])
                     if gains[k].sum() <= best:
                         break
-                    if (f, parted.tobytes()) not in tried:
+                    new = len(state.values[f])
+                    order = table.ascending(parted)
+                    sign = int((group, new) in order) - int((new, group) in order)
+                    apart = right[k] / (right_h[k] + self.penalty / 2) - left[k] / (left_h[k] + self.penalty / 2)
+                    falls = bool((sign * (apart[self.raised] - apart)).min() < 0)
+                    if (f, parted.tobytes()) not in tried and not falls:
                         best, found = float(gains[k].sum()), (f, parted)
                         break
         return found

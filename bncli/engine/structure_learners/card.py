@@ -13,6 +13,9 @@
    logarithm of the number of pairs, and that of the ways to group its values, so that the best of many pairs of noise
    does not join. A pair of further attributes takes the place of those that joined last, if `columns` demands it.
 
+Attributes with a monotone direction: every fit keeps the order of the groups (`card_tables`), and so does the gain of a
+candidate. Groups that are equal then count as one.
+
 Cf. Liu, Zhong, Li, Seltzer & Rudin 2022, NeurIPS (FasterRisk). Conventions: with more than MOST_ROWS rows, a sample is
 searched for columns, and with more than PAIR_ROWS one for pairs. Ties go to the attribute that comes first. Attributes
 of more than MOST_CODES codes are in no pair; with more than MOST_IN_PAIRS attributes, those are that gain most alone.
@@ -37,12 +40,18 @@ from bncli.engine.parameters.card_tables import (
     PENALTY,
     CardFit,
     GroupedFit,
+    Order,
     TableGroups,
+    ascending_pairs,
     distinct_rows,
     join_codes,
     join_values,
+    keep_orders,
+    n_distinct,
     n_ordered,
+    n_ordered_groups,
     regrouped_cells,
+    rises_of,
 )
 from bncli.engine.structures.arc_constraints import ArcConstraints
 from bncli.engine.structures.structure import Family, Regions
@@ -87,14 +96,14 @@ def learn(
         sample = data
         if data.n_rows > MOST_ROWS:
             sample = data.take(stratified_sample(data.labels, MOST_ROWS, 0, data.split_by))
-        fit, groups, grouped, sizes = _grouped(sample, attributes)
-        chosen = _search(fit, grouped, sizes, min(columns, rows // 2))
-        singles = chosen.columns
-        if sum(sizes[i] for i in singles) > rows:
+        grouped = _Columns.of(sample, attributes)
+        singles = _search(grouped, min(columns, rows // 2)).columns
+        if sum(grouped.sizes[i] for i in singles) > rows:
             # with fewer columns, the others may have more rows
-            tables = [TableGroups.of_values(groups[i], data.schema.attributes[i], 1) for i in singles]
-            distinct = distinct_rows([grouped[i] for i in singles], fit.labels, fit.mass)[:3]
-            left = GroupedFit(*distinct, data.n_labels, tables).join(rows).groups
+            fit = grouped.fit
+            tables = [TableGroups.of_values(grouped.groups[i], data.schema.attributes[i], 1) for i in singles]
+            distinct = distinct_rows([grouped.of_rows[i] for i in singles], fit.labels, fit.mass)[:3]
+            left = GroupedFit(*distinct, data.n_labels, tables, fit.raised).join(rows).groups
             singles = tuple(i for i, own in zip(singles, left, strict=True) if own.any()) or singles[:1]
         regions = tuple((i,) for i in singles)
         if pairs and data.n_labels > 1:
@@ -106,43 +115,75 @@ def learn(
     return Regions(regions, method="card", options=options)
 
 
-def _grouped(
-    data: Dataset, attributes: Sequence[int]
-) -> tuple[CardFit, dict[int, Index], dict[int, Index], dict[int, int]]:
-    """Return a fit over the rows, and by attribute the group of every code, that of every row, and their number."""
-    mass = np.ones(data.n_rows) if data.weights is None else data.weights
-    labels = np.asarray(data.labels, np.intp)
-    fit = CardFit(labels, data.n_labels, np.asarray(mass, np.float64))
-    groups, grouped, sizes = dict[int, Index](), dict[int, Index](), dict[int, int]()
-    for i in attributes:
-        n, own = data.schema.cardinalities[i], np.asarray(data.codes[i], np.intp)
-        table = np.bincount(own * data.n_labels + labels, fit.mass, n * data.n_labels).reshape(n, -1)
-        groups[i] = join_values(table, n_ordered(data.schema.attributes[i]), cost=0.0, most=MOST_GROUPS)
-        grouped[i], sizes[i] = groups[i][own], int(groups[i].max()) + 1
-    return fit, groups, grouped, sizes
+class _Columns(NamedTuple):
+    """Attributes whose values are joined, by attribute: the group of each code, that of each row, number and order."""
+
+    fit: CardFit
+    groups: dict[int, Index]
+    of_rows: dict[int, Index]
+    sizes: dict[int, int]
+    orders: dict[int, Order]
+
+    @classmethod
+    def of(cls, data: Dataset, attributes: Sequence[int]) -> _Columns:
+        mass = np.ones(data.n_rows) if data.weights is None else data.weights
+        labels = np.asarray(data.labels, np.intp)
+        fit = CardFit(labels, data.n_labels, np.asarray(mass, np.float64), data.schema.direction_label)
+        found = cls(fit, {}, {}, {}, {})
+        for i in attributes:
+            n, own = data.schema.cardinalities[i], np.asarray(data.codes[i], np.intp)
+            table = np.bincount(own * data.n_labels + labels, fit.mass, n * data.n_labels).reshape(n, -1)
+            groups = join_values(table, n_ordered(data.schema.attributes[i]), cost=0.0, most=MOST_GROUPS)
+            found.groups[i], found.of_rows[i], found.sizes[i] = groups, groups[own], int(groups.max()) + 1
+            first = np.arange(found.sizes[i], dtype=np.intp)
+            found.orders[i] = TableGroups.of_values(groups, data.schema.attributes[i]).ascending(first)
+        return found
+
+    def gain(self, p: Array, i: int) -> float:
+        """Return the gain of one Newton step of the table of attribute i, less the cost of its groups."""
+        gain, n_groups = newton_gain(self.fit, p, self.of_rows[i], self.sizes[i], self.orders[i])
+        return gain - float(COST * (p.shape[1] - 1) * (n_groups - 1))
 
 
-def _search(fit: CardFit, grouped: dict[int, Index], sizes: dict[int, int], most: int) -> _Set:
+def newton_gain(fit: CardFit, p: Array, cells: Index, size: int, order: Order) -> tuple[float, int]:
+    """Return the gain in nats of one Newton step of a table that keeps its order, and the number of distinct groups.
+
+    cells (n,): the group of every row, below `size`; p (n, K): the probabilities of the classes before the step.
+    """
+    n_labels = p.shape[1]
+    slopes = np.stack([np.bincount(cells, fit.mass * d, size) for d in (fit.target - p).T], axis=1)
+    scales = np.sqrt(np.stack([np.bincount(cells, fit.mass * q * (1 - q), size) for q in p.T], axis=1) + PENALTY / 2)
+    step = slopes / scales
+    if order:
+        rises = rises_of([order], np.array([0, size]))
+        step = keep_orders(step, [rises / scale for scale in scales.T], fit.raised)
+    return float((step**2).sum()) / 2 * (n_labels - 1) / n_labels, n_distinct(step / scales, order)
+
+
+def _search(columns: _Columns, most: int) -> _Set:
     """Search for the best set of at most `most` columns."""
     width, tried = (WIDTH, TRIED) if most <= MANY_COLUMNS else (1, 1)
+    fit, of_rows, sizes = columns.fit, columns.of_rows, columns.sizes
     n_contrasts = fit.target.shape[1] - 1
 
-    def fitted(columns: tuple[int, ...], start: _Set | None) -> _Set:
+    def fitted(chosen: tuple[int, ...], start: _Set | None) -> _Set:
         begin = None
         if start is not None:
-            begin = start.bias, (*start.values, np.zeros((sizes[columns[-1]], n_contrasts + 1)))
-        own = [grouped[i] for i in columns]
-        loss, bias, values = fit.free(own, [sizes[i] for i in columns], begin, STEPS, TOLERANCE)
-        loss += COST * n_contrasts * sum(sizes[i] - 1 for i in columns)
-        return _Set(loss, columns, bias, tuple(values))
+            begin = start.bias, (*start.values, np.zeros((sizes[chosen[-1]], n_contrasts + 1)))
+        orders = [columns.orders[i] for i in chosen]
+        loss, bias, values = fit.free(
+            [of_rows[i] for i in chosen], [sizes[i] for i in chosen], begin, STEPS, TOLERANCE, orders
+        )
+        loss += COST * n_contrasts * sum(n_distinct(v, order) - 1 for v, order in zip(values, orders, strict=True))
+        return _Set(loss, chosen, bias, tuple(values))
 
     best = fitted((), None)
     beam = [best]
     for _ in range(most):
         grown: dict[frozenset[int], _Set] = {}
         for one in beam:
-            p = fit.probabilities(fit.scores(one.bias, [grouped[i] for i in one.columns], one.values))
-            candidates = sorted((-_gain(fit, p, grouped[i], sizes[i]), i) for i in grouped if i not in one.columns)
+            p = fit.probabilities(fit.scores(one.bias, [of_rows[i] for i in one.columns], one.values))
+            candidates = sorted((-columns.gain(p, i), i) for i in of_rows if i not in one.columns)
             for _, i in candidates[:tried]:
                 members = frozenset((*one.columns, i))
                 if members not in grown:
@@ -152,19 +193,6 @@ def _search(fit: CardFit, grouped: dict[int, Index], sizes: dict[int, int], most
             break
         best = beam[0]
     return best
-
-
-def _gain(fit: CardFit, p: Array, groups: Index, size: int) -> float:
-    """Return the gain of one Newton step of a table where the classes have the probabilities p, less its groups' cost.
-
-    groups (n,): the group of every row, below `size`; p (n, K).
-    """
-    n_labels, gain = p.shape[1], 0.0
-    for y in range(n_labels):
-        slope = np.bincount(groups, fit.mass * (fit.target[:, y] - p[:, y]), size)
-        curvature = np.bincount(groups, fit.mass * p[:, y] * (1 - p[:, y]), size)
-        gain += float((slope**2 / (curvature + PENALTY / 2)).sum()) / 2
-    return float(gain * (n_labels - 1) / n_labels - COST * (n_labels - 1) * (size - 1))
 
 
 def _with_pairs(
@@ -179,39 +207,51 @@ def _with_pairs(
     `limits` are the most columns, rows of the card and pairs.
     """
     columns, rows, most = limits
-    fit, _, grouped, sizes = _grouped(data, attributes)
-    schema = data.schema
+    grouped, schema = _Columns.of(data, attributes), data.schema
+    fit = grouped.fit
     codes = {i: np.asarray(data.codes[i], np.intp) for i in attributes}
     p = np.tile(fit.probabilities(fit.frequencies()[np.newaxis]), (data.n_rows, 1))
-    gains = {i: _gain(fit, p, grouped[i], sizes[i]) for i in attributes}
+    gains = {i: grouped.gain(p, i) for i in attributes}
     small = [i for i in attributes if schema.cardinalities[i] <= MOST_CODES]
     members = sorted(small, key=lambda i: (i not in singles, -gains[i], i))[:MOST_IN_PAIRS]
     candidates = [pair for pair in itertools.combinations(sorted(members), 2) if allows(pair)]
 
+    def table_of(pair: tuple[int, int], scores: Array) -> tuple[float, Family, Index, Order]:
+        """Return the gain of a table of two attributes on what the scores leave, its family, rows' cells and order."""
+        both, own = [schema.attributes[i] for i in pair], [codes[i] for i in pair]
+        gain, groupings = join_codes(fit, scores, own, both)
+        family = Family.over(pair, schema.cardinalities, groupings=groupings)
+        cells = regrouped_cells(own, groupings, family.shape)
+        each = np.arange(family.n_cells, dtype=np.intp)
+        order = ascending_pairs(each, both, family.shape, n_ordered_groups(both, family))
+        if order:
+            p = fit.probabilities(scores)
+            free, kept = (newton_gain(fit, p, cells, family.n_cells, pairs)[0] for pairs in ([], order))
+            gain -= free - kept
+        return gain, family, cells, order
+
     def fitted(own: tuple[int, ...], pairs: Sequence[tuple[int, int]]) -> tuple[float, Array]:
         """Return the penalised loss with its costs, and the scores (n, K); the pairs join one after the other."""
-        cells, n_cells, cost = [grouped[i] for i in own], [sizes[i] for i in own], 0.0
-        loss, bias, values = fit.free(cells, n_cells, None, STEPS, TOLERANCE)
+        cells, sizes = [grouped.of_rows[i] for i in own], [grouped.sizes[i] for i in own]
+        orders, cost = [grouped.orders[i] for i in own], 0.0
+        loss, bias, values = fit.free(cells, sizes, None, STEPS, TOLERANCE, orders)
         for pair in pairs:
-            both = [schema.attributes[i] for i in pair]
-            scores = fit.scores(bias, cells, values)
-            _, groupings = join_codes(fit, scores, [codes[i] for i in pair], both)
-            family = Family.over(pair, schema.cardinalities, groupings=groupings)
-            cost += math.log(len(candidates)) + sum(map(_log_choices, both, family.shape))
-            cells.append(regrouped_cells([codes[i] for i in pair], groupings, family.shape))
-            n_cells.append(family.n_cells)
-            loss, bias, values = fit.free(cells, n_cells, None, STEPS, TOLERANCE)
-        loss += cost + COST * (data.n_labels - 1) * sum(n - 1 for n in n_cells)
-        return loss, fit.scores(bias, cells, values)
+            _, family, cells_of_rows, order = table_of(pair, fit.scores(bias, cells, values))
+            choices = itertools.starmap(
+                _log_choices, zip((schema.attributes[i] for i in pair), family.shape, strict=True)
+            )
+            cost += math.log(len(candidates)) + sum(choices)
+            cells.append(cells_of_rows)
+            sizes.append(family.n_cells)
+            orders.append(order)
+            loss, bias, values = fit.free(cells, sizes, None, STEPS, TOLERANCE, orders)
+        n_groups = sum(n_distinct(v, order) - 1 for v, order in zip(values, orders, strict=True))
+        return loss + cost + COST * (data.n_labels - 1) * n_groups, fit.scores(bias, cells, values)
 
     found: tuple[tuple[int, int], ...] = ()
     least, scores = fitted(singles, ())
     while len(found) < most:
-        gain_of = {}
-        for pair in candidates:
-            if pair not in found:
-                both = [schema.attributes[i] for i in pair]
-                gain_of[pair] = join_codes(fit, scores, [codes[i] for i in pair], both)[0]
+        gain_of = {pair: table_of(pair, scores)[0] for pair in candidates if pair not in found}
         best = None
         for pair in sorted(gain_of, key=lambda pair: (-gain_of[pair], pair))[:PAIRS_TRIED]:
             joined = (*found, pair)

@@ -17,6 +17,7 @@ from bncli.engine.parameters.card_tables import (
     CardFit,
     GroupedFit,
     TableGroups,
+    ascending_pairs,
     fewest_boxes,
     join_codes,
     join_values,
@@ -193,3 +194,55 @@ def test_a_table_that_says_least_is_left_out_where_rows_are_few() -> None:
     assert found.n_rows <= 4
     whole = GroupedFit(codes, labels, np.ones(500), 2, [t._replace(fewest=2) for t in tables]).join(6)
     assert [len(own) for own in whole.values] == [2, 2, 2]
+
+
+def test_the_order_of_groups_is_that_of_neighbours_along_an_axis() -> None:
+    rising = NumericAttribute("a", True, (1.0,) * 4, cuts=(0.0, 1.0), direction=1)
+    falling = NumericAttribute("b", False, (1.0,) * 2, cuts=(0.0,), direction=-1)
+    free = CategoricalAttribute("c", False, (1.0,) * 2, levels=("u", "v"))
+    assert ascending_pairs(np.array([0, 1, 1, 0]), [rising], [4], [3]) == [(0, 1)]  # the last code is a missing level
+    assert ascending_pairs(np.arange(2), [falling], [2], [2]) == [(1, 0)]
+    assert ascending_pairs(np.arange(2), [free], [2], [0]) == []
+    grid = np.array([0, 0, 1, 2])  # two boxes above one
+    assert set(ascending_pairs(grid, [falling, free], [2, 2], [2, 0])) == {(1, 0), (2, 0)}
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_the_optimum_under_orders_is_that_of_a_general_optimizer(seed: int, n_labels: int) -> None:
+    from scipy.optimize import minimize
+
+    rng = np.random.default_rng(seed)
+    columns = [rng.integers(0, 4, 150), rng.integers(0, 3, 150)]
+    labels = (columns[0] + rng.integers(0, 3, 150)) % n_labels
+    fit = CardFit(labels, n_labels, rng.uniform(0.5, 2, 150), raised=seed % n_labels)
+    orders = [[(0, 1), (1, 2), (2, 3)], [(2, 1), (0, 1)]]
+    objective, bias, values = fit.free(columns, [4, 3], tolerance=1e-14, orders=orders)
+    pairs = [(f, low, high) for f, order in enumerate(orders) for low, high in order]
+
+    def parts(x: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+        rows = x.reshape(8, n_labels)
+        return rows[0], [rows[1:5], rows[5:]]
+
+    def loss_of(x: np.ndarray) -> float:
+        own, tables = parts(x)
+        return fit.loss(fit.scores(own, columns, tables)) + PENALTY / 2 * sum(float((t**2).sum()) for t in tables)
+
+    def rises(x: np.ndarray) -> np.ndarray:
+        gaps = np.array([parts(x)[1][f][high] - parts(x)[1][f][low] for f, low, high in pairs])
+        return np.delete(gaps[:, [fit.raised]] - gaps, fit.raised, axis=1).ravel()
+
+    slow = minimize(
+        loss_of,
+        np.zeros(8 * n_labels),
+        method="SLSQP",
+        constraints={"type": "ineq", "fun": rises},
+        options={"ftol": 1e-12, "maxiter": 500},
+    )
+    assert slow.success
+    found = np.concatenate([bias[np.newaxis], *values]).ravel()
+    assert rises(found).min() > -1e-9
+    assert loss_of(found) == pytest.approx(objective, abs=1e-3)  # the bias has a tiny penalty of its own
+    assert loss_of(found) <= slow.fun + 1e-5
+    unbound = fit.free(columns, [4, 3], tolerance=1e-14)
+    assert rises(np.concatenate([unbound[1][np.newaxis], *unbound[2]]).ravel()).min() < -1e-3  # the orders matter
