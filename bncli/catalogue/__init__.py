@@ -64,13 +64,13 @@ DISCRETIZERS = Choice(
     "--discretize",
     "mdl",
     (
-        Method("mdl", "entropy cuts with the MDL stop of Fayyad & Irani", LEVEL_GROUPING),
+        Method("mdl", "entropy cuts, stopped by the MDL criterion (Fayyad & Irani)", LEVEL_GROUPING),
         Method("equal-width", "intervals of equal length between minimum and maximum", ("--bins", *LEVEL_GROUPING)),
         Method("equal-frequency", "intervals with about equally many rows", ("--bins", *LEVEL_GROUPING)),
     ),
     CUTTING,
     "METHOD",
-    "How numbers are cut into intervals.",
+    "How numeric columns are cut into intervals.",
     folder="discretizers",
     everyday=True,
 )
@@ -89,8 +89,8 @@ _CUTTING_OPTIONS: tuple[Option, ...] = (
         Integer(1, 1_000_000, ("auto", "off")),
         "auto",
         CUTTING,
-        "Pool the levels of a category by their information about the class: where levels have few rows, never, or to "
-        "at most N.",
+        "Merge levels of categorical columns that tell the same about the class: where levels have few rows (auto), "
+        "never (off), or until at most N are left.",
     ),
 )
 
@@ -98,7 +98,7 @@ MISSING_POLICIES = Choice(
     "--missing-policy",
     "level",
     (
-        Method("level", "a missing value is one more value of its attribute"),
+        Method("level", "a missing value is a value of its own"),
         Method(
             "marginalize",
             "what is missing is marginalized, in learning and in scoring; it goes with --param "
@@ -107,7 +107,7 @@ MISSING_POLICIES = Choice(
     ),
     DATA,
     "POLICY",
-    "What a missing value is.",
+    "How missing values are treated.",
 )
 
 _DECISION_OPTIONS: tuple[Option, ...] = (
@@ -116,8 +116,8 @@ _DECISION_OPTIONS: tuple[Option, ...] = (
         Costs(),
         "",
         DECISIONS,
-        "Decide for the label of the least expected cost: TRUE:DECISION=COST,..., where right decisions left out cost "
-        "0; FILE is a CSV with a row a true label, a column a decision, and labels as names.",
+        "Decide for the label with the lowest expected cost. TRUE:DECISION=COST,... (right decisions cost 0 unless "
+        "given), or a CSV file with a row per true label and a column per decision.",
         default_words="the most probable label",
         none_if_default=True,
     ),
@@ -126,7 +126,7 @@ _DECISION_OPTIONS: tuple[Option, ...] = (
         ThresholdRule(),
         "",
         DECISIONS,
-        "Of two labels decide for the second where its probability reaches P; or where it is best by rows held out: "
+        "With two labels, decide for the second if its probability is at least P. Or let held-out rows choose P: "
         "best:f1, best:mcc, best:balanced-accuracy, recall=0.9, precision=0.8, top=5% (of the rows).",
         default_words="the most probable label",
         none_if_default=True,
@@ -136,7 +136,7 @@ _DECISION_OPTIONS: tuple[Option, ...] = (
         Real(above=True, below=1),
         "",
         DECISIONS,
-        "Decide nothing where no label is as probable as this.",
+        "Abstain if no label has at least this probability.",
         "P",
         none_if_default=True,
     ),
@@ -145,8 +145,8 @@ _DECISION_OPTIONS: tuple[Option, ...] = (
         Real(above=True, below=1),
         "",
         DECISIONS,
-        "Sets of labels that miss the true one in a share ALPHA of the rows, by conformal prediction; fit holds a "
-        "fifth of the rows out for it.",
+        "Conformal prediction sets: sets of labels that miss the true one in at most a share ALPHA of rows. fit "
+        "holds out a fifth of the rows for them.",
         "ALPHA",
         none_if_default=True,
     ),
@@ -155,7 +155,7 @@ _DECISION_OPTIONS: tuple[Option, ...] = (
         Word(("all", "class")),
         "",
         DECISIONS,
-        "What the share of --sets is of: all rows, or the rows of each class.",
+        "Whether the guarantee of --sets holds over all rows or within each class.",
         default_words="all",
         none_if_default=True,
     ),
@@ -212,7 +212,7 @@ NETWORKS = Choice(
         Method("nb", "attributes depend on the class alone", _SIZE),
         Method("tan", "a random tree over the attributes, below the class", _SIZE),
         Method("kdb", "k random attribute parents each, and the class", (*_SIZE, "--k")),
-        Method("conditioning", "three inputs whose influence differs by powers of ten", ("--exponent",)),
+        Method("conditioning", "three inputs whose coefficients differ by powers of ten", ("--exponent",)),
     ),
     "Network",
     "METHOD",

@@ -36,7 +36,7 @@ PARAMETERS = Choice(
         ),
         Method(
             "acll",
-            "highest approximate conditional log-likelihood, in closed form",
+            "maximum of the approximate conditional log-likelihood, in closed form",
             ACLL,
             probabilities=True,
             from_counts=True,
@@ -52,7 +52,7 @@ PARAMETERS = Choice(
         ),
         Method(
             "weighted",
-            "log frequencies times weights that are learnt discriminatively",
+            "log frequencies times weights that are learned discriminatively",
             ("--smoothing", "--level", *_SEARCH, *DIRECTIONS),
             joint_options=_ARCS,
             module="conditional",
@@ -68,7 +68,7 @@ PARAMETERS = Choice(
         ),
         Method(
             "extended",
-            "conditional probabilities, learnt discriminatively (ELR)",
+            "conditional probabilities, learned discriminatively (ELR)",
             ("--smoothing", *OPTIMIZATION),
             fixed=_CENTERED,
             probabilities=True,
@@ -86,7 +86,7 @@ PARAMETERS = Choice(
         ),
         Method(
             "lr-roos",
-            "discriminative with the first class fixed at 0",
+            "discriminative, with the parameters of the first class fixed at 0",
             ("--smoothing", "--theta", *_SEARCH, *DIRECTIONS),
             fixed=_CENTERED,
             start_options=("--smoothing", "--theta"),
@@ -95,7 +95,7 @@ PARAMETERS = Choice(
         ),
         Method(
             "em",
-            "most likely probabilities given rows with missing values (expectation maximisation)",
+            "maximum likelihood with missing values, by expectation maximisation",
             ("--smoothing", "--restarts", "--tolerance", "--max-iterations", "--trace"),
             probabilities=True,
             for_missing_values=True,
@@ -103,7 +103,7 @@ PARAMETERS = Choice(
         ),
         Method(
             "apn",
-            "the same by gradients (adaptive probabilistic networks)",
+            "the same by gradient ascent (adaptive probabilistic networks)",
             ("--smoothing", "--restarts", "--optimizer", "--tolerance", "--max-iterations", "--trace"),
             defaults=(("--optimizer", "cg"),),
             probabilities=True,
@@ -112,27 +112,27 @@ PARAMETERS = Choice(
         ),
         Method(
             "kbma",
-            "regions: the models on the path of the search, averaged by their posterior; kikuchi's default",
+            "kikuchi: the models along the search, averaged by posterior probability; its default",
             ("--theta", "--degrees-of-freedom"),
             networks=False,
             module="kikuchi_bayes",
         ),
         Method(
             "kmap",
-            "regions: the model of highest posterior alone",
+            "kikuchi: the model of highest posterior probability",
             ("--theta", "--degrees-of-freedom"),
             networks=False,
             module="kikuchi_bayes",
         ),
         Method(
             "points",
-            "whole numbers, few of them different: those of --structure card",
+            "whole points: the parameters of --structure card",
             ("--rows", "--points", *DIRECTIONS),
             networks=False,
         ),
         Method(
             "auto",
-            "those of --structure auto",
+            "the parameters of --structure auto",
             ("--metric", "--effort", "--time-limit", *DIRECTIONS),
             has_module=False,
             networks=False,
@@ -152,12 +152,12 @@ SMOOTHINGS = Choice(
     "--smoothing",
     "m-estimate",
     (
-        Method("mle", "relative frequencies as they are"),
-        Method("laplace", "NUMBER [1] is added to every count", number="1"),
-        Method("m-estimate", "NUMBER [1] rows spread evenly over the values", number="1"),
-        Method("fgg", "NUMBER [5] rows spread like the attribute's own frequencies", number="5"),
-        Method("bdeu", "NUMBER [1] rows spread evenly over the table", number="1"),
-        Method("hdp", "towards fewer parents, as far as the data ask for (hierarchical Dirichlet)"),
+        Method("mle", "none: relative frequencies (maximum likelihood)"),
+        Method("laplace", "add NUMBER [1] to every count", number="1"),
+        Method("m-estimate", "add NUMBER [1] rows, spread evenly over the values", number="1"),
+        Method("fgg", "add NUMBER [5] rows, spread like the attribute's overall frequencies", number="5"),
+        Method("bdeu", "add NUMBER [1] rows, spread evenly over the whole table", number="1"),
+        Method("hdp", "hierarchical Dirichlet process: shrink towards the table with fewer parents"),
     ),
     PARAMETER,
     "NAME[:NUMBER]",
@@ -170,15 +170,20 @@ OPTIMIZERS = Choice(
     "--optimizer",
     "newton",
     (
-        Method("newton", "lbfgs, then truncated Newton steps where it is slow", _CONDITIONED, module="quasi_newton"),
-        Method("lbfgs", "limited-memory BFGS, conditioned by cell counts", _CONDITIONED, module="quasi_newton"),
-        Method("bfgs", "BFGS as Nash published it; memory: parameters squared", module="classical"),
-        Method("cg", "conjugate gradients as Nash published them", module="classical"),
+        Method(
+            "newton",
+            "lbfgs, followed by truncated Newton steps when it becomes slow",
+            _CONDITIONED,
+            module="quasi_newton",
+        ),
+        Method("lbfgs", "limited-memory BFGS, preconditioned by cell counts", _CONDITIONED, module="quasi_newton"),
+        Method("bfgs", "BFGS as published by Nash; memory grows with the square of the parameters", module="classical"),
+        Method("cg", "conjugate gradients as published by Nash", module="classical"),
         Method("cgb", "conjugate gradients with Brent's line search", module="classical"),
     ),
     PARAMETER,
     "METHOD",
-    "How the optimum is searched.",
+    "The optimizer.",
     folder="optimizers",
 )
 
@@ -189,10 +194,10 @@ OPTIONS: tuple[Option, ...] = (
         ClassWeights(("balanced",)),
         "",
         PARAMETER,
-        "Weight of a row of each class, times the row's own weight: LABEL=NUMBER,... or a FILE of such lines, 1 for a "
-        "label left out; balanced: classes weigh alike. It moves probabilities: score --prior training moves them "
-        "back.",
-        default_words="rows weigh alike",
+        "Multiply the weight of each row by a weight of its class: LABEL=NUMBER,... or a FILE of such lines (1 for a "
+        "label left out); balanced gives all classes the same total weight. This changes the probabilities; score "
+        "--prior training corrects them.",
+        default_words="all weights 1",
         none_if_default=True,
     ),
     Option(
@@ -200,9 +205,8 @@ OPTIONS: tuple[Option, ...] = (
         Word(("temperature", "isotonic", "per-class")),
         "",
         PARAMETER,
-        "Correct the probabilities by those of rows held out, five folds of the rows learnt anew: bncli help "
-        "calibration.",
-        default_words="as learnt",
+        "Calibrate the probabilities with the out-of-fold predictions of five folds (bncli help calibration).",
+        default_words="none",
         none_if_default=True,
     ),
     Option(
@@ -210,8 +214,8 @@ OPTIONS: tuple[Option, ...] = (
         NetworkFile(),
         "",
         PARAMETER,
-        "Begin from the probabilities of this network, a model of bncli import or fit, as if --prior-rows rows had "
-        "been seen (bncli help knowledge).",
+        "Take the probabilities of this network, a model of bncli import or fit, as a prior that is worth "
+        "--prior-rows rows (bncli help knowledge).",
         "MODEL",
         default_words="no prior",
         none_if_default=True,
@@ -221,7 +225,7 @@ OPTIONS: tuple[Option, ...] = (
         Real(below=1e15),
         "",
         PARAMETER,
-        "How many rows --prior-network is worth; 0: none.",
+        "Number of rows that --prior-network is worth.",
         "N",
         default_words="no prior",
         none_if_default=True,
@@ -231,36 +235,36 @@ OPTIONS: tuple[Option, ...] = (
         NumberChoice(("1", "2", "3", "4")),
         "4",
         PARAMETER,
-        "What shares a weight: 1 attribute, 2 its value, 3 value and class, 4 nothing.",
+        "weighted: one weight per attribute (1), per value (2), per value and class (3), or per cell (4).",
     ),
     Option(
         "--points",
         Integer(1, 1_000_000, ("off",)),
         "100",
         PARAMETER,
-        "The largest number of points of a card; off: numbers as they are fitted.",
+        "Largest number of points in a card; off leaves the fitted numbers unrounded.",
     ),
     Option(
         "--coding",
         Word(("cells", "thermometer")),
         "cells",
         PARAMETER,
-        "What is free in discriminative: every cell, or a step at every cut, which smooths along numeric attributes; "
-        "interactions take that.",
+        "discriminative: one parameter per cell, or (thermometer) one step per cut, which smooths along numeric "
+        "attributes; interactions always use thermometer.",
     ),
     Option(
         "--lower-orders",
         Switch(),
         "",
         PARAMETER,
-        "Tables for each subset of a family's attributes too; good with thermometer.",
+        "discriminative: add a table for each subset of a family's attributes; useful with thermometer.",
     ),
     Option(
         "--metric",
         Word(("log-loss", "error", "rmse")),
         "log-loss",
         PARAMETER,
-        "What auto chooses by: log-loss, error or rmse.",
+        "The held-out figure that auto minimizes.",
         "NAME",
     ),
     Option(
@@ -268,7 +272,7 @@ OPTIONS: tuple[Option, ...] = (
         NumberChoice(("1", "2", "3", "4", "5")),
         "",
         PARAMETER,
-        "How much auto tries: 1 about half a second on small tables, 5 whatever helps.",
+        "How much auto tries: from 1 (about half a second on small tables) to 5 (everything that may help).",
         default_words="3, or what fits into the time limit",
         none_if_default=True,
     ),
@@ -277,7 +281,7 @@ OPTIONS: tuple[Option, ...] = (
         Real(above=True),
         "",
         PARAMETER,
-        "auto tries no more candidates after this time. Without --effort it uses all of it.",
+        "auto: start no further candidate after this time. Without --effort, all of it is used.",
         "SECONDS",
     ),
     Option(
@@ -285,7 +289,7 @@ OPTIONS: tuple[Option, ...] = (
         Word(("zero", "generative")),
         "",
         PARAMETER,
-        "Where the optimizer starts.",
+        "Starting point of the optimizer.",
         default_words="zero where the penalty shrinks towards 0",
     ),
     Option(
@@ -293,8 +297,8 @@ OPTIONS: tuple[Option, ...] = (
         Real(words=("cv",)),
         "cv",
         PARAMETER,
-        "Weight of half the squared parameters against the summed log-likelihood; cv: chosen on rows held out. "
-        "Unless typed, 0 with --early-stop cv.",
+        "Ridge penalty: LAMBDA/2 times the sum of squared parameters, against the summed log-likelihood; cv chooses "
+        "it by cross-validation. With --early-stop cv the default is 0.",
         "LAMBDA|cv",
     ),
     Option(
@@ -302,15 +306,15 @@ OPTIONS: tuple[Option, ...] = (
         NumberChoice(("0", "1"), float),
         "0",
         PARAMETER,
-        "What the penalty shrinks towards; 1, the generative model, only with weighted.",
+        "The value that the penalty shrinks parameters to: 0, or with weighted also 1 (the generative model).",
     ),
     Option(
         "--arcs",
         Word(("cv", "all")),
         "cv",
         PARAMETER,
-        "all: keep the arcs of the structure; cv: held-out rows choose, with the penalty, between all arcs between "
-        "attributes, those that BIC supports, and none.",
+        "all keeps the arcs of the structure; cv lets held-out rows choose between all arcs, those that BIC "
+        "supports, and none.",
         default_words="all where --structure is typed, else cv",
     ),
     Option(
@@ -318,7 +322,7 @@ OPTIONS: tuple[Option, ...] = (
         Word(("cv", "none")),
         "",
         PARAMETER,
-        "cv: extended stops after as many iterations as serve held-out rows.",
+        "extended: stop after the number of iterations that is best on held-out rows (cv).",
         default_words="cv with marginalize, else none",
     ),
     Option(
@@ -326,7 +330,7 @@ OPTIONS: tuple[Option, ...] = (
         Integer(0, 1000),
         "0",
         PARAMETER,
-        "Random starts beside the usual one in extended, em and apn, which have local optima; the best end is kept.",
+        "extended, em and apn: also optimize from N random points, and keep the best result (they have local optima).",
         "N",
         none_if_default=True,
     ),
@@ -335,8 +339,8 @@ OPTIONS: tuple[Option, ...] = (
         ColumnNames(),
         "",
         PARAMETER,
-        "The log-odds of the second of two labels, or of the label --towards, never fall along this numeric column, "
-        "whatever the others are. May be repeated.",
+        "The log-odds of the second of two labels, or of the label --towards, never fall as this numeric column "
+        "rises, whatever the other columns are. May be repeated.",
         "COLUMN",
         none_if_default=True,
     ),
@@ -345,7 +349,7 @@ OPTIONS: tuple[Option, ...] = (
         ColumnNames(),
         "",
         PARAMETER,
-        "They never rise along this one.",
+        "Likewise, they never rise as this column rises.",
         "COLUMN",
         none_if_default=True,
     ),
@@ -354,8 +358,8 @@ OPTIONS: tuple[Option, ...] = (
         Label(),
         "",
         PARAMETER,
-        "The label of the class whose log-odds --increasing and --decreasing are about; of more than two it has to be "
-        "named. Kept are its log-odds against each other label, so those against all others too.",
+        "The label that --increasing and --decreasing refer to; required with more than two. The direction holds for "
+        "its log-odds against each other label.",
         "LABEL",
         default_words="the second of two",
         none_if_default=True,
@@ -368,7 +372,7 @@ OPTIMIZER_OPTIONS: tuple[Option, ...] = (
         Word(("on", "off")),
         "on",
         PARAMETER,
-        "off: the method as published, which knows nothing of cell counts.",
+        "off: the optimizer as published, without a preconditioner from cell counts.",
         none_if_default=True,
     ),
     Option(
@@ -376,9 +380,9 @@ OPTIMIZER_OPTIONS: tuple[Option, ...] = (
         Real(words=("auto",)),
         "auto",
         PARAMETER,
-        "Stop when the objective improves by less than this share; auto: 1e-10, and on 10,000 rows or more with a "
-        "penalty up to 1e-4, a small part of the statistical error.",
+        "Stop when an iteration improves the objective by less than this share; auto: 1e-10, or with a penalty and "
+        "10,000 rows or more a small part of the statistical error, at most 1e-4.",
         "NUMBER|auto",
     ),
-    Option("--max-iterations", Integer(), "500", PARAMETER, "Stop after so many iterations."),
+    Option("--max-iterations", Integer(), "500", PARAMETER, "Largest number of iterations."),
 )

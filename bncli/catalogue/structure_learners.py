@@ -22,14 +22,14 @@ STRUCTURES = Choice(
         ),
         Method(
             "skdb",
-            "kdb with k and the number of attributes chosen by leave-one-out",
+            "kdb, where leave-one-out chooses k and the number of attributes",
             ("--k", "--loss"),
             defaults=(("--k", "5"),),
             single_attribute_limit=("--k", 0),
         ),
         Method(
             "hill-climb",
-            "naive Bayes, then the best arcs one at a time by a score",
+            "from naive Bayes, adds the arc that improves a score most, one at a time",
             ("--structure-score", "--max-parents", "--perfect"),
             defaults=(("--structure-score", "bic"),),
             single_attribute_limit=("--max-parents", 0),
@@ -37,12 +37,12 @@ STRUCTURES = Choice(
         ),
         Method(
             "gbn",
-            "a general network found by tests of independence",
+            "a general network, found by tests of independence",
             ("--epsilon",),
         ),
         Method(
             "kikuchi",
-            "overlapping regions with the class, grown one at a time by their posterior",
+            "overlapping sets of attributes (regions), added one at a time by posterior probability",
             ("--max-order", "--theta", "--degrees-of-freedom", "--max-seconds", "--max-candidates"),
             defaults=(("--theta", "1"),),
             params=("kbma", "kmap", "discriminative", "lr-roos"),
@@ -52,7 +52,7 @@ STRUCTURES = Choice(
         ),
         Method(
             "interactions",
-            "every attribute alone, then the pairs and triples that explain most of what is left",
+            "an effect of each attribute, then of the pairs and triples that explain most of the rest",
             ("--max-order",),
             defaults=(("--discretize", "equal-frequency"), ("--bins", "255"), ("--coding", "thermometer")),
             fixed=(("--init", "zero"),),
@@ -62,7 +62,7 @@ STRUCTURES = Choice(
         ),
         Method(
             "card",
-            "few columns, each with a short table of whole points",
+            "a score card: few columns, each with a short table of whole points",
             ("--columns", "--rows", "--pairs"),
             # a column takes at least two rows, a pair two columns
             requires=(("--columns", "--rows", 3), ("--pairs", "--columns", 1), ("--pairs", "--rows", 2)),
@@ -73,7 +73,7 @@ STRUCTURES = Choice(
         ),
         Method(
             "auto",
-            "an ensemble of several kinds, weighted by held-out rows; cuts and parameters included",
+            "an ensemble of several kinds of models, weighted by held-out rows; chooses cuts and parameters too",
             has_module=False,
             params=("auto",),
             without_effect=(("--discretize", "--bins", "--cuts"), "with --structure auto, which makes its own cuts"),
@@ -81,7 +81,7 @@ STRUCTURES = Choice(
     ),
     STRUCTURE,
     "METHOD",
-    "Which attributes depend on which; where none is typed, fit and evaluate compare tan with interactions.",
+    "The structure learner. Without it, fit and evaluate compare tan with interactions.",
     folder="structure_learners",
     everyday=True,
 )
@@ -95,16 +95,16 @@ SCORES = Choice(
     (
         Method("cmi", "mutual information given the class (tan only)", has_module=False),
         Method("ll", "log-likelihood"),
-        Method("bic", "log-likelihood less ln(N)/2 a parameter; hill-climb's default"),
-        Method("aic", "log-likelihood less 1 a parameter"),
-        Method("k2", "marginal likelihood, 1 added to every count"),
-        Method("bdeu", "marginal likelihood, NUMBER [1] rows over the table", number="1"),
+        Method("bic", "log-likelihood minus ln(N)/2 per parameter; hill-climb's default"),
+        Method("aic", "log-likelihood minus 1 per parameter"),
+        Method("k2", "marginal likelihood with 1 added to every count"),
+        Method("bdeu", "marginal likelihood with NUMBER [1] rows spread over the table", number="1"),
         Method("acll", "approximate conditional log-likelihood, Dirichlet assumption", ACLL),
         Method("acll-uniform", "approximate conditional log-likelihood, uniform assumption", ("--pseudo-counts",)),
     ),
     STRUCTURE,
     "NAME[:NUMBER]",
-    "What tan and hill-climb maximise.",
+    "The score that tan and hill-climb maximise.",
 )
 
 OPTIONS: tuple[Option, ...] = (
@@ -113,7 +113,7 @@ OPTIONS: tuple[Option, ...] = (
         Integer(1),
         "",
         STRUCTURE,
-        "Learn from the N attributes that held-out rows need most, by forward selection in each training part.",
+        "Use the N attributes that lower the held-out log-loss most, found by forward selection (again in each fold).",
         "N",
         default_words="all columns",
         none_if_default=True,
@@ -123,7 +123,7 @@ OPTIONS: tuple[Option, ...] = (
         DomainKnowledge(),
         "",
         STRUCTURE,
-        "Obey the forbidden and required arcs, tiers, root and pairs in this TOML file (bncli help knowledge).",
+        "A TOML file with what is known: forbidden and required arcs, tiers, a root, pairs (bncli help knowledge).",
         "FILE",
         default_words="none",
         none_if_default=True,
@@ -133,31 +133,35 @@ OPTIONS: tuple[Option, ...] = (
         Integer(0, 1000),
         "1",
         STRUCTURE,
-        "Attribute parents in kdb; the most in skdb [5].",
+        "Number of attribute parents in kdb; the largest number in skdb [5].",
         everyday=True,
     ),
     Option("--loss", Word(("rmse", "error", "log-loss")), "rmse", STRUCTURE, "The loss that skdb minimizes."),
-    Option("--max-parents", Integer(0, 1000), "2", STRUCTURE, "Most attribute parents of an attribute in hill-climb."),
-    Option("--perfect", Switch(), "", STRUCTURE, "Only moves that keep the graph perfect (hill-climb)."),
-    Option("--forest", Switch(), "", STRUCTURE, "Leave out arcs of the tree that gain nothing (tan)."),
+    Option("--max-parents", Integer(0, 1000), "2", STRUCTURE, "Largest number of attribute parents in hill-climb."),
+    Option("--perfect", Switch(), "", STRUCTURE, "hill-climb: allow only arcs that keep the graph perfect."),
+    Option("--forest", Switch(), "", STRUCTURE, "tan: leave out arcs that do not improve the score."),
     Option(
         "--epsilon",
         Real(),
         "0.01",
         STRUCTURE,
-        "Mutual information from which gbn takes two attributes as dependent.",
+        "gbn: two attributes with at least this mutual information are dependent.",
         "BITS",
     ),
     Option(
-        "--pseudo-counts", Real(above=True), "5", STRUCTURE, "The least that a cell counts in acll and acll-uniform."
+        "--pseudo-counts",
+        Real(above=True),
+        "5",
+        STRUCTURE,
+        "acll and acll-uniform: a cell counts as at least this many rows.",
     ),
     Option(
         "--class-pair-prior",
         ClassPairPrior(),
         "",
         STRUCTURE,
-        "acll takes the joint probabilities of a row and each class for Dirichlet(A, ..., A, B), or (A, B, ...); with "
-        ":DRAWS by simulation, as beta,A,B:DRAWS (independent) must be.",
+        "acll: assume that the joint probabilities of a row and each class follow Dirichlet(A, ..., A, B), or (A, B, "
+        "...). :DRAWS simulates; beta,A,B:DRAWS takes independent beta distributions.",
         default_words="1 and the number of rows",
         none_if_default=True,
     ),
@@ -166,16 +170,16 @@ OPTIONS: tuple[Option, ...] = (
         Integer(2, 16),
         "4",
         STRUCTURE,
-        "Most variables of a region of kikuchi and interactions, the class among them.",
+        "kikuchi and interactions: largest number of variables in a region, including the class.",
     ),
-    Option("--columns", Integer(1, 1000), "8", STRUCTURE, "Most columns of a card."),
-    Option("--rows", Integer(2, 100_000), "40", STRUCTURE, "Most rows of a card, over all its tables."),
+    Option("--columns", Integer(1, 1000), "8", STRUCTURE, "Largest number of columns in a card."),
+    Option("--rows", Integer(2, 100_000), "40", STRUCTURE, "Largest number of rows in a card, all tables together."),
     Option(
         "--pairs",
         Integer(0, 1000),
         "0",
         STRUCTURE,
-        "Most tables of a card over two columns.",
+        "Largest number of tables of two columns in a card.",
         none_if_default=True,
     ),
     Option(
@@ -183,7 +187,7 @@ OPTIONS: tuple[Option, ...] = (
         Real(above=True),
         "",
         STRUCTURE,
-        "Rows that are spread evenly over the cells of every region.",
+        "Prior of a region: this many rows, spread evenly over its cells.",
         default_words="1",
     ),
     Option(
@@ -191,10 +195,12 @@ OPTIONS: tuple[Option, ...] = (
         Word(("conditional", "joint", "structural-zeros")),
         "conditional",
         STRUCTURE,
-        "What kikuchi's prior counts: the free numbers of the class given the attributes, of both jointly, or of the "
-        "class given the attributes over the cells that occur.",
+        "How kikuchi's prior counts free parameters: of the class given the attributes, of the joint distribution, "
+        "or of the class given those attribute values that occur.",
         none_if_default=True,
     ),
-    Option("--max-seconds", Real(above=True), "", STRUCTURE, "kikuchi stops its search after this time.", "SECONDS"),
-    Option("--max-candidates", Integer(1), "100000", STRUCTURE, "Regions that kikuchi tries in one step."),
+    Option("--max-seconds", Real(above=True), "", STRUCTURE, "kikuchi: stop the search after this time.", "SECONDS"),
+    Option(
+        "--max-candidates", Integer(1), "100000", STRUCTURE, "kikuchi: largest number of regions tried in one step."
+    ),
 )

@@ -25,11 +25,11 @@ METHOD = flag(
     group="Calibration",
     type=click.Choice(["temperature", "isotonic", "per-class"]),
     default="temperature",
-    help="The kind of map.",
+    help="The kind of calibration map.",
     words=(
-        ("temperature", "one number divides all scores; the most probable label stays"),
-        ("isotonic", "a rising line a label, against all others; it takes many rows"),
-        ("per-class", "a scale and a shift a label (vector scaling; of two labels beta calibration)"),
+        ("temperature", "divide all log-odds by one number; the most probable label stays the same"),
+        ("isotonic", "a non-decreasing curve per label, against all others; needs many rows"),
+        ("per-class", "a scale and a shift per label (vector scaling; with two labels beta calibration)"),
     ),
 )
 
@@ -47,7 +47,7 @@ METHOD = flag(
         *options.FORMAT,
         *options.BAD_ROWS,
     ),
-    (options.output("The calibrated model; it must be named."),),
+    (options.output("The calibrated model; required."),),
     (options.JSON, options.QUIET, options.THREADS, options.CONFIG, options.DEBUG),
     more="The rows should be none that the model was learnt from. The tables of the model stay; the map is stored "
     "beside them and applied by whatever says probabilities. A calibration that is there is replaced.",

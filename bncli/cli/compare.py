@@ -37,7 +37,7 @@ LEARNERS = (
         group=_LEARNERS,
         metavar="[NAME=]OPTIONS",
         multiple=True,
-        help="A learner: learning options of bncli fit in quotes, with a name in front if you like; may be repeated.",
+        help="A learner: options of bncli fit in quotes, optionally with a name. May be repeated.",
     ),
     flag(
         "--preset",
@@ -45,25 +45,25 @@ LEARNERS = (
         metavar="NAME",
         type=click.Choice(list(PRESETS)),
         multiple=True,
-        default_text="fast, without --learner",
+        default_text="fast, unless --learner is given",
         words=tuple((word, what) for word, (what, _) in PRESETS.items()),
-        help="Learners that are compared together often; they come after those typed.",
+        help="A list of learners that are often compared, added after those typed.",
     ),
 )
 PROTOCOL = (
     _protocol_flag(
-        "--folds", type=integer(2), default_text="5", help="Number of folds, stratified; with --time of blocks."
+        "--folds", type=integer(2), default_text="5", help="Number of stratified folds; with --time, of blocks."
     ),
     _protocol_flag(
         "--repeats",
         type=integer(1),
         default_text="1",
-        help="Repeat with new random folds so many times; with 2 or more, bias and variance are reported too.",
+        help="Repeat N times with new random folds; with 2 or more, bias and variance are reported too.",
     ),
     _protocol_flag(
         "--resume",
         metavar="FILE",
-        help="Keep every outcome in FILE as soon as it is there; where FILE is of a run like this one, go on from it.",
+        help="Save each result in FILE as soon as it is there, and continue an interrupted run from FILE.",
     ),
 )
 CONCLUSIONS = (
@@ -72,15 +72,15 @@ CONCLUSIONS = (
         metavar="NAME",
         multiple=True,
         default_text="error log-loss rmse",
-        help="What is compared: accuracy, error, log-loss, rmse, brier, auc, ece, cll, balanced-accuracy, mcc; or what "
-        "learning in a fold costs: fit-seconds (of the processor), iterations, passes over the rows; may be repeated.",
+        help="The figure to compare: accuracy, error, log-loss, rmse, brier, auc, ece, cll, balanced-accuracy, mcc, "
+        "or the cost of learning a fold: fit-seconds (CPU), iterations, passes over the rows. May be repeated.",
     ),
     _conclusion_flag(
         "--groups",
         everyday=False,
         metavar="rows:N[,N]",
         multiple=True,
-        help="Also summarize tables with fewer than N rows, and those with N or more, separately.",
+        help="Also summarize the tables with fewer than N rows, and those with N or more, separately.",
     ),
     _conclusion_flag(
         "--baseline",
@@ -90,25 +90,27 @@ CONCLUSIONS = (
     ),
 )
 OUTPUT = (
-    output_flag("--csv", everyday=False, metavar="FILE", help="Write every outcome, a line a fold."),
-    output_flag("--latex", everyday=False, metavar="FILE", help="Write the tables for LaTeX."),
+    output_flag("--csv", everyday=False, metavar="FILE", help="Write all results, one row per fold."),
+    output_flag("--latex", everyday=False, metavar="FILE", help="Write the tables as LaTeX."),
     output_flag(
         "--diagram",
         everyday=False,
         metavar="FILE.svg",
-        help="Draw average ranks by the first metric, and which learners do not differ significantly.",
+        help="Draw the average ranks by the first metric, with bars over learners that do not differ significantly.",
     ),
     output_flag(
         "--scatter",
         everyday=False,
         metavar="FILE.svg",
-        help="Plot every learner against the baseline, a dot a data set.",
+        help="Plot every learner against the baseline, one dot per table.",
     ),
     options.REPORT,
     options.JSON,
     options.QUIET,
 )
-JOBS = other_flag("--jobs", type=integer(1), default_text="all cores", help="Processes; never change a result.")
+JOBS = other_flag(
+    "--jobs", type=integer(1), default_text="all cores", help="Number of processes; it never changes a result."
+)
 
 
 @declare(

@@ -35,30 +35,36 @@ CURVES = (
         "--by",
         type=click.Choice(_UNITS),
         default="iterations",
-        help="What effort is counted in: passes are evaluations of the likelihood or its gradient, flops are told of "
-        "bfgs, cg and cgb.",
+        help="The unit of effort: iterations, passes (evaluations of the likelihood or its gradient), or flops "
+        "(traces of bfgs, cg and cgb only).",
     ),
     _curve_flag(
         "--of",
         type=click.Choice(["objective", "nll"]),
         default="objective",
-        help="What is looked at: the negative conditional log-likelihood with the penalty, or without.",
+        help="The curve: the penalised objective, or the negative conditional log-likelihood without the penalty "
+        "(nll).",
     ),
     _curve_flag(
         "--within",
         metavar="SHARE",
         type=share,
         default="0.001",
-        help="A trace has arrived when it is so near to the lowest of its folder.",
+        help="A trace has converged when it is within this share of the lowest value in its folder.",
     ),
 )
 LAGS = (
-    flag("--lag", group="Lags", metavar="NAME", help="By how many iterations the others lag behind these traces."),
-    flag("--at", group="Lags", type=integer(1), default_text="5", help="The iteration after which that is asked."),
+    flag(
+        "--lag",
+        group="Lags",
+        metavar="NAME",
+        help="Report by how many iterations the other traces lag behind those of this name.",
+    ),
+    flag("--at", group="Lags", type=integer(1), default_text="5", help="The iteration at which the lag is measured."),
 )
 OUTPUT = (
-    output_flag("--svg", metavar="FILE.svg", help="Draw the curves, a panel a folder."),
-    output_flag("--histogram", metavar="FILE.svg", help="Draw how often which lag occurs, a panel a name."),
+    output_flag("--svg", metavar="FILE.svg", help="Draw the curves, one panel per folder."),
+    output_flag("--histogram", metavar="FILE.svg", help="Draw a histogram of the lags, one panel per name."),
     options.JSON,
 )
 

@@ -24,7 +24,7 @@ STRUCTURE = flag(
     metavar="pairs|FILE",
     default_text="pairs",
     setting=False,
-    help="The tables of this structure, or those of all pairs of attributes.",
+    help="Count the tables of this structure, or those of all pairs of attributes (pairs).",
 )
 _PAIRS = "pairs"
 

@@ -28,13 +28,14 @@ bncli describe big.parquet --json
 SCHEMA_OUT = output_flag(
     "--schema-out",
     metavar="FILE",
-    help="The roles of the columns as a schema file to edit; NAME.schema.json beside the data is read by itself.",
+    help="Write the roles of the columns as a schema file to edit. NAME.schema.json beside the data is read "
+    "automatically.",
 )
 BINS = output_flag(
     "--bins",
     is_flag=True,
-    help="With two labels: the rows and events of each bin of each attribute, its weight of evidence and information "
-    "value. The event is the second label, or that of --positive.",
+    help="With two labels: print the rows, events, weight of evidence and information value of each bin of each "
+    "attribute. The event is the second label, or that of --positive.",
 )
 _WIDTH = 80
 _NAME_WIDTH, _EXAMPLE_WIDTH, _VALUES_WIDTH, _DATE_WIDTH = 18, 14, 38, 10

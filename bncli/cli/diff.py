@@ -28,7 +28,8 @@ DATA = data_flag(
     "--data",
     metavar="FILE",
     setting=False,
-    help="Score this table with both: the share of changed decisions, the largest change of a probability.",
+    help="Score this table with both models, and report the share of changed decisions and the largest change of a "
+    "probability.",
 )
 _MOST_NAMES = 4
 """Number of names in a line."""

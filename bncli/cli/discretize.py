@@ -17,7 +17,7 @@ bncli discretize train.csv --cuts-out cuts.json            a file for --cuts
 bncli discretize data.csv --discretize equal-width --bins 5 -o binned.csv
 """
 
-CUTS_OUT = output_flag("--cuts-out", metavar="FILE", help="The cuts file.")
+CUTS_OUT = output_flag("--cuts-out", metavar="FILE", help="Write the cuts file.")
 
 
 @declare(
@@ -27,7 +27,7 @@ CUTS_OUT = output_flag("--cuts-out", metavar="FILE", help="The cuts file.")
     learning.CUTTING,
     options.TABLE,
     (
-        options.output("The binned table, as CSV: intervals in place of numbers; rows of weight 0 are left out."),
+        options.output("The binned table as CSV: intervals in place of numbers, without rows of weight 0."),
         CUTS_OUT,
     ),
     options.RUNNING,

@@ -24,7 +24,7 @@ DATA = data_flag(
     multiple=True,
     metavar="FILE",
     setting=False,
-    help="Labelled rows that the model has not seen; may be repeated. Rows without a class are counted apart.",
+    help="Labelled rows that the model has not seen. May be repeated. Rows without a class are counted separately.",
 )
 TIME = data_flag(
     "--time",
@@ -32,7 +32,12 @@ TIME = data_flag(
     setting=False,
     help="Also report every figure for each period of this column of dates, times or numbers.",
 )
-ABOUT = output_flag("--about", metavar="FILE.toml", setting=False, help="What only you know; see --template.")
+ABOUT = output_flag(
+    "--about",
+    metavar="FILE.toml",
+    setting=False,
+    help="A file with what bncli cannot know, such as the intended use; see --template.",
+)
 TEMPLATE = output_flag("--template", is_flag=True, setting=False, help="Print an empty ABOUT.toml and exit.")
 OUTPUT = output_flag("-o", "--output", metavar="DIR", help="Folder for dossier.html and dossier.json.")
 

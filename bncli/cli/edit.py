@@ -31,7 +31,7 @@ EDIT = (
         group="Edit",
         setting=False,
         metavar="NAME[,NAME]",
-        help="The effect to change: an attribute, or attributes that share a table.",
+        help="The effect to change: an attribute, or several that share a table.",
     ),
     flag(
         "--set",
@@ -39,22 +39,22 @@ EDIT = (
         setting=False,
         multiple=True,
         metavar="VALUE=LOG_ODDS",
-        help="The log-odds of this value, as inspect --effects shows them. May be repeated.",
+        help="Set the log-odds of this value, as shown by inspect --effects. May be repeated.",
     ),
-    flag("--flatten", group="Edit", setting=False, is_flag=True, help="The effect becomes 0."),
+    flag("--flatten", group="Edit", setting=False, is_flag=True, help="Set the whole effect to 0."),
     flag(
         "--smooth",
         group="Edit",
         setting=False,
         is_flag=True,
-        help="Each interval gets the mean of itself and its neighbours.",
+        help="Replace each interval's value by the mean of itself and its neighbours.",
     ),
     flag(
         "--monotone",
         group="Edit",
         setting=False,
         type=click.Choice(["up", "down"]),
-        help="The nearest curve that never falls, or never rises.",
+        help="Replace the effect by the nearest curve that never falls (up) or never rises (down).",
     ),
     flag(
         "--label",
@@ -69,13 +69,14 @@ EDIT = (
         group="Edit",
         setting=False,
         metavar="DATA",
-        help="Fit the other tables again to these rows while the effect is fixed, and print what the edit costs.",
+        help="Refit the other tables to these rows with the edited effect fixed, and print the cost in held-out "
+        "log-loss.",
     ),
 )
 RECORD = (
-    flag("--why", group="Record", setting=False, metavar="TEXT", help="The reason; an edit needs one."),
-    flag("--by", group="Record", setting=False, metavar="NAME", help="Who makes the edit."),
-    flag("--when", group="Record", setting=False, metavar="TEXT", help="When; no clock is read."),
+    flag("--why", group="Record", setting=False, metavar="TEXT", help="The reason; required."),
+    flag("--by", group="Record", setting=False, metavar="NAME", help="The name of the person who makes the edit."),
+    flag("--when", group="Record", setting=False, metavar="TEXT", help="The date, as text; bncli reads no clock."),
     flag("--undo", group="Record", setting=False, is_flag=True, help="Take back the last edit."),
     flag("--list", "list_edits", group="Record", setting=False, is_flag=True, help="List the edits; change nothing."),
 )

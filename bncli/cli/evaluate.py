@@ -33,60 +33,65 @@ bncli evaluate data.csv --ignore sex --by sex,age     figures by group
 _protocol_flag = partial(flag, group="Protocol")
 PROTOCOL = (
     _protocol_flag(
-        "--folds", type=integer(2), default_text="5", help="Number of folds, stratified; with --time of blocks."
+        "--folds", type=integer(2), default_text="5", help="Number of stratified folds; with --time, of blocks."
     ),
-    _protocol_flag("--repeats", type=integer(1), default_text="1", help="Repeat the folds so many times, drawn anew."),
+    _protocol_flag(
+        "--repeats",
+        type=integer(1),
+        default_text="1",
+        help="Repeat N times with new random folds.",
+    ),
     _protocol_flag(
         "--train-rows",
         everyday=False,
         metavar="N,N,...",
         type=SizesType(),
         setting=False,
-        help="A learning curve: learn from so many of the rows too, ascending; the last may be all.",
+        help="Learning curve: also learn from these numbers of rows, in ascending order; the last may be all.",
     ),
-    _protocol_flag("--test", metavar="FILE", help="Learn on DATA, test on FILE."),
+    _protocol_flag("--test", metavar="FILE", help="Learn from DATA and test on FILE."),
     _protocol_flag(
         "--model",
         metavar="FILE",
-        help="Test this model on DATA; nothing is learnt. Its own decision rule applies, unless options give another.",
+        help="Test this model on DATA instead of learning. Its own decision rule applies unless options give another.",
     ),
 )
 PREDICTIONS = output_flag(
     "--predictions",
     metavar="FILE",
-    help="Write the prediction and the true label of every row tested. Rows keep their order; each is predicted by the "
-    "fold that had not seen it (with --repeats that of the first repeat). Rows of weight 0 and dropped unlabelled rows "
-    "are left out.",
+    help="Write prediction and true label of every tested row. Rows are in the order of the table, each predicted by "
+    "a model that has not seen it (with --repeats, in the first repeat). Rows of weight 0 and dropped rows are "
+    "left out.",
 )
 RELIABILITY = output_flag(
     "--reliability",
     is_flag=True,
     everyday=False,
-    help="Also show how well calibrated the probabilities are: bins of equal weight with intervals, the parts of the "
-    "Brier score, the calibration error over such bins.",
+    help="Also report calibration: bins of equal weight with intervals, the decomposition of the Brier score, the "
+    "calibration error over these bins.",
 )
 GAINS = output_flag(
     "--gains",
     is_flag=True,
-    help="With two labels: KS, Gini, capture rate and the gains table. Calibration slope and intercept too. The table "
-    "has the rows in tenths, highest probability of the second label first.",
+    help="With two labels: report KS, Gini, capture rate and gains by tenths of the rows; also calibration slope and "
+    "intercept. The first tenth has the highest probabilities of the second label.",
 )
 NET_BENEFIT = output_flag(
     "--net-benefit",
     is_flag=True,
     everyday=False,
-    help="With two labels: the net benefit at the thresholds 0.01 to 0.99, beside always and never deciding for the "
-    "second label.",
+    help="With two labels: report the net benefit at the thresholds 0.01 to 0.99, compared with always and never "
+    "deciding for the second label.",
 )
 PICTURES = output_flag(
     "--svg",
     metavar="DIR",
     help="Draw ROC, precision-recall and reliability curves into this folder. The files are roc.svg, "
-    "precision_recall.svg and reliability.svg, each label against all others, from all rows tested together; with "
-    "--train-rows also learning_curve.svg, with --time blocks.svg.",
+    "precision_recall.svg and reliability.svg, each label against all others, from all tested rows together; "
+    "with --train-rows also learning_curve.svg, with --time blocks.svg.",
 )
 CURVE = output_flag(
-    "--csv", everyday=False, metavar="FILE", help="Write the learning curve of --train-rows, a line a size and fold."
+    "--csv", everyday=False, metavar="FILE", help="Write the learning curve of --train-rows, one row per size and fold."
 )
 FIGURES = (
     ("accuracy, error", "Share of rows whose most probable class is right, and wrong."),

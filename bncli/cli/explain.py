@@ -37,10 +37,13 @@ _DEFAULT_TOP = 5
             metavar="N|A-B",
             setting=False,
             default_text="all",
-            help="Explain this row alone, or those from A to B; the first below the header is 1.",
+            help="Explain only row N, or rows A to B; the first row below the header is 1.",
         ),
         output_flag(
-            "--top", type=integer(1, 1000), default_text=f"{_DEFAULT_TOP}", help="Contributions per row, the largest."
+            "--top",
+            type=integer(1, 1000),
+            default_text=f"{_DEFAULT_TOP}",
+            help="Number of contributions per row, the largest first.",
         ),
     ),
     (

@@ -38,15 +38,17 @@ TO = output_flag(
     type=click.Choice(EXPORTS),
     default_text="by the ending of FILE",
     words=[(form.word, form.summary) for form in export_formats()],
-    help="Format.",
+    help="The format.",
 )
 CONTRIBUTIONS = output_flag(
     "--contributions",
     everyday=False,
     is_flag=True,
-    help="ONNX: one more output, what every set of attributes adds to the log-odds of every label.",
+    help="ONNX: add an output with the contribution of every set of attributes to the log-odds of every label.",
 )
-PDO = output_flag("--pdo", everyday=False, type=real, default_text="20", help="Scorecard: points that double the odds.")
+PDO = output_flag(
+    "--pdo", everyday=False, type=real, default_text="20", help="Scorecard: number of points that double the odds."
+)
 BASE = output_flag("--base", everyday=False, type=real, default_text="600", help="Scorecard: points at --odds.")
 ODDS = output_flag(
     "--odds", everyday=False, type=real, default_text="50", help="Scorecard: odds, N to 1, at --base points."
@@ -56,28 +58,26 @@ DIGITS = output_flag(
     everyday=False,
     type=integer(0, 15),
     default_text="0",
-    help="Scorecard: digits behind the point of points.",
+    help="Scorecard: decimals of the points.",
 )
 
-DIALECT = _sql_flag(
-    "--dialect", type=click.Choice(DIALECTS), default_text=DIALECTS[0], help="The database that the SQL is for."
-)
+DIALECT = _sql_flag("--dialect", type=click.Choice(DIALECTS), default_text=DIALECTS[0], help="The SQL dialect.")
 TABLE = _sql_flag(
     "--input",
     metavar="TABLE",
     default_text="input",
-    help="The table or view of rows to be scored, in the current schema of the database.",
+    help="The table or view with the rows to score, in the current schema of the database.",
 )
 KEY = _sql_flag(
     "--key",
     metavar="NAME",
     default_text="id, if training saw such a column",
-    help="The column that identifies rows of that table; the view of scores repeats it.",
+    help="The column that identifies the rows; the view of scores repeats it.",
 )
 MIN_ROWS = output_flag(
     "--min-rows",
     type=integer(1),
-    help="Pool levels and intervals that rest on fewer training rows, so that the file does not reveal them.",
+    help="Pool levels and intervals that rest on fewer training rows than N, so that the file does not reveal them.",
 )
 
 OPTIONS = {
@@ -104,7 +104,7 @@ OPTIONS = {
         KEY,
         MIN_ROWS,
         options.POSITIVE,
-        options.output("Where the text goes [standard output]."),
+        options.output("The file to write [standard output]."),
         options.JSON,
         options.QUIET,
     ),

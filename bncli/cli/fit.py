@@ -46,15 +46,15 @@ QUANTILES = output_flag(
     everyday=False,
     setting=False,
     is_flag=True,
-    help="Keep in the model how probable its training rows were, quantiles of ln P(x) of 10,000 at most, for score "
-    "--monitor and --surprise; of networks.",
+    help="Networks: store quantiles of ln P(x) of the training rows (at most 10,000 of them), for score --monitor "
+    "and --surprise.",
 )
 INTERVALS = output_flag(
     "--intervals",
     everyday=False,
     setting=False,
     is_flag=True,
-    help="Keep in the model how sure its parameters are, for score --interval: intervals of the probabilities.",
+    help="Store the uncertainty of the parameters in the model, for score --interval.",
 )
 ALTERNATIVES = output_flag(
     "--alternatives",
@@ -63,13 +63,15 @@ ALTERNATIVES = output_flag(
     type=KindType(Integer(1, 100)),
     metavar="N",
     default_text="none",
-    help="List at most N other cards within 1 % of the card's held-out log-loss, each without one of its columns.",
+    help="Also list at most N other cards whose held-out log-loss is within 1 % of the card's, each without one of "
+    "its columns.",
 )
 DRY_RUN = output_flag(
     "--dry-run",
     everyday=False,
     is_flag=True,
-    help="Read only the beginnings and footers of files; report what would be learnt, with memory and time.",
+    help="Learn nothing: read only the beginnings and footers of files, and report what would be learned and the "
+    "memory and time needed.",
 )
 
 

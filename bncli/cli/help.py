@@ -34,9 +34,11 @@ bncli help --html manual     a small web site; begin with manual/index.html
 bncli help --man manual      man pages; man -l manual/bncli.1
 """
 HTML = output_flag(
-    "--html", metavar="DIR", setting=False, help="Write the whole manual, and every command's options, as a web site."
+    "--html", metavar="DIR", setting=False, help="Write the manual and the options of every command as a web site."
 )
-MAN = output_flag("--man", metavar="DIR", setting=False, help="Write the same as man pages, sections 1 and 7.")
+MAN = output_flag(
+    "--man", metavar="DIR", setting=False, help="Write the manual and the commands as man pages (sections 1 and 7)."
+)
 _MOST_COLUMNS = 120
 """Width of a rendered page in characters; longer lines are hard to read."""
 _REFERENCE = TOPIC_GROUPS[-1][1]

@@ -46,14 +46,14 @@ bncli inspect data.bnc --tables
 bncli inspect cuts.json --json
 """
 FILE = click.argument("file", metavar="FILE", cls=Paths)
-TABLES = output_flag("--tables", is_flag=True, help="All numbers of a model as well.")
+TABLES = output_flag("--tables", is_flag=True, help="Also print all numbers of a model.")
 EFFECTS = output_flag(
     "--effects",
     is_flag=True,
-    help="What each attribute, and each set of attributes that a model looks at together, does to the log-odds.",
+    help="Print the effect of each attribute, and of each set of attributes that share a table, on the log-odds.",
 )
 CSV = output_flag(
-    "--csv", "as_csv", is_flag=True, help="With --effects: their tables as they are, a line a value and label."
+    "--csv", "as_csv", is_flag=True, help="With --effects: print their tables as CSV, one row per value and label."
 )
 _MOST_REGIONS = 200
 """Number of regions of a model that are listed; more are only counted."""

@@ -26,7 +26,7 @@ BOOTSTRAP = flag(
     everyday=False,
     type=integer(1, 1000),
     setting=False,
-    help="Estimate the log-loss of each step of kikuchi on new rows by N bootstrap resamples.",
+    help="kikuchi: estimate the log-loss on new rows after each step, with N bootstrap resamples.",
 )
 
 

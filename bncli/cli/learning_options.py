@@ -32,7 +32,7 @@ CUTS_FILE = flag(
     group=catalogue.CUTTING,
     everyday=False,
     metavar="FILE",
-    help="Take the cuts of this file instead of learning them.",
+    help="Use the cuts of this file instead of learning them.",
 )
 
 
@@ -88,7 +88,7 @@ FROM_COUNTS = flag(
     everyday=False,
     metavar="FILE",
     setting=False,
-    help="Learn from the counts in FILE (of bncli count or merge) in place of DATA.",
+    help="Learn from a counts file (of bncli count or merge) instead of DATA.",
 )
 
 

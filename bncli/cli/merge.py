@@ -25,17 +25,16 @@ DECAY = flag(
     group="Merging",
     metavar="F",
     type=KindType(Real(above=True, below=1)),
-    default_text="all count alike",
+    default_text="1",
     setting=False,
-    help="The files are in the order of time, and what is before counts for F of itself whenever another follows; the "
-    "sums are then no whole numbers.",
+    help="The files are in time order: multiply the counts so far by F before each further file is added.",
 )
 ALLOW_REPEATED = flag(
     "--allow-repeated",
     group="Merging",
     is_flag=True,
     setting=False,
-    help="Add rows that are counted already, instead of stopping.",
+    help="Add a file even if its rows were counted already, instead of stopping.",
 )
 
 
@@ -44,7 +43,7 @@ ALLOW_REPEATED = flag(
     EXAMPLES,
     (COUNTS,),
     (DECAY, ALLOW_REPEATED),
-    (options.output("The counts file; it must be named."),),
+    (options.output("The counts file; required."),),
     (options.JSON, options.QUIET, options.CONFIG, options.DEBUG),
 )
 def command(**typed: Any) -> None:

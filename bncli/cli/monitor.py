@@ -32,7 +32,7 @@ SVG = output_flag(
     "--svg",
     metavar="FILE.svg",
     setting=False,
-    help="Draw the PSI of the attributes that drifted farthest, a curve each.",
+    help="Draw the PSI of the attributes that drifted most, one curve each.",
 )
 ROWS = (
     *options.MISSING,
@@ -41,9 +41,7 @@ ROWS = (
     *options.FORMAT,
     *options.BAD_ROWS,
 )
-FAIL = output_flag(
-    "--fail-on-drift", is_flag=True, help="Exit with code 4 where values have drifted from those of training."
-)
+FAIL = output_flag("--fail-on-drift", is_flag=True, help="Exit with code 4 if an attribute has drifted.")
 _BARS = "▁▂▃▄▅▆▇█"
 _FULL_BAR = 0.25
 """The population stability index (PSI) at which a bar is full; larger values are usually called a large change."""
@@ -54,7 +52,7 @@ _FULL_BAR = 0.25
     EXAMPLES,
     (FILES,),
     ROWS,
-    (options.output("Where what was counted goes, to be joined with that of other rows."), FAIL),
+    (options.output("Write the counts to this monitor file, which can be combined with those of other rows."), FAIL),
     (SVG, options.REPORT, options.JSON, options.QUIET),
     (options.THREADS, options.CONFIG, options.DEBUG),
     more="After a MODEL come rows (or the standard input), which are counted beside those of training; no score is "

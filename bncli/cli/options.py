@@ -279,22 +279,22 @@ FORMAT = (
     _rare_data_flag(
         "--format",
         type=click.Choice(["csv", "tsv", "parquet", "arrow"]),
-        default_text="recognised by its first bytes",
+        default_text="recognised by the first bytes",
         help="Format of DATA.",
     ),
-    _rare_data_flag("--delimiter", metavar="CHAR", default_text="found in the header", help="What separates fields."),
+    _rare_data_flag("--delimiter", metavar="CHAR", default_text="found from the header", help="The field separator."),
     _rare_data_flag(
         "--encoding",
         metavar="NAME",
-        default_text="UTF-8, or as a byte-order mark says",
-        help="How text is encoded: latin-1, cp1252, utf-16, ...",
+        default_text="UTF-8, or by the byte-order mark",
+        help="Encoding of text files: latin-1, cp1252, utf-16, ...",
     ),
     _rare_data_flag(
         "--names",
         metavar="NAME,...",
         default_text="the first row",
         setting=False,
-        help="The columns of a text file that has no header row, in order; a name with a comma in double quotes.",
+        help="Column names of a text file without a header row, in order; quote a name that has a comma.",
     ),
 )
 BAD_ROWS = (
@@ -302,7 +302,7 @@ BAD_ROWS = (
         "--on-bad-row",
         metavar="fail|skip|FILE",
         default="fail",
-        help="A malformed row stops the run, is skipped, or is put into FILE.",
+        help="On a malformed row stop, skip it, or write it to FILE.",
     ),
 )
 MISSING = (
@@ -310,8 +310,8 @@ MISSING = (
         "--missing",
         multiple=True,
         metavar="TOKEN",
-        default_text="?, and NA NaN null among numbers",
-        help="Texts that mean missing; +TOKEN adds to these.",
+        default_text="?, and among numbers NA, NaN, null",
+        help="Text that means missing, in place of the default; +TOKEN adds to it. May be repeated.",
     ),
 )
 UNSEEN = (
@@ -319,18 +319,20 @@ UNSEEN = (
         "--unseen",
         type=click.Choice(["average", "error"]),
         default_text="average, stored in the model",
-        help="A value never seen in training counts as unknown when scored, or stops the run.",
+        help="When scoring, a value that was not seen in training is averaged over (average) or stops the run (error).",
     ),
 )
 MISSING_COLUMNS = (
     _rare_data_flag(
         "--allow-missing-columns",
         is_flag=True,
-        help="Columns that the model uses and the table to score lacks are unknown, and no error.",
+        help="Treat columns of the model that the table lacks as missing instead of stopping.",
     ),
 )
-_CLASS = data_flag("--class", "class_name", metavar="COLUMN", default_text="'class', else the last", help="The class.")
-_WEIGHTS = _rare_data_flag("--weights", metavar="COLUMN", help="The weight of each row.")
+_CLASS = data_flag(
+    "--class", "class_name", metavar="COLUMN", default_text="'class', else the last", help="The column to predict."
+)
+_WEIGHTS = _rare_data_flag("--weights", metavar="COLUMN", help="A column with the weight of each row.")
 _DROP_UNLABELLED = _rare_data_flag(
     "--drop-unlabelled", is_flag=True, help="Leave out rows without a class instead of stopping."
 )
@@ -342,64 +344,68 @@ COLUMNS = (
         multiple=True,
         metavar="COLUMN,...",
         default_text="all",
-        help="Learn from these columns alone; may be repeated.",
+        help="Use only these columns. May be repeated.",
     ),
-    data_flag("--categorical", multiple=True, metavar="COLUMN,...", help="Numbers in these columns are names."),
-    _rare_data_flag("--numeric", multiple=True, metavar="COLUMN,...", help="These columns hold numbers."),
+    data_flag(
+        "--categorical", multiple=True, metavar="COLUMN,...", help="Treat the numbers in these columns as categories."
+    ),
+    _rare_data_flag("--numeric", multiple=True, metavar="COLUMN,...", help="Treat these columns as numbers."),
     _rare_data_flag(
         "--dates",
         type=click.Choice(["auto", "off", "dmy", "mdy"]),
         default="auto",
-        help="A column of dates becomes numbers: its year, month, day of the month and of the week, hour, and days.",
+        help="Turn columns of dates into numbers: year, month, day, weekday, hour, days.",
         words=(
-            ("auto", "day or month first as all dates of the column allow, the day where both do"),
+            ("auto", "recognise the order; day first if both orders fit all dates"),
             ("off", "dates stay text"),
-            ("dmy, mdy", "of three numbers with the year last, the first is the day, the month"),
+            ("dmy, mdy", "the day, or the month, comes first when the year is last"),
         ),
     ),
     _rare_data_flag(
         "--decimal",
         metavar="CHAR",
         default_text="found in each column",
-        help="The decimal mark, '.' or ','; the others part thousands.",
+        help="The decimal mark, '.' or ','; other marks separate thousands.",
     ),
     _WEIGHTS,
     _rare_data_flag(
         "--schema",
         metavar="FILE",
-        default_text="NAME.schema.json beside the data, if there",
-        help="The choices of columns as JSON: class, categorical, numeric, ignore, weights. Flags win.",
+        default_text="NAME.schema.json beside the data, if it exists",
+        help="A JSON file with the roles of columns: class, categorical, numeric, ignore, weights. Options have "
+        "precedence.",
     ),
     _DROP_UNLABELLED,
-    _rare_data_flag("--drop-incomplete", is_flag=True, help="Leave out rows that lack a value of any attribute."),
+    _rare_data_flag("--drop-incomplete", is_flag=True, help="Leave out rows with a missing value."),
 )
 POSITIVE = _rare_data_flag(
     "--positive",
     metavar="LABEL",
     default_text="the second of two, stored in the model",
-    help="The label that is the event: thresholds, rates, effects and points count towards it.",
+    help="The label that is the event, to which thresholds, rates, effects and points refer.",
 )
 GROUP = data_flag(
     "--group",
     multiple=True,
     metavar="COLUMN,...",
-    help="Rows with equal values stay together in splits.",
+    help="Keep rows with equal values together in splits.",
 )
 TIME = _rare_data_flag(
     "--time",
     metavar="COLUMN",
-    help="Learn from earlier rows and test on later ones by this column of dates, times or numbers. No attribute, "
-    "unless --categorical or --numeric names it.",
+    help="Learn from earlier rows and test on later ones, by this column of dates, times or numbers. It is not an "
+    "attribute unless --categorical or --numeric names it.",
 )
 GAP = _rare_data_flag(
     "--gap",
     metavar="DURATION",
-    help="With --time: leave out rows so shortly before those held out: 30d, 12h, or a number for a column of numbers.",
+    help="With --time: leave out rows less than this before the held-out ones: 30d, 12h, or a number if the column "
+    "has numbers.",
 )
 WINDOW = _rare_data_flag(
     "--window",
     type=integer(1),
-    help="With --time: learn from the latest N blocks only. Blocks are those of --folds, otherwise fifths of the rows.",
+    help="With --time: learn from the latest N blocks only. Blocks are those of --folds, or fifths of the rows.",
 )
 SPLIT = (GROUP, TIME, GAP, WINDOW)
 """Flags that say which rows belong together, and in which order they came."""
@@ -432,8 +438,8 @@ BY = output_flag(
     multiple=True,
     metavar="COLUMN[,COLUMN]",
     setting=False,
-    help="Also report every figure for each value of this column, which may be one that is left out with --ignore; "
-    "numbers by the intervals of the model. May be repeated.",
+    help="Also report all figures for each value of this column; numbers by the intervals of the model. The column "
+    "may be one that --ignore leaves out. May be repeated.",
 )
 REPORT = output_flag("--report", metavar="FILE", setting=False, help="Also write an HTML page (bncli help report).")
 BESIDE = output_flag(
@@ -441,26 +447,30 @@ BESIDE = output_flag(
     multiple=True,
     metavar="MODEL",
     setting=False,
-    help="Another model of the same class, whose figures on the same rows stand beside on the page; may be repeated.",
+    help="Also show the figures of another model on the same rows. May be repeated.",
 )
 SCORES = output_flag(
     "--scores",
     is_flag=True,
     everyday=False,
-    help="Also print the scores of the network: ll, bic, aic, k2, bdeu and acll, in nats, on the rows learnt from, "
-    "and how far acll is off the conditional log-likelihood that it stands for.",
+    help="Also print the scores of the network on the training rows, in nats: ll, bic, aic, k2, bdeu and acll, and "
+    "the error of acll as an approximation of the conditional log-likelihood.",
 )
 JSON = output_flag("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
-QUIET = output_flag("--quiet", "-q", is_flag=True, help="No bars, notes or summary on the standard error.")
+QUIET = output_flag("--quiet", "-q", is_flag=True, help="No progress, notes or summary on the standard error.")
 VERBOSE = output_flag(
     "--verbose",
     "-v",
     is_flag=True,
     setting=False,
-    help="Print more: time of the stages; of fit the optimizer, of evaluate the folds.",
+    help="Print the time of each stage; with fit also the optimizer, with evaluate the figures of each fold.",
 )
 THREADS = other_flag(
-    "--threads", everyday=False, type=integer(1), default_text="all cores", help="Threads; never change a result."
+    "--threads",
+    everyday=False,
+    type=integer(1),
+    default_text="all cores",
+    help="Number of threads; it never changes a result.",
 )
 SEED = other_flag("--seed", type=integer(0), default="0", help="Seed of all random numbers.")
 CONFIG = other_flag(
@@ -469,7 +479,7 @@ CONFIG = other_flag(
     metavar="FILE",
     setting=False,
     default_text="BNCLI_CONFIG",
-    help="Options of this TOML file stand for those not typed.",
+    help="A TOML file with options; typed options have precedence.",
 )
 DEBUG = other_flag(
     "--debug", everyday=False, is_flag=True, expose_value=False, setting=False, help="Show the traceback of an error."
@@ -478,8 +488,8 @@ CLUSTER = other_flag(
     "--cluster",
     everyday=False,
     metavar="ADDRESS",
-    help="Have the workers of a Dask cluster do the work, with the same result: tcp://HOST:PORT, file:SCHEDULER.json, "
-    "or local:N processes of this machine. Every worker must see DATA.",
+    help="Run on the workers of a Dask cluster, with the same result: tcp://HOST:PORT, file:SCHEDULER.json, or "
+    "local:N processes on this machine. Every worker must be able to read DATA.",
 )
 
 

@@ -27,9 +27,9 @@ DATA = data_flag(
     multiple=True,
     metavar="FILE",
     setting=False,
-    help="The same as DATA, the labelled rows that the model has not seen; may be repeated.",
+    help="The same as DATA: labelled rows that the model has not seen. May be repeated.",
 )
-PICTURES = output_flag("--svg", metavar="DIR", help="Every picture as a file of its own too, in this folder.")
+PICTURES = output_flag("--svg", metavar="DIR", help="Also write every picture as a file into this folder.")
 
 
 @declare(

@@ -37,56 +37,62 @@ _what_if_flag = partial(flag, group="What if")
 MODEL = click.argument("model", metavar="MODEL", cls=Paths)
 DATA = click.argument("data", nargs=-1, metavar="[DATA...]", cls=Paths)
 WRITING = (
-    options.output("Where the predictions go [standard output]."),
+    options.output("The file of predictions [standard output]."),
     output_flag(
         "--output-format",
         type=click.Choice(SCORES),
         default_text=f"by the ending of FILE, else {SCORES[0]}",
         help="Format of the predictions.",
     ),
-    output_flag("--keep", multiple=True, metavar="COLUMN,...", help="Carry these columns through; may be repeated."),
+    output_flag(
+        "--keep",
+        multiple=True,
+        metavar="COLUMN,...",
+        help="Copy these columns of the table to the output. May be repeated.",
+    ),
     output_flag(
         "--row",
         metavar="N|A-B",
         setting=False,
-        help="Score this row alone, or those from A to B; the first below the header is 1.",
+        help="Score only row N, or rows A to B; the first row below the header is 1.",
     ),
-    output_flag("--keep-all", everyday=False, is_flag=True, help="Carry all columns through."),
-    output_flag("--labels-only", is_flag=True, help="No probabilities."),
-    output_flag("--log-proba", everyday=False, is_flag=True, help="Natural logs of the probabilities."),
-    output_flag("--digits", type=integer(0, 14), default_text="all", help="Decimals of probabilities, 0 to 14."),
+    output_flag("--keep-all", everyday=False, is_flag=True, help="Copy all columns of the table to the output."),
+    output_flag("--labels-only", is_flag=True, help="Write the labels without probabilities."),
+    output_flag("--log-proba", everyday=False, is_flag=True, help="Write natural logarithms of the probabilities."),
+    output_flag("--digits", type=integer(0, 14), default_text="all", help="Decimals of the probabilities, 0 to 14."),
     output_flag(
         "--prior",
         everyday=False,
         metavar="training|FILE",
-        default_text="as learnt",
-        help="Probabilities where the classes are so frequent, exactly and without learning again: LABEL=P,... or a "
-        "FILE of such lines (CSV or a JSON object). training: as in the data, whatever --class-weights were.",
+        default_text="none",
+        help="Correct the probabilities for other class frequencies: LABEL=P,... or a FILE of such lines (CSV or a "
+        "JSON object). training: the frequencies of the training data, which undoes --class-weights.",
     ),
     output_flag(
         "--interval",
         type=level,
         metavar="LEVEL",
-        help="Add the interval of each probability that holds it with this probability, such as 0.9: p_<label>_low, "
-        "p_<label>_high; of models learned with fit --intervals.",
+        help="Add an interval for each probability at this level, such as 0.9: p_<label>_low, p_<label>_high. The "
+        "model must be learned with fit --intervals.",
     ),
     output_flag(
         "--abstain-wider",
         everyday=False,
         type=level,
         metavar="WIDTH",
-        help="Decide nothing where the interval of the predicted label (--interval, else 0.9) is wider than this.",
+        help="Abstain if the interval of the predicted label (at the level of --interval, else 0.9) is wider than "
+        "this.",
     ),
     output_flag(
         "--explain",
         type=integer(1, 1000),
         help="Add the N largest contributions to the log-odds of the prediction.",
         words=(
-            ("log_odds", "of the prediction against the geometric mean of the others"),
-            ("base", "of no attribute: the average row, and what averaging models adds"),
-            ("explain_1 ...", "attribute=value:contribution; a&b=... is the contribution of a pair"),
+            ("log_odds", "of the predicted label, against the geometric mean of the others"),
+            ("base", "the part of no attribute: the average row, and the effect of averaging models"),
+            ("explain_1 ...", "attribute=value:contribution; a&b=... for a pair"),
             ("rest", "all other contributions; base + explain_1 + ... + rest = log_odds"),
-            ("towards", "the label that numbers above 0 favour: the prediction"),
+            ("towards", "the label that positive numbers favour: the predicted one"),
         ),
     ),
 )
@@ -95,14 +101,14 @@ WHAT_IF = (
         "--set",
         multiple=True,
         metavar="COLUMN=VALUE",
-        help="The prediction with this value in every row, beside that of the row as it is (prediction_if, "
-        "p_if_<label>); may be repeated. COLUMN= sets it to missing.",
+        help="Also predict each row with this value (prediction_if, p_if_<label>). COLUMN= makes it missing. May be "
+        "repeated.",
     ),
     _what_if_flag(
         "--flip",
         is_flag=True,
-        help="The fewest changed values that lead to another label (flip), the most probable of them: to another "
-        "decision where the model or an option says what to decide.",
+        help="The smallest change of values that leads to another prediction, or to another decision if there is a "
+        "decision rule; of several, the most probable (flip).",
     ),
     _what_if_flag(
         "--flip-columns",
@@ -113,25 +119,29 @@ WHAT_IF = (
         help="Columns that may change.",
     ),
     _what_if_flag(
-        "--flip-changes", everyday=False, type=integer(1, 6), default_text="2", help="At most so many values change."
+        "--flip-changes",
+        everyday=False,
+        type=integer(1, 6),
+        default_text="2",
+        help="Largest number of values to change.",
     ),
     _what_if_flag(
         "--next-best",
         everyday=False,
         is_flag=True,
-        help="The missing column with the most expected information about the class (next_best); networks only.",
+        help="Networks: the missing column with the highest expected information about the class (next_best).",
     ),
     _what_if_flag(
         "--surprise",
         everyday=False,
         is_flag=True,
-        help="How improbable the row is, whatever its class: -ln P(x) in nats (surprise); of networks.",
+        help="Networks: how improbable the row is, -ln P(x) in nats (surprise).",
     ),
     _what_if_flag(
         "--because",
         is_flag=True,
-        help="A smallest set of the row's values that alone fixes the decision, whatever the other attributes are "
-        "(because), and whether it is proven that no smaller set does (because_exact).",
+        help="A smallest set of the row's values that fixes the decision whatever the other attributes are "
+        "(because), and whether it is proven that there is no smaller one (because_exact).",
     ),
     _what_if_flag(
         "--because-seconds",
@@ -139,7 +149,7 @@ WHAT_IF = (
         type=real,
         metavar="SECONDS",
         default_text="1",
-        help="Seconds per row after which --because writes the smallest set found so far.",
+        help="Time per row, after which --because writes the smallest set found so far.",
     ),
 )
 MONITORING = (
@@ -154,7 +164,7 @@ MONITORING = (
         everyday=False,
         group="Monitoring",
         is_flag=True,
-        help="Exit with code 4, after all is written, where values have drifted from those of training.",
+        help="Exit with code 4, after everything is written, if an attribute has drifted.",
     ),
 )
 

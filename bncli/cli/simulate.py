@@ -46,22 +46,31 @@ ORIGIN = (
         metavar="WORD|P.N.D.ROWS",
         words=(
             *((method.word, method.summary) for method in NETWORKS.methods),
-            ("P.N.D.ROWS", "N attributes of D values each with P parents, the class and those just before"),
+            (
+                "P.N.D.ROWS",
+                "N attributes of D values, each with P parents: the class and the attributes just before it",
+            ),
         ),
-        help="Draw from a network made for the purpose instead of a model. D may be a range, as in 2.30.2-3.1000.",
+        help="Draw from a random network instead of a model. D may be a range, as in 2.30.2-3.1000.",
     ),
-    _network_flag("--k", type=integer(0, 1000), default_text="1", help="Attribute parents in kdb."),
-    _network_flag("--attributes", type=integer(1), default_text="10", help="Attributes of nb, tan and kdb."),
+    _network_flag("--k", type=integer(0, 1000), default_text="1", help="kdb: number of attribute parents."),
+    _network_flag("--attributes", type=integer(1), default_text="10", help="nb, tan and kdb: number of attributes."),
     _network_flag(
         "--values",
         metavar="N|N-N",
         type=_range,
         default_text="3",
-        help="Values of each attribute of nb, tan and kdb; from a range a number is drawn for each.",
+        help="nb, tan and kdb: number of values of each attribute, or a range to draw it from.",
     ),
-    _network_flag("--classes", type=integer(2), default_text="2", help="Labels of the class of these."),
     _network_flag(
-        "--exponent", metavar="A", type=real, default_text="1", help="Coefficients 10^A, 1 and 10^-A in conditioning."
+        "--classes", type=integer(2), default_text="2", help="nb, tan and kdb: number of labels of the class."
+    ),
+    _network_flag(
+        "--exponent",
+        metavar="A",
+        type=real,
+        default_text="1",
+        help="conditioning: the coefficients are 10^A, 1 and 10^-A.",
     ),
 )
 MISSING = (
@@ -72,27 +81,27 @@ MISSING = (
         type=share,
         default_text="0",
         setting=False,
-        help="Remove each value of an attribute with this probability. The other values stay as they are.",
+        help="Remove each attribute value with this probability. The other values stay the same.",
     ),
     flag(
         "--missing-from-model",
         group="Missing values",
         is_flag=True,
         setting=False,
-        help="Remove each as often as its attribute was missing when MODEL was learnt.",
+        help="Remove values as often as the attribute was missing in the training rows of MODEL.",
     ),
 )
 WRITING = (
-    output_flag("--rows", type=integer(1), default_text=f"{_DEFAULT_ROWS}", help="Rows to draw."),
-    options.output("Where the rows go [standard output]."),
+    output_flag("--rows", type=integer(1), default_text=f"{_DEFAULT_ROWS}", help="Number of rows to draw."),
+    options.output("The file of rows [standard output]."),
     output_flag(
         "--output-format",
         type=click.Choice(["csv", "parquet"]),
         default_text="by the ending of FILE, else csv",
         help="Format of the rows.",
     ),
-    output_flag("--network-out", metavar="FILE", help="The true network, as a structure file."),
-    output_flag("--model-out", metavar="FILE", help="The true network with its tables, as a model file."),
+    output_flag("--network-out", metavar="FILE", help="Write the true network as a structure file."),
+    output_flag("--model-out", metavar="FILE", help="Write the true network with its tables as a model file."),
 )
 
 

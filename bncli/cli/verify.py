@@ -28,7 +28,7 @@ AGAINST = flag(
     group="Verifying",
     metavar="FILE",
     setting=False,
-    help="An export of the model, a network or a program, to be compared with it; the ending of its name says which.",
+    help="An export of the model to compare with it; the ending of its name tells the format.",
 )
 PROPERTY = flag(
     "--property",
@@ -36,7 +36,7 @@ PROPERTY = flag(
     multiple=True,
     metavar="TEXT",
     setting=False,
-    help="Prove or refute a statement about all inputs (see bncli help properties); may be repeated.",
+    help="Prove or refute a statement about all inputs (bncli help properties). May be repeated.",
 )
 PROPERTY_SECONDS = flag(
     "--property-seconds",
@@ -44,20 +44,20 @@ PROPERTY_SECONDS = flag(
     type=options.real,
     metavar="SECONDS",
     default_text="60",
-    help="Time for each property, after which it stays open.",
+    help="Time for each property, after which it is left undecided.",
 )
 DISCLOSURE = flag(
     "--disclosure",
     group="Verifying",
     is_flag=True,
-    help="List what the file says about few training rows: levels, intervals, labels, cells of tables.",
+    help="List what the file reveals about small numbers of training rows: levels, intervals, labels, cells of tables.",
 )
 MIN_ROWS = flag(
     "--min-rows",
     group="Verifying",
     type=integer(1),
     default_text="10",
-    help="Fewer rows than that are few, for --disclosure.",
+    help="With --disclosure: fewer rows than N are a small number.",
 )
 
 
