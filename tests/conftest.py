@@ -45,10 +45,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith(LONG))
 
 
+gc.disable()  # the thousands of tests that are collected stay to the end
+
+
 def pytest_collection_finish() -> None:
-    """The thousands of tests collected stay to the end: the garbage collector need not look at them again."""
+    """The garbage collector need not look at them again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Products of parameters: every pair of values meets in the usual run, the whole product is a slow sweep."""
+"""What is tried in the usual run and what in sweeps: products of parameters, in pairs or whole, and examples."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 
 def every_pair(*axes: Sequence[Any]) -> list[Any]:
@@ -30,6 +31,12 @@ def every_value(*axes: Sequence[Any]) -> list[Any]:
     taken = {tuple(i % len(axis) for axis in axes) for i in range(most)}
     product = itertools.product(*map(range, map(len, axes)))
     return [_param([axis[i] for axis, i in zip(axes, case, strict=True)], case in taken) for case in product]
+
+
+def examples(n: int) -> int:
+    """`n` examples of a property in the usual run, three times as many in the sweep."""
+    is_sweep = settings.default.max_examples > settings.get_profile("house").max_examples
+    return 3 * n if is_sweep else n
 
 
 def first_few(cases: Iterable[Any], n: int = 1) -> list[Any]:

@@ -21,6 +21,14 @@ main()
 """
 
 
+@pytest.fixture
+def places(tmp_path: Path) -> dict[str, str]:
+    """What stands for DATA, some rows of a table, and for OUT in what is typed."""
+    lines = (SAMPLE_DATA / "tumours.csv").read_text().splitlines(keepends=True)
+    (tmp_path / "some.csv").write_text("".join(lines[:250]))
+    return {"DATA": str(tmp_path / "some.csv"), "OUT": str(tmp_path / "out")}
+
+
 @pytest.mark.parametrize(
     ("words", "also"),
     [
@@ -30,8 +38,7 @@ main()
     ],
     ids=["discretize", "tree", "fit"],
 )
-def test_a_command_loads_only_what_it_uses(tmp_path: Path, words: list[str], also: list[str]) -> None:
-    places = {"DATA": str(SAMPLE_DATA / "tumours.csv"), "OUT": str(tmp_path / "out")}
+def test_a_command_loads_only_what_it_uses(places: dict[str, str], words: list[str], also: list[str]) -> None:
     words = [places.get(word, word) for word in [*words, "--quiet"]]
     heavy = ["pandas", "scipy.optimize", "scipy.stats", "sklearn", "rich", "importlib.metadata"]
     program = PROGRAM.format(words=words, heavy=heavy)
@@ -43,9 +50,8 @@ def test_a_command_loads_only_what_it_uses(tmp_path: Path, words: list[str], als
 @pytest.mark.parametrize(
     "words", [["--help"], ["fit", "--help"], ["fit", "DATA", *TREE, "-o", "OUT", "--quiet"]], ids=" ".join
 )
-def test_help_and_the_fit_of_a_tree_load_no_scipy(tmp_path: Path, words: list[str]) -> None:
+def test_help_and_the_fit_of_a_tree_load_no_scipy(places: dict[str, str], words: list[str]) -> None:
     """It takes longer to load than a small table takes to learn from, so only what needs it imports it."""
-    places = {"DATA": str(SAMPLE_DATA / "tumours.csv"), "OUT": str(tmp_path / "out")}
     program = PROGRAM.format(words=[places.get(word, word) for word in words], heavy=["scipy", "scipy.special"])
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stderr == "('1', [])\n"

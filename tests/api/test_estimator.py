@@ -14,7 +14,6 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.estimator_checks import check_estimator
 
 from bncli import Classifier
 
@@ -39,6 +38,8 @@ NB: dict[str, Any] = {"structure": "nb", "param": "map"}
     ids=lambda options: options["structure"],
 )
 def test_the_checks_of_scikit_learn(options: dict[str, Any]) -> None:
+    from sklearn.utils.estimator_checks import check_estimator  # its import takes seconds
+
     found = check_estimator(Classifier(**options), on_skip=None)
     assert {one["status"] for one in found} <= {"passed", "skipped"}
     assert sum(one["status"] == "passed" for one in found) >= 55

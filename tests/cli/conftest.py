@@ -37,3 +37,21 @@ def bncli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.C
         return Ran(code, out.decode(), err.decode())
 
     return ran
+
+
+WRITTEN: dict[tuple[str, ...], dict[str, bytes]] = {}
+
+
+def prepare(bncli: Bncli, *commands: str) -> None:
+    """Run commands that set the scene; tests that want the same again get copies of the files written.
+
+    They may read the sample data and what they wrote before, so that they write the same in every test.
+    """
+    if commands not in WRITTEN:
+        before = {path.name for path in Path().iterdir()}
+        for command in commands:
+            ran = bncli(*command.split())
+            assert ran.code == 0, ran.err
+        WRITTEN[commands] = {path.name: path.read_bytes() for path in Path().iterdir() if path.name not in before}
+    for name, content in WRITTEN[commands].items():
+        Path(name).write_bytes(content)

@@ -12,7 +12,7 @@ import pytest
 
 import bncli as package
 from bncli.files.artifacts.model import read_model
-from tests.cli.conftest import Bncli
+from tests.cli.conftest import Bncli, prepare
 
 LEARNERS = ("--structure nb --param map", "--structure tan", "--structure auto --effort 1", "--structure interactions")
 
@@ -82,8 +82,8 @@ def test_a_prior_is_that_of_naive_bayes_learnt_under_it(bncli: Bncli) -> None:
 
 
 def test_the_prior_of_an_explanation_is_part_of_the_base(bncli: Bncli) -> None:
-    for structure in ("tan", "kikuchi"):
-        bncli("fit", "tumours.csv", "--structure", structure, "-o", "m.bnc")
+    for structure, param in (("tan", "map"), ("kikuchi", "kmap")):
+        bncli("fit", "tumours.csv", "--structure", structure, "--param", param, "-o", "m.bnc")
         prior = ("--prior", "benign=0.1,malignant=0.9")
         rows = list(csv.DictReader(io.StringIO(bncli("score", "m.bnc", "tumours.csv", *prior, "--explain", "2").out)))
         for row in rows[:50]:
@@ -148,9 +148,12 @@ def test_a_label_that_does_not_exist_is_wrong_usage(bncli: Bncli) -> None:
     ],
 )
 def test_bad_input_is_named(bncli: Bncli, words: str, message: str) -> None:
-    bncli("fit", "tumours.csv", "--structure", "nb", "--param", "map", "-o", "m.bnc")
-    bncli("discretize", "tumours.csv", "--cuts-out", "c.json", "-q")
-    bncli("count", "tumours.csv", "--cuts", "c.json", "--structure", "pairs", "-o", "x.counts", "-q")
+    prepare(
+        bncli,
+        "fit tumours.csv --structure nb --param map -o m.bnc",
+        "discretize tumours.csv --cuts-out c.json -q",
+        "count tumours.csv --cuts c.json --structure pairs -o x.counts -q",
+    )
     ran = bncli(*words.split())
     assert ran.code in (1, 2)
     assert message in " ".join(ran.err.split()), ran.err

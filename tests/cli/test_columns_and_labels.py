@@ -179,7 +179,7 @@ def test_the_event_changes_no_probability(bncli: Bncli) -> None:
     assert list(rows_of(back)[0]) == ["prediction", "p_benign", "p_malignant"]
 
 
-@pytest.mark.usefixtures("other_way")
+@pytest.mark.usefixtures("other_way", "fewer_export_rows")
 def test_what_is_said_of_the_event(bncli: Bncli) -> None:
     """Thresholds, points, effects, rates of groups, the page."""
     chosen = [row["prediction"] for row in rows_of(bncli("score", "a.bnc", "tumours.csv", "-q").out)]

@@ -12,6 +12,7 @@ from rich.console import Console as RichConsole
 from bncli.cli.comparison_tables import comparison_tables
 from bncli.cli.console import Console
 from bncli.steps.compare.analysis import CompareReport, analyse
+from tests.sweeps import every_pair
 from tests.trials import random_trial, trial_of
 
 
@@ -136,9 +137,7 @@ NAMES = (
 )
 
 
-@pytest.mark.parametrize("width", [60, 80, 160])
-@pytest.mark.parametrize("n_sets", [1, 4])
-@pytest.mark.parametrize("n_learners", [2, 3, 7])
+@pytest.mark.parametrize(("width", "n_sets", "n_learners"), every_pair([60, 80, 160], [1, 4], [2, 3, 7]))
 def test_no_word_is_broken_and_no_line_too_long(
     width: int, n_sets: int, n_learners: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -136,7 +136,7 @@ def _on_a_terminal(words: list[str], **environment: str) -> str:
 
 
 def test_no_colour_where_it_is_not_wanted(bncli: Bncli, tmp_path: Path) -> None:
-    bncli("fit", "iris.csv")
+    bncli("fit", "iris.csv", "--param", "map")
     assert "\x1b" not in bncli("inspect", "iris.bnc").out
 
 

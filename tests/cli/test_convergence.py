@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Bncli
+from tests.cli.conftest import Bncli, prepare
 from tests.transcripts import ROOT
 
 IRIS = str(ROOT / "sample_data" / "iris.csv")
@@ -16,10 +16,11 @@ IRIS = str(ROOT / "sample_data" / "iris.csv")
 @pytest.fixture
 def traces(bncli: Bncli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "iris").mkdir()
     for param in ("weighted", "discriminative"):
-        (tmp_path / "iris").mkdir(exist_ok=True)
-        told = ("fit", IRIS, "--structure", "nb", "--param", param, "--optimizer", "cg", "--penalty", "1")
-        assert bncli(*told, "--trace", f"iris/{param}.csv", "-o", "m.bnc", "-q").code == 0
+        fit = f"fit {IRIS} --structure nb --param {param} --optimizer cg --penalty 1"
+        prepare(bncli, f"{fit} --trace {param}.csv -o m.bnc -q")
+        (tmp_path / f"{param}.csv").rename(tmp_path / "iris" / f"{param}.csv")
     return tmp_path
 
 

@@ -43,6 +43,7 @@ def test_what_rests_on_few_rows(bncli: Bncli, model: str) -> None:
     assert "colour=grey: 1 (frequencies, tables, explanations)" in ran.err
 
 
+@pytest.mark.usefixtures("fewer_export_rows")
 def test_pooled_exports(bncli: Bncli, model: str) -> None:
     ran = bncli("export", model, "-o", "m.py", "--min-rows", "3", "--json")
     assert ran.code == 0, ran.err

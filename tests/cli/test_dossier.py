@@ -24,6 +24,7 @@ from bncli.steps.dossier.checklists import CHECKLISTS, TRIPOD
 from tests.cli.conftest import SAMPLE_DATA, Bncli
 from tests.steps.test_report import Read
 
+pytestmark = pytest.mark.usefixtures("fewer_export_rows")
 Rows = list[list[str]]
 
 

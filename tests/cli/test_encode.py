@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Bncli
+from tests.cli.conftest import Bncli, prepare
 
 
 def test_every_learning_command_takes_the_file(bncli: Bncli, tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_every_learning_command_takes_the_file(bncli: Bncli, tmp_path: Path) -> 
 def test_cross_validation_is_that_of_the_table(bncli: Bncli) -> None:
     bncli("discretize", "wine_holes.csv", "--cuts-out", "cuts.json")
     bncli("encode", "wine_holes.csv", "-o", "w.codes")
-    words = ("--structure", "nb", "--folds", 2, "--json")
+    words = ("--structure", "nb", "--penalty", 1, "--folds", 2, "--json")
     table = json.loads(bncli("evaluate", "wine_holes.csv", "--cuts", "cuts.json", *words).out)
     codes = json.loads(bncli("evaluate", "w.codes", *words).out)
     assert {k: v for k, v in codes.items() if k not in ("seconds", "folds")} == {
@@ -88,16 +88,14 @@ def test_compare_says_which_cuts_of_a_learner_are_idle(bncli: Bncli) -> None:
             "evaluate iris.codes --model m.bnc",
             "rows in codes, and a model is tested on the values of a table, iris.codes;",
         ),
-        ("evaluate iris.csv --test iris.codes", "name the table that was encoded"),
+        ("evaluate iris.csv --param map --test iris.codes", "name the table that was encoded"),
         ("calibrate m.bnc iris.codes -o c.bnc", "rows in codes, and a model is tested"),
         ("describe iris.codes", "rows in codes"),
         ("fit iris.codes monks1.csv -o b.bnc", "rows in codes"),
     ],
 )
 def test_what_makes_no_sense_with_codes_is_refused(bncli: Bncli, words: str, told: str) -> None:
-    bncli("encode", "iris.csv")
-    bncli("discretize", "iris.csv", "--cuts-out", "cuts.json")
-    bncli("fit", "iris.csv", "--param", "map", "-o", "m.bnc")
+    prepare(bncli, "encode iris.csv", "discretize iris.csv --cuts-out cuts.json", "fit iris.csv --param map -o m.bnc")
     ran = bncli(*words.split())
     of_table = ("describe iris.codes", "fit iris.codes monks1.csv -o b.bnc")
     assert ran.code == (3 if words.startswith("score") else 1 if words in of_table else 2)

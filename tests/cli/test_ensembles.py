@@ -35,10 +35,10 @@ def test_what_is_shown_of_one_component_names_it(bncli: Bncli, tmp_path: Path) -
 
 def test_interactions_step_by_step_are_all_at_once(bncli: Bncli, tmp_path: Path) -> None:
     for words in (
-        ("fit", "iris.csv", "--structure", "interactions", "-o", "one.bnc"),
+        ("fit", "iris.csv", "--structure", "interactions", "--penalty", 1, "-o", "one.bnc"),
         ("discretize", "iris.csv", "--discretize", "equal-frequency", "--bins", 255, "--cuts-out", "cuts.json"),
         ("learn-structure", "iris.csv", "--cuts", "cuts.json", "--structure", "interactions", "-o", "found.json"),
-        ("fit", "iris.csv", "--cuts", "cuts.json", "--structure", "found.json", "-o", "other.bnc"),
+        ("fit", "iris.csv", "--cuts", "cuts.json", "--structure", "found.json", "--penalty", 1, "-o", "other.bnc"),
     ):
         ran = bncli(*words)
         assert ran.code == 0, ran.err

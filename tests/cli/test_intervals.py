@@ -20,7 +20,7 @@ from bncli.engine.prediction.positive_label import with_positive_label
 from bncli.errors import ModelError, UsageError
 from bncli.files.artifacts.model import dump_model, read_model
 from bncli.watch import silent
-from tests.cli.conftest import Bncli
+from tests.cli.conftest import Bncli, prepare
 from tests.cli.test_score import rows_of
 
 PRIOR = ("--prior-network", "m.bnc", "--prior-rows", "50")
@@ -29,6 +29,8 @@ LABELS = ("benign", "malignant")
 
 def learned(table: str = "tumours.csv", **options: Any) -> package.Model:
     how = {"structure": "nb", "param": "map", "intervals": True, "progress": silent} | options
+    if how["param"] == "weighted":
+        how["penalty"] = 1
     return package.fit(table, **how)
 
 
@@ -37,7 +39,9 @@ def ends_of(rows: list[dict[str, str]], label: str) -> Array:
 
 
 def test_columns_stand_behind_the_probabilities_in_every_format(bncli: Bncli) -> None:
-    assert bncli("fit", "tumours.csv", "--structure", "nb", "--intervals", "-q", "-o", "m.bnc").code == 0
+    assert (
+        bncli("fit", "tumours.csv", "--structure", "nb", "--penalty", "1", "--intervals", "-q", "-o", "m.bnc").code == 0
+    )
     words = ("score", "m.bnc", "tumours.csv", "--interval", "0.9")
     rows = rows_of(bncli(*words).out)
     ends = [f"p_{label}_{end}" for label in LABELS for end in ("low", "high")]
@@ -83,7 +87,7 @@ def test_a_model_keeps_its_bytes_without_intervals_and_tells_their_size(bncli: B
     ],
 )
 def test_what_cannot_be_is_one_line(bncli: Bncli, words: tuple[str, ...], code: int, text: str) -> None:
-    assert bncli("fit", "iris.csv", "--structure", "nb", "--param", "map", "-q", "-o", "m.bnc").code == 0
+    prepare(bncli, "fit iris.csv --structure nb --param map -q -o m.bnc")
     ran = bncli(*words)
     assert ran.code == code
     assert text in ran.err
@@ -91,7 +95,7 @@ def test_what_cannot_be_is_one_line(bncli: Bncli, words: tuple[str, ...], code: 
 
 
 def test_rows_with_wide_intervals_are_left_to_a_person(bncli: Bncli) -> None:
-    assert bncli("fit", "iris.csv", "--structure", "nb", "--intervals", "-q", "-o", "m.bnc").code == 0
+    assert bncli("fit", "iris.csv", "--structure", "nb", "--penalty", "1", "--intervals", "-q", "-o", "m.bnc").code == 0
     words = ("score", "m.bnc", "iris.csv", "--abstain-wider", "0.3")
     rows = rows_of(bncli(*words, "--interval", "0.8").out)
     widths = [float(row[f"p_{row['prediction']}_high"]) - float(row[f"p_{row['prediction']}_low"]) for row in rows]
@@ -239,7 +243,9 @@ def test_a_damaged_uncertainty_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_edited_model_has_no_intervals_and_says_so(bncli: Bncli) -> None:
-    assert bncli("fit", "tumours.csv", "--structure", "nb", "--intervals", "-q", "-o", "m.bnc").code == 0
+    assert (
+        bncli("fit", "tumours.csv", "--structure", "nb", "--penalty", "1", "--intervals", "-q", "-o", "m.bnc").code == 0
+    )
     ran = bncli("edit", "m.bnc", "--effect", "radius", "--flatten", "--why", "test", "-o", "e.bnc")
     assert ran.code == 0
     assert "the edited model has no intervals" in ran.err
@@ -258,8 +264,14 @@ def test_python_refuses_what_is_no_level() -> None:
 @pytest.mark.parametrize("param", ["map", "weighted"])
 def test_effects_have_margins_from_the_uncertainty_of_their_table(bncli: Bncli, param: str) -> None:
     """Without arcs an effect is its table less the mean; the margins differ by the noise of 200 draws."""
-    words = ("--structure", "nb", "--param", param, "--intervals", "-q", "-o", "m.bnc")
-    assert bncli("fit", "tumours.csv", *words).code == 0
+    words = (
+        "fit",
+        "tumours.csv",
+        "--structure",
+        "nb",
+        *(("--penalty", "1") if param == "weighted" else ("--param", param)),
+    )
+    assert bncli(*words, "--intervals", "-q", "-o", "m.bnc").code == 0
     report = json.loads(bncli("explain", "m.bnc", "--json").out)
     model = read_model("m.bnc")
     assert model.uncertainty is not None
@@ -280,7 +292,7 @@ def test_effects_have_margins_from_the_uncertainty_of_their_table(bncli: Bncli, 
         np.testing.assert_allclose(margins[:, 1], z * np.sqrt(variance), rtol=0.25)
         np.testing.assert_allclose(margins[:, 0], margins[:, 1])
     assert "± " in bncli("explain", "m.bnc").out
-    assert bncli("fit", "tumours.csv", "--structure", "nb", "--param", param, "-q", "-o", "p.bnc").code == 0
+    assert bncli(*words, "-q", "-o", "p.bnc").code == 0
     plain = bncli("explain", "p.bnc")
     assert "± " not in plain.out
     assert "margins" not in json.loads(bncli("explain", "p.bnc", "--json").out)["effects"][0]
@@ -399,7 +411,7 @@ def test_an_ensemble_with_class_weights_has_intervals(bncli: Bncli) -> None:
 
 
 def test_python_leaves_rows_with_wide_intervals_undecided(bncli: Bncli) -> None:
-    assert bncli("fit", "iris.csv", "--structure", "nb", "--intervals", "-q", "-o", "m.bnc").code == 0
+    assert bncli("fit", "iris.csv", "--structure", "nb", "--penalty", "1", "--intervals", "-q", "-o", "m.bnc").code == 0
     model = package.load("m.bnc")
     for more, options in (
         ((), {}),

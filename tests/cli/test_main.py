@@ -16,7 +16,7 @@ import pytest
 import bncli.steps.fit
 from bncli.cli.main import run
 from bncli.errors import BncliError, ModelError, UsageError
-from tests.cli.conftest import Bncli
+from tests.cli.conftest import Bncli, prepare
 from tests.transcripts import ROOT
 
 PROGRAM = [sys.executable, "-m", "bncli"]
@@ -140,7 +140,7 @@ def test_without_a_command_the_help_is_shown(bncli: Bncli) -> None:
 
 
 def test_a_closed_pipe_ends_quietly(bncli: Bncli, tmp_path: Path) -> None:
-    assert bncli("fit", "iris.csv", "--quiet", "--param", "map").code == 0
+    prepare(bncli, "fit iris.csv --param map -q")
     (tmp_path / "many.csv").write_text("sepal_length,sepal_width,petal_length,petal_width\n" + "1,2,3,4\n" * 200_000)
     for words in (["score", "iris.bnc", "many.csv"], ["inspect", "iris.bnc", "--tables"]):
         program = subprocess.Popen([*PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path)
@@ -159,7 +159,7 @@ def test_an_interrupt_ends_quietly_and_leaves_nothing(
 ) -> None:
     if signal.getsignal(sent) is signal.SIG_IGN:
         pytest.skip("whoever started the tests (nohup, say) has this signal ignored, and so does the program then")
-    bncli("fit", "iris.csv", "-q")
+    prepare(bncli, "fit iris.csv --param map -q")
     before = {path.name for path in tmp_path.iterdir()}
     with subprocess.Popen(
         [*PROGRAM, "score", "iris.bnc", "-", "-o", "x.csv"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path
@@ -194,18 +194,15 @@ def _writes(process: int, folder: Path, before: set[str]) -> bool:
     [
         ["score", "iris.bnc", "iris.csv", "-q"],
         ["inspect", "iris.bnc"],
-        ["inspect", "iris.bnc", "--json"],
-        ["describe", "iris.csv", "-q"],
         ["describe", "iris.csv", "--json", "-q"],
         ["help"],
         ["--version"],
         ["export", "iris.bnc", "--to", "json", "-q"],
-        ["export", "iris.bnc", "--to", "sql", "--key", "id", "-q"],
     ],
     ids=" ".join,
 )
 def test_a_full_disk_is_one_line_that_names_the_standard_output(bncli: Bncli, tmp_path: Path, words: list[str]) -> None:
-    assert bncli("fit", "iris.csv", "--quiet", "--param", "map").code == 0
+    prepare(bncli, "fit iris.csv --param map -q")
     with open("/dev/full", "wb") as full:
         done = subprocess.run([*PROGRAM, *words], stdout=full, stderr=subprocess.PIPE, cwd=tmp_path, timeout=60)
     message = b"Error: cannot write: no space left on device, standard output; make room or choose another place\n"

@@ -20,6 +20,7 @@ from tests.chromium import Browser, chromium
 from tests.cli.conftest import Bncli
 from tests.manual_tables import MANUAL
 from tests.steps.test_report_axe import AXE, violations
+from tests.sweeps import every_value
 
 WORDS = [command.word for command in COMMANDS]
 in_browser = pytest.mark.skipif(chromium() is None, reason="there is no Chromium to open pages with")
@@ -151,8 +152,9 @@ def test_files_of_others_stay(bncli: Bncli, tmp_path: Path, flag: str, name: str
         assert list((tmp_path / "site").iterdir()) == [tmp_path / "site" / name]
 
 
-@pytest.mark.parametrize("flag", ["--html", "--man"])
-@pytest.mark.parametrize("folder", ["iris.csv", "iris.csv/site", "-", "/proc/none", ""])
+@pytest.mark.parametrize(
+    ("folder", "flag"), every_value(["iris.csv", "iris.csv/site", "-", "/proc/none", ""], ["--html", "--man"])
+)
 def test_a_folder_that_cannot_be_written_is_one_line(bncli: Bncli, flag: str, folder: str) -> None:
     ran = bncli("help", flag, folder)
     assert ran.code in (1, 2)

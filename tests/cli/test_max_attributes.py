@@ -10,7 +10,7 @@ import pytest
 
 import bncli as package
 from bncli.files.artifacts.model import read_model
-from tests.cli.conftest import SAMPLE_DATA, Bncli
+from tests.cli.conftest import SAMPLE_DATA, Bncli, prepare
 
 LEARNER = ("--structure", "nb", "--param", "map")
 
@@ -81,10 +81,13 @@ def test_from_python() -> None:
     ("fit --from-counts w.counts --param map --max-attributes 2", "no effect with --from-counts FILE"),
 ])  # fmt: skip
 def test_refusals_of_one_line(bncli: Bncli, words: str, reason: str) -> None:
-    bncli("learn-structure", "wine.csv", "-o", "s.json", "-q")
-    bncli("discretize", "wine.csv", "--cuts-out", "c.json", "-q")
-    bncli("encode", "wine.csv", "-o", "wine.codes", "-q")
-    bncli("count", "wine.csv", "-o", "w.counts", "-q")
+    prepare(
+        bncli,
+        "learn-structure wine.csv -o s.json -q",
+        "discretize wine.csv --cuts-out c.json -q",
+        "encode wine.csv -o wine.codes -q",
+        "count wine.csv --cuts c.json -o w.counts -q",
+    )
     ran = bncli(*words.split(), "-o", "m.bnc")
     assert ran.code == 2
     assert reason in ran.err

@@ -166,7 +166,7 @@ def test_what_goes_with_rows_does_not_go_with_monitors(bncli: Bncli) -> None:
 
 def test_expected_figures_stand_beside_the_measured_ones(bncli: Bncli) -> None:
     """Without labels there are only the expected ones; they are the same, and so are those of joined parts."""
-    assert bncli("fit", "tumours.csv", "-q", "-o", "m.bnc").code == 0
+    assert bncli("fit", "tumours.csv", "--param", "map", "-q", "-o", "m.bnc").code == 0
     header, *lines = Path("tumours.csv").read_text().splitlines(keepends=True)
     for number, part in enumerate((lines[:200], lines[200:])):
         Path(f"{number}.csv").write_text(header + "".join(part))
@@ -194,7 +194,7 @@ def test_expected_figures_stand_beside_the_measured_ones(bncli: Bncli) -> None:
 
 
 def test_periods_without_rows_labels_or_events_are_named(bncli: Bncli) -> None:
-    assert bncli("fit", "tumours.csv", "-q", "-o", "m.bnc").code == 0
+    assert bncli("fit", "tumours.csv", "--param", "map", "-q", "-o", "m.bnc").code == 0
     header, *lines = Path("tumours.csv").read_text().splitlines(keepends=True)
     at = header.rstrip("\n").split(",").index("diagnosis")
 

@@ -145,16 +145,17 @@ def test_a_bootstrap_of_nothing_is_refused(bncli: Bncli, words: tuple[str, ...],
 def test_other_degrees_of_freedom_step_by_step_are_the_same_file(bncli: Bncli, tmp_path: Path, kind: str) -> None:
     typed = ("--structure", "kikuchi", "--degrees-of-freedom", kind)
     bncli("learn-structure", "tumours.csv", *typed, "-o", "s.json")
-    bncli("fit", "tumours.csv", "--structure", "s.json", "-o", "one.bnc")
-    bncli("fit", "tumours.csv", *typed, "-o", "all.bnc")
-    bncli("fit", "tumours.csv", "--structure", "kikuchi", "-o", "plain.bnc")
+    fit = ("fit", "tumours.csv")
+    bncli(*fit, "--structure", "s.json", "-o", "one.bnc")
+    bncli(*fit, *typed, "-o", "all.bnc")
+    bncli(*fit, "--structure", "kikuchi", "-o", "plain.bnc")
     assert (tmp_path / "one.bnc").read_bytes() == (tmp_path / "all.bnc").read_bytes()
     steps = {name: json.loads(bncli("inspect", f"{name}.bnc", "--json").out)["steps"] for name in ("all", "plain")}
     written = json.loads((tmp_path / "s.json").read_text())
     assert written["options"]["degrees_of_freedom"] == kind
     assert [step["df"] for step in steps["all"]] == written["df"]
     assert steps["all"] != steps["plain"]
-    bncli("fit", "tumours.csv", "--structure", "s.json", "--degrees-of-freedom", "conditional", "-o", "other.bnc")
+    bncli(*fit, "--structure", "s.json", "--degrees-of-freedom", "conditional", "-o", "other.bnc")
     typed_over = json.loads(bncli("inspect", "other.bnc", "--json").out)["steps"]
     assert [step["df"] for step in typed_over] != written["df"]
 

@@ -62,9 +62,12 @@ def test_what_is_typed_wins_then_the_variable_then_the_file(
     variable: str,
     typed: tuple[str, object],
 ) -> None:
-    penalty = "cv" if option == "seed" else "1"  # the seed draws its folds
-    path = configured(tmp_path, f"max-iterations = 3\npenalty = '{penalty}'\n[fit]\n{option} = {file}\n")
-    unset = recipe(bncli, "--max-iterations", 3, "--penalty", penalty, f"--{option}", file.strip('"'))
+    others = {"max-iterations": "3", "penalty": "1"}
+    if option == "seed":  # it draws the folds of the calibration
+        others = {"param": "map", "calibrate": "temperature"}
+    lines = [f"{name} = '{value}'\n" for name, value in others.items()]
+    path = configured(tmp_path, f"{''.join(lines)}[fit]\n{option} = {file}\n")
+    unset = recipe(bncli, *(f"--{name}={value}" for name, value in others.items()), f"--{option}", file.strip('"'))
     assert recipe(bncli, "--config", path) == unset
     monkeypatch.setenv(f"BNCLI_{option.upper()}", variable)
     assert recipe(bncli, "--config", path) == recipe(bncli, "--config", path, f"--{option}", variable)

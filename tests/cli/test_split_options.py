@@ -73,16 +73,15 @@ def test_groups_give_the_truth_about_visits(bncli: Bncli) -> None:
 
 def test_fit_holds_out_whole_groups_and_the_model_records_them(bncli: Bncli) -> None:
     rows = visits(60, 1)
-    write("visits.csv", rows)
-    ran = bncli("fit", "visits.csv", "--group", "patient", "--ignore", "visit", "-o", "m.bnc", "--json")
-    report = json.loads(ran.out)
+    words = ("fit", write("visits.csv", rows), "--group", "patient", "--ignore", "visit", "--structure", "nb")
+    report = json.loads(bncli(*words, "-o", "m.bnc", "--json").out)
     assert report["split"] == {"kind": "group", "columns": ["patient"], "units": 60}
     assert (report["held_out"]["rows"], report["held_out"]["units"]) == (len(rows), 60)
     assert report["held_out"]["log_loss"] > 0.95 * report["held_out"]["base_log_loss"]
     assert "patient" not in json.dumps(json.loads(bncli("inspect", "m.bnc", "--json").out)["attributes"])
     assert json.loads(bncli("inspect", "m.bnc", "--json").out)["split"] == report["split"]
     assert "patient (60 groups)" in bncli("inspect", "m.bnc").out
-    assert f"{len(rows)} rows of 60 groups" in bncli("fit", "visits.csv", "--group", "patient", "-o", "n.bnc").err
+    assert f"{len(rows)} rows of 60 groups" in bncli(*words, "-o", "n.bnc").err
 
 
 @pytest.mark.parametrize(
@@ -90,19 +89,23 @@ def test_fit_holds_out_whole_groups_and_the_model_records_them(bncli: Bncli) -> 
     [
         ("--structure", "tan"),
         ("--structure", "auto", "--effort", "1"),
-        ("--structure", "nb", "--calibrate", "temperature"),
+        ("--structure", "nb", "--param", "map", "--calibrate", "temperature"),
         ("--structure", "nb", "--param", "map", "--threshold", "best:f1"),
         ("--structure", "nb", "--param", "map", "--sets", "0.2"),
         ("--structure", "nb", "--param", "extended", "--early-stop", "cv"),
-        ("--structure", "nb", "--max-attributes", "2"),
-        ("--structure", "skdb", "--k", "1"),
+        ("--structure", "nb", "--param", "map", "--max-attributes", "2"),
+        ("--structure", "skdb", "--k", "1", "--param", "map"),
     ],
 )
 def test_one_row_per_group_gives_the_bytes_without_groups(bncli: Bncli, words: tuple[str, ...]) -> None:
-    write("rows.csv", visits(30, 3), setting("patient", lambda i, old: f"p{i}"))
+    write("rows.csv", visits(12, 3), setting("patient", lambda i, old: f"p{i}"))
     for option, name in (("--ignore", "plain.bnc"), ("--group", "grouped.bnc")):
         assert bncli("fit", "rows.csv", option, "patient", *words, "-o", name, "-q").code == 0
     assert Path("plain.bnc").read_bytes() == Path("grouped.bnc").read_bytes()
+
+
+def test_one_row_per_group_gives_the_figures_without_groups(bncli: Bncli) -> None:
+    write("rows.csv", visits(12, 3), setting("patient", lambda i, old: f"p{i}"))
     plain, grouped = (evaluated(bncli, "rows.csv", option, "patient", *FAST) for option in ("--ignore", "--group"))
     for report in (plain, grouped):
         del report["seconds"], report["split"]
@@ -114,7 +117,7 @@ def test_one_row_per_group_gives_the_bytes_without_groups(bncli: Bncli, words: t
 def test_the_bootstrap_of_regions_draws_whole_groups(bncli: Bncli) -> None:
     write("rows.csv", visits(30, 3))
     write("alone.csv", visits(30, 3), setting("patient", lambda i, old: f"p{i}"))
-    words = ("--structure", "kikuchi", "--bootstrap", "3", "-q")
+    words = ("--structure", "kikuchi", "--bootstrap", "2", "-q")
     by_rows = bncli("learn-structure", "rows.csv", "--ignore", "patient", *words).out
     assert bncli("learn-structure", "alone.csv", "--group", "patient", *words).out == by_rows
     by_groups = json.loads(bncli("learn-structure", "rows.csv", "--group", "patient", *words).out)
@@ -128,12 +131,12 @@ def test_the_bootstrap_of_regions_draws_whole_groups(bncli: Bncli) -> None:
     [
         ("--structure", "auto", "--effort", "1"),
         ("--structure", "interactions"),
-        ("--structure", "nb", "--calibrate", "per-class"),
+        ("--structure", "nb", "--param", "map", "--calibrate", "per-class"),
         ("--structure", "nb", "--param", "map", "--threshold", "best:f1"),
         ("--structure", "nb", "--param", "map", "--sets", "0.2"),
         ("--structure", "nb", "--param", "extended", "--early-stop", "cv"),
-        ("--structure", "nb", "--max-attributes", "2"),
-        ("--structure", "skdb", "--k", "1"),
+        ("--structure", "nb", "--param", "map", "--max-attributes", "2"),
+        ("--structure", "skdb", "--k", "1", "--param", "map"),
         ("--structure", "tan", "--arcs", "cv", "--window", "4", "--gap", "5d"),
     ],
 )
@@ -143,7 +146,7 @@ def test_the_bootstrap_of_regions_draws_whole_groups(bncli: Bncli) -> None:
 def test_every_method_takes_groups_and_times(bncli: Bncli, words: tuple[str, ...], split: tuple[str, ...]) -> None:
     if "--window" in words and "--time" not in split:
         words = words[:4]
-    write("visits.csv", visits(60, 4))
+    write("visits.csv", visits(60 if "--threshold" in words else 30, 4))
     ran = bncli("fit", "visits.csv", *split, *words, "-o", "m.bnc", "--json")
     assert ran.code == 0, ran.err
     report = json.loads(ran.out)

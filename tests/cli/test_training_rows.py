@@ -13,7 +13,13 @@ from tests.transcripts import ROOT
 TUMOURS = (ROOT / "sample_data" / "tumours.csv").read_text().splitlines()
 
 
-@pytest.fixture(params=[(), ("--class-weights", "balanced"), ("--param", "map", "--missing-policy", "marginalize")])
+@pytest.fixture(
+    params=[
+        ("--penalty", "1"),
+        ("--penalty", "1", "--class-weights", "balanced"),
+        ("--param", "map", "--missing-policy", "marginalize"),
+    ]
+)
 def model(request: pytest.FixtureRequest, bncli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
     Path("all.csv").write_text("\n".join(TUMOURS) + "\n")

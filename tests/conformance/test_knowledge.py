@@ -18,6 +18,7 @@ from bncli.engine.structures.structure import Dag, Structure
 from bncli.errors import BncliError, UsageError
 from bncli.recipe import Recipe
 from tests.datasets import random_dataset
+from tests.sweeps import examples
 
 DATA = random_dataset(150, (2, 3, 2, 3, 2), 2, seed=4)
 NAMES = [attribute.name for attribute in DATA.schema.attributes]
@@ -72,7 +73,7 @@ def violations(structure: Structure, content: dict[str, Any]) -> Iterator[str]:
 
 @pytest.mark.parametrize("word", LEARNERS)
 @given(content=consistent())
-@settings(max_examples=25)
+@settings(max_examples=examples(8))
 def test_what_is_known_is_obeyed_or_refused(word: str, content: dict[str, Any]) -> None:
     refusal = None
     if word == "gbn":

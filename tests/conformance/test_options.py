@@ -62,10 +62,11 @@ QUICK = {"penalty": "0.1", "max_iterations": 10}
 
 
 @pytest.fixture(autouse=True, scope="module")
-def small_bags() -> Iterator[None]:
-    """A limit of time is used for more boosted trees: some more are enough to tell."""
+def little_work() -> Iterator[None]:
+    """A limit of time is used for more boosted trees: some more are enough to tell, and so are some sweeps of hdp."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bncli.engine.ensembles.auto.MOST_MEMBERS", 6)
+        patch.setattr("bncli.engine.parameters.smoothing.MAX_SWEEPS", 10)
         yield
 
 

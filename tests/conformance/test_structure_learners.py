@@ -169,9 +169,9 @@ def test_weight_two_is_the_row_twice(method: Any, options: dict[str, Any], data:
 def test_threads_do_not_matter(method: Any, options: dict[str, Any]) -> None:
     outcomes = [
         learn(method, random_dataset(20_000, (3, 2, 4, 3), 3, weighted=True, threads=threads), options)
-        for threads in (1, 2, 3)
+        for threads in (1, 3)
     ]
-    assert outcomes[0] == outcomes[1] == outcomes[2]
+    assert outcomes[0] == outcomes[1]
 
 
 @every_learner
@@ -191,19 +191,20 @@ def test_the_order_of_attributes_does_not_matter_where_nothing_ties(method: Any,
         assert tuple(order[j] for j in shuffled.parents[new]) == straight.parents[old]
 
 
+DEGENERATE: list[tuple[int, tuple[int, ...], int]] = [
+    (0, (2, 3), 2), (1, (2, 3), 2), (20, (4,), 2), (20, (), 2), (20, (1, 1), 2), (20, (1, 3), 2), (20, (2, 3), 1)
+]  # fmt: skip
+"""The numbers of rows, of values of each attribute, and of labels."""
+
+
 @every_learner
-@pytest.mark.parametrize(
-    ("n_rows", "cardinalities", "n_labels"),
-    [(0, (2, 3), 2), (1, (2, 3), 2), (20, (4,), 2), (20, (), 2), (20, (1, 1), 2), (20, (1, 3), 2), (20, (2, 3), 1)],
-)
-def test_degenerate_data_give_a_structure_or_one_clear_error(
-    method: Any, options: dict[str, Any], n_rows: int, cardinalities: tuple[int, ...], n_labels: int
-) -> None:
-    data = random_dataset(n_rows, cardinalities, n_labels)
-    try:
-        structure = learn(method, data, options)
-    except BncliError:
-        return
-    assert set(structure.attributes) <= set(data.schema.informative)
-    if isinstance(structure, Dag):
-        assert is_acyclic(structure)
+def test_degenerate_data_give_a_structure_or_one_clear_error(method: Any, options: dict[str, Any]) -> None:
+    for sizes in DEGENERATE:
+        data = random_dataset(*sizes)
+        try:
+            structure = learn(method, data, options)
+        except BncliError:
+            continue
+        assert set(structure.attributes) <= set(data.schema.informative), sizes
+        if isinstance(structure, Dag):
+            assert is_acyclic(structure), sizes

@@ -138,7 +138,7 @@ def test_the_figure_of_held_out_rows_is_honest_where_nothing_can_be_learnt(words
     assert easy.log_loss < 0.95 * easy.base_log_loss
 
 
-@pytest.mark.parametrize("words", [{}, {"structure": "nb", "param": "map"}])
+@pytest.mark.parametrize("words", [{"penalty": 1.0}, {"structure": "nb", "param": "map"}])
 def test_a_limit_that_leaves_nothing_out_changes_nothing(words: dict[str, Any]) -> None:
     heard: list[object] = []
     with_limit = learn(echo(300), Recipe(max_attributes=4, **words), run=Run(watch=heard.append)).model

@@ -25,6 +25,7 @@ from bncli.engine.calibration import (
 )
 from bncli.engine.kernels.arrays import Array, Integers
 from bncli.errors import BncliError
+from tests.sweeps import examples
 
 
 def drawn(n_labels: int, n_rows: int = 400, seed: int = 0, heat: float = 2.0) -> tuple[Array, Integers, Array]:
@@ -104,7 +105,7 @@ def test_a_weight_of_two_is_a_row_twice(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=25)
+@settings(max_examples=examples(8))
 @given(st.integers(2, 4), st.integers(1, 30), st.integers(0, 10**6), st.sampled_from([0.0, 0.1, 1.0, 30.0, 400.0]))
 def test_probabilities_stay_within_reach_and_sum_to_one(
     method: str, n_labels: int, n_rows: int, seed: int, heat: float

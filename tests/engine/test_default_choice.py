@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ def parity(n_rows: int = 240) -> Columns:
     return _columns({f"b{i}": CategoricalColumn(own, ("n", "y")) for i, own in enumerate(codes)}, codes[0] ^ codes[1])
 
 
-def curve(n_rows: int = 400) -> Columns:
+def curve(n_rows: int = 200) -> Columns:
     """The log-odds are a wave of one number: few cuts lose much of it."""
     rng = np.random.default_rng(1)
     x, z = rng.normal(size=(2, n_rows))
@@ -47,6 +48,12 @@ def curve(n_rows: int = 400) -> Columns:
 def _columns(attributes: dict[str, Any], labels: Any) -> Columns:
     label = CategoricalColumn(np.asarray(labels).astype(np.uint8), ("no", "yes"))
     return Columns(len(label.codes), attributes, "class", label)
+
+
+@cache
+def alone(structure: str) -> Model:
+    """Return the model of the curve by one of the two structures, typed."""
+    return learn(curve(), Recipe.of(**(TREE if structure == "tan" else INTERACTIONS))).model
 
 
 def same_tables(one: Model, other: Model) -> bool:
@@ -78,17 +85,17 @@ def test_a_gain_below_the_evidence_keeps_the_tree(monkeypatch: pytest.MonkeyPatc
 
 
 def test_many_rows_are_compared_on_a_sample_and_learned_from_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learning, "COMPARED_ROWS", 200)
+    monkeypatch.setattr(learning, "COMPARED_ROWS", 100)
     model = learn(curve(), default()).model
-    assert model.n_rows == 400
-    assert same_tables(model, learn(curve(), Recipe.of(**INTERACTIONS)).model)
-    rows = np.sort(learning.stratified_sample(curve().label.codes, 199, 0))  # type: ignore[union-attr]
+    assert model.n_rows == 200
+    assert same_tables(model, alone("interactions"))
+    rows = np.sort(learning.stratified_sample(curve().label.codes, 99, 0))  # type: ignore[union-attr]
     own = learn(curve().take(rows), Recipe.of(**TREE), run=Run(hold_out=True)).model.held_out_log_loss
     assert model.penalty_cv is not None
     assert model.penalty_cv.structures[0].log_loss == own
 
 
-LIMITS = (("MOST_ATTRIBUTES", 1, "attributes"), ("MOST_CLASSES", 1, "classes"), ("MOST_CELLS", 1000, "values"))
+LIMITS = (("MOST_ATTRIBUTES", 1, "attributes"), ("MOST_CLASSES", 1, "classes"), ("MOST_CELLS", 100, "values"))
 
 
 @pytest.mark.parametrize(("limit", "value", "word"), LIMITS)
@@ -98,7 +105,7 @@ def test_a_large_table_keeps_the_tree_and_a_note_says_so(
     monkeypatch.setattr(learning, limit, value)
     heard: list[Event] = []
     model = learn(curve(), default(), run=Run(watch=heard.append)).model
-    assert same_tables(model, learn(curve(), Recipe.of(**TREE)).model)
+    assert same_tables(model, alone("tan"))
     assert model.penalty_cv is not None
     assert model.penalty_cv.structures == ()
     (note,) = (event.text for event in heard if isinstance(event, Note))
@@ -112,11 +119,11 @@ def test_a_refusal_of_the_alternative_keeps_the_tree(monkeypatch: pytest.MonkeyP
             raise BncliError("too large")
 
     monkeypatch.setattr(learning, "refuse_large", refuse)
-    for n_rows in (1000, 200):
+    for n_rows in (1000, 100):
         monkeypatch.setattr(learning, "COMPARED_ROWS", n_rows)
         heard: list[Event] = []
         model = learn(curve(), default(), run=Run(watch=heard.append)).model
-        assert same_tables(model, learn(curve(), Recipe.of(**TREE)).model)
+        assert same_tables(model, alone("tan"))
         notes = [event.text for event in heard if isinstance(event, Note)]
         assert notes == ["interactions were not compared with tan: too large"]
 

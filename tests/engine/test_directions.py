@@ -23,7 +23,7 @@ LEARNERS: dict[str, dict[str, Any]] = {
     "lr": {"structure": "tan", "param": "lr-roos", "penalty": "0.1"},
     "interactions": {"structure": "interactions", "penalty": "0.1"},
     "card": {"structure": "card", "points": 10, "pairs": 1},
-    "auto": {"structure": "auto", "effort": 2},
+    "auto": {"structure": "auto", "effort": 1},
 }
 
 

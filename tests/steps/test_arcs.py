@@ -24,10 +24,10 @@ NOISE, PARITY = "noise", "parity"
 
 
 def table(folder: Path, kind: str) -> Source:
-    """240 rows of four binary attributes: the class is unrelated to them, or the parity of two."""
+    """120 rows of four binary attributes: the class is unrelated to them, or the parity of two."""
     rng = np.random.default_rng(11)
-    x = rng.integers(0, 2, (240, 4))
-    label = rng.integers(0, 2, 240) if kind == NOISE else x[:, 0] ^ x[:, 2]
+    x = rng.integers(0, 2, (120, 4))
+    label = rng.integers(0, 2, 120) if kind == NOISE else x[:, 0] ^ x[:, 2]
     rows = "".join(f"{','.join(f'v{v}' for v in row)},{y}\n" for row, y in zip(x, label, strict=True))
     path = folder / f"{kind}.csv"
     path.write_text("a,b,c,d,class\n" + rows)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from bncli.errors import BncliError
 from bncli.steps.convergence import ConvergenceSettings, TracePath, convergence
 from bncli.steps.run import TRACE_COLUMNS
+from tests.sweeps import examples
 
 HEADER = ",".join(TRACE_COLUMNS)
 
@@ -80,7 +81,7 @@ def test_lags_by_hand(tmp_path: Path, baseline: list[float], other: list[float],
     assert lag_of(tmp_path, baseline, other, at=2) == lag
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     st.lists(st.integers(1, 30), min_size=1, max_size=12),
     st.lists(st.integers(1, 30), min_size=1, max_size=12),

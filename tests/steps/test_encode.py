@@ -21,7 +21,7 @@ from tests.transcripts import ROOT
 SAMPLES = ROOT / "sample_data"
 LEARNERS = [
     {"structure": "tan", "penalty": 1.0},
-    {"structure": "nb", "param": "discriminative"},
+    {"structure": "nb", "param": "discriminative", "penalty": 1.0},
     {"structure": "kdb", "k": 2, "param": "map"},
     {"structure": "hill-climb", "param": "map"},
     {"structure": "tan", "param": "extended", "penalty": 1.0},

@@ -40,7 +40,7 @@ from tests import peers
 from tests.datasets import schema_of
 from tests.engine.networks.test_network import model_of, perfect_models
 from tests.missing_values import network_model
-from tests.sweeps import every_pair, every_value
+from tests.sweeps import every_value, examples
 
 SAMPLE_DATA = Path(__file__).parents[2] / "sample_data"
 FORMATS = ("bif", "xmlbif", "dot", "json")
@@ -91,7 +91,7 @@ def test_equal_models_are_equal_bytes(tmp_path: Path, form: str) -> None:
 
 
 @given(model=perfect_models())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(6))
 def test_any_model_on_a_perfect_graph(tmp_path: Path, model: Model) -> None:
     path = str(tmp_path / "any.bnc")
     write_model(path, model)
@@ -197,11 +197,12 @@ def test_bad_outputs_are_refused_before_any_work(tmp_path: Path) -> None:
 READERS = {"bif": ("bif", "bif"), "xmlbif": ("bifxml", "xml")}
 
 
+# The import of pgmpy alone takes seconds.
+@pytest.mark.parametrize("reader", [peers.by_pyagrum, pytest.param(peers.by_pgmpy, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    ("form", "reader", "learner"),
-    every_pair(
+    ("form", "learner"),
+    every_value(
         ["bif", "xmlbif"],
-        [peers.by_pyagrum, peers.by_pgmpy],
         [("wine_holes.csv", "tan", "discriminative"), ("iris.csv", "kdb", "weighted"), ("tumours.csv", "tan", "map")],
     ),
 )

@@ -34,14 +34,15 @@ def source(name: str) -> Source:
 
 
 def test_the_report_is_about_the_model_written(tmp_path: Path) -> None:
-    report = fit(source("wine_holes.csv"), Recipe(), output=str(tmp_path / "m.bnc"))
+    recipe = Recipe.of(structure="nb", penalty=1.0)
+    report = fit(source("wine_holes.csv"), recipe, output=str(tmp_path / "m.bnc"))
     model = read_model(str(tmp_path / "m.bnc"))
     schema = model.schema
     assert (report.model, report.rows, report.classes) == (str(tmp_path / "m.bnc"), model.n_rows, len(schema.labels))
     assert report.attributes == len(schema.attributes) == 13
     assert report.cuts == sum(len(a.cuts) for a in schema.attributes if isinstance(a, NumericAttribute))
     assert report.used == len(model.structure.attributes)
-    assert model.recipe == Recipe().replaced(group_levels=None)  # no level was pooled
+    assert model.recipe == recipe.replaced(group_levels=None)  # no level was pooled
     assert report.cll > report.cll_start
     assert report.log_loss == -report.cll / 178
 

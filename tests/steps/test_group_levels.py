@@ -6,6 +6,7 @@ import csv
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -81,8 +82,10 @@ def test_a_model_says_of_pooling_only_where_levels_are_pooled(table: Source, tmp
     assert "group" not in (tmp_path / "c.json").read_text()
 
 
-@pytest.mark.parametrize("words", [{"structure": "nb"}, {"structure": "auto"}, {"structure": "kikuchi"}], ids=str)
-def test_fit_tells_what_was_pooled(table: Source, tmp_path: Path, words: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "words", [{"structure": "nb"}, {"structure": "auto", "effort": 1}, {"structure": "kikuchi"}], ids=str
+)
+def test_fit_tells_what_was_pooled(table: Source, tmp_path: Path, words: dict[str, Any]) -> None:
     """`auto` keeps an effect for every town, drawn in, and pools none."""
     heard: list[Event] = []
     fit(table, Recipe(**words), output=str(tmp_path / "m.bnc"), run=Run(watch=heard.append))

@@ -178,7 +178,7 @@ def test_what_needs_no_data_is_told_without(tmp_path: Path) -> None:
 def test_names_out_of_files_stay_text(label: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     levels = list(HOSTILE)
-    codes = rng.integers(0, len(levels), (400, 2))
+    codes = rng.integers(0, len(levels), (150, 2))
     rows: list[list[object]] = [
         [levels[a], levels[b], a / 7 + b, label if (a + b) % 3 else "\u202eother"] for a, b in codes
     ]
@@ -258,8 +258,9 @@ def test_what_cannot_be_written_is_refused_before_any_work(tmp_path: Path) -> No
 
 def test_fit_and_evaluate_write_pages_of_what_they_know(tmp_path: Path) -> None:
     data = str(SAMPLES / "wine.csv")
+    nb = ("--structure", "nb")
     outputs = {"fit": tmp_path / "f.html", "evaluate": tmp_path / "e.html"}
-    assert run(["fit", data, "-q", "-o", str(tmp_path / "m.bnc"), "--report", str(outputs["fit"])]) == 0
+    assert run(["fit", data, *nb, "-q", "-o", str(tmp_path / "m.bnc"), "--report", str(outputs["fit"])]) == 0
     assert run(["evaluate", data, "--param", "map", "--folds", "3", "-q", "--report", str(outputs["evaluate"])]) == 0
     fitted, evaluated = (Read(path.read_text(encoding="utf-8")).text for path in outputs.values())
     assert "on 178 rows (out-of-fold predictions by models fitted without these rows)" in fitted

@@ -29,11 +29,13 @@ from bncli.files.artifacts.model import write_model
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps import row_scoring
+from bncli.steps.fit import fit
 from bncli.steps.score import ScoreOutput, ScoreReport, score
 from bncli.watch import Run
 from tests.missing_values import slow_posterior
 from tests.scoring_oracle import slow_log_probabilities
 from tests.strategies import models
+from tests.sweeps import every_pair, examples
 
 
 def small_model() -> Model:
@@ -98,9 +100,7 @@ def test_predictions_and_counts(place: Place) -> None:
     assert json.loads(json.dumps(report.as_json()))["unseen"] == {"colour": 2}
 
 
-@pytest.mark.parametrize("numbers_per_part", [1, 6, 1 << 21])
-@pytest.mark.parametrize("parts", [1, 2, 30])
-@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(("numbers_per_part", "parts", "threads"), every_pair([1, 6, 1 << 21], [1, 2, 30], [1, 3]))
 def test_neither_blocks_nor_threads_show(
     place: Place, monkeypatch: pytest.MonkeyPatch, numbers_per_part: int, parts: int, threads: int
 ) -> None:
@@ -211,7 +211,7 @@ def test_a_closed_pipe_ends_the_run(place: Place, monkeypatch: pytest.MonkeyPatc
     assert pipe.getvalue().count(b"\n") < 100
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(13), deadline=None)
 @given(models(), st.integers(0, 99))
 def test_equals_the_definition(tmp_path: Path, model: Model, seed: int) -> None:
     generator = np.random.default_rng(seed)
@@ -359,7 +359,7 @@ def test_predictions_stay_as_they_are(place: Place) -> None:
     assert [row[:3] for row in place.rows()] == plain
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(10), deadline=None)
 @given(models(), st.integers(0, 99), st.integers(1, 4), st.sampled_from([None, 0, 3, 14]))
 def test_what_is_written_adds_up(tmp_path: Path, model: Model, seed: int, most: int, digits: int | None) -> None:
     _, texts = _random_rows(model.schema, 6, np.random.default_rng(seed))
@@ -393,7 +393,7 @@ def test_rows_that_have_come_are_scored_while_the_pipe_pauses(tmp_path: Path) ->
     """The command does not wait for more input."""
     command = [sys.executable, "-m", "bncli"]
     model = str(tmp_path / "iris.bnc")
-    subprocess.run([*command, "fit", str(SAMPLES / "iris.csv"), "-q", "-o", model], check=True)
+    fit(Source((str(SAMPLES / "iris.csv"),)), Recipe.of(param="map"), output=model)
     header, *rows = (SAMPLES / "iris.csv").read_bytes().splitlines(keepends=True)
     with subprocess.Popen(
         [*command, "score", model, "-q", "--labels-only"], stdin=subprocess.PIPE, stdout=subprocess.PIPE

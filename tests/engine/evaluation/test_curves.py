@@ -20,6 +20,7 @@ from bncli.engine.evaluation.curves import (
     threshold_table,
 )
 from bncli.engine.evaluation.metrics import measure
+from tests.sweeps import examples
 
 metrics = pytest.importorskip("sklearn.metrics")
 calibration = pytest.importorskip("sklearn.calibration")
@@ -285,7 +286,7 @@ def test_calibration_weights_count_as_rows_and_the_parts_sum_to_the_brier_score(
 ROWS = st.lists(st.tuples(st.integers(0, 1000), st.booleans(), st.integers(1, 3)), min_size=1, max_size=40)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(ROWS)
 def test_a_threshold_counts_the_rows_at_or_above_it(rows: list[tuple[int, bool, int]]) -> None:
     log_p = np.log(np.array([max(p, 1) / 1003 for p, _, _ in rows]))  # never next to a threshold

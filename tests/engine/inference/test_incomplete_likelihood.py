@@ -17,6 +17,7 @@ from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError
 from tests.datasets import schema_of
 from tests.engine.inference.enumeration import Problem, enumerate_completions, problem, problems, through_softmax
+from tests.sweeps import every_pair
 
 
 @settings(deadline=None, max_examples=4 * settings.default.max_examples)
@@ -46,9 +47,7 @@ TWO_PARENTS = Dag(((), (0,), (0, 1), (1, 0), (0, 2), (2, 1)), tuple(range(6)))
 GRAPHS = {"chain": CHAIN, "hub": HUB, "two parents": TWO_PARENTS, "nothing": Dag(((), ()), ())}
 
 
-@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
-@pytest.mark.parametrize("name", GRAPHS)
-@pytest.mark.parametrize("n_labels", [2, 3, 12])
+@pytest.mark.parametrize(("name", "n_labels", "share"), every_pair([*GRAPHS], [2, 3, 12], [0.0, 0.3, 1.0]))
 def test_shapes_of_graphs(name: str, share: float, n_labels: int) -> None:
     dag = GRAPHS[name]
     cardinalities = (2, 3, 2, 2, 1, 2, 2, 2)[: len(dag.parents)]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bncli.engine.kernels import value_grouping
 from bncli.engine.kernels.value_grouping import group_values, partition_cost
+from tests.sweeps import examples
 
 
 def slow_cost(groups: list[list[list[int]]], n_values: int) -> float:
@@ -66,7 +67,7 @@ def test_the_criterion_is_its_definition(rows: list[list[int]]) -> None:
     assert partition_cost(np.array(rows, np.float64), 7) == pytest.approx(slow_cost([[row] for row in rows], 7))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 @given(COUNTS, st.integers(1, 6))
 def test_what_is_found_costs_what_it_says_and_no_partition_costs_less_but_by_little(
     rows: list[list[int]], most: int

@@ -20,6 +20,7 @@ from bncli.engine.structures.region_graph import counting_changes, cover
 from tests import kikuchi_oracle
 from tests.datasets import random_dataset
 from tests.strategies import datasets
+from tests.sweeps import every_pair
 
 N = 5
 REGIONS = st.lists(st.lists(st.integers(0, N - 1), min_size=1, unique=True).map(sorted).map(tuple), max_size=6)
@@ -104,9 +105,10 @@ def test_gains_after_every_step(data: Dataset, size: int, draw: st.DataObject) -
         ahead.cover(growing.add(tuple(ahead.candidates.sets[chosen].tolist())))
 
 
-@pytest.mark.parametrize("n_labels", [2, 3])
-@pytest.mark.parametrize("steepest", [80.0, 0.0])
-@pytest.mark.parametrize("limits", [(1 << 25, 1 << 15, 1 << 22), (0, 1, 1), (400, 60, 300)])
+@pytest.mark.parametrize(
+    ("n_labels", "steepest", "limits"),
+    every_pair([2, 3], [80.0, 0.0], [(1 << 25, 1 << 15, 1 << 22), (0, 1, 1), (400, 60, 300)]),
+)
 def test_limits_change_no_gain(
     monkeypatch: pytest.MonkeyPatch, n_labels: int, steepest: float, limits: tuple[int, int, int]
 ) -> None:

@@ -51,6 +51,7 @@ from tests.problems import (
     rosenbrock,
 )
 from tests.spaces import RICH_SPACES, SPACES, catch, fit, how
+from tests.sweeps import every_pair
 
 Array = NDArray[np.float64]
 
@@ -675,9 +676,7 @@ def test_nearly_separable_rows_with_a_small_penalty_reach_what_scipy_reaches(nam
 
 
 @pytest.mark.usefixtures("at_once")
-@pytest.mark.parametrize("name", SPACES)
-@pytest.mark.parametrize("penalty", [0.01, 1.0])
-@pytest.mark.parametrize("n_labels", [2, 3])
+@pytest.mark.parametrize(("name", "penalty", "n_labels"), every_pair([*SPACES], [0.01, 1.0], [2, 3]))
 def test_the_same_optimum_as_lbfgs(name: str, penalty: float, n_labels: int) -> None:
     data = random_dataset(150, (3, 2, 4), n_labels, weighted=True, seed=2)
     told: dict[str, Any] = {}

@@ -54,7 +54,7 @@ from tests.incomplete_oracle import enumeration, incomplete_cases, with_missing
 from tests.paths import path_of
 from tests.spaces import RICH_SPACES, SPACES, catch, choose_penalty, fit, how, push
 from tests.strategies import dags, datasets, graphs_for
-from tests.sweeps import every_pair, every_value
+from tests.sweeps import every_pair, every_value, examples
 
 every_space = pytest.mark.parametrize("name", SPACES)
 every_rich_space = pytest.mark.parametrize("name", RICH_SPACES)
@@ -275,8 +275,7 @@ REGIONS = Regions(((0,), (0, 1), (1, 2), (0, 2), (3,)))
 """A triangle, which no network with these tables could be."""
 
 
-@pytest.mark.parametrize("n_labels", [2, 3, 12])
-@pytest.mark.parametrize("optimizer", ["newton", "lbfgs", "cg"])
+@pytest.mark.parametrize(("n_labels", "optimizer"), every_value([2, 3, 12], ["newton", "lbfgs", "cg"]))
 def test_regions_equal_scikit_learn(n_labels: int, optimizer: str) -> None:
     data = random_dataset(250, (3, 2, 4, 2), n_labels, weighted=n_labels == 3)
     for init in ("zero", "generative"):
@@ -607,7 +606,7 @@ def test_lr_of_more_classes_equals_a_plain_minimisation(graph: str, n_labels: in
     assert learnt.n_parameters == peer.x.size
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(10))
 @given(data=datasets(max_rows=30, max_attributes=4), draw=st.data())
 def test_references_and_the_first_class_have_no_score_of_their_own(data: Dataset, draw: st.DataObject) -> None:
     dag = draw.draw(graphs_for("lr", len(data.codes)))
@@ -722,9 +721,9 @@ def test_lr_roos_of_more_classes_equals_a_plain_minimisation(graph: str, n_label
     assert learnt.n_parameters == peer.x.size
 
 
-@every_graph
-@pytest.mark.parametrize("n_labels", [2, 3, 5])
-@pytest.mark.parametrize("optimizer", ["newton", "bfgs", "cg"])
+@pytest.mark.parametrize(
+    ("graph", "n_labels", "optimizer"), every_pair([*GRAPHS_LR_ROOS], [2, 3, 5], ["newton", "bfgs", "cg"])
+)
 def test_without_penalty_the_optimum_is_that_of_all_columns(graph: str, n_labels: int, optimizer: str) -> None:
     data = dense_dataset((2, 3, 2, 2), n_labels, copies=4)
     columns = fit("discriminative", data, GRAPHS_LR_ROOS[graph])
@@ -735,7 +734,7 @@ def test_without_penalty_the_optimum_is_that_of_all_columns(graph: str, n_labels
     assert learnt.n_parameters == (n_labels - 1) * n_cells < columns.n_parameters
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(10))
 @given(data=datasets(max_rows=30, max_attributes=4), draw=st.data())
 def test_the_first_class_has_no_score_of_its_own(data: Dataset, draw: st.DataObject) -> None:
     dag = draw.draw(dags(len(data.codes)))

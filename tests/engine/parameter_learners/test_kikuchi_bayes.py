@@ -19,10 +19,11 @@ from tests import path_oracle
 from tests.datasets import random_dataset
 from tests.kikuchi_oracle import Slow
 from tests.paths import Case, learnt_on, learnt_paths, model_of, path_of, reweighed
+from tests.sweeps import examples
 
 
 @given(learnt_paths(learn_kmap))
-@settings(max_examples=40)
+@settings(max_examples=examples(13))
 def test_it_is_the_model_of_its_regions(case: Case) -> None:
     data, regions, learnt, theta = case
     present = regions.regions[: len(path_of(learnt).steps) - 1]
@@ -37,7 +38,7 @@ def test_it_is_the_model_of_its_regions(case: Case) -> None:
 
 
 @given(learnt_paths(learn_kmap))
-@settings(max_examples=40)
+@settings(max_examples=examples(13))
 def test_no_other_step_has_a_higher_posterior(case: Case) -> None:
     data, regions, learnt, theta = case
     whole = learn_kbma(Counts(data), regions, theta=theta)
@@ -61,7 +62,7 @@ def test_a_network_is_refused() -> None:
 
 
 @given(learnt_paths())
-@settings(max_examples=40)
+@settings(max_examples=examples(13))
 def test_every_step_is_worth_what_the_definition_says(case: Case) -> None:
     data, regions, learnt, theta = case
     slow, logs = Slow(data, theta), []
@@ -79,7 +80,7 @@ def test_every_step_is_worth_what_the_definition_says(case: Case) -> None:
 
 
 @given(learnt_paths())
-@settings(max_examples=40)
+@settings(max_examples=examples(13))
 def test_the_likelihood_is_that_of_the_average(case: Case) -> None:
     data, _, learnt, theta = case
     weights = [1.0] * data.n_rows if data.weights is None else data.weights.tolist()

@@ -94,13 +94,13 @@ def test_the_gradient_is_the_slope(n_labels: int) -> None:
 @pytest.mark.usefixtures("small_blocks")
 def test_several_blocks_have_the_same_bits_for_any_threads(n_labels: int, weighted: bool) -> None:
     outcomes = []
-    for threads in (1, 2, 3):
+    for threads in (1, 3):
         data = random_dataset(20_000, (3, 2, 4, 2), n_labels, weighted=weighted, threads=threads)
         like = conditional_likelihood(data, GRAPHS[1].families(data.schema.cardinalities))
         cells = random_cells(like)
         cll, gradient = like.value_and_gradient(cells)
         outcomes.append((cll, gradient.tobytes(), like.cell_weights().tobytes()))
-    assert outcomes[0] == outcomes[1] == outcomes[2]
+    assert outcomes[0] == outcomes[1]
     assert cll == pytest.approx(vectorised_cll(like, cells), rel=1e-11)
 
 
@@ -145,9 +145,10 @@ def test_hessian_products_on_any_graph(data: Dataset, draw: st.DataObject, scale
 
 @pytest.mark.parametrize("n_labels", KERNELS)
 @pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.usefixtures("small_blocks")
 def test_hessian_products_are_slopes_of_the_gradient(n_labels: int, weighted: bool) -> None:
     """There are several row blocks, and one point serves many products in any order."""
-    data = random_dataset(70_000, (3, 2, 4, 2), n_labels, weighted=weighted)
+    data = random_dataset(3_000, (3, 2, 4, 2), n_labels, weighted=weighted)
     like = conditional_likelihood(data, GRAPHS[1].families(data.schema.cardinalities))
     cells = random_cells(like)
     product = like.hessian(cells)
@@ -167,7 +168,7 @@ def test_hessian_products_are_slopes_of_the_gradient(n_labels: int, weighted: bo
 @pytest.mark.usefixtures("small_blocks")
 def test_hessian_products_have_the_same_bits_for_any_threads(n_labels: int, weighted: bool) -> None:
     outcomes = set()
-    for threads in (1, 2, 3):
+    for threads in (1, 3):
         data = random_dataset(20_000, (3, 2, 4, 2), n_labels, weighted=weighted, threads=threads)
         like = conditional_likelihood(data, GRAPHS[1].families(data.schema.cardinalities))
         outcomes.add(like.hessian(random_cells(like))(random_cells(like, seed=1)).tobytes())

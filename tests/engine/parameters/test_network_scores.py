@@ -20,6 +20,7 @@ from bncli.recipe import Recipe
 from tests.datasets import random_dataset
 from tests.incomplete_oracle import with_missing
 from tests.strategies import dags
+from tests.sweeps import examples
 
 NETWORKS = {
     "naive Bayes": Dag(((), (), ()), (0, 1, 2)),
@@ -89,7 +90,7 @@ def test_scores_are_pgmpys(name: str) -> None:
 
 
 @given(st.integers(0, 99), dags(3), st.integers(2, 3))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 def test_acll_row_by_row(seed: int, network: Dag, n_labels: int) -> None:
     data = random_dataset(30, (3, 2, 3), n_labels, seed=seed)
     counts = Counts(data)

@@ -25,7 +25,7 @@ from tests import oracles
 from tests.datasets import random_dataset
 from tests.spaces import SPACES, Caught, catch
 from tests.strategies import dags, datasets, graphs_for
-from tests.sweeps import every_pair
+from tests.sweeps import every_pair, every_value
 
 Array = NDArray[np.float64]
 
@@ -105,8 +105,7 @@ def without_intercept(eigenvalues: Array, name: str, graph: str) -> Array:
 
 
 @pytest.mark.usefixtures("generous")
-@every_space
-@every_graph
+@pytest.mark.parametrize(("name", "graph"), every_value([*SPACES], [*GRAPHS]))
 def test_without_penalty_it_is_the_inverse_where_there_is_curvature(name: str, graph: str) -> None:
     """Directions that change no probability have curvature 0; in the others a gradient step is a Newton step."""
     data = random_dataset(300, (3, 2, 4), 3, seed=1)
@@ -122,8 +121,7 @@ def test_without_penalty_it_is_the_inverse_where_there_is_curvature(name: str, g
         np.testing.assert_allclose(h @ step, h @ vector, atol=1e-2 * np.linalg.norm(h @ vector))
 
 
-@every_space
-@every_graph
+@pytest.mark.parametrize(("name", "graph"), every_value([*SPACES], [*GRAPHS]))
 def test_refreshed_it_is_the_inverse_for_two_classes_anywhere(name: str, graph: str) -> None:
     data = random_dataset(300, (3, 2, 4), 2, seed=1)
     caught = catch(name, data, GRAPHS[graph])
@@ -222,13 +220,13 @@ def test_several_blocks_have_the_same_bits_for_any_threads(monkeypatch: pytest.M
     monkeypatch.setattr(preconditioner, "LEAST_SIZE", size)
     monkeypatch.setattr(Whitening, "_size", lambda *_: size)
     outcomes: list[Any] = []
-    for threads in (1, 2, 3):
+    for threads in (1, 3):
         data = random_dataset(20_000, (3, 2, 4), 3, weighted=True, threads=threads)
         caught = catch("weighted 4", data, GRAPHS["tan"])
         p = np.linspace(-1, 1, caught.space.n_parameters)
         white = whitening(caught.likelihood, caught.space)
         outcomes.append((white.start(p, 1.0)(p).tobytes(), white.refresh(p, 12.0, 1.0)(p).tobytes()))
-    assert outcomes[0] == outcomes[1] == outcomes[2]
+    assert outcomes[0] == outcomes[1]
 
 
 @pytest.mark.usefixtures("generous")

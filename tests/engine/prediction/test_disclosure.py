@@ -19,6 +19,7 @@ from bncli.errors import ModelError
 from tests.engine.small_networks import networks
 from tests.oracles import digit
 from tests.strategies import models, regrouped_models
+from tests.sweeps import examples
 
 ANY = models(max_attributes=4) | regrouped_models()
 
@@ -39,7 +40,7 @@ def old_codes(model: Model, pooled: Model, a: int) -> list[list[int]]:
     return codes + [[old.n_values]] * new.missing
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(ANY, st.integers(1, 12))
 def test_nothing_below_the_minimum_is_left(model: Model, min_rows: int) -> None:
     pooled, listed = pool_rare_values(model, min_rows)
@@ -56,7 +57,7 @@ def test_nothing_below_the_minimum_is_left(model: Model, min_rows: int) -> None:
         assert sorted(kept) == list(range(old.n_values + new.missing))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(ANY, st.integers(1, 12))
 def test_entries_are_averages_by_frequency(model: Model, min_rows: int) -> None:
     assert isinstance(model.predictor, Tables)
@@ -87,7 +88,7 @@ def test_entries_are_averages_by_frequency(model: Model, min_rows: int) -> None:
             np.testing.assert_allclose(pooled.predictor.weights[f][cell], expected / total, atol=1e-9)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 @given(networks(), st.integers(1, 8), st.integers(0, 1000))
 def test_a_network_stays_one(network: object, min_rows: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -25,7 +25,7 @@ from tests.engine.prediction.enumeration import against_others, slow_terms, slow
 from tests.engine.prediction.test_effects import fine, small
 from tests.many_tables import boosted_model, boosted_tables, mixed_ensemble, random_codes, random_schema
 from tests.strategies import models, regrouped_models
-from tests.sweeps import first_few
+from tests.sweeps import examples, first_few
 
 
 def explained(model: Model, rows: list[np.ndarray], most: int = 1000) -> tuple[Explanation, NDArray[np.float64]]:
@@ -175,7 +175,7 @@ def test_effects_that_are_not_listed_are_counted(monkeypatch: pytest.MonkeyPatch
     assert [effect.share for effect in some.effects] == [effect.share for effect in every.effects[:5]]
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(6))
 @given(st.sampled_from([1e-200, 1e200]))
 def test_shares_do_not_depend_on_the_scale(scale: float) -> None:
     model = boosted_model(random_schema(4, 2, intervals=20), MANY_TABLES, most=2)

@@ -20,6 +20,7 @@ from bncli.engine.prediction.scoring import compile_path, log_probabilities
 from tests import path_oracle
 from tests.datasets import random_dataset
 from tests.paths import Case, learnt_on, learnt_paths, path_of, reweighed
+from tests.sweeps import examples
 
 
 @given(learnt_paths(), st.data())
@@ -78,7 +79,7 @@ def scored(path: Path, rows: list[np.ndarray], n: int) -> np.ndarray:
 
 
 @given(learnt_paths(), st.integers(0, 99), st.booleans())
-@settings(max_examples=40)
+@settings(max_examples=examples(13))
 def test_unknown_values_are_marginalized(case: Case, seed: int, wide: bool) -> None:
     data, _, learnt, theta = case
     rows = rows_with_unknowns(data, 5, seed)

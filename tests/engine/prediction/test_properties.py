@@ -18,6 +18,7 @@ from bncli.engine.prediction.decision_rules import decide_labels
 from bncli.engine.prediction.properties import DecidesAlone, Flip, ProbabilityBound, Prover, Trend
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from tests.strategies import models, regrouped_models
+from tests.sweeps import examples
 
 
 @pytest.fixture(scope="module", params=[1 << 16, 1], ids=["inputs scored", "inputs divided"])
@@ -81,7 +82,7 @@ def prover_of(model: Model) -> Prover:
     return Prover(model, 60.0, lambda: 0.0)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(all_models(), st.sampled_from([1, -1]), st.floats(0, 1), st.data())
 def test_bounds(most_inputs: object, model: Model, sign: int, share: float, data: st.DataObject) -> None:
     inputs = Inputs(model)
@@ -96,7 +97,7 @@ def test_bounds(most_inputs: object, model: Model, sign: int, share: float, data
     assert found is None or found[0] in violated
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(all_models(), st.sampled_from([1, -1]), st.data())
 def test_trends(most_inputs: object, model: Model, sign: int, data: st.DataObject) -> None:
     inputs = Inputs(model)
@@ -117,7 +118,7 @@ def test_trends(most_inputs: object, model: Model, sign: int, data: st.DataObjec
         assert found is None or found in violated
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(all_models())
 def test_values_that_decide_alone(most_inputs: object, model: Model) -> None:
     inputs = Inputs(model)
@@ -129,7 +130,7 @@ def test_values_that_decide_alone(most_inputs: object, model: Model) -> None:
             assert dict(verdict.counter_example.codes) == {position: decisive[0]}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(all_models(), st.floats(0, 1))
 def test_flips(most_inputs: object, model: Model, share: float) -> None:
     inputs = Inputs(model)

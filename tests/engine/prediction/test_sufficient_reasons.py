@@ -21,6 +21,7 @@ from bncli.engine.prediction.sufficient_reasons import ReasonSearch
 from bncli.engine.structures.structure import Dag
 from bncli.errors import ModelError
 from tests.strategies import models, regrouped_models
+from tests.sweeps import examples
 
 Rows = list[np.ndarray]
 TWO_LABELS = st.sampled_from(
@@ -85,14 +86,14 @@ class Case:
             assert not any(self.fixes(row, fewer_members, decision) for fewer_members in fewer)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(models() | regrouped_models(), st.integers(0, 1000))
 def test_no_smaller_set_fixes_the_most_probable_label(model: Model, seed: int) -> None:
     case = Case(model)
     case.check(random_rows(model, case.scorer.used, 6, seed), 6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(models(max_attributes=7), st.integers(0, 1000))
 def test_nor_with_tables_over_single_attributes(model: Model, seed: int) -> None:
     n_attributes, n_labels = len(model.schema.attributes), len(model.schema.labels)
@@ -104,7 +105,7 @@ def test_nor_with_tables_over_single_attributes(model: Model, seed: int) -> None
     case.check(random_rows(case.model, case.scorer.used, 6, seed), 6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(models(max_labels=2) | regrouped_models(max_labels=2), st.integers(0, 1000), TWO_LABELS)
 def test_nor_any_decision_between_two_labels(model: Model, seed: int, how: tuple[object, DecisionRule | None]) -> None:
     calibration, rule = how
@@ -114,7 +115,7 @@ def test_nor_any_decision_between_two_labels(model: Model, seed: int, how: tuple
     case.check(random_rows(model, case.scorer.used, 6, seed), 6)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 @given(models(), st.integers(0, 1000))
 def test_another_prior_and_a_temperature(model: Model, seed: int) -> None:
     shift = np.random.default_rng(seed).normal(size=len(model.schema.labels))
@@ -122,7 +123,7 @@ def test_another_prior_and_a_temperature(model: Model, seed: int) -> None:
     case.check(random_rows(model, case.scorer.used, 4, seed), 4)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 @given(models(), st.integers(0, 1000))
 def test_averages_of_models_get_a_set_that_fixes_the_decision_and_do_not_claim_more(model: Model, seed: int) -> None:
     assert isinstance(model.tables, type(model.predictor))
@@ -139,7 +140,7 @@ def test_averages_of_models_get_a_set_that_fixes_the_decision_and_do_not_claim_m
         assert reasons.exact[t] == (not members)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 @given(model=models(), seed=st.integers(0, 1000))
 def test_tables_that_are_only_bounded_get_a_set_that_fixes_the_decision(model: Model, seed: int) -> None:
     kept, least_scores.MOST_CELLS = least_scores.MOST_CELLS, 1

@@ -29,6 +29,7 @@ from bncli.errors import BncliError
 from tests.datasets import schema_of
 from tests.engine.networks.test_network import model_of, perfect_models
 from tests.missing_values import network_model
+from tests.sweeps import examples
 
 MODEL = model_of(schema_of((2, 3, 50), 3), Dag(((), (0,), (1,)), (0, 1, 2)), 1.0, 0, "weighted")
 
@@ -43,7 +44,7 @@ def test_equal_models_have_equal_tests() -> None:
 
 
 @given(perfect_models())
-@settings(max_examples=30)
+@settings(max_examples=examples(10))
 def test_in_complete_rows_every_code_is_about_equally_frequent(model: Model) -> None:
     test = with_self_test(model).self_test
     assert test is not None
@@ -94,7 +95,7 @@ def test_all_rows_are_complete_if_others_cannot_be_scored(monkeypatch: pytest.Mo
 
 
 @given(perfect_models())
-@settings(max_examples=30)
+@settings(max_examples=examples(10))
 def test_a_network_agrees_with_the_model_that_it_was_made_from(model: Model) -> None:
     network = name_network(equivalent_network(model))
     assert largest_difference(model, network, 50, np.random.default_rng(0)) < 1e-9

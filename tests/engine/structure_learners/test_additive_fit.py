@@ -15,9 +15,10 @@ from bncli.engine.structure_learners.additive_fit import additive_fit
 from bncli.engine.structures.structure import Regions
 from tests.datasets import random_dataset
 from tests.effects import mixed_dataset, mixed_datasets
+from tests.sweeps import examples
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(6))
 @given(mixed_datasets(), st.sampled_from([0.5, 3.0]))
 def test_close_to_the_optimum(data: Dataset, penalty: float) -> None:
     regions = Regions(tuple((i,) for i in data.schema.informative))

@@ -325,9 +325,7 @@ def allowed_changes(present: np.ndarray, kind: str, max_parents: int, perfect: b
     return allowed
 
 
-@pytest.mark.parametrize("perfect", [False, True])
-@pytest.mark.parametrize("max_parents", [1, 2, 3, 9])
-@pytest.mark.parametrize("n", [0, 1, 2, 4, 6])
+@pytest.mark.parametrize(("n", "max_parents", "perfect"), every_pair([0, 1, 2, 4, 6], [1, 2, 3, 9], [False, True]))
 def test_what_is_allowed_is_what_can_be_made(n: int, max_parents: int, perfect: bool) -> None:
     rng = np.random.default_rng(n)
     arcs = Arcs(n, max_parents=max_parents, perfect=perfect)

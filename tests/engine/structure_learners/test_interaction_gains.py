@@ -21,6 +21,7 @@ from bncli.engine.structures.structure import Family
 from bncli.watch import Event, Progress
 from tests.datasets import random_dataset
 from tests.effects import mixed_datasets
+from tests.sweeps import examples
 
 Array = NDArray[np.float64]
 
@@ -72,7 +73,7 @@ def share_of_new(families: list[set[int]], members: tuple[int, ...], sizes: list
     return (len(cells) - int(np.linalg.matrix_rank(np.array(columns)))) / len(cells)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(10))
 @given(mixed_datasets(), st.sampled_from([None, 2, 3]), st.integers(0, 9))
 def test_pairs_and_triples_against_a_loop(data: Dataset, bins: int | None, seed: int) -> None:
     informative = data.schema.informative

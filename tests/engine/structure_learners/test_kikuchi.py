@@ -20,6 +20,7 @@ from bncli.watch import Event, Note, Progress, TimeLimit
 from tests import kikuchi_oracle
 from tests.datasets import dataset_of, random_dataset
 from tests.strategies import datasets
+from tests.sweeps import examples
 
 
 def search(data: Dataset, max_order: int = 4, theta: float = 1.0, most: int = 1000, kind: str | None = None) -> Regions:
@@ -46,7 +47,7 @@ def close(trace: SearchTrace | None, other: SearchTrace | None) -> None:
     np.testing.assert_allclose(trace.log_posterior, other.log_posterior, rtol=1e-9)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(13))
 @given(
     datasets(max_attributes=4),
     st.integers(1, 5),
@@ -68,7 +69,7 @@ def test_the_search_that_rescans_everything(data: Dataset, max_order: int, theta
     [(1, 2, None), (2, 3, "structural-zeros"), pytest.param(3, 4, None, marks=pytest.mark.slow), (4, 2, "joint")],
 )
 def test_pairs_and_triples_are_found(seed: int, n_labels: int, kind: str | None) -> None:
-    data = woven(seed, 250, n_labels)
+    data = woven(seed, 160, n_labels)
     regions, _ = kikuchi_oracle.search(data, 4, 1.0, kind or "conditional")
     assert list(search(data, kind=kind).regions) == regions
     assert {len(region) for region in regions} >= {1, 2}

@@ -25,6 +25,7 @@ from tests.datasets import dataset_of, random_dataset
 from tests.engine.leaving_out import LOSSES, members_of, slow_loss
 from tests.oracles import log_posterior, weights_of
 from tests.strategies import datasets
+from tests.sweeps import examples
 
 
 def slow_skdb(data: Dataset, k: int, loss: str) -> tuple[tuple[int, ...], ...]:
@@ -120,7 +121,7 @@ def datasets_with_units(draw: st.DrawFn, *, has_times: bool) -> Dataset:
     return replace(data, split_by=by)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 @given(datasets_with_units(has_times=False), st.integers(0, 2), st.sampled_from(LOSSES))
 def test_units_are_left_out_whole(data: Dataset, k: int, loss: str) -> None:
     assert data.split_by is not None
@@ -135,7 +136,7 @@ def test_units_are_left_out_whole(data: Dataset, k: int, loss: str) -> None:
         assert found[k, p] == pytest.approx(slow_loss(data, members, k, p, loss, rest), rel=1e-9, abs=1e-12)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 @given(datasets_with_units(has_times=True), st.integers(0, 2), st.sampled_from(LOSSES))
 def test_the_latest_rows_are_held_out_once(data: Dataset, k: int, loss: str) -> None:
     members, weights = members_of(data, 2), np.array(weights_of(data))
@@ -167,7 +168,7 @@ def test_an_identifier_of_units_is_no_evidence() -> None:
     assert "leave-one-group-out log-loss" in str(notes[-1])
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(13))
 @given(datasets(max_rows=20, max_attributes=4), st.integers(0, 3), st.sampled_from(LOSSES))
 def test_equals_refitting_without_each_row(data: Dataset, k: int, loss: str) -> None:
     members = members_of(data, k)

@@ -25,6 +25,7 @@ from tests import oracles
 from tests.branchings import arborescences, branchings, total
 from tests.datasets import dataset_of, random_dataset
 from tests.strategies import datasets
+from tests.sweeps import examples
 
 Edges = list[tuple[int, int]]
 
@@ -124,7 +125,7 @@ def parents_of(dag: Dag) -> list[int]:
 
 
 @given(datasets(max_rows=40, max_attributes=4), st.sampled_from(RULES), st.booleans())
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 def test_no_tree_and_no_forest_scores_higher(data: Dataset, rule: str, forest: bool) -> None:
     """Over all roots: by a score that is not equivalent, too."""
     n = len(data.codes)
@@ -319,7 +320,7 @@ def test_each_tree_starts_at_its_first_root() -> None:
 
 
 @given(st.integers(0, 10_000), st.booleans())
-@settings(max_examples=60)
+@settings(max_examples=examples(20))
 def test_branchings_with_arcs_that_are_not_allowed(seed: int, forest: bool) -> None:
     """Of as few trees as the arcs allow (any number in a forest), none of those that obey is heavier."""
     rng = np.random.default_rng(seed)

@@ -106,10 +106,10 @@ def changed(**keys: Any) -> bytes:
 
 
 def many(description: dict[str, Any]) -> None:
-    """Thousands of attributes of two values: tables of pairs that no machine holds."""
+    """Thousands of attributes of two values: tables of pairs of gigabytes."""
     one = {"type": "categorical", "levels": ["p", "q"]}
-    description["cuts"]["attributes"] = [{"name": f"n{i}"} | one for i in range(20_000)]
-    description["missing"] = [0] * 20_000
+    description["cuts"]["attributes"] = [{"name": f"n{i}"} | one for i in range(8_000)]
+    description["missing"] = [0] * 8_000
 
 
 def with_cell(value: int) -> Callable[[bytes], bytes]:

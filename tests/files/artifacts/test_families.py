@@ -26,6 +26,7 @@ from tests.files.archives import forged, members, read
 from tests.files.artifacts.test_model import BYTES, assert_same
 from tests.many_tables import boosted_model, mixed_ensemble, random_schema
 from tests.strategies import regrouped_models
+from tests.sweeps import examples
 
 SCHEMA = Schema(
     "y",
@@ -68,7 +69,7 @@ def test_merges_stand_only_where_there_are_any() -> None:
 
 
 @given(regrouped_models(), st.integers(0, 99))
-@settings(max_examples=50)
+@settings(max_examples=examples(16))
 def test_any_model_comes_back_and_scores_the_same(
     tmp_path_factory: pytest.TempPathFactory, model: Model, seed: int
 ) -> None:
@@ -122,7 +123,7 @@ def test_forged_bins_are_refused(tmp_path: Path) -> None:
 
 
 @given(st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(66))
 def test_a_sealed_description_with_other_numbers_never_crashes(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
@@ -206,7 +207,7 @@ def test_an_ensemble_of_them_comes_back(tmp_path: Path) -> None:
 
 
 @given(regrouped_models())
-@settings(max_examples=50)
+@settings(max_examples=examples(16))
 def test_any_families_come_back(tmp_path_factory: pytest.TempPathFactory, model: Model) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(families, "MANY_BINNED", 1)
@@ -268,7 +269,7 @@ def test_a_family_too_many_and_numbers_that_are_none_are_refused(tmp_path: Path)
 
 
 @given(st.data())
-@settings(max_examples=100)
+@settings(max_examples=examples(33))
 def test_a_sealed_compact_description_with_other_numbers_never_crashes(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:

@@ -31,6 +31,7 @@ from tests.datasets import random_dataset
 from tests.files.archives import damaged, damaged_inside, forged, members, read
 from tests.files.artifacts.test_model import MODEL
 from tests.paths import Case, learnt_on, learnt_paths, model_of, path_of
+from tests.sweeps import examples
 
 REGIONS = ((0,), (1,), (0, 1), (1, 2))
 PATH_MODEL = learnt_on(random_dataset(60, (2, 3, 2), 3), REGIONS)
@@ -86,7 +87,7 @@ def test_every_cut_off_path_is_refused(tmp_path: Path) -> None:
 
 
 @given(damaged(PATH_BYTES))
-@settings(max_examples=200)
+@settings(max_examples=examples(66))
 def test_any_damaged_byte_is_noticed(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     if content != PATH_BYTES:
         with pytest.raises(ModelError) as caught:
@@ -95,7 +96,7 @@ def test_any_damaged_byte_is_noticed(tmp_path_factory: pytest.TempPathFactory, c
 
 
 @given(damaged_inside(PATH_BYTES))
-@settings(max_examples=200)
+@settings(max_examples=examples(66))
 def test_a_sealed_archive_with_damaged_insides_never_crashes(
     tmp_path_factory: pytest.TempPathFactory, content: bytes
 ) -> None:

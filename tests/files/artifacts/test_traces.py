@@ -12,6 +12,7 @@ from bncli.errors import BncliError
 from bncli.files.artifacts.traces import Trace, read_trace
 from bncli.steps.run import Recorder
 from bncli.watch import Iteration, silent
+from tests.sweeps import examples
 
 
 def test_what_fit_writes_is_read(tmp_path: Path) -> None:
@@ -110,7 +111,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         read_trace(str(tmp_path))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(text=st.text(st.sampled_from("iteration,cll\n\r\"'0123456789.-+eENaninf "), max_size=80))
 def test_any_text_is_a_trace_or_an_error(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = tmp_path_factory.getbasetemp() / "any.csv"

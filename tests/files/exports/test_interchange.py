@@ -138,8 +138,11 @@ def pyagrum_says(path: str, target: str, rows: list[dict[str, str]]) -> list[Any
 
 
 PEERS = [
-    pytest.param("pgmpy", pgmpy_says, bif_text, read_bif, "x.bif", 1e-12, id="pgmpy-bif"),
-    pytest.param("pgmpy", pgmpy_says, xmlbif_text, read_xmlbif, "x.xml", 1e-12, id="pgmpy-xmlbif"),
+    # The import of pgmpy alone takes seconds.
+    pytest.param("pgmpy", pgmpy_says, bif_text, read_bif, "x.bif", 1e-12, id="pgmpy-bif", marks=pytest.mark.slow),
+    pytest.param(
+        "pgmpy", pgmpy_says, xmlbif_text, read_xmlbif, "x.xml", 1e-12, id="pgmpy-xmlbif", marks=pytest.mark.slow
+    ),
     # pyAgrum keeps the numbers of BIF rows in single precision.
     pytest.param("pyagrum", pyagrum_says, bif_text, read_bif, "x.bif", 1e-6, id="pyagrum-bif"),
     pytest.param("pyagrum", pyagrum_says, xmlbif_text, read_xmlbif, "x.bifxml", 1e-12, id="pyagrum-xmlbif"),
@@ -157,6 +160,7 @@ def test_other_programs_read_the_same_posteriors(
         assert np.abs(found - posterior(NETWORK, row)).max() < tolerance
 
 
+@pytest.mark.slow
 def test_pgmpy_sees_our_properties(tmp_path: Path) -> None:
     readwrite = pytest.importorskip("pgmpy.readwrite")
     path = written(NETWORK, bif_text, tmp_path / "x.bif")

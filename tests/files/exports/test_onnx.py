@@ -27,6 +27,7 @@ from tests.files.exports.test_programs import TARGET, nasty
 from tests.many_tables import boosted_model, random_schema
 from tests.paths import Case, learnt_paths, model_of
 from tests.strategies import models, regrouped_models
+from tests.sweeps import examples
 
 
 def feed(probes: ProbeRows) -> dict[str, Any]:
@@ -47,7 +48,7 @@ def difference(model: Model) -> float:
     return float(np.abs(np.array(said).T - probes.probabilities).max())
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(13))
 @given(st.one_of(models(), regrouped_models()))
 def test_onnxruntime(model: Model) -> None:
     assume(make_portable(model).inputs)
@@ -55,7 +56,7 @@ def test_onnxruntime(model: Model) -> None:
     assert difference(nasty(model)) < 1e-12
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(6))
 @given(learnt_paths())
 def test_a_path(case: Case) -> None:
     model = model_of(*case[:3])
@@ -63,7 +64,7 @@ def test_a_path(case: Case) -> None:
     assert difference(model) < 1e-12
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(6))
 @given(regrouped_models())
 def test_the_reference_evaluator_of_onnx(model: Model) -> None:
     """Another program: labels, too."""
@@ -76,7 +77,7 @@ def test_the_reference_evaluator_of_onnx(model: Model) -> None:
     assert label.tolist() == best
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(10))
 @given(st.one_of(models(), regrouped_models()))
 def test_contributions_add_up(model: Model) -> None:
     """To the log-odds of every label against the geometric mean of the others; their names are told."""
@@ -135,7 +136,7 @@ def renamed(model: Model, *names: str) -> Model:
     return replace(model, schema=replace(model.schema, attributes=(*attributes, *rest)))
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(6))
 @given(models(), st.permutations(["label", "probabilities", "0", "_c0", "__n1"]))
 def test_columns_named_as_what_is_inside(model: Model, names: list[str]) -> None:
     """Outputs have an underscore more where a column has their name; numbers are names as any."""

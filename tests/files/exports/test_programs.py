@@ -78,7 +78,7 @@ def test_a_path_in_python(case: Case) -> None:
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node is not at hand")
-@settings(max_examples=5)
+@settings(max_examples=2)
 @given(regrouped_models(), learnt_paths())
 def test_javascript(model: Model, case: Case) -> None:
     for one in (nasty(model), model_of(*case[:3])):

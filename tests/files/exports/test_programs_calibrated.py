@@ -27,6 +27,7 @@ from tests.files.exports.test_programs import TARGET, nasty
 from tests.paths import learnt_paths, model_of
 from tests.portable_oracle import portable_probabilities
 from tests.strategies import models
+from tests.sweeps import examples
 
 
 @st.composite
@@ -80,13 +81,13 @@ def sql_target(dialect: str) -> ProgramTarget:
     return TARGET._replace(options={"dialect": dialect, "input": "rows", "key": "the key"})
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(13))
 @given(calibrated_models())
 def test_sqlite(model: Model) -> None:
     assert difference(nasty(model), sql, sql_target("sqlite")) < 1e-11
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(13))
 @given(calibrated_models())
 def test_onnxruntime(model: Model) -> None:
     assume(make_portable(model).inputs)
@@ -122,15 +123,8 @@ def test_the_others(run: Callable[[Model], float], model: Model) -> None:
     assert run(model) < 1e-11
 
 
-@pytest.mark.parametrize(
-    ("kind", "path"),
-    [
-        (0, True),
-        (1, False),
-        pytest.param(0, False, marks=pytest.mark.slow),
-        pytest.param(1, True, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "path"), [(0, True), (1, False), (0, False), (1, True)])
 @settings(deadline=None, max_examples=1)
 @given(data=st.data())
 def test_postgres(path: bool, kind: int, data: st.DataObject) -> None:

@@ -18,6 +18,7 @@ from bncli.files.exports import javascript, python, sql, sql_databases
 from bncli.files.exports.programs import ProgramTarget
 from tests.files.exports.test_programs import TARGET, module, nasty
 from tests.strategies import models
+from tests.sweeps import examples
 
 SQL = {"input": 'my "rows"', "key": "the key"}
 
@@ -90,7 +91,7 @@ def test_the_others_decide(model: Model, data: st.DataObject) -> None:
     agree(model, rule, python, TARGET)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(10))
 @given(models(), st.data())
 def test_sqlite_decides(model: Model, data: st.DataObject) -> None:
     rule = data.draw(rules(len(model.schema.labels)))

@@ -26,6 +26,7 @@ from bncli.files.exports.scorecard import (
 )
 from tests.files.exports.test_programs import TARGET, nasty
 from tests.strategies import models, regrouped_models
+from tests.sweeps import examples
 
 
 def card(model: Model, **options: Any) -> str:
@@ -42,7 +43,7 @@ def of_two(model: Model) -> bool:
     return len(model.schema.labels) == 2 and bool(make_portable(model).inputs)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.filter_too_much])
 @given(OF_TWO, st.booleans())
 def test_points_say_what_the_model_says(model: Model, as_json: bool) -> None:
     assume(of_two(model))
@@ -53,7 +54,7 @@ def test_points_say_what_the_model_says(model: Model, as_json: bool) -> None:
         np.testing.assert_allclose(found.T, probes.probabilities, rtol=0, atol=1e-11)
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=examples(13), suppress_health_check=[HealthCheck.filter_too_much])
 @given(OF_TWO, st.integers(0, 2))
 def test_rounding_costs_at_most_half_a_unit_a_table(model: Model, digits: int) -> None:
     assume(of_two(model))
@@ -65,7 +66,7 @@ def test_rounding_costs_at_most_half_a_unit_a_table(model: Model, digits: int) -
     assert np.abs(change).max() <= bound * (1 + 1e-9) + 1e-9
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=examples(13), suppress_health_check=[HealthCheck.filter_too_much])
 @given(OF_TWO)
 def test_the_rows_as_a_spreadsheet_sees_them(model: Model) -> None:
     """Whole points; every attribute has a row for missing values; the best value of every set is 0 below the best."""
@@ -95,7 +96,7 @@ def test_any_text_is_read_back(axes: list[list[str]]) -> None:
     assert [[unquote(word) for word in members] for members in split_values(written)] == axes
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.filter_too_much])
 @given(models())
 def test_more_or_fewer_classes_are_refused(model: Model) -> None:
     assume(len(model.schema.labels) != 2)

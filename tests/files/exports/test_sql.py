@@ -25,6 +25,7 @@ from bncli.files.exports.sql_dialects import POSTGRES, SQLITE
 from tests.paths import Case, learnt_paths, model_of
 from tests.portable_oracle import portable_probabilities
 from tests.strategies import models, regrouped_models
+from tests.sweeps import every_pair
 
 NASTY = ('it\'s "so"', "back\\slash", "new\nline", "SELECT", "-- x", "; DROP", "😀{}", "%s :x ?", "10", "a" * 62, "$$")
 NEEDS_SERVER = pytest.mark.skipif(sql_databases.postgres_programs() is None, reason="PostgreSQL is not at hand")
@@ -87,6 +88,7 @@ def test_duckdb(model: Model, regrouped: Model, case: Case) -> None:
         assert difference(one, "duckdb") < 1e-12
 
 
+@pytest.mark.slow
 @NEEDS_SERVER
 @settings(deadline=None, max_examples=1)
 @given(regrouped_models(), learnt_paths())
@@ -139,9 +141,9 @@ def expected(scorer: PortableScorer, *values: float | str | None) -> list[float]
     return list(portable_probabilities(scorer, codes)[:, 0])
 
 
-@pytest.mark.parametrize("stages", [1, 3, 17, 40])
-@pytest.mark.parametrize("dialect", ["sqlite", "duckdb"])
-@pytest.mark.parametrize("labels", [("a", "b"), ("a", "b", "c")])
+@pytest.mark.parametrize(
+    ("stages", "dialect", "labels"), every_pair([1, 3, 17, 40], ["sqlite", "duckdb"], [("a", "b"), ("a", "b", "c")])
+)
 def test_stages_that_go_on_and_begin_anew(stages: int, dialect: str, labels: tuple[str, ...]) -> None:
     if dialect == "duckdb":
         pytest.importorskip("duckdb")
@@ -275,6 +277,7 @@ def test_a_server_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> 
     assert sql.remark(sql.sql_text(scorer_of(text_input("t")), target("sqlite"))) is None
 
 
+@pytest.mark.slow
 @NEEDS_SERVER
 def test_a_server_of_postgres_goes_away() -> None:
     with (

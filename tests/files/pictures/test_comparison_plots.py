@@ -19,6 +19,7 @@ from bncli.files.pictures.comparison_plots import (
     scatter_plots,
 )
 from bncli.files.pictures.drawing import text_width
+from tests.sweeps import examples
 
 SVG = "{http://www.w3.org/2000/svg}"
 Points = list[tuple[float, float]]
@@ -78,7 +79,7 @@ def ranks_of(draw: st.DrawFn) -> dict[str, float]:
     return dict(zip(names, values, strict=True))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.composite(ranks_of)(), st.floats(0.05, 8))
 def test_geometry(ranks: dict[str, float], difference: float) -> None:
     seen = drawn(ranks, difference)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from bncli.files.pictures.convergence_plots import CurvesPanel, HistogramPanel, convergence_plots, lag_histograms
 from bncli.files.pictures.drawing import COLOURS, SERIES
+from tests.sweeps import examples
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -66,7 +67,7 @@ def test_a_name_looks_the_same_everywhere_and_like_no_other() -> None:
     assert looks[2 * SERIES] == looks[7] == (COLOURS[1], "6 3")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(13), deadline=None)
 @given(
     st.lists(
         st.lists(st.tuples(st.integers(0, 10**6), st.floats(0, 1e9)), min_size=1, max_size=5), min_size=1, max_size=7
@@ -103,7 +104,7 @@ def test_bars_stand_over_the_lags_that_they_count() -> None:
     assert height == pytest.approx(2 * found["0: 1"][2], abs=0.02)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.lists(st.integers(-3000, 10**5), min_size=1, max_size=50))
 def test_every_lag_is_counted_once(lags: list[int]) -> None:
     found = bars(histogram(lags))

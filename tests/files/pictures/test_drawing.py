@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bncli.files.pictures.drawing import Drawing, axis_of, shortened, text_width
+from tests.sweeps import examples
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -54,7 +55,7 @@ def test_no_font_is_wider_than_it_is_taken_to_be(text: str) -> None:
     assert text_width(text, 10) >= 10 * sum(map(em, text))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.lists(st.floats(-1e6, 1e6), max_size=8))
 def test_an_axis_holds_its_values(values: list[float]) -> None:
     axis = axis_of(values)
@@ -66,7 +67,7 @@ def test_an_axis_holds_its_values(values: list[float]) -> None:
     assert all(0 <= axis.share(tick) <= 1 for tick in axis.ticks)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.lists(st.floats(1e-9, 1e6), min_size=1, max_size=8))
 def test_an_axis_can_be_required_to_be_logarithmic(values: list[float]) -> None:
     axis = axis_of(values, logarithmic=True)

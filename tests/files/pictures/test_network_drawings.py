@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bncli.files.pictures.network_drawings import NetworkLayout, layered_layout, tree_layout
+from tests.sweeps import examples
 
 
 def forests() -> st.SearchStrategy[dict[int, int | None]]:
@@ -26,7 +27,7 @@ def apart(layout: NetworkLayout) -> bool:
     return all(a[0] != b[0] or abs(a[1] - b[1]) >= 1 - 1e-9 for a, b in pairs)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(26), deadline=None)
 @given(forests())
 def test_trees_are_tidy(parents: dict[int, int | None]) -> None:
     layout = tree_layout(parents)
@@ -40,7 +41,7 @@ def test_trees_are_tidy(parents: dict[int, int | None]) -> None:
             assert breadth == pytest.approx((min(b for _, b in below) + max(b for _, b in below)) / 2)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(26), deadline=None)
 @given(graphs())
 def test_layers_rise_along_every_arc(parents: dict[int, list[int]]) -> None:
     layout = layered_layout(parents)

@@ -260,13 +260,13 @@ def test_the_delimiter_is_the_most_frequent_candidate_outside_quotes(tmp_path: P
 
 
 def test_a_header_larger_than_what_is_read_at_once(tmp_path: Path) -> None:
-    names = [f"a_column_with_a_rather_long_name_{i}" for i in range(10_000)]
+    names = [f"a_column_with_a_{'rather_' * 20}long_name_{i}" for i in range(2_000)]
     content = (
         ",".join([*names, "class"])
         + "\n"
         + "".join(",".join("123"[i] for _ in names) + f",{i % 2}\n" for i in range(3))
     )
-    assert len(table(tmp_path, content).attributes) == 10_000
+    assert len(table(tmp_path, content).attributes) == 2_000
 
 
 RAGGED = "x,c,class\n1,a,u\n2,b\n3,a,v\n4,a,u,9\n5,b,v\n"

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from bncli.engine.data.number_formats import DATE_ORDERS, DateOrder
 from bncli.files.reading.dates import durations_of, holds_dates, order_of, part_of, seconds_of, shape_of, to_seconds
+from tests.sweeps import examples
 
 EPOCH = dt.datetime(1970, 1, 1)
 DATES: list[tuple[str, DateOrder, Callable[[dt.datetime], str]]] = [
@@ -128,7 +129,7 @@ def test_times_of_the_day() -> None:
     assert fits.tolist() == [True] * 5 + [False] * 2
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(13))
 @given(st.lists(st.one_of(st.text(), st.text("0123456789-./: TZ+AMPamp,")), max_size=8))
 def test_any_text_is_a_date_or_none(texts: list[str]) -> None:
     for order in DATE_ORDERS:

@@ -154,12 +154,13 @@ def test_cuts_of_a_sample_are_told_wherever_they_go(parts: Path, tmp_path: Path)
 def test_fit_reads_in_two_rounds_by_itself(parts: Path, tmp_path: Path) -> None:
     """As from the codes that encode writes, the penalty too; `auto` cuts by its own rule."""
     source = Source((str(parts),), ignore=("w",))
-    encode(source, Recipe.of(structure="tan"), output=str(tmp_path / "x.codes"))
-    fit(source, Recipe.of(structure="tan"), output=str(tmp_path / "a.bnc"))
+    recipe = Recipe.of(structure="nb")
+    encode(source, recipe, output=str(tmp_path / "x.codes"))
+    fit(source, recipe, output=str(tmp_path / "a.bnc"))
     codes = str(tmp_path / "x.codes")
     fit(
         Source((codes,)),
-        Recipe.of(structure="tan"),
+        recipe,
         output=str(tmp_path / "b.bnc"),
         supplied=read_supplied(codes),
     )

@@ -30,6 +30,7 @@ from tests.steps.cluster.processes import Command, Processes, run, run_anew, sta
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="the extra 'cluster' is not installed"),
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked for in /proc"),
+    pytest.mark.slow,  # a scheduler and its workers take many seconds to begin
 ]
 
 N_ROWS = 140_000

@@ -27,6 +27,7 @@ from tests.steps.cluster.processes import Processes, run
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="the extra 'cluster' is not installed"),
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked for in /proc"),
+    pytest.mark.slow,  # a scheduler and its workers take many seconds to begin
 ]
 
 N_ROWS = 3000

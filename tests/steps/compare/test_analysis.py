@@ -15,6 +15,7 @@ from scipy import stats
 
 from bncli.errors import UsageError
 from bncli.steps.compare.analysis import CompareReport, Summary, analyse
+from tests.sweeps import examples
 from tests.trials import random_trial, trial_of
 
 
@@ -37,7 +38,7 @@ def slow_p(first: list[float], second: list[float], folds: int) -> float:
     return float(2 * stats.t.sf(abs(t), n - 1))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(st.integers(0, 10_000))
 def test_who_is_not_worse_than_the_best(seed: int) -> None:
     trial = random_trial(4, 1, folds=5, seed=seed)
@@ -214,7 +215,7 @@ def means(report: CompareReport, learner: str, metric: str = "error") -> list[fl
     return [one.mean for one in figures if one]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(st.integers(0, 10_000), st.integers(3, 6), st.integers(2, 12))
 def test_as_scipy_has_it(seed: int, n_learners: int, n_sets: int) -> None:
     report = analyse(random_trial(n_learners, n_sets, seed=seed), metrics=["error"])
@@ -236,7 +237,7 @@ def test_as_scipy_has_it(seed: int, n_learners: int, n_sets: int) -> None:
         assert pair.ratio == pytest.approx(math.exp(np.mean(np.log(np.divide(a, b)))))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(st.integers(0, 10_000))
 def test_accuracy_says_what_error_does(seed: int) -> None:
     report = analyse(random_trial(4, 5, seed=seed), metrics=["error", "accuracy", "cll"])
@@ -355,7 +356,7 @@ def test_costs_compare_by_ratios_and_not_by_tests() -> None:
     assert [(one.first, one.second, one.ratio) for one in iterations.pairs] == [("slow", "fast", pytest.approx(0.05))]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(st.integers(0, 10_000), st.integers(2, 4), st.lists(st.integers(1, 500), min_size=3, max_size=8))
 def test_a_group_is_summed_up_as_if_it_were_alone(seed: int, n_learners: int, rows: list[int]) -> None:
     trial = random_trial(n_learners, len(rows), seed=seed)

@@ -231,7 +231,7 @@ def test_costs_are_those_of_the_fit_of_a_fold(tmp_path: Path) -> None:
     source = write_table(tmp_path / "a.csv", 60, 0)
     newton = Recipe.of(penalty=1e-6, tolerance=0.0, max_iterations=120)
     stopped = Recipe.of(param="extended", early_stop="cv", optimizer="cg", structure="nb")
-    recipes = (NB.recipe, newton, Recipe.of(structure="auto"), stopped)
+    recipes = (NB.recipe, newton, Recipe.of(structure="auto", effort=1), stopped)
     plan, (entry,) = planned([source], tuple(Learner(str(i), recipe) for i, recipe in enumerate(recipes)))
     columns = read_columns(source)
     others = np.flatnonzero(stratified_folds(entry.labels, 3, (0, 0)) != 1)

@@ -174,10 +174,10 @@ def test_refused_arguments(source: Source) -> None:
 
 
 def test_every_fold_chooses_its_penalty(source: Source) -> None:
-    folds = evaluate(source, Recipe(), Protocol(2)).as_json()["folds"]
+    folds = evaluate(source, Recipe(structure="nb"), Protocol(2)).as_json()["folds"]
     assert all(fold["penalty"] in GRID for fold in folds)
     assert [fold["penalty"] for fold in evaluate(source, RECIPE, Protocol(2)).as_json()["folds"]] == [None, None]
-    typed = evaluate(source, Recipe(penalty=2.0), Protocol(2)).as_json()["folds"]
+    typed = evaluate(source, Recipe(structure="nb", penalty=2.0), Protocol(2)).as_json()["folds"]
     assert [fold["penalty"] for fold in typed] == [2.0, 2.0]
 
 

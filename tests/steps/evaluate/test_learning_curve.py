@@ -219,7 +219,7 @@ def test_a_sample_of_one_row(source: Source) -> None:
     ("n_rows", "options"),
     [
         (2, {}),
-        (1, {"structure": "auto"}),
+        (1, {"structure": "auto", "effort": 1}),
         (1, {"structure": "kikuchi", "param": "kbma"}),
         (2, {"structure": "nb", "param": "em"}),
     ],

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +11,7 @@ import numpy as np
 import pytest
 
 import bncli as package
-
-
-def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "bncli", *arguments], capture_output=True, text=True)
+from tests.cli.conftest import Bncli
 
 
 def _table(path: Path, n_labels: int) -> list[list[str]]:
@@ -40,12 +35,12 @@ def _points(entry: dict[str, Any], row: dict[str, str]) -> int | None:
 
 
 @pytest.mark.parametrize(("n_labels", "most"), [(2, 100), (2, 5), (3, 10)])
-def test_the_card_alone_gives_the_scores(tmp_path: Path, n_labels: int, most: int) -> None:
+def test_the_card_alone_gives_the_scores(bncli: Bncli, tmp_path: Path, n_labels: int, most: int) -> None:
     rows, model = _table(tmp_path / "t.csv", n_labels), str(tmp_path / "m.bnc")
     limits = ("--columns", "2", "--rows", "7", "--points", str(most))
-    fitted = _run("fit", str(tmp_path / "t.csv"), "--structure", "card", *limits, "-o", model, "-q", "--json")
-    assert fitted.returncode == 0, fitted.stderr
-    card = json.loads(fitted.stdout)["card"]
+    fitted = bncli("fit", str(tmp_path / "t.csv"), "--structure", "card", *limits, "-o", model, "-q", "--json")
+    assert fitted.code == 0, fitted.err
+    card = json.loads(fitted.out)["card"]
     assert card["columns"] <= 2
     assert card["rows"] <= 7
     assert {entry["attribute"] for entry in card["points"]} == {"number", "word"}
@@ -54,8 +49,8 @@ def test_the_card_alone_gives_the_scores(tmp_path: Path, n_labels: int, most: in
     assert card["log_loss"] < math.log(n_labels)
     assert card["log_loss_unlimited"] < math.log(n_labels)
     assert all(("label" in entry) == (n_labels > 2) for entry in card["points"])
-    scored = _run("score", model, str(tmp_path / "t.csv"), "-o", str(tmp_path / "s.csv"), "-q")
-    assert scored.returncode == 0, scored.stderr
+    scored = bncli("score", model, str(tmp_path / "t.csv"), "-o", str(tmp_path / "s.csv"), "-q")
+    assert scored.code == 0, scored.err
     header, *lines = (line.split(",") for line in (tmp_path / "s.csv").read_text().splitlines())
     p_of = [dict(zip(header, line, strict=True)) for line in lines]
     if n_labels > 2:
@@ -75,60 +70,62 @@ def test_the_card_alone_gives_the_scores(tmp_path: Path, n_labels: int, most: in
         assert one["p"] == pytest.approx(1 / (1 + math.exp(-(offset + slope * one["total"]))), abs=1e-4)
 
 
-def test_fit_prints_the_card_and_options_without_effect_are_refused(tmp_path: Path) -> None:
+def test_fit_prints_the_card_and_options_without_effect_are_refused(bncli: Bncli, tmp_path: Path) -> None:
     _table(tmp_path / "t.csv", 2)
     table, model = str(tmp_path / "t.csv"), str(tmp_path / "m.bnc")
-    printed = _run("fit", table, "--structure", "card", "-o", model)
-    assert "without limits" in printed.stdout + printed.stderr
+    printed = bncli("fit", table, "--structure", "card", "-o", model)
+    assert "without limits" in printed.out + printed.err
     for typed in (("--structure", "tan", "--rows", "9"), ("--structure", "card", "--rows", "1")):
-        refused = _run("fit", table, *typed, "-o", model)
-        assert refused.returncode == 2
-        assert "Traceback" not in refused.stderr
+        refused = bncli("fit", table, *typed, "-o", model)
+        assert refused.code == 2
+        assert "Traceback" not in refused.err
 
 
-def test_alternatives_are_other_columns_of_about_the_same_loss(tmp_path: Path) -> None:
+def test_alternatives_are_other_columns_of_about_the_same_loss(bncli: Bncli, tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     number = rng.normal(size=300)
     labels = number + rng.logistic(size=300) > 0
     rows = [f"{a:.3f},{a + 0.01 * b:.3f},{y}" for a, b, y in zip(number, rng.normal(size=300), labels, strict=True)]
     (tmp_path / "t.csv").write_text("\n".join(["a,b,class", *rows]) + "\n")
     table, model = str(tmp_path / "t.csv"), str(tmp_path / "m.bnc")
-    fitted = _run(
+    fitted = bncli(
         "fit", table, "--structure", "card", "--columns", "1", "--alternatives", "2", "-o", model, "--json", "-q"
     )
-    assert fitted.returncode == 0, fitted.stderr
-    card = json.loads(fitted.stdout)["card"]
+    assert fitted.code == 0, fitted.err
+    card = json.loads(fitted.out)["card"]
     chosen = {entry["attribute"] for entry in card["points"]}
     assert [set(other["columns"]) for other in card["alternatives"]] == [{"a", "b"} - chosen]
     assert card["alternatives"][0]["log_loss"] <= 1.01 * card["log_loss"]
-    plain = _run("fit", table, "--structure", "card", "--columns", "1", "-o", str(tmp_path / "n.bnc"), "--json", "-q")
-    assert json.loads(plain.stdout)["card"] == {**card, "alternatives": []}
+    plain = bncli("fit", table, "--structure", "card", "--columns", "1", "-o", str(tmp_path / "n.bnc"), "--json", "-q")
+    assert json.loads(plain.out)["card"] == {**card, "alternatives": []}
     assert (tmp_path / "n.bnc").read_bytes() == (tmp_path / "m.bnc").read_bytes()
-    refused = _run("fit", table, "--structure", "tan", "--alternatives", "2", "-o", model)
-    assert refused.returncode == 2
-    assert "--alternatives has no effect with --structure tan" in refused.stderr
+    refused = bncli("fit", table, "--structure", "tan", "--alternatives", "2", "-o", model)
+    assert refused.code == 2
+    assert "--alternatives has no effect with --structure tan" in refused.err
 
 
-def test_the_scorecard_has_the_rows_of_the_card_and_says_what_its_scores_mean(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("fewer_export_rows")
+def test_the_scorecard_has_the_rows_of_the_card_and_says_what_its_scores_mean(bncli: Bncli, tmp_path: Path) -> None:
     _table(tmp_path / "t.csv", 2)
     model, scorecard = str(tmp_path / "m.bnc"), tmp_path / "card.csv"
-    fitted = _run("fit", str(tmp_path / "t.csv"), "--structure", "card", "-o", model, "-q", "--json")
-    card = json.loads(fitted.stdout)["card"]
-    exported = _run("export", model, "--to", "scorecard", "-o", str(scorecard), "--json")
-    assert exported.returncode == 0, exported.stderr
+    fitted = bncli("fit", str(tmp_path / "t.csv"), "--structure", "card", "-o", model, "-q", "--json")
+    card = json.loads(fitted.out)["card"]
+    exported = bncli("export", model, "--to", "scorecard", "-o", str(scorecard), "--json")
+    assert exported.code == 0, exported.err
     lines = scorecard.read_text().splitlines()
     assert lines[0] == "attribute,value,points,below_best"
     own = [line for line in lines[1:-1] if not ("(missing)" in line or "(unseen)" in line)]
     assert len(own) == card["rows"]
-    totals = json.loads(exported.stdout)["totals"]
+    totals = json.loads(exported.out)["totals"]
     assert [one["p"] for one in totals] == sorted(one["p"] for one in totals)
     factor = 20 / math.log(2)
     for one in totals:
         assert one["p"] == pytest.approx(1 / (1 + math.exp(-(one["total"] - 600 + factor * math.log(50)) / factor)))
 
 
+@pytest.mark.usefixtures("fewer_export_rows")
 @pytest.mark.parametrize("n_labels", [2, 3])
-def test_a_pair_has_rows_of_both_values_and_is_exported(tmp_path: Path, n_labels: int) -> None:
+def test_a_pair_has_rows_of_both_values_and_is_exported(bncli: Bncli, tmp_path: Path, n_labels: int) -> None:
     rng = np.random.default_rng(2)
     number, word, noise = rng.normal(size=500), rng.integers(0, 3, 500), rng.integers(0, 4, 500)
     labels = (((number > 0.5) ^ (word == 1)).astype(int) + (noise == 3) * (n_labels - 2)) % n_labels
@@ -141,9 +138,9 @@ def test_a_pair_has_rows_of_both_values_and_is_exported(tmp_path: Path, n_labels
     (tmp_path / "t.csv").write_text("\n".join(["id,number,word,noise,class", *lines]) + "\n")
     table, model = str(tmp_path / "t.csv"), str(tmp_path / "m.bnc")
     typed = ("--structure", "card", "--pairs", "1", "--rows", "14", "--ignore", "id")
-    fitted = _run("fit", table, *typed, "-o", model, "--json", "-q")
-    assert fitted.returncode == 0, fitted.stderr
-    card = json.loads(fitted.stdout)["card"]
+    fitted = bncli("fit", table, *typed, "-o", model, "--json", "-q")
+    assert fitted.code == 0, fitted.err
+    card = json.loads(fitted.out)["card"]
     pair = [entry for entry in card["points"] if entry["attribute"] == "number & word"]
     assert pair
     assert all(entry["value"].count(" & ") == 1 for entry in pair)
@@ -151,18 +148,18 @@ def test_a_pair_has_rows_of_both_values_and_is_exported(tmp_path: Path, n_labels
     assert card["columns"] == len({name for e in card["points"] for name in e["attribute"].split(" & ")})
     for form in ["sql", "scorecard"] if n_labels == 2 else ["python", "onnx"]:
         key = ("--key", "id") if form == "sql" else ()
-        exported = _run("export", model, "--to", form, *key, "-o", str(tmp_path / f"m.{form}"))
-        assert exported.returncode == 0, exported.stderr
-        assert "verified" in exported.stdout + exported.stderr
+        exported = bncli("export", model, "--to", form, *key, "-o", str(tmp_path / f"m.{form}"))
+        assert exported.code == 0, exported.err
+        assert "verified" in exported.out + exported.err
     if n_labels == 2:
         because = ("score", model, table, "--because", "-o", str(tmp_path / "s.csv"))
         report = ("report", model, table, "-o", str(tmp_path / "r.html"))
         for command in (because, report, ("fit", table, *typed[:-2], "--group", "id", "-o", model, "-q")):
-            done = _run(*command)
-            assert done.returncode == 0, done.stderr
+            done = bncli(*command)
+            assert done.code == 0, done.err
 
 
-def test_a_card_keeps_directions_that_are_proven_and_shown(tmp_path: Path) -> None:
+def test_a_card_keeps_directions_that_are_proven_and_shown(bncli: Bncli, tmp_path: Path) -> None:
     rng = np.random.default_rng(8)
     age, dose, noise = rng.normal(50, 10, 400), rng.integers(0, 9, 400), rng.normal(size=400)
     labels = np.abs(age - 55) / 5 + dose / 3 + rng.logistic(size=400) > 3
@@ -174,22 +171,22 @@ def test_a_card_keeps_directions_that_are_proven_and_shown(tmp_path: Path) -> No
     table, model = str(tmp_path / "t.csv"), str(tmp_path / "m.bnc")
     learnt = ("--structure", "card", "--numeric", "dose", "--group", "id")
     typed = (*learnt, "--increasing", "age", "--decreasing", "dose")
-    fitted = _run("fit", table, *typed, "--alternatives", "1", "-o", model, "--json", "-q")
-    assert fitted.returncode == 0, fitted.stderr
-    card = json.loads(fitted.stdout)["card"]
+    fitted = bncli("fit", table, *typed, "--alternatives", "1", "-o", model, "--json", "-q")
+    assert fitted.code == 0, fitted.err
+    card = json.loads(fitted.out)["card"]
     points = [entry["points"] for entry in card["points"] if entry["attribute"] == "age"]
     assert points == sorted(points)
     assert len(points) > 1
     assert "dose" not in {entry["attribute"] for entry in card["points"]}  # the rows say the opposite
-    free = json.loads(_run("fit", table, *learnt, "-o", str(tmp_path / "n.bnc"), "--json", "-q").stdout)["card"]
+    free = json.loads(bncli("fit", table, *learnt, "-o", str(tmp_path / "n.bnc"), "--json", "-q").out)["card"]
     points = [entry["points"] for entry in free["points"] if entry["attribute"] == "age"]
     assert points != sorted(points)
     assert card["log_loss"] > free["log_loss"]
     for name, code in (("m.bnc", 0), ("n.bnc", 3)):
         proof = ("verify", str(tmp_path / name), "--property", "the probability of sick never falls as age rises")
-        assert _run(*proof).returncode == code
-    evaluated = _run("evaluate", table, *typed, "--folds", "2", "--json", "-q")
-    assert evaluated.returncode == 0, evaluated.stderr
+        assert bncli(*proof).code == code
+    evaluated = bncli("evaluate", table, *typed, "--folds", "2", "--json", "-q")
+    assert evaluated.code == 0, evaluated.err
     options = {"structure": "card", "numeric": ["dose"], "group": "id", "increasing": ["age"], "decreasing": ["dose"]}
     package.fit(table, **options).save(tmp_path / "p.bnc")  # type: ignore[arg-type]
     assert (tmp_path / "p.bnc").read_bytes() == (tmp_path / "m.bnc").read_bytes()
