@@ -122,7 +122,7 @@ def test_sufficient_reasons(tmp_path: Path, structure: str, n_labels: int, recor
     command = f"simulate --network tan --attributes 30 --classes {n_labels} --rows 20000 --seed 1 -q -o {data}"
     subprocess.run([sys.executable, "-m", "bncli", *command.split()], check=True)
     write_model(model, learn(read_columns(Source((data,))), Recipe.of(structure=structure)).model)
-    n_rows = 2_000 if n_labels == 2 or structure == "nb" else 200
+    n_rows = 2_000
     with open(data) as lines:
         Path(few).write_text("".join(itertools.islice(lines, n_rows + 1)))
     output = ScoreOutput(str(tmp_path / "out.csv"), questions=WhatIfQuestions(because=1.0))
@@ -130,8 +130,11 @@ def test_sufficient_reasons(tmp_path: Path, structure: str, n_labels: int, recor
     score(model, Source((few,)), output=output)
     spent = (time.process_time() - began) / n_rows
     what = f"score --because, 30 columns, {structure}, {n_labels} classes"
-    limit = None if (structure, n_labels) == ("tan", 3) else 1.0
-    record(what, 1e3 * spent, "milliseconds per row", limit, detail=f"{1 / spent:,.0f} rows per second of CPU time")
+    missed = ""
+    if (structure, n_labels) == ("tan", 3):
+        missed = "a row needs about a hundred nodes of branch and bound; bounds for all labels together cost more"
+    detail = f"{1 / spent:,.0f} rows per second of CPU time"
+    record(what, 1e3 * spent, "milliseconds per row", 1.0, detail=detail, missed=missed)
 
 
 CHILD = """

@@ -131,19 +131,10 @@ class Contrast:
         has_unobserved = ((fixed == self.cardinalities) | (fixed == UNKNOWN)).any()
         return (self.with_unobserved if has_unobserved else self.observed).minimise(fixed)
 
-    def reach(self, own: Index, members: Mask, may: Mask, most: Index, least: float) -> tuple[Array, Mask]:
-        """Return upper bounds of the least value for sets with up to k = 0, 1, ... more attributes, and sets.
-
-        The attributes `members` are fixed at the codes `own`, and up to k of those that `may` be are added. The bound
-        (N, largest of `most` + 1) is the value of a game in which the attributes come in the opposite order of
-        elimination, and each is added, or else takes the code that is worst for the rest ("unobserved" only if `own`
-        has it). What is added may depend on the codes before it, so the bound is at least what any set attains. It is
-        exact for tables over single attributes. The sets (N, attributes) are those of the game with the smallest k
-        whose bound reaches `least`, and a good guess; `members` where no k up to `most` (N,) does.
-        """
+    def game(self, own: Index, members: Mask, may: Mask, most: int) -> Game:
+        """Return the game that bounds least values for sets with k = 0, 1, ... `most` more attributes."""
         has_unobserved = (own == self.cardinalities).any()
-        minimiser = self.with_unobserved if has_unobserved else self.observed
-        return minimiser.reach(own, members, may, most, least)
+        return Game(self.with_unobserved if has_unobserved else self.observed, own.T, members.T, may.T, most)
 
     @property
     def exact(self) -> bool:
@@ -280,22 +271,6 @@ class Minimiser:
             result[a] = own_values.argmin(axis=0)
         return least, result.T
 
-    def reach(self, own: Index, members: Mask, may: Mask, most: Index, least: float) -> tuple[Array, Mask]:
-        """Return bounds (N, largest of `most` + 1) and sets (N, attributes); see `Contrast.reach`."""
-        n_budgets = int(most.max(initial=0)) + 1
-        if not self.exact:
-            return np.full((len(own), n_budgets), np.inf), members
-        bounds, chosen = np.empty((len(own), n_budgets)), members.copy()
-        step = max(1, self._step // n_budgets)
-        for start in range(0, len(own), step):
-            block = slice(start, start + step)
-            game = _Game(self, own[block].T, members[block].T, may[block].T, n_budgets - 1)
-            bounds[block] = game.bound.T
-            budget = (game.bound < least).sum(axis=0)
-            rows = np.flatnonzero(budget <= most[block])
-            chosen[start + rows] = game.choices(rows, budget[rows]).T
-        return bounds, chosen
-
     def _digits(self, number: int, attribute: int, codes: Index) -> list[Index]:
         """Return the index of a message at `codes` (attributes, N) for every code of the attribute, (codes, N)."""
         scope = self._buckets[number].others
@@ -312,10 +287,15 @@ class Minimiser:
         return np.expand_dims(ordered, tuple(i + leading for i in lacking))
 
 
-class _Game:
-    """The game of `Contrast.reach`; own, members and may: (attributes, N); most: the largest budget.
+class Game:
+    """A game whose value bounds the least values for sets of attributes fixed at the codes `own`.
 
-    bound (budgets, N): what is reached with each budget.
+    The attributes `members` are fixed, and up to k of those that `may` be are added; all are (attributes, N). The
+    attributes come in the opposite order of elimination, and each is added, or else takes the code that is worst for
+    the rest ("unobserved" only if `own` has it). What is added may depend on the codes before it, so the value is at
+    least what any set attains. It is exact for tables over single attributes.
+
+    bound (budgets, N): the value for k = 0, 1, ... `most`; infinite if the minimiser is not exact.
     """
 
     def __init__(self, minimiser: Minimiser, own: Index, members: Mask, may: Mask, most: int) -> None:
@@ -324,6 +304,9 @@ class _Game:
         rows = np.arange(own.shape[1])
         self._messages: list[Array] = []
         """What is reached with up to k attributes among those eliminated so far: (k + 1, codes of the others, N)."""
+        if not minimiser.exact:
+            self.bound = np.full((most + 1, len(rows)), np.inf)
+            return
         for bucket in buckets:
             a = bucket.attribute
             total = np.zeros((1, sizes[a], 1))
@@ -336,23 +319,27 @@ class _Game:
                 total = _add_budgets(
                     total, minimiser._aligned(self._messages[number], number, bucket, lacking, 1), most
                 )
-            total = np.broadcast_to(total, (*total.shape[:-1], len(rows)))
-            at_own = total[..., own[a], rows]
+            at_own = total[..., own[a], rows if total.shape[-1] > 1 else 0]
             kept = total[..., : free[a], :].min(axis=-2)
             if free[a] < sizes[a]:
-                np.minimum(kept, at_own, out=kept, where=own[a] == free[a])
-            np.copyto(kept, at_own, where=members[a])
-            if len(kept) <= most:
-                kept = np.concatenate([kept, kept[-1:]])
-            np.maximum(kept[1:], at_own[: len(kept) - 1], out=kept[1:], where=may[a])
-            self._messages.append(kept)
+                kept = np.where(own[a] == free[a], np.minimum(kept, at_own), kept)
+            kept = np.where(members[a], at_own, kept)
+            message = np.empty((min(len(kept), most) + 1, *kept.shape[1:]))
+            message[: len(kept)] = kept
+            message[len(kept) :] = kept[-1]
+            added = np.where(may[a], at_own[: len(message) - 1], -np.inf)
+            np.maximum(message[1:], added, out=message[1:])
+            self._messages.append(message)
         bound = np.full((1, len(rows)), minimiser._constant)
         for number in minimiser._roots:
             bound = _add_budgets(bound, self._messages[number], most)
         self.bound = np.concatenate([bound, np.repeat(bound[-1:], most + 1 - len(bound), axis=0)])
 
     def choices(self, rows: Index, budget: Index) -> Mask:
-        """Return the sets (attributes, rows) of the game of these rows with these budgets (rows,)."""
+        """Return the sets (attributes, rows) that are chosen for these rows with these budgets (rows,).
+
+        They are those of the codes that are worst at each choice, and good guesses.
+        """
         minimiser, own, may = self._minimiser, self._own[:, rows], self._may[:, rows]
         sizes, free, buckets = minimiser._sizes, minimiser._free, minimiser._buckets
         chosen, codes = self._members[:, rows], own.copy()

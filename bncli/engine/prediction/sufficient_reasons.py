@@ -10,7 +10,7 @@ condition on least values (`prediction.least_scores`):
 
 The second form holds for any threshold, costs, calibration or prior, since all of them are monotone in S[1] - S[0].
 
-Search. `Contrast.reach` bounds what any set of k more attributes attains, which says how many a set must have at least,
+Search. `Contrast.game` bounds what any set of k more attributes attains, which says how many a set must have at least,
 and guesses one. For tables over single attributes and one condition the guess is the answer; for several conditions
 weighted sums of them are bounded too. Otherwise attributes are added to the guess until it fixes the decision, and
 removed while it does; then branch and bound looks for a smaller set. If a guess does not fix the decision, some
@@ -47,6 +47,8 @@ _NODES_PER_ROW = 16
 """Nodes of a row that are minimised at a time, whatever the other rows do."""
 _BRANCHES = 2
 """A node has a child for each of this many attributes, and one in which none of them may be in the set."""
+_BLOCK = 1 << 12
+"""Nodes that are bounded at a time."""
 _ROUNDS = 12
 """Weightings of the conditions that are tried for a bound on all of them together."""
 _ROUNDING = 1e-9
@@ -265,62 +267,96 @@ def _search(rows: _Rows, seconds: float, clock: Callable[[], float]) -> tuple[Ma
     members[open_rows] = _reduce(rows, open_rows, members[open_rows])
     sizes[open_rows] = members[open_rows].sum(axis=1)
     exact[open_rows] = sizes[open_rows] == at_least[open_rows]
-    stacks = {row: [(nothing[row], rows.may[row])] for row in open_rows[~exact[open_rows]].tolist()}
+    is_open = np.zeros(len(exact), bool)
+    is_open[open_rows] = ~exact[open_rows]
     spent = np.zeros(len(rows.codes))
-    while stacks:
+    # the nodes of a row are a stack: the last ones come first
+    owners = np.flatnonzero(is_open)
+    sets, may = nothing[owners], rows.may[owners]
+    while len(owners):
         began = clock()
-        owners = np.array([row for row, stack in stacks.items() for _ in stack[-_NODES_PER_ROW:]])
-        nodes = [node for stack in stacks.values() for node in stack[-_NODES_PER_ROW:]]
-        for stack in stacks.values():
-            del stack[-_NODES_PER_ROW:]
-        sets, may = np.array([node[0] for node in nodes]), np.array([node[1] for node in nodes])
-        counts = sets.sum(axis=1)
-        needed, guesses = _reach(rows, owners, sets, may, sizes[owners] - 1 - counts)
-        promising = np.flatnonzero(counts + needed < sizes[owners])
-        fixes, missed, inputs = _worst(rows, owners[promising], guesses[promising])
-        differs = inputs != rows.codes[owners[promising]]
-        gains = _gains(rows, owners[promising], missed, inputs)
-        for i, fix, own_differs, own_gains in zip(promising.tolist(), fixes, differs, gains, strict=True):
-            row = int(owners[i])
-            size = int(guesses[i].sum())
-            if fix and size < sizes[row]:
-                members[row], sizes[row] = guesses[i], size
-            if fix or counts[i] + needed[i] >= sizes[row]:
-                continue
-            # every set that fixes the decision has an attribute in which the completion differs from the row
-            candidates = np.flatnonzero(own_differs & may[i] & ~sets[i])
-            children, allowed = [], may[i].copy()
-            for a in candidates[np.argsort(-own_gains[candidates], kind="stable")[:_BRANCHES]].tolist():
-                child = sets[i].copy()
-                child[a] = True
-                children.append((child, allowed.copy()))
-                allowed[a] = False
-            if len(candidates) > _BRANCHES:
-                children.append((sets[i], allowed))
-            stacks[row] += reversed(children)
-        np.add.at(spent, owners, (clock() - began) / len(owners))
-        for row in list(stacks):
-            if not stacks[row] or sizes[row] == at_least[row]:
-                exact[row], at_least[row] = True, sizes[row]
-                del stacks[row]
-            elif spent[row] > seconds:
-                del stacks[row]
+        order = np.argsort(owners, kind="stable")
+        ends = np.searchsorted(owners[order], owners[order], side="right")
+        chosen = np.zeros(len(owners), bool)
+        chosen[order] = ends - np.arange(len(order)) <= _NODES_PER_ROW
+        at, at_sets, at_may = owners[chosen], sets[chosen], may[chosen]
+        counts = at_sets.sum(axis=1)
+        needed, guesses = _reach(rows, at, at_sets, at_may, sizes[at] - 1 - counts)
+        left = np.flatnonzero(counts + needed < sizes[at])
+        at_sets, at_may, guesses, which = at_sets[left], at_may[left], guesses[left], at[left]
+        fixes, missed, inputs = _worst(rows, which, guesses)
+        found = guesses.sum(axis=1)
+        for i in np.flatnonzero(fixes)[np.argsort(-found[fixes], kind="stable")].tolist():
+            if found[i] < sizes[which[i]]:
+                members[which[i]], sizes[which[i]] = guesses[i], found[i]
+        left = np.flatnonzero(~fixes & (counts[left] + needed[left] < sizes[which]))
+        children = _branch(rows, which[left], at_sets[left], at_may[left], missed[left], inputs[left])
+        np.add.at(spent, at, (clock() - began) / len(at))
+        owners = np.concatenate([owners[~chosen], children[0]])
+        sets, may = np.concatenate([sets[~chosen], children[1]]), np.concatenate([may[~chosen], children[2]])
+        is_done = is_open & ((sizes == at_least) | (np.bincount(owners, minlength=len(exact)) == 0))
+        exact |= is_done
+        at_least[is_done] = sizes[is_done]
+        is_open &= ~is_done & (spent <= seconds)
+        kept = is_open[owners]
+        owners, sets, may = owners[kept], sets[kept], may[kept]
     return members, exact, at_least
+
+
+def _branch(rows: _Rows, which: Index, sets: Mask, may: Mask, missed: Index, inputs: Index) -> tuple[Index, Mask, Mask]:
+    """Return the children of nodes whose worst completions are `inputs`: their rows, sets and what they may contain.
+
+    Every set that fixes the decision has an attribute in which the completion differs from the row.
+    """
+    candidates = (inputs != rows.codes[which]) & may & ~sets
+    gains = np.where(candidates, _gains(rows, which, missed, inputs), -np.inf)
+    numbers = np.arange(len(which))
+    nodes, may = [], may.copy()
+    for _ in range(_BRANCHES):
+        a = gains.argmax(axis=1)
+        is_child = gains[numbers, a] > -np.inf
+        child = sets.copy()
+        child[numbers, a] = True
+        nodes.append((numbers[is_child], child[is_child], may[is_child]))
+        may[numbers[is_child], a[is_child]] = False
+        gains[numbers, a] = -np.inf
+    is_child = (gains > -np.inf).any(axis=1)
+    nodes.append((numbers[is_child], sets[is_child], may[is_child]))
+    parents, sets, may = (np.concatenate(parts) for parts in zip(*reversed(nodes), strict=True))
+    order = np.argsort(parents, kind="stable")
+    return which[parents[order]], sets[order], may[order]
 
 
 def _reach(rows: _Rows, which: Index, members: Mask, may: Mask, most: Index) -> tuple[Index, Mask]:
     """Return lower bounds (N,) on the number of attributes to be added to fix the decision, and guessed sets.
 
-    The sets are (N, attributes). A bound above `most` (N,) need not be the highest.
+    The sets are (N, attributes). A bound above `most` (N,) need not be the highest, and no set is guessed there.
     """
     if all(len(table.positions) == 1 for contrast, _ in rows.conditions for table in contrast.tables):
         return _reach_of_sums(rows, which, members, may)
     needed, guesses = np.zeros(len(which), np.intp), members.copy()
-    for contrast, least in rows.conditions:
-        bounds, chosen = contrast.reach(rows.codes[which], members, may, most, least)
-        counts = (bounds < least - TIE).sum(axis=1)
-        guesses = np.where((counts > needed)[:, None], chosen, guesses)
-        needed = np.maximum(needed, counts)
+    # nodes with similar limits are bounded together
+    order = np.argsort(-most, kind="stable")
+    for start in range(0, len(which), _BLOCK):
+        block = order[start : start + _BLOCK]
+        limit = max(int(most[block[0]]), 0)
+        left, deciding, games = np.arange(len(block)), np.full(len(block), -1), []
+        for number, (contrast, least) in enumerate(rows.conditions):
+            nodes = block[left]
+            if not len(nodes):
+                break
+            game = contrast.game(rows.codes[which[nodes]], members[nodes], may[nodes], limit)
+            counts = (game.bound < least - TIE).sum(axis=0)
+            deciding[left[counts > needed[nodes]]] = number
+            needed[nodes] = np.maximum(needed[nodes], counts)
+            games.append((game, nodes))
+            left = left[needed[nodes] <= most[nodes]]
+        kept = np.full(len(which), -1)
+        kept[block[left]] = deciding[left]
+        for number, (game, nodes) in enumerate(games):
+            chosen = np.flatnonzero(kept[nodes] == number)
+            if len(chosen):
+                guesses[nodes[chosen]] = game.choices(chosen, needed[nodes[chosen]]).T
     return needed, guesses
 
 
