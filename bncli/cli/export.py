@@ -47,9 +47,15 @@ CONTRIBUTIONS = output_flag(
     help="ONNX: add an output with the contribution of every set of attributes to the log-odds of every label.",
 )
 PDO = output_flag(
-    "--pdo", everyday=False, type=real, default_text="20", help="Scorecard: number of points that double the odds."
+    "--pdo",
+    everyday=False,
+    type=real,
+    default_text="20, or a card's own",
+    help="Scorecard: number of points that double the odds.",
 )
-BASE = output_flag("--base", everyday=False, type=real, default_text="600", help="Scorecard: points at --odds.")
+BASE = output_flag(
+    "--base", everyday=False, type=real, default_text="600, or a card's own", help="Scorecard: points at --odds."
+)
 ODDS = output_flag(
     "--odds", everyday=False, type=real, default_text="50", help="Scorecard: odds, N to 1, at --base points."
 )

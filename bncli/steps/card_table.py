@@ -11,9 +11,11 @@ import numpy as np
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.learn import FittedModel
-from bncli.engine.parameters.card_tables import fewest_boxes, n_ordered_groups
+from bncli.engine.parameters.card_tables import equal_rows, n_ordered_groups
 from bncli.engine.structures.structure import Family
 
+WIDEST = 60
+"""The most characters of columns of points; with wider labels, or more of them, each has a line of its own."""
 TOTALS = 11
 """Totals whose probability is listed, from the lowest to the highest."""
 
@@ -76,11 +78,21 @@ def card_lines(card: dict[str, Any], label: str) -> list[str]:
     if card["log_loss"] is not None and card["log_loss_unlimited"] is not None:
         lines[0] += f"; log-loss {card['log_loss']:.4g}; without limits {card['log_loss_unlimited']:.4g}"
     for name, entries in itertools.groupby(card["points"], key=lambda one: one["attribute"]):
+        listed = list(entries)
+        labels = list(dict.fromkeys(one["label"] for one in listed if "label" in one))
+        widths = [max(8, len(text) + 2) for text in labels] or [8]
+        if sum(widths) > WIDEST:  # a line per label
+            widths, of_labels = [8], [f" for {one['label']}" for one in listed]
+        else:  # a column per label
+            of_labels = [""] * len(listed)
         lines.append(f"            {name}")
-        for one in entries:
-            of = f" for {one['label']}" if "label" in one else ""
-            number = f"{one['points']:.4g}" if isinstance(one["points"], float) else str(one["points"])
-            lines.append(f"            {number:>8}{of}  {one['value']}")
+        if len(widths) > 1:
+            lines.append("            " + "".join(f"{text:>{w}}" for text, w in zip(labels, widths, strict=True)))
+        for start in range(0, len(listed), len(widths)):
+            row = listed[start : start + len(widths)]
+            texts = [f"{p:.4g}" if isinstance(p, float) else str(p) for p in (one["points"] for one in row)]
+            numbers = "".join(f"{text:>{w}}" for text, w in zip(texts, widths, strict=True))
+            lines.append(f"            {numbers}{of_labels[start]}  {row[0]['value']}")
     if card["totals"]:
         pairs = ", ".join(f"{one['total']:.4g}: {one['p']:.3f}" for one in card["totals"])
         lines.append(f"totals      P({label}) by total: {pairs}")
@@ -102,21 +114,7 @@ def _rows(schema: Schema, family: Family, numbers: Array) -> list[tuple[str, Arr
     attributes is a box: some values of each.
     """
     attributes = [schema.attributes[i] for i in family.attributes]
-    if len(attributes) == 1:
-        if isinstance(attributes[0], NumericAttribute):
-            runs = [len(list(run)) for _, run in itertools.groupby(numbers[: attributes[0].n_values].tolist())]
-            groups = np.repeat(np.arange(len(runs)), runs).tolist()
-            if attributes[0].missing:
-                # missing values share the row of intervals with the same numbers
-                last = numbers[-1].tolist()
-                equal = (groups[c] for c in range(len(groups)) if numbers[c].tolist() == last)
-                groups.append(next(equal, len(runs)))
-        else:
-            place: dict[tuple[float, ...], int] = {}
-            groups = [place.setdefault(tuple(row), len(place)) for row in numbers.tolist()]
-        boxes = np.array(groups, np.intp)
-    else:
-        boxes = fewest_boxes(numbers, family.shape, n_ordered_groups(attributes, family))
+    boxes = equal_rows(numbers, family.shape, n_ordered_groups(attributes, family))
     rows = []
     for box in range(int(boxes.max()) + 1):
         cells = np.flatnonzero(boxes == box)

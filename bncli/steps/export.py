@@ -31,7 +31,7 @@ from bncli.engine.model import DecisionRule, Ensemble, Model
 from bncli.engine.networks.network import equivalent_network, graph_of, name_network
 from bncli.engine.prediction.decision_rules import Decider
 from bncli.engine.prediction.disclosure import PooledValues, pool_rare_values
-from bncli.engine.prediction.portable import make_portable, make_portable_effects
+from bncli.engine.prediction.portable import PortableScorer, make_portable, make_portable_effects
 from bncli.engine.prediction.positive_label import with_positive_label
 from bncli.engine.prediction.verification import EXPORT_ROWS, TOLERANCE, largest_difference, probe_rows, same_nodes
 from bncli.engine.structures.named_structure import NamedDag, name_structure
@@ -40,7 +40,7 @@ from bncli.files.artifacts.model import read_model
 from bncli.files.atomic import write_bytes
 from bncli.files.exports import NetworkFormat, ProgramFormat, StructureFormat, export_format
 from bncli.files.exports.programs import ProgramTarget
-from bncli.files.exports.scorecard import probabilities_by_score
+from bncli.files.exports.scorecard import OWN_UNIT, SCORES_LISTED, TOTALS_LISTED, probabilities_by_score
 from bncli.files.exports.sql import DEFAULTS as SQL_DEFAULTS
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.reading.source import MissingTokens
@@ -48,6 +48,8 @@ from bncli.recipe import Recipe
 from bncli.watch import Note, Watch, silent
 
 _LISTED = 5
+WHOLE = 1e-6
+"""Points that are nearer to a whole number are whole."""
 
 
 class Rounding(NamedTuple):
@@ -199,10 +201,12 @@ def _export_program(
     if form.word == "sql" and "key" not in options and SQL_DEFAULTS["key"] not in seen:
         what = "--to sql needs --key COLUMN, the column that identifies the rows of the table"
         raise UsageError(what, hint=f"for example --key {SQL_DEFAULTS['key']}, if the table has such a column")
-    if form.word == "scorecard" and model.recipe.param == "points":
-        options = {**options, "join_equal": True}  # as the card itself
     with _errors_about(model_path):
         scorer = make_portable(model)
+    unit = None
+    if form.word == "scorecard" and model.recipe.param == "points":
+        unit = None if {"pdo", "base", "odds"} & options.keys() else _unit_of_points(scorer, model.recipe.points)
+        options = {**options, "join_equal": True} | ({} if unit is None else {OWN_UNIT: unit})
     # Parts of dates and numbers with a decimal comma are not in the table in the form in which the program takes them.
     forms = {a.name: a.form for a in model.schema.attributes if isinstance(a, NumericAttribute) and a.form is not None}
     plain = {name for name, f in forms.items() if isinstance(f, NumberForm) and (f.decimal, f.affix) == (".", "")}
@@ -253,7 +257,8 @@ def _export_program(
         rounding = Rounding(float(np.abs(rounded - probes.probabilities).max()), log_loss)
     totals: tuple[tuple[int, float], ...] = ()
     if isinstance(text, str) and form.word == "scorecard" and not options.get("json"):
-        totals = tuple(probabilities_by_score(text))
+        n_listed = SCORES_LISTED if unit is None else TOTALS_LISTED
+        totals = () if len(scorer.labels) != 2 else tuple(probabilities_by_score(text, n_listed))
     return ExportReport(
         model=model_path,
         format=form.word,
@@ -267,6 +272,16 @@ def _export_program(
         rounding=rounding,
         totals=totals,
     )
+
+
+def _unit_of_points(scorer: PortableScorer, most: int | str) -> float | None:
+    """Return the log-odds of one point of a card; None if its entries are no whole points, as after an edit."""
+    entries = [table.entries for table in scorer.tables]
+    largest = max((float(np.abs(own).max()) for own in entries), default=0.0)
+    if most == "off" or not largest > 0:
+        return None
+    unit = largest / int(most)
+    return unit if all(np.abs(own / unit - np.rint(own / unit)).max() < WHOLE for own in entries) else None
 
 
 def _rule_of_program(model: Model, form: ProgramFormat, watch: Watch) -> DecisionRule | None:

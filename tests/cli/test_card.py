@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -105,22 +108,67 @@ def test_alternatives_are_other_columns_of_about_the_same_loss(bncli: Bncli, tmp
 
 
 @pytest.mark.usefixtures("fewer_export_rows")
-def test_the_scorecard_has_the_rows_of_the_card_and_says_what_its_scores_mean(bncli: Bncli, tmp_path: Path) -> None:
-    _table(tmp_path / "t.csv", 2)
-    model, scorecard = str(tmp_path / "m.bnc"), tmp_path / "card.csv"
+def test_the_scorecard_of_a_card_has_its_points_and_totals_unless_a_scale_is_typed(
+    bncli: Bncli, tmp_path: Path
+) -> None:
+    rows, model, scorecard = _table(tmp_path / "t.csv", 2), str(tmp_path / "m.bnc"), tmp_path / "card.csv"
     fitted = bncli("fit", str(tmp_path / "t.csv"), "--structure", "card", "-o", model, "-q", "--json")
     card = json.loads(fitted.out)["card"]
     exported = bncli("export", model, "--to", "scorecard", "-o", str(scorecard), "--json")
     assert exported.code == 0, exported.err
-    lines = scorecard.read_text().splitlines()
-    assert lines[0] == "attribute,value,points,below_best"
-    own = [line for line in lines[1:-1] if not ("(missing)" in line or "(unseen)" in line)]
-    assert len(own) == card["rows"]
-    totals = json.loads(exported.out)["totals"]
-    assert [one["p"] for one in totals] == sorted(one["p"] for one in totals)
-    factor = 20 / math.log(2)
-    for one in totals:
-        assert one["p"] == pytest.approx(1 / (1 + math.exp(-(one["total"] - 600 + factor * math.log(50)) / factor)))
+    assert json.loads(exported.out)["totals"] == [
+        {"total": one["total"], "p": pytest.approx(one["p"], abs=1e-12)} for one in card["totals"]
+    ]
+    header, *lines, last = csv.reader(io.StringIO(scorecard.read_text()))
+    assert header == ["attribute", "value", "points", "below_best"]
+    own = [line for line in lines if not ("(missing)" in line[1] or "(unseen)" in line[1])]
+    assert [line[:3] for line in own] == [[e["attribute"], e["value"], str(e["points"])] for e in card["points"]]
+    # the printed table gives the probability of the score of a row
+    offset, factor = (float(x) for x in re.findall(r"score - (\S+)\) / (\S+)\)\)", last[1])[0])
+    scored = bncli("score", model, str(tmp_path / "t.csv"), "-q").out.splitlines()[1:]
+    for row, line in list(zip(rows, scored, strict=True))[:50]:
+        named = dict(zip(("number", "noise", "word"), row[:3], strict=True))
+        total = sum(p for entry in card["points"] if (p := _points(entry, named)) is not None)
+        assert float(line.split(",")[2]) == pytest.approx(1 / (1 + math.exp(-(total - offset) / factor)), abs=1e-9)
+    # a typed scale gives other points for the same rows
+    for typed in ("--pdo", "20"), ("--base", "600"), ("--odds", "50"):
+        exported = bncli("export", model, "--to", "scorecard", *typed, "-o", str(scorecard), "--json")
+        scaled = [line for line in csv.reader(io.StringIO(scorecard.read_text())) if "(missing)" not in line[1]]
+        assert len([line for line in scaled[1:-1] if "(unseen)" not in line[1]]) == card["rows"]
+        scale = 20 / math.log(2)
+        for one in json.loads(exported.out)["totals"]:
+            assert one["p"] == pytest.approx(1 / (1 + math.exp(-(one["total"] - 600 + scale * math.log(50)) / scale)))
+
+
+@pytest.mark.usefixtures("fewer_export_rows")
+def test_an_edited_card_has_no_whole_points_of_its_own(bncli: Bncli, tmp_path: Path) -> None:
+    _table(tmp_path / "t.csv", 2)
+    model = str(tmp_path / "m.bnc")
+    assert bncli("fit", str(tmp_path / "t.csv"), "--structure", "card", "-o", model, "-q").code == 0
+    edited = bncli("edit", model, "--effect", "word", "--set", "w1=0.123", "--why", "a trial", "-q")
+    assert edited.code == 0, edited.err
+    last = bncli("export", model, "--to", "scorecard", "-q").out.splitlines()[-1]
+    assert f"/ {20 / math.log(2)!r}" in last
+
+
+@pytest.mark.usefixtures("fewer_export_rows")
+def test_a_card_of_several_labels_has_a_column_of_points_for_each(bncli: Bncli, tmp_path: Path) -> None:
+    _table(tmp_path / "t.csv", 3)
+    model, scorecard = str(tmp_path / "m.bnc"), tmp_path / "card.csv"
+    fitted = bncli("fit", str(tmp_path / "t.csv"), "--structure", "card", "--points", "10", "-o", model)
+    assert "      L0      L1      L2\n" in fitted.err
+    exported = bncli("export", model, "--to", "scorecard", "-o", str(scorecard))
+    assert exported.code == 0, exported.err
+    assert "verified" in exported.err
+    lines = list(csv.reader(io.StringIO(scorecard.read_text())))
+    assert lines[0] == ["attribute", "value", "points_L0", "points_L1", "points_L2"]
+    assert [line[0] for line in lines[-2:]] == ["(base)", "(probability)"]
+    assert all(float(x) == int(x) for line in lines[1:-2] for x in line[2:])
+    as_json = tmp_path / "card.json"
+    assert bncli("export", model, "--to", "scorecard", "-o", str(as_json), "-q").code == 0
+    listed = [row["points"] for table in json.loads(as_json.read_text())["tables"] for row in table["rows"]]
+    assert listed == [[int(x) for x in line[2:]] for line in lines[1:-2]]
+    assert bncli("export", model, "--to", "scorecard", "--pdo", "20").code == 3
 
 
 @pytest.mark.usefixtures("fewer_export_rows")
@@ -146,11 +194,14 @@ def test_a_pair_has_rows_of_both_values_and_is_exported(bncli: Bncli, tmp_path: 
     assert all(entry["value"].count(" & ") == 1 for entry in pair)
     assert card["rows"] == len(card["points"]) / (1 if n_labels == 2 else n_labels) <= 14
     assert card["columns"] == len({name for e in card["points"] for name in e["attribute"].split(" & ")})
-    for form in ["sql", "scorecard"] if n_labels == 2 else ["python", "onnx"]:
+    for form in ["sql", "scorecard"] if n_labels == 2 else ["python", "onnx", "scorecard"]:
         key = ("--key", "id") if form == "sql" else ()
         exported = bncli("export", model, "--to", form, *key, "-o", str(tmp_path / f"m.{form}"))
         assert exported.code == 0, exported.err
         assert "verified" in exported.out + exported.err
+    own = (tmp_path / "m.scorecard").read_text()
+    for entry in pair:
+        assert f'"{entry["value"]}"' in own if "," in entry["value"] else f",{entry['value']}," in own
     if n_labels == 2:
         because = ("score", model, table, "--because", "-o", str(tmp_path / "s.csv"))
         report = ("report", model, table, "-o", str(tmp_path / "r.html"))

@@ -133,6 +133,27 @@ def ascending_pairs(
     return list(pairs)
 
 
+def equal_rows(numbers: ArrayLike, shape: Sequence[int], ordered: Sequence[int]) -> Index:
+    """Return the row of a card that each cell of a table belongs to, (cells,), where numbers (cells, K) are equal.
+
+    Neighbouring intervals of one attribute share a row, a missing value shares the first one of equal numbers, and so
+    do levels. Rows of several attributes are the fewest boxes. `ordered` has for each axis the number of its intervals,
+    which come first.
+    """
+    if len(shape) > 1:
+        return fewest_boxes(numbers, shape, ordered)
+    listed = [tuple(row) for row in np.asarray(numbers).tolist()]
+    groups: list[int] = []
+    place: dict[tuple[float, ...], int] = {}
+    for code, row in enumerate(listed):
+        if 0 < code < ordered[0]:
+            groups.append(groups[-1] + (row != listed[code - 1]))
+        else:
+            groups.append(place.get(row, max(groups, default=-1) + 1))
+        place.setdefault(row, groups[-1])
+    return np.array(groups, np.intp)
+
+
 def join_codes(
     fit: CardFit, scores: Array, codes: Sequence[Index], attributes: Sequence[Attribute]
 ) -> tuple[float, tuple[Grouping | None, ...]]:

@@ -8,6 +8,14 @@ The tables are the purified effects of the model (`bncli.engine.prediction.porta
 points that its two attributes alone cannot give. Each of the n single attributes also has offset/n and its share of the
 base rate.
 
+A card (`--structure card`) has whole points of its own, which are written as they are unless a scale is given:
+
+    P(second label) = 1 / (1 + exp(-(score - offset) / factor))
+    P(label) = exp((base + score) / factor) / the sum of that over labels, with more than two
+
+Its tables are those of the model, and the rows of a pair are the values that have the same points. With more than two
+labels there is a column of points per label, and a row `(base)`.
+
 A value is written as it is, or in double quotes as in JSON if it could be misunderstood. Values with equal points are
 joined by ` | `, the values of several attributes by ` & `. Numbers are intervals: `(1.5, 2.5]` contains 2.5 but not
 1.5. `(missing)` and `(unseen)` have rows like any other value.
@@ -21,6 +29,7 @@ import itertools
 import math
 import re
 from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bncli.errors import ModelError
@@ -28,13 +37,17 @@ from bncli.files.exports import ProgramFormat
 from bncli.files.exports.programs import ProgramTarget, literal
 
 if TYPE_CHECKING:
-    from bncli.engine.prediction.portable import Input, PortableScorer
+    from bncli.engine.prediction.portable import Input, PortableScorer, PortableTable
 
 MISSING, UNSEEN = "(missing)", "(unseen)"
-PROBABILITY = "(probability)"
-"""The attribute of the last row of a CSV file, whose value is the formula. Names that begin with `(` are quoted."""
+BASE_POINTS, PROBABILITY = "(base)", "(probability)"
+"""The attributes of the last rows of a CSV file, the last with the formula. Names that begin with `(` are quoted."""
+POINTS_OF = "points_"
+"""What precedes a label in the heading of its column of points, where there are more than two."""
+OWN_UNIT = "unit"
+"""The option with the log-odds of one of a card's own points."""
 MOST_ROWS = 100_000
-SCORES_LISTED = 7
+SCORES_LISTED, TOTALS_LISTED = 7, 11
 PDO, BASE, ODDS = 20.0, 600.0, 50.0
 _AMBIGUOUS = re.compile(r'\A[("#]|(?:\A|\s)[|&](?:\s|\Z)|\A\s|\s\Z|\A\Z')
 
@@ -78,9 +91,12 @@ class _Scale(NamedTuple):
 def scorecard_text(scorer: PortableScorer, target: ProgramTarget) -> str:
     """Return the scorecard as CSV, or as JSON if the option `json` is set.
 
-    Raises ModelError if the model has not two classes, uses no column, has a calibration map, or needs too many rows.
+    With the option `unit`, the points are a card's own, of that many nats each. Raises ModelError if the model uses no
+    column, has a calibration map or needs too many rows, or without `unit` if it has not two classes.
     """
-    if len(scorer.labels) != 2:
+    options = target.options
+    digits, unit = options.get("digits", 0), options.get(OWN_UNIT)
+    if len(scorer.labels) != 2 and unit is None:
         what = f"a scorecard is for two classes, and the model has {len(scorer.labels)}"
         raise ModelError(what, hint="--to onnx and --to python take any number of classes")
     if not scorer.inputs:
@@ -88,14 +104,25 @@ def scorecard_text(scorer: PortableScorer, target: ProgramTarget) -> str:
     if scorer.calibration is not None:
         what = "the model is calibrated by a map of its probabilities, which no points add up to"
         raise ModelError(what, hint="calibrate it by --method temperature, or export the model that was calibrated")
-    options = target.options
-    digits = options.get("digits", 0)
-    scale = _Scale(options.get("pdo", PDO), options.get("base", BASE), options.get("odds", ODDS), digits)
-    tables = _tables(scorer, target, scale)
+    if unit is not None:
+        (stage,) = scorer.stages
+        own = [_own_rows(scorer, table, unit, digits) for table in stage.tables]
+        names = [tuple(scorer.inputs[p].name for p in table.inputs) for table in stage.tables]
+        if len(scorer.labels) != 2:
+            return _many_labels_text(scorer, target, (stage.shift / unit).tolist(), list(zip(names, own, strict=True)))
+        scale = _Scale(math.log(2) / unit, -float(stage.shift[0]) / unit, 1.0, digits)
+        tables = []
+        for attributes, listed in zip(names, own, strict=True):
+            best = max(points for _, (points,) in listed)
+            rows = [_Row(values, points, scale.round(best - points)) for values, (points,) in listed]
+            tables.append(_Table(attributes, rows))
+    else:
+        scale = _Scale(options.get("pdo", PDO), options.get("base", BASE), options.get("odds", ODDS), digits)
+        tables = _tables(scorer, target, scale)
     return _json_text(scorer, target, scale, tables) if options.get("json") else _csv_text(scorer, scale, tables)
 
 
-def probabilities_by_score(text: str) -> list[tuple[int, float]]:
+def probabilities_by_score(text: str, n_listed: int = SCORES_LISTED) -> list[tuple[int, float]]:
     """Return some whole scores from the least to the greatest that the CSV text allows, and the event's probability."""
     *rows, formula = list(csv.reader(io.StringIO(text)))[1:]
     found = re.search(r"\(score - (\S+)\) / (\S+)\)\)", formula[1])
@@ -105,7 +132,7 @@ def probabilities_by_score(text: str) -> list[tuple[int, float]]:
     for attribute, _, own, *_ in rows:
         points.setdefault(attribute, []).append(float(own))
     low, high = (sum(map(end, points.values())) for end in (min, max))
-    listed = dict.fromkeys(round(low + (high - low) * k / (SCORES_LISTED - 1)) for k in range(SCORES_LISTED))
+    listed = dict.fromkeys(round(low + (high - low) * k / (n_listed - 1)) for k in range(n_listed))
     return [(score, 0.5 * (1 + math.tanh((score - offset) / factor / 2))) for score in listed]
 
 
@@ -144,6 +171,47 @@ def _tables(scorer: PortableScorer, target: ProgramTarget, scale: _Scale) -> lis
         rows = [_Row(values, own, scale.round(best - own)) for values, own in cells]
         tables.append(_Table(tuple(column.name for column in inputs), rows))
     return tables
+
+
+def _own_rows(
+    scorer: PortableScorer, table: PortableTable, unit: float, digits: int | None
+) -> list[tuple[tuple[str, ...], tuple[float, ...]]]:
+    """Return the rows of a table of a card: a text per attribute, and the points, one number per score row.
+
+    Rows of values that training has seen come first; then those of missing and unseen ones, which are averages.
+    """
+    import numpy as np
+
+    from bncli.engine.parameters.card_tables import equal_rows
+
+    inputs = [scorer.inputs[p] for p in table.inputs]
+    n_intervals = [
+        0 if column.cuts is None else own[len(column.cuts)] + 1
+        for column, own in zip(inputs, table.digits, strict=True)
+    ]
+    numbers = (table.entries / unit).T
+    row_of = equal_rows(np.rint(numbers), table.shape, n_intervals)
+    listed: list[tuple[list[set[int]], list[float]]] = []
+    for row in range(int(row_of.max()) + 1):
+        cells = np.flatnonzero(row_of == row)
+        axes = [set(axis.tolist()) for axis in np.unravel_index(cells, table.shape)]
+        listed.append((axes, np.rint(numbers[cells[0]]).tolist()))
+    whole = table.expanded()
+    points = (whole.entries / unit).T.reshape(*whole.shape, -1)
+    listed += [
+        ([{place} for place in cell], points[cell].tolist())
+        for cell in np.ndindex(whole.shape)
+        if any(place == n for place, n in zip(cell, table.shape, strict=True))
+    ]
+    rows = []
+    for axes, own in listed:
+        values = tuple(
+            _value_texts(column, tuple(int(place in axis) for place in places), 2)[1]
+            for column, places, axis in zip(inputs, table.digits, axes, strict=True)
+        )
+        if all(values):
+            rows.append((values, tuple(x if digits is None else round(x, digits or None) + 0 for x in own)))
+    return rows
 
 
 def _value_texts(column: Input, digits: tuple[int, ...], n_digits: int) -> list[str]:
@@ -199,88 +267,150 @@ def _json_text(scorer: PortableScorer, target: ProgramTarget, scale: _Scale, tab
         "offset": scale.offset,
         "factor": scale.factor,
     }
+    return _lines_of_json(head, [(table.attributes, [row._asdict() for row in table.rows]) for table in tables])
+
+
+def _lines_of_json(head: Mapping[str, Any], tables: Sequence[tuple[tuple[str, ...], list[dict[str, Any]]]]) -> str:
+    """Return a JSON object with one line per key and per row of a table."""
     parts = [f"  {literal(key)}: {literal(value)}" for key, value in head.items()]
     table_texts = []
-    for table in tables:
-        rows = ",\n".join(f"      {literal(row._asdict())}" for row in table.rows)
-        table_texts.append(f'    {{"attributes": {literal(table.attributes)}, "rows": [\n{rows}\n    ]}}')
+    for attributes, rows in tables:
+        listed = ",\n".join(f"      {literal(row)}" for row in rows)
+        table_texts.append(f'    {{"attributes": {literal(attributes)}, "rows": [\n{listed}\n    ]}}')
     joined = ",\n".join(table_texts)
     return "{\n" + ",\n".join([*parts, f'  "tables": [\n{joined}\n  ]']) + "\n}\n"
 
 
+def _many_labels_text(
+    scorer: PortableScorer,
+    target: ProgramTarget,
+    base: Sequence[float],
+    tables: Sequence[tuple[tuple[str, ...], list[tuple[tuple[str, ...], tuple[float, ...]]]]],
+) -> str:
+    """Return a card of more than two labels: a column of points per label, their base points, and the formula."""
+    factor = 1 / target.options[OWN_UNIT]
+    if target.options.get("json"):
+        head = {
+            "format": "bncli-scorecard",
+            "version": 1,
+            "model": target.name,
+            "class": scorer.class_name,
+            "labels": list(scorer.labels),
+            "probability": "exp((base + score) / factor) / the sum of that over labels",
+            "base": list(base),
+            "factor": factor,
+        }
+        listed = [(names, [{"values": values, "points": own} for values, own in rows]) for names, rows in tables]
+        return _lines_of_json(head, listed)
+    lines = io.StringIO()
+    writer = csv.writer(lines, lineterminator="\n")
+    writer.writerow(("attribute", "value", *(f"{POINTS_OF}{label}" for label in scorer.labels)))
+    for attributes, rows in tables:
+        for values, own in rows:
+            attribute = " & ".join(map(quote_if_ambiguous, attributes))
+            writer.writerow((attribute, " & ".join(values), *map(repr, own)))
+    writer.writerow((BASE_POINTS, "", *map(repr, base)))
+    formula = (
+        f"P({literal(scorer.class_name)} = label) = exp(({BASE_POINTS} + score) / {factor!r}) / the sum over labels"
+    )
+    writer.writerow((PROBABILITY, formula, *([""] * len(scorer.labels))))
+    return lines.getvalue()
+
+
 class _Axis:
-    """The values of one attribute of a table, numbered in the order in which the scorecard lists them."""
+    """The values of one attribute of a table. Values that are in the same rows everywhere are one class of values.
 
-    def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
-        self._texts: dict[str, int] = {}
-        self._special: dict[str, int] = {}
-        self._intervals: dict[float, int] = {}
-        self._ends: list[float] = []
+    rows: the joined values of every row of the table.
+    """
 
-    def add(self, members: list[str]) -> int:
-        """Return the number of these joined values; a new one if they were not listed before."""
-        key = " | ".join(members)
-        if key in self._numbers:
-            return self._numbers[key]
-        number = self._numbers[key] = len(self._numbers)
-        for member in members:
-            interval = re.fullmatch(r"\((\S+), (\S+)[\])]", member)
-            if interval is not None:
-                self._intervals[float(interval[2])] = number
-                self._ends = sorted(self._intervals)
-            elif member.startswith("("):
-                self._special[member] = number
-            else:
-                self._texts[unquote(member)] = number
-        return number
+    def __init__(self, rows: Sequence[Sequence[str]]) -> None:
+        groups = {tuple(members): k for k, members in enumerate(dict.fromkeys(map(tuple, rows)))}
+        bounds = {members: [_interval(member) for member in members] for members in groups}
+        self._ends = sorted({high for own in bounds.values() for _, high in filter(None, own)})
+        found: dict[float | str, set[int]] = {}
+        for members, group in groups.items():
+            for member, bound in zip(members, bounds[members], strict=True):
+                if bound is not None:
+                    first, last = (bisect_left(self._ends, end) for end in bound)
+                    inside: Sequence[float | str] = self._ends[first + (bound[0] in self._ends) : last + 1]
+                else:
+                    inside = [member if member.startswith("(") else f"={unquote(member)}"]
+                for value in inside:
+                    found.setdefault(value, set()).add(group)
+        classes = {members: k for k, members in enumerate(dict.fromkeys(map(frozenset, found.values())))}
+        self._class_of = {value: classes[frozenset(members)] for value, members in found.items()}
+        self._of_group = [[k for members, k in classes.items() if group in members] for group in groups.values()]
+        self._groups = groups
+
+    def classes(self, members: Sequence[str]) -> list[int]:
+        """Return the classes of values that the joined values of a row contain."""
+        return self._of_group[self._groups[tuple(members)]]
 
     def find(self, value: float | str | None) -> int:
-        """Return the number of the listed values that a value of a row belongs to."""
+        """Return the class of a value of a row of data; None is a missing value."""
         if value is None:
-            return self._special[MISSING]
+            return self._class_of[MISSING]
         if isinstance(value, str):
-            return self._texts[value] if value in self._texts else self._special[UNSEEN]
-        return self._intervals[self._ends[bisect_left(self._ends, value)]]
+            return self._class_of.get(f"={value}", self._class_of.get(UNSEEN, -1))
+        return self._class_of[self._ends[bisect_left(self._ends, value)]]
+
+
+def _interval(member: str) -> tuple[float, float] | None:
+    match = re.fullmatch(r"\((\S+), (\S+)[\])]", member)
+    return None if match is None else (float(match[1]), float(match[2]))
 
 
 def run_scorecard(text: str, rows: list[dict[str, Any]]) -> list[list[float]]:
-    """Return P of both labels for every row, from the text of the scorecard alone; None is a missing value.
+    """Return P of every label for every row, from the text of the scorecard alone; None is a missing value.
 
     The text is read as a person would read it, to verify what `scorecard_text` wrote.
     """
     import json
 
-    listed: list[tuple[tuple[str, ...], list[list[str]], float]] = []
+    by_table: dict[tuple[str, ...], list[tuple[list[list[str]], list[float]]]] = {}
     if text.startswith("{"):
         card = json.loads(text)
-        offset, factor = card["offset"], card["factor"]
+        base, factor = card["base"], card["factor"]
+        if "offset" in card:
+            base = [0.0, -card["offset"]]
         for table in card["tables"]:
             for row in table["rows"]:
                 values = [split_values(value)[0] for value in row["values"]]
-                listed.append((tuple(table["attributes"]), values, float(row["points"])))
+                points = row["points"] if "offset" not in card else [0.0, row["points"]]
+                by_table.setdefault(tuple(table["attributes"]), []).append((values, points))
     else:
-        *lines, last = csv.DictReader(text.splitlines(keepends=True))
-        formula = re.search(r"exp\(-\(score - (\S+)\) / (\S+)\)\)$", last["value"])
+        header, *lines, last = csv.reader(io.StringIO(text))
+        is_two = "points" in header
+        formula = re.search(r"exp\(-?\(.* / ([^\s)]+)\)", last[1])
         if formula is None:
             raise ValueError("the last row is not a formula")
-        offset, factor = float(formula[1]), float(formula[2])
-        for line in lines:
-            attributes = tuple(unquote(name) for (name,) in split_values(line["attribute"]))
-            listed.append((attributes, split_values(line["value"]), float(line["points"])))
-    tables: dict[tuple[str, ...], tuple[list[_Axis], dict[tuple[int, ...], float]]] = {}
-    for attributes, values, own in listed:
-        axes, points = tables.setdefault(attributes, ([_Axis() for _ in attributes], {}))
-        points[tuple(axis.add(members) for axis, members in zip(axes, values, strict=True))] = own
+        factor = float(formula[1])
+        if is_two:
+            offset = re.search(r"score - (\S+)\)", last[1])
+            assert offset is not None
+            base = [0.0, -float(offset[1])]
+        else:
+            base = list(map(float, lines.pop()[2:]))
+        for attribute, value, *numbers in lines:
+            attributes = tuple(unquote(name) for (name,) in split_values(attribute))
+            points = [0.0, float(numbers[0])] if is_two else list(map(float, numbers))
+            by_table.setdefault(attributes, []).append((split_values(value), points))
+    tables = []
+    for attributes, listed in by_table.items():
+        axes = [_Axis([values[k] for values, _ in listed]) for k in range(len(attributes))]
+        cells: dict[tuple[int, ...], list[float]] = {}
+        for values, points in listed:
+            for cell in itertools.product(*(axis.classes(own) for axis, own in zip(axes, values, strict=True))):
+                cells[cell] = points
+        tables.append((attributes, axes, cells))
     probabilities = []
     for row in rows:
-        score = 0.0
-        for attributes, (axes, points) in tables.items():
-            score += points[tuple(axis.find(row[name]) for axis, name in zip(axes, attributes, strict=True))]
-        log_odds = (score - offset) / factor
-        odds_against = math.exp(-abs(log_odds))
-        pair = [odds_against / (1 + odds_against), 1 / (1 + odds_against)]
-        probabilities.append(pair if log_odds >= 0 else pair[::-1])
+        scores = list(base)
+        for attributes, axes, cells in tables:
+            own = cells[tuple(axis.find(row[name]) for axis, name in zip(axes, attributes, strict=True))]
+            scores = [score + points for score, points in zip(scores, own, strict=True)]
+        odds = [math.exp((score - max(scores)) / factor) for score in scores]
+        probabilities.append([one / sum(odds) for one in odds])
     return probabilities
 
 
@@ -305,7 +435,7 @@ def unquote(text: str) -> str:
 
 FORMAT = ProgramFormat(
     "scorecard",
-    "points for every value, of two classes: CSV or JSON",
+    "points for every value: CSV or JSON; of two classes, or of a card",
     (".csv",),
     scorecard_text,
     run_scorecard,
