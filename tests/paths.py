@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Model, Parameters, Path
-from bncli.engine.parameter_learners.kikuchi_bayes import learn_kbma
+from bncli.engine.parameter_learners.closed_form import learn_kbma
 from bncli.engine.structures.structure import Regions
 from bncli.recipe import Recipe
 from tests.datasets import random_dataset

@@ -66,11 +66,7 @@ def fit(
         if alternatives and chosen.recipe.param != "points":
             raise UsageError("--alternatives has no effect without a card", hint="use --structure card")
         check_word("unseen", unseen)
-    with (
-        python_call(progress) as watch,
-        source_of(table, **reading) as source,
-        temporary_folder() as folder,
-    ):
+    with python_call(progress) as watch, source_of(table, **reading) as source, temporary_folder() as folder:
         path = str(Path(folder, "model.bnc"))
         report = fitting.fit(
             source,

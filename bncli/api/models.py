@@ -389,10 +389,7 @@ class Model:
         reading = source_options({key: options.pop(key) for key in words if key in options}, words)
         outputs = EvaluateOutputs(by=(by,) if isinstance(by, str) else tuple(by), reliability=reliability)
         decisions = decision_options(options)
-        with (
-            python_call() as watch,
-            source_of(table, **reading, allow_missing_columns=allow_missing_columns) as source,
-        ):
+        with python_call() as watch, source_of(table, **reading, allow_missing_columns=allow_missing_columns) as source:
             run = make_run(threads, watch)
             schema = self._model.schema
             model = replace(self._model, schema=replace(schema, unseen=check_word("unseen", unseen) or schema.unseen))

@@ -82,7 +82,8 @@ def source_options(
         elif key == "gap":
             value = str(value)
         elif key == "window":
-            value = check_window(value)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise UsageError(f"window is {value!r}, and should be a whole number of blocks, 1 or more")
         elif key in ("schema", "on_bad_row"):
             value = os.fspath(value)
         elif isinstance(value, str) and key in _LISTS_OF_NAMES:
@@ -91,13 +92,6 @@ def source_options(
             value = check_word(key, value)
         fields[_SOURCE_FIELDS.get(key, key)] = value
     return fields
-
-
-def check_window(value: Any) -> int:
-    """Return `window`, a number of blocks; UsageError unless it is a whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise UsageError(f"window is {value!r}, and should be a whole number of blocks, 1 or more")
-    return value
 
 
 def check_word(key: str, value: Any) -> Any:

@@ -76,14 +76,7 @@ DISCRETIZERS = Choice(
 )
 
 _CUTTING_OPTIONS: tuple[Option, ...] = (
-    Option(
-        "--bins",
-        Integer(2, 10_000),
-        "10",
-        CUTTING,
-        "Intervals of equal-width and equal-frequency.",
-        everyday=True,
-    ),
+    Option("--bins", Integer(2, 10_000), "10", CUTTING, "Intervals of equal-width and equal-frequency.", everyday=True),
     Option(
         "--group-levels",
         Integer(1, 1_000_000, ("auto", "off")),

@@ -115,14 +115,14 @@ PARAMETERS = Choice(
             "kikuchi: the models along the search, averaged by posterior probability; its default",
             ("--theta", "--degrees-of-freedom"),
             networks=False,
-            module="kikuchi_bayes",
+            module="closed_form",
         ),
         Method(
             "kmap",
             "kikuchi: the model of highest posterior probability",
             ("--theta", "--degrees-of-freedom"),
             networks=False,
-            module="kikuchi_bayes",
+            module="closed_form",
         ),
         Method(
             "points",

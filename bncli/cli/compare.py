@@ -83,10 +83,7 @@ CONCLUSIONS = (
         help="Also summarize the tables with fewer than N rows, and those with N or more, separately.",
     ),
     _conclusion_flag(
-        "--baseline",
-        metavar="NAME",
-        default_text="the first learner",
-        help="The learner to compare the others with.",
+        "--baseline", metavar="NAME", default_text="the first learner", help="The learner to compare the others with."
     ),
 )
 OUTPUT = (

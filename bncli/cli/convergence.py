@@ -92,7 +92,21 @@ def command(**typed: Any) -> None:
     if console.as_json:
         console.json(report)
     else:
-        console.tables(_trace_table(report), *([_lag_table(report)] if report.lags else []))
+        with_folder = len({trace.table for trace in report.traces}) > 1
+        likelihood = report.traces[0].likelihood.upper()
+        arrived = f"{report.settings.by} to {100 * report.settings.within:g}%"
+        headings = ("trace", "iterations", "passes", f"first {likelihood}", f"last {likelihood}", arrived)
+        rows = []
+        for trace in report.traces:
+            passes, effort = ("-" if n is None else f"{n:,.0f}" for n in (trace.passes, trace.arrived))
+            cells = (trace.name, f"{trace.iterations:,}", passes, f"{trace.start:,.4f}", f"{trace.end:,.4f}", effort)
+            rows.append((*([trace.table] if with_folder else []), *cells))
+        first_number = 2 if with_folder else 1
+        numbers = range(first_number, first_number + 5)
+        console.tables(
+            filled_table("", (*(["folder"] if with_folder else []), *headings), rows, numbers),
+            *([_lag_table(report)] if report.lags else []),
+        )
 
 
 def _trace_path(text: str) -> TracePath:
@@ -105,22 +119,6 @@ def _trace_path(text: str) -> TracePath:
     if not name or not path:
         raise UsageError(f"cannot read {text!r} as NAME=FILE", hint="for example plain=trace.csv")
     return TracePath(path, name)
-
-
-def _trace_table(report: ConvergenceReport) -> Table:
-    """Return a line per trace, with a column for the folder if there are several."""
-    with_folder = len({trace.table for trace in report.traces}) > 1
-    likelihood = report.traces[0].likelihood.upper()
-    arrived = f"{report.settings.by} to {100 * report.settings.within:g}%"
-    headings = ("trace", "iterations", "passes", f"first {likelihood}", f"last {likelihood}", arrived)
-    rows = []
-    for trace in report.traces:
-        passes, effort = ("-" if n is None else f"{n:,.0f}" for n in (trace.passes, trace.arrived))
-        cells = (trace.name, f"{trace.iterations:,}", passes, f"{trace.start:,.4f}", f"{trace.end:,.4f}", effort)
-        rows.append((*([trace.table] if with_folder else []), *cells))
-    first_number = 2 if with_folder else 1
-    numbers = range(first_number, first_number + 5)
-    return filled_table("", (*(["folder"] if with_folder else []), *headings), rows, numbers)
 
 
 def _lag_table(report: ConvergenceReport) -> Table:

@@ -63,7 +63,7 @@ def command(**typed: Any) -> None:
         if idle := next((name for name in names if typed[name]), None):
             word = {"model": "MODEL", "output": "-o", "as_json": "--json"}.get(idle, f"--{idle}")
             raise UsageError(f"{word} has no effect with --template", hint="leave it out")
-        from bncli.steps.dossier.about import template
+        from bncli.steps.dossier.checklists import template
 
         Console().text(template())
         return

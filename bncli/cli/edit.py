@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,9 +13,6 @@ from bncli.cli.console import Console
 from bncli.cli.model_text import edit_lines
 from bncli.cli.options import Paths, flag
 from bncli.errors import UsageError
-
-if TYPE_CHECKING:
-    from bncli.steps.edit import EditReport
 
 EXAMPLES = """\
 bncli edit data.bnc --effect age --set '>80=0.9' --why "five patients, coding error"
@@ -126,7 +123,11 @@ def command(**typed: Any) -> None:
             source = None if typed["refit"] is None else options.source({}, (typed["refit"],))
             run = Run(options.threads(typed), watch=console.watch)
             report = edit(typed["model"], choice, output, source, run=run)
-        console.finish(report, _summary(report))
+        assert report.done is not None
+        lines = edit_lines(report.done, report.labels)
+        if report.undone:
+            lines = [f"undone      {lines[0]}"]
+        console.finish(report, [*lines, f"model       {report.output}"])
 
 
 def _check_options(typed: Mapping[str, Any]) -> str:
@@ -152,12 +153,3 @@ def _check_options(typed: Mapping[str, Any]) -> str:
             "--why TEXT is missing: the reason is part of the record", hint='for example --why "typing error"'
         )
     return action
-
-
-def _summary(report: EditReport) -> list[str]:
-    """Return the lines about the edit that was made or taken back."""
-    assert report.done is not None
-    lines = edit_lines(report.done, report.labels)
-    if report.undone:
-        lines = [f"undone      {lines[0]}"]
-    return [*lines, f"model       {report.output}"]

@@ -20,7 +20,6 @@ from bncli.errors import UsageError
 if TYPE_CHECKING:
     from bncli.engine.parameters.network_scores import Strengths
     from bncli.files.reading.source import Source
-    from bncli.recipe import Recipe
     from bncli.steps.evaluate.report import EvaluateReport
 
 EXAMPLES = """\
@@ -158,7 +157,15 @@ def command(**typed: Any) -> None:
         options.check_page(typed, typed["test"], typed["model"], typed["predictions"], typed["csv"])
         report = _evaluate(typed, resolved, strengths, source, test, console)
         if typed["report"]:
-            _write_page(typed, report, resolved.recipe, test or source, console)
+            from bncli.steps.report.performance_section import score_other_models
+            from bncli.steps.report.report import evaluation_page, write_page
+            from bncli.watch import Run
+
+            tested = test or source
+            run = Run(options.threads(typed), watch=console.watch)
+            beside = score_other_models(typed["beside"], tested.class_name, report.labels, tested, run)
+            page = evaluation_page(report, tested.paths, None if typed["model"] else resolved.recipe, beside)
+            write_page(typed["report"], page)
         if console.as_json:
             console.json(report)
         else:
@@ -264,17 +271,3 @@ def _evaluate(
         typed["folds"] or 5, typed["repeats"] or 1, typed["seed"], strengths, by_time=by_time, window=typed["window"]
     )
     return evaluate(source, resolved.recipe, protocol, **arguments)
-
-
-def _write_page(
-    typed: Mapping[str, Any], report: EvaluateReport, recipe: Recipe, tested: Source, console: Console
-) -> None:
-    """Write the page of --report, with the figures of the models of --beside on the same rows."""
-    from bncli.steps.report.performance_section import score_other_models
-    from bncli.steps.report.report import evaluation_page, write_page
-    from bncli.watch import Run
-
-    run = Run(options.threads(typed), watch=console.watch)
-    beside = score_other_models(typed["beside"], tested.class_name, report.labels, tested, run)
-    page = evaluation_page(report, tested.paths, None if typed["model"] else recipe, beside)
-    write_page(typed["report"], page)

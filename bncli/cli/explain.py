@@ -46,14 +46,7 @@ _DEFAULT_TOP = 5
             help="Number of contributions per row, the largest first.",
         ),
     ),
-    (
-        *options.MISSING,
-        *options.UNSEEN,
-        *options.MISSING_COLUMNS,
-        options.POSITIVE,
-        *options.FORMAT,
-        *options.BAD_ROWS,
-    ),
+    (*options.MISSING, *options.UNSEEN, *options.MISSING_COLUMNS, options.POSITIVE, *options.FORMAT, *options.BAD_ROWS),
     (options.JSON, options.QUIET, options.THREADS, options.CONFIG, options.DEBUG),
     more="Without DATA, the effects of the model are shown, as inspect --effects does. With DATA (- is the standard "
     "input), each row is shown with its most probable label and the largest contributions to it.",

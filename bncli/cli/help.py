@@ -66,25 +66,28 @@ def command(**typed: Any) -> None:
             raise UsageError(
                 f"{flag} writes the whole manual, so it takes no topic", hint=f"leave out {typed['topic'][0]}"
             )
-        _write_manual(typed["html"], typed["man"])
+        if typed["html"] is not None:
+            from bncli.cli import manual_site
+
+            _write_files(typed["html"], manual_site.make_site(), manual_site.MARK)
+            first = os.path.join(typed["html"], "index.html")
+            Console().summary([f"written     {first}, the first page of the manual"])
+        if typed["man"] is not None:
+            from bncli.cli import man_pages
+
+            _write_files(typed["man"], man_pages.make_man_pages(), man_pages.MARK)
+            Console().summary([f"written     {os.path.join(typed['man'], 'bncli.1')}, the first of the man pages"])
     elif typed["topic"]:
         _show(_page(" ".join(typed["topic"])))
     else:
-        Console().text(_contents())
-
-
-def _write_manual(site: str | None, man: str | None) -> None:
-    """Write the web site and the man pages into their folders."""
-    if site is not None:
-        from bncli.cli.manual_site import MARK, make_site
-
-        _write_files(site, make_site(), MARK)
-        Console().summary([f"written     {os.path.join(site, 'index.html')}, the first page of the manual"])
-    if man is not None:
-        from bncli.cli.man_pages import MARK, make_man_pages
-
-        _write_files(man, make_man_pages(), MARK)
-        Console().summary([f"written     {os.path.join(man, 'bncli.1')}, the first of the man pages"])
+        parts = [
+            "The manual. 'bncli help tasks' has a command for each of the thirty commonest tasks. 'bncli help TOPIC'\n"
+            "shows a topic, 'bncli help WORD' where a word stands, 'bncli COMMAND --help' the everyday options of a\n"
+            "command, 'bncli COMMAND --help-all' every option.\n"
+        ]
+        for title, topics in TOPIC_GROUPS:
+            parts += ["\n", f"{title}:\n", *(f"  {topic:16}  {subject_of(topic)}\n" for topic in topics)]
+        Console().text("".join(parts))
 
 
 def _write_files(folder: str, files: Mapping[str, str], mark: str) -> None:
@@ -110,18 +113,6 @@ def _write_files(folder: str, files: Mapping[str, str], mark: str) -> None:
         raise BncliError(f"cannot make the folder: {(error.strerror or str(error)).lower()}", where=folder) from error
     for name, text in files.items():
         write_bytes(os.path.join(folder, name), text.encode())
-
-
-def _contents() -> str:
-    """Return the table of contents."""
-    parts = [
-        "The manual. 'bncli help tasks' has a command for each of the thirty commonest tasks. 'bncli help TOPIC'\n"
-        "shows a topic, 'bncli help WORD' where a word stands, 'bncli COMMAND --help' the everyday options of a\n"
-        "command, 'bncli COMMAND --help-all' every option.\n"
-    ]
-    for title, topics in TOPIC_GROUPS:
-        parts += ["\n", f"{title}:\n", *(f"  {topic:16}  {subject_of(topic)}\n" for topic in topics)]
-    return "".join(parts)
 
 
 def _page(word: str) -> str:

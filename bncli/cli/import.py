@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,9 +11,6 @@ from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.options import Paths, flag
 from bncli.errors import UsageError
-
-if TYPE_CHECKING:
-    from bncli.steps.import_network import ImportReport
 
 EXAMPLES = """\
 bncli import asthma.bif -o asthma.bnc
@@ -50,18 +47,17 @@ def command(**typed: Any) -> None:
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         output = options.output_path(typed["output"])
         report = import_network(typed["network"], output, typed["class_name"], watch=console.watch)
-        console.finish(report, _summary(report))
-
-
-def _summary(report: ImportReport) -> list[str]:
-    """Return lines that describe the model."""
-    into = f", and {report.class_parents} into the class" if report.class_parents else ""
-    numeric = f", of which {len(report.numeric)} with intervals" if report.numeric else ""
-    missing = "marginalized" if report.missing_policy == "marginalize" else "a level of their own"
-    return [
-        f"class       {report.class_name} ({', '.join(report.labels[:8])}{', ...' if len(report.labels) > 8 else ''})",
-        f"attributes  {report.attributes:,}{numeric}",
-        f"arcs        {report.arcs:,} between attributes{into}; {report.probabilities:,} probabilities",
-        f"missing     values are {missing}",
-        f"model       {report.output}",
-    ]
+        into = f", and {report.class_parents} into the class" if report.class_parents else ""
+        numeric = f", of which {len(report.numeric)} with intervals" if report.numeric else ""
+        missing = "marginalized" if report.missing_policy == "marginalize" else "a level of their own"
+        labels = ", ".join(report.labels[:8]) + ", ..." * (len(report.labels) > 8)
+        console.finish(
+            report,
+            [
+                f"class       {report.class_name} ({labels})",
+                f"attributes  {report.attributes:,}{numeric}",
+                f"arcs        {report.arcs:,} between attributes{into}; {report.probabilities:,} probabilities",
+                f"missing     values are {missing}",
+                f"model       {report.output}",
+            ],
+        )

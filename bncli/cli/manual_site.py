@@ -41,7 +41,7 @@ def make_site() -> dict[str, str]:
     """Return the content of every file of the site, keyed by file name."""
     pages = [*map(_topic_page, TOPICS), *(_command_page(command.word) for command in COMMANDS)]
     by_file = {page.file: page for page in pages}
-    files = {page.file: _document(page, by_file) for page in (_contents_page(by_file), *pages)}
+    files = {page.file: _document(page) for page in (_contents_page(by_file), *pages)}
     entries = [entry for page in pages for entry in _search_entries(page)]
     entries += _option_entries()
     index = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in dict.fromkeys(entries))
@@ -212,7 +212,7 @@ def _short_title(file: str) -> str:
     return re.sub(r"^bncli-", "bncli ", file.removesuffix(".html"))
 
 
-def _document(page: _Page, pages: dict[str, _Page]) -> str:
+def _document(page: _Page) -> str:
     """Return the HTML document of a page."""
     parts = [f'<p><a href="index.html"{_current(page.file == "index.html")}>All topics and commands</a></p>']
     for heading, files in _contents():

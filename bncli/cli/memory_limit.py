@@ -57,7 +57,9 @@ def run_within_memory_limit(work: Callable[[], int]) -> int:
             _, status = os.waitpid(child, 0)
         os.close(receive)
         code = os.waitstatus_to_exitcode(status)
-        if code >= 0 and (is_announced or code in _ended_by_request()):
+        # the exit codes of a child that a forwarded signal ended before its work began
+        forwarded = [128 + getattr(signal, name) for name in _FORWARDED if hasattr(signal, name)]
+        if code >= 0 and (is_announced or code in forwarded):
             library_messages.seek(0)
             if sys.stderr is not None:
                 shutil.copyfileobj(library_messages, sys.stderr.buffer)
@@ -97,11 +99,6 @@ def _run_in_child(work: Callable[[], int], send: int, library_messages: BinaryIO
     os.write(send, _ANNOUNCED)
     # Exit at once: threads of a library that wait for memory could keep the process alive.
     os._exit(code)
-
-
-def _ended_by_request() -> list[int]:
-    """Return the exit codes of a child that a forwarded signal ended before its work began."""
-    return [128 + getattr(signal, name) for name in _FORWARDED if hasattr(signal, name)]
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -66,7 +65,22 @@ def command(**typed: Any) -> None:
     if has_rows:
         options.refuse_terminal(data)
     else:
-        _refuse_options_about_rows(typed)
+        about_rows = (
+            "missing",
+            "unseen",
+            "allow_missing_columns",
+            "format",
+            "delimiter",
+            "encoding",
+            "names",
+            "output",
+        )
+        for word in about_rows:
+            if typed[word]:
+                what = f"--{word.replace('_', '-')} has no effect on monitors: they hold counts, and no rows"
+                raise UsageError(what, hint="name a MODEL and rows: bncli monitor MODEL DATA")
+        if typed["fail_on_drift"]:
+            raise UsageError("--fail-on-drift goes with rows, not with monitors", hint="bncli monitor MODEL DATA")
     options.check_page(typed, *typed["files"], typed["svg"], typed["output"])
     from bncli.steps.monitor import monitor, monitor_rows
     from bncli.watch import Note, Run
@@ -112,16 +126,6 @@ def _is_model(path: str) -> bool:
             return recognise(file.read(HEAD_BYTES)).kind == "model"
     except OSError:
         return False
-
-
-def _refuse_options_about_rows(typed: Mapping[str, Any]) -> None:
-    """Raise UsageError for options that have no effect on files of counts."""
-    for word in ("missing", "unseen", "allow_missing_columns", "format", "delimiter", "encoding", "names", "output"):
-        if typed[word]:
-            what = f"--{word.replace('_', '-')} has no effect on monitors: they hold counts, and no rows"
-            raise UsageError(what, hint="name a MODEL and rows: bncli monitor MODEL DATA")
-    if typed["fail_on_drift"]:
-        raise UsageError("--fail-on-drift goes with rows, not with monitors", hint="bncli monitor MODEL DATA")
 
 
 def _monitor_table(report: MonitorReport) -> Table:

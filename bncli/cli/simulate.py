@@ -18,7 +18,6 @@ from bncli.errors import UsageError
 
 if TYPE_CHECKING:
     from bncli.engine.networks.simulation import RandomNetworkKind, Range
-    from bncli.steps.simulate import SimulateReport
 
 EXAMPLES = """\
 bncli simulate data.bnc --rows 5000 > more.csv
@@ -139,7 +138,19 @@ def command(**typed: Any) -> None:
             missing="model" if typed["missing_from_model"] else typed["missing"],
             watch=console.watch,
         )
-        console.finish(report, _summary(report))
+        perfect = "perfect" if report.perfect else "not perfect"
+        lines = [
+            f"rows        {report.rows:,} of {report.attributes:,} attributes and the class "
+            f"({report.classes:,} labels)",
+            f"drawn from  {report.model or report.network}: {report.arcs:,} arcs, {perfect}, "
+            f"{report.probabilities:,} probabilities",
+        ]
+        if report.missing is not None or report.holes:
+            # Values may be missing although none were removed, if missing is one of the values that the model draws.
+            values = report.rows * report.attributes
+            lines.append(f"missing     {report.holes:,} of {values:,} values ({report.holes / max(values, 1):.1%})")
+        files = {"network": report.network_file, "model": report.model_file, "rows in": report.output}
+        console.finish(report, [*lines, *(f"{what:<12}{path}" for what, path in files.items() if path)])
 
 
 def _refuse_contradictions(typed: Mapping[str, Any], network_options: Sequence[str]) -> None:
@@ -200,19 +211,3 @@ def _origin(typed: Mapping[str, Any], network_options: Sequence[str]) -> tuple[s
     attributes, values = typed["attributes"] or 10, typed["values"] or (3, 3)
     recorded: dict[str, int | float | str | bool] = {"network": word} | ({"k": k} if word == "kdb" else {})
     return RandomNetworkKind(word, k, attributes, values, (classes, classes), options=recorded), n_rows
-
-
-def _summary(report: SimulateReport) -> list[str]:
-    """Return the last lines of a run."""
-    perfect = "perfect" if report.perfect else "not perfect"
-    lines = [
-        f"rows        {report.rows:,} of {report.attributes:,} attributes and the class ({report.classes:,} labels)",
-        f"drawn from  {report.model or report.network}: {report.arcs:,} arcs, {perfect}, "
-        f"{report.probabilities:,} probabilities",
-    ]
-    if report.missing is not None or report.holes:
-        # Values may be missing although none were removed, if missing is one of the values that the model draws.
-        values = report.rows * report.attributes
-        lines.append(f"missing     {report.holes:,} of {values:,} values ({report.holes / max(values, 1):.1%})")
-    files = {"network": report.network_file, "model": report.model_file, "rows in": report.output}
-    return [*lines, *(f"{what:<12}{path}" for what, path in files.items() if path)]

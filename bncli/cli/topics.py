@@ -16,10 +16,7 @@ TOPIC_GROUPS = (
     ("Data", ("describe", "data", "discretize", "missing-values", "large", "counts")),
     ("Structure", ("structures", "structure-scores", "regions", "interactions", "auto", "knowledge")),
     ("Parameters", ("parameters", "penalties", "monotone", "optimizers", "edit")),
-    (
-        "Using a model",
-        ("score", "intervals", "explain", "decisions", "what-if", "monitor", "export", "simulate"),
-    ),
+    ("Using a model", ("score", "intervals", "explain", "decisions", "what-if", "monitor", "export", "simulate")),
     (
         "Judging a model",
         ("evaluate", "validation", "groups", "calibration", "compare", "verify", "properties", "dossier"),

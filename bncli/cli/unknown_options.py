@@ -80,7 +80,7 @@ _OTHER_VALUES = {
         "python": "py module",
         "javascript": "js",
         "scorecard": "points card",
-    },
+    }
 }
 """Values of an option, each with the words that people may type for it."""
 _REMARKS = {

@@ -147,11 +147,6 @@ class _Curve:
     efforts: tuple[float, ...]
     values: tuple[float, ...]
 
-    def first_iteration_below(self, value: float) -> int | None:
-        """Return the first iteration with at most this value, or None if there is none."""
-        points = zip(self.trace.points, self.values, strict=True)
-        return next((point.iteration for point, reached in points if reached <= value), None)
-
     def value_at(self, iteration: int) -> float:
         """Return the value after this many iterations, or at the end if the trace is shorter."""
         points = zip(self.trace.points, self.values, strict=True)
@@ -213,10 +208,18 @@ def convergence(
                 arrived=next((e for e, value in zip(curve.efforts, curve.values, strict=True) if value <= goal), None),
             )
     if svg:
-        write_bytes(svg, _draw_curves(curves, settings).encode())
+        learners = list(dict.fromkeys(name for own_curves in curves.values() for name in own_curves))
+        panels = []
+        for folder, own_curves in curves.items():
+            points = {name: [*zip(curve.efforts, curve.values, strict=True)] for name, curve in own_curves.items()}
+            panels.append(CurvesPanel(folder, points))
+        drawn = [curve.trace for own_curves in curves.values() for curve in own_curves.values()]
+        is_penalized = settings.of == "objective" and any(point.penalty for trace in drawn for point in trace.points)
+        upwards = f"−{drawn[0].likelihood.upper()}{' + penalty' if is_penalized else ''}, nats"
+        write_bytes(svg, convergence_plots("Convergence", settings.by, upwards, learners, panels).source().encode())
     if histogram:
-        panels = [HistogramPanel(each.name, f"mean {each.mean:.1f}", [t.lag for t in each.tables]) for each in lags]
-        write_bytes(histogram, lag_histograms(settings.heading_of_lags, panels).source().encode())
+        bars = [HistogramPanel(each.name, f"mean {each.mean:.1f}", [t.lag for t in each.tables]) for each in lags]
+        write_bytes(histogram, lag_histograms(settings.heading_of_lags, bars).source().encode())
     return ConvergenceReport(settings, tuple(reports[source] for source in traces), lags)
 
 
@@ -258,22 +261,12 @@ def _lags(curves: Mapping[str, Mapping[str, _Curve]], baseline_name: str, at: in
                 continue
             is_behind = baseline.value_at(at) <= curve.value_at(at)
             ahead, behind = (baseline, curve) if is_behind else (curve, baseline)
-            reached = behind.first_iteration_below(ahead.value_at(at))
+            value = ahead.value_at(at)
+            points = zip(behind.trace.points, behind.values, strict=True)
+            reached = next((point.iteration for point, reached in points if reached <= value), None)
             last = behind.trace.points[-1].iteration if reached is None else reached
             lag = (1 if is_behind else -1) * max(0, last - at)
             by_name.setdefault(name, []).append(TableLag(table, lag, reached is not None))
     if not by_name:
         raise UsageError(f"no folder has '{baseline_name}' beside another trace", hint="put traces of a table together")
     return tuple(Lags(name, tuple(lags)) for name, lags in by_name.items())
-
-
-def _draw_curves(curves: Mapping[str, Mapping[str, _Curve]], settings: ConvergenceSettings) -> str:
-    names = list(dict.fromkeys(name for by_name in curves.values() for name in by_name))
-    panels = []
-    for table, by_name in curves.items():
-        points = {name: [*zip(curve.efforts, curve.values, strict=True)] for name, curve in by_name.items()}
-        panels.append(CurvesPanel(table, points))
-    traces = [curve.trace for by_name in curves.values() for curve in by_name.values()]
-    is_penalized = settings.of == "objective" and any(point.penalty for trace in traces for point in trace.points)
-    upwards = f"−{traces[0].likelihood.upper()}{' + penalty' if is_penalized else ''}, nats"
-    return convergence_plots("Convergence", settings.by, upwards, names, panels).source()

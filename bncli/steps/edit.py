@@ -189,7 +189,10 @@ def edit_model(model: Model, choice: EditChoice, refit: Source | None = None, *,
     edited = replace(model, predictor=with_arrays(predictor, new), uncertainty=None)
     if model.uncertainty is not None:
         run.watch(Note("the edited model has no intervals of probabilities, since they belong to the fit"))
-    _check_directions(edited, choice.effect)
+    if edited.schema.directed and lowest_difference(edited, _whole_tables(edited)) < -TOLERANCE:
+        directed = [a.name for i, a in enumerate(edited.schema.attributes) if direction_of(edited.schema, i)]
+        what = f"the edit of {','.join(choice.effect)} breaks a direction that the model keeps ({', '.join(directed)})"
+        raise UsageError(what, hint="choose numbers that keep it, or fit without --increasing and --decreasing")
     after = effect.read(new)
     places = {name: where for name, where in effect.cells.items() if not targets or name in targets}
     record = Edit(
@@ -238,14 +241,6 @@ def _label_position(choice: EditChoice, labels: Sequence[str]) -> int:
         listed = ", ".join(labels[:8])
         raise UsageError(f"--label {choice.label}: the class has no such label", hint=f"its labels are {listed}")
     return labels.index(choice.label)
-
-
-def _check_directions(model: Model, names: Sequence[str]) -> None:
-    """Raise UsageError if the edited model breaks a direction that it was fitted with."""
-    if model.schema.directed and lowest_difference(model, _whole_tables(model)) < -TOLERANCE:
-        directed = [a.name for i, a in enumerate(model.schema.attributes) if direction_of(model.schema, i)]
-        what = f"the edit of {','.join(names)} breaks a direction that the model keeps ({', '.join(directed)})"
-        raise UsageError(what, hint="choose numbers that keep it, or fit without --increasing and --decreasing")
 
 
 def _whole_tables(model: Model) -> Tables:

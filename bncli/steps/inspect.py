@@ -15,13 +15,7 @@ from typing import Any, NamedTuple
 from bncli.engine.counting.counted_rows import CountedRows
 from bncli.engine.data.schema import Attribute, Cuts, Schema
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import (
-    Ensemble,
-    Model,
-    Path,
-    Tables,
-    TriedCandidate,
-)
+from bncli.engine.model import Ensemble, Model, Path, Tables, TriedCandidate
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
 from bncli.engine.structures.regrouping import regroup_attribute
 from bncli.errors import ModelError

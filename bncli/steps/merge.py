@@ -30,12 +30,7 @@ class MergeReport:
 
 
 def merge(
-    paths: Sequence[str],
-    output: str,
-    *,
-    decay: float | None = None,
-    allow_repeated: bool = False,
-    run: Run = Run(),
+    paths: Sequence[str], output: str, *, decay: float | None = None, allow_repeated: bool = False, run: Run = Run()
 ) -> MergeReport:
     """Add the counts in the files `paths` and write them; with a `decay` the files are in the order of time.
 

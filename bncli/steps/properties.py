@@ -94,12 +94,17 @@ def parse_property(text: str, schema: Schema, attributes: Sequence[Attribute]) -
     names = [attribute.name for attribute in attributes]
     if match := re.fullmatch(r"the probability of (.+?) is never (above|below) (\S+)(?: where (.+))?", sentence):
         label, word, number, where = match.groups()
-        conditions = _parse_conditions(where, names) if where else []
+        conditions = _parse_conditions(where) if where else []
+        pairs = codes_of_values(conditions, attributes, schema)
+        for position, code in pairs:
+            if code == attributes[position].cardinality:
+                what = f"the model has no level for a missing {attributes[position].name!r}"
+                raise UsageError(what, hint="name one of its values")
         return ProbabilityBound(
             _label(label, schema),
             1 if word == "above" else -1,
             _probability(number),
-            dict(_codes(conditions, attributes, schema)),
+            dict(pairs),
         )
     if match := re.fullmatch(r"the probability of (.+?) never (falls|rises) as (.+) rises", sentence):
         position = position_of_column(_unquoted(match[3]), names, schema)
@@ -115,7 +120,7 @@ def parse_property(text: str, schema: Schema, attributes: Sequence[Attribute]) -
     raise UsageError(f"{text!r} states no property", hint=f"the forms are: {'; '.join(FORMS)}")
 
 
-def _parse_conditions(text: str, names: Sequence[str]) -> list[tuple[str, str]]:
+def _parse_conditions(text: str) -> list[tuple[str, str]]:
     """Return the (column, value) pairs of a text `COLUMN = VALUE and COLUMN = VALUE ...`."""
     conditions: list[tuple[str, str]] = []
     for part in text.split(" and "):
@@ -130,17 +135,6 @@ def _parse_conditions(text: str, names: Sequence[str]) -> list[tuple[str, str]]:
     for i, (name, _) in enumerate(pairs):
         if name in [earlier for earlier, _ in pairs[:i]]:
             raise UsageError(f"the column {name!r} has two values in one property", hint="state two properties")
-    return pairs
-
-
-def _codes(
-    conditions: Sequence[tuple[str, str]], attributes: Sequence[Attribute], schema: Schema
-) -> list[tuple[int, int]]:
-    pairs = codes_of_values(conditions, attributes, schema)
-    for position, code in pairs:
-        if code == attributes[position].cardinality:
-            what = f"the model has no level for a missing {attributes[position].name!r}"
-            raise UsageError(what, hint="name one of its values")
     return pairs
 
 

@@ -167,7 +167,10 @@ def verify(
     self_test = None
     if model.self_test is not None:
         self_test = LargestDifference(model.self_test.n_rows, largest_change(model, model.self_test))
-    _check_edits(model, model_path)
+    difference = largest_edit_difference(model)
+    if not difference <= TOLERANCE:
+        what = f"an edit is recorded with numbers that the model does not have: off by {difference:.1e}"
+        raise ModelError(what, where=model_path, hint="edit --list shows the edits; edit or fit the model again")
     if against is None or form is None:
         return VerifyReport(
             model_path, model.version, None, None, self_test, None, properties=proven, disclosure=disclosed
@@ -208,14 +211,6 @@ def _export_format(path: str) -> NetworkFormat | ProgramFormat:
         hint = f"the name of an export with probabilities ends in one of {endings}"
         raise UsageError("the kind of this export is unknown", where=path, hint=hint)
     return next(form for form in formats if form.word == word)
-
-
-def _check_edits(model: Model, path: str) -> None:
-    """Raise ModelError if the effects of the model are not those that its edits recorded."""
-    difference = largest_edit_difference(model)
-    if not difference <= TOLERANCE:
-        what = f"an edit is recorded with numbers that the model does not have: off by {difference:.1e}"
-        raise ModelError(what, where=path, hint="edit --list shows the edits; edit or fit the model again")
 
 
 def _compare_network(

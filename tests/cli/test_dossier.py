@@ -19,8 +19,7 @@ import pytest
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
 from bncli.cli.main import run
-from bncli.steps.dossier.about import FIELDS
-from bncli.steps.dossier.checklists import CHECKLISTS, TRIPOD
+from bncli.steps.dossier.checklists import CHECKLISTS, FIELDS, TRIPOD
 from tests.cli.conftest import SAMPLE_DATA, Bncli
 from tests.steps.test_report import Read
 

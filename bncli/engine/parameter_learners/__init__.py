@@ -1,7 +1,6 @@
 """Parameter learners: the methods typed after `--param`.
 
-- `closed_form`: map, acll and acll-uniform: tables made from counts alone
-- `kikuchi_bayes`: kmap and kbma, for regions
+- `closed_form`: map, acll, acll-uniform, and kmap and kbma for regions: tables made from counts alone
 - `conditional`: weighted, discriminative, extended, lr and lr-roos: maximise the conditional likelihood
 - `missing_values`: em and apn, and the parameter space of `extended` for rows with missing values
 - `points`: score cards of few whole numbers

@@ -28,16 +28,7 @@ import numpy as np
 
 from bncli.engine.counting.counted_rows import LARGEST_COUNT, CountedRows, CountsLayout, CountsPart, RequestedSets
 from bncli.engine.data.schema import Cuts
-from bncli.files.artifacts.archive import (
-    COUNTS,
-    FLOATS,
-    INTEGERS,
-    npy_array,
-    npy_bytes,
-    npy_header,
-    open_archive,
-    pack,
-)
+from bncli.files.artifacts.archive import COUNTS, FLOATS, INTEGERS, npy_array, npy_bytes, npy_header, open_archive, pack
 from bncli.files.artifacts.cuts import VERSION as CUTS_VERSION
 from bncli.files.artifacts.cuts import cuts_json, parse_cuts
 from bncli.files.atomic import write_bytes
@@ -49,13 +40,8 @@ _PAIRS = "pairs"
 
 
 def write_counts(path: str, counts: CountedRows) -> None:
-    write_bytes(path, dump_counts(counts))
-
-
-def dump_counts(counts: CountedRows) -> bytes:
-    """Return the bytes of the counts file; equal counts give equal bytes."""
     text = json.dumps(counts_json(counts), sort_keys=True, ensure_ascii=False, allow_nan=False)
-    return pack([(_DESCRIPTION, f"{text}\n".encode()), (_TABLES, npy_bytes(counts.numbers))])
+    write_bytes(path, pack([(_DESCRIPTION, f"{text}\n".encode()), (_TABLES, npy_bytes(counts.numbers))]))
 
 
 def counts_json(counts: CountedRows) -> dict[str, Any]:
@@ -136,12 +122,18 @@ def read_counts(path: str) -> CountedRows:
             if (np.abs(table.sum(axis=tuple(range(len(attributes)))) - class_counts) > tolerance).any():
                 archive.fail("its tables are not of the same rows")
         tokens = fields["missing_tokens"]
+        node, n_missing = fields["missing"], tuple(item.integer(0) for item in fields["missing"].items())
+        if len(n_missing) != len(cuts.attributes):
+            node.fail(f"{len(n_missing)} numbers for {len(cuts.attributes)} attributes")
+        for n, attribute in zip(n_missing, cuts.attributes, strict=True):
+            if n and not attribute.missing:
+                node.fail(f"'{attribute.name}' has missing values and no code for them")
         return CountedRows(
             cuts,
             labels,
             attribute_sets,
             fields["rows"].integer(0),
-            _read_missing(fields["missing"], cuts),
+            n_missing,
             numbers,
             None if tokens.value is None else tokens.texts(),
             tuple(_read_part(item) for item in fields["parts"].items()),
@@ -163,17 +155,6 @@ def _read_attribute_sets(node: Node, cuts: Cuts) -> RequestedSets:
     if attribute_sets != sorted(set(attribute_sets)) or any(list(s) != sorted(s) for s in attribute_sets):
         node.fail("the tables are not in the order of the attributes, each once")
     return tuple(attribute_sets)
-
-
-def _read_missing(node: Node, cuts: Cuts) -> tuple[int, ...]:
-    """Return the number of rows in which each attribute is missing."""
-    n_missing = tuple(item.integer(0) for item in node.items())
-    if len(n_missing) != len(cuts.attributes):
-        node.fail(f"{len(n_missing)} numbers for {len(cuts.attributes)} attributes")
-    for n, attribute in zip(n_missing, cuts.attributes, strict=True):
-        if n and not attribute.missing:
-            node.fail(f"'{attribute.name}' has missing values and no code for them")
-    return n_missing
 
 
 def _read_part(node: Node) -> CountsPart:

@@ -22,7 +22,6 @@ The other modules are shared by several formats or load heavy libraries for one:
 - `sql_dialects`, `sql_layers`, `sql_databases`: SQL dialects; the query of a model; running it in a database
 - `onnx_graph`: the nodes of an ONNX graph
 - `score_layout`, `lines`, `prediction_files`: the columns of predictions; as lines of text; written to a file
-- `latex`: tables of `bncli compare` for LaTeX
 """
 
 from __future__ import annotations

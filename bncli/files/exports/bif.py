@@ -46,11 +46,7 @@ _KEYWORDS = ("network", "variable", "probability", "property", "type", "discrete
 def bif_text(network: NamedNetwork) -> str:
     """Return the text of the BIF file, which is ASCII."""
     name, nodes, properties = escape_network(
-        network,
-        legal_network=_legal_network_name,
-        legal_node=_legal_name,
-        legal_state=_legal_state,
-        fold=str.lower,
+        network, legal_network=_legal_network_name, legal_node=_legal_name, legal_state=_legal_state, fold=str.lower
     )
     states = {node.name: node.states for node in nodes}
     lines = [f"network {name} {{", *_property_lines(properties), "}"]

@@ -207,13 +207,7 @@ def javascript_text(scorer: PortableScorer, target: ProgramTarget) -> str:
     """Return the text of the module."""
     usage, decide = ("", "") if target.rule is None else (_USAGE, _DECIDE)
     return _program(
-        scorer,
-        target,
-        usage=usage,
-        decide=decide,
-        data=data_text(scorer, target),
-        entries="table.entries",
-        unpacked="",
+        scorer, target, usage=usage, decide=decide, data=data_text(scorer, target), entries="table.entries", unpacked=""
     )
 
 

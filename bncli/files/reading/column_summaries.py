@@ -502,7 +502,15 @@ class ColumnCounts:
         budget = self._budget
         while len(self._table) > budget.values or self._table.size > budget.cells or self._values.nbytes > budget.text:
             if not self._level:
-                self._is_fixed |= self._most_frequent()
+                # the most frequent values that occur more than once stay, up to an eighth of the budget
+                rows = self._table[:, 0]
+                order = np.argsort(-rows, kind="stable")
+                most = min(budget.values, budget.cells // self._table.shape[1]) // 8
+                order = order[rows[order] > 1][:most]
+                if self._values.type == pa.string():
+                    sizes = pc.binary_length(self._values).to_numpy(zero_copy_only=False)[order]
+                    order = order[np.cumsum(sizes) <= budget.text // 8]
+                self._is_fixed[order] = True
             self._level += 1
             keep = self._is_fixed | _begin_with_zeros(hashes_of(self._values), self._level)
             if keep.all() and self._level > 60:
@@ -510,18 +518,6 @@ class ColumnCounts:
             self._drop(self._values, ~keep)
             self._values = self._values.filter(pa.array(keep))
             self._table, self._is_fixed = self._table[keep], self._is_fixed[keep]
-
-    def _most_frequent(self) -> Mask:
-        """Return a mask of the most frequent values that occur more than once, up to an eighth of the budget."""
-        rows = self._table[:, 0]
-        order = np.argsort(-rows, kind="stable")
-        order = order[rows[order] > 1][: min(self._budget.values, self._budget.cells // self._table.shape[1]) // 8]
-        if self._values.type == pa.string():
-            sizes = pc.binary_length(self._values).to_numpy(zero_copy_only=False)[order]
-            order = order[np.cumsum(sizes) <= self._budget.text // 8]
-        frequent = np.zeros(len(rows), np.bool_)
-        frequent[order] = True
-        return frequent
 
     def _drop(self, values: pa.Array, mask: Mask) -> None:
         if mask.any():

@@ -122,21 +122,18 @@ class ValueEncoder:
         if is_missing_value(value):
             return self.missing
         if self.cuts is None:
-            return self._encode_level(value)
+            text = self._text(value).strip(BLANKS)
+            code = self.codes.get(text, self.unknown)
+            if self.strict and text not in self.codes:
+                what = f"column {self.name!r} has the value {text!r}, which training never saw"
+                raise ModelError(what, where="the row", hint="a model fitted with unseen='average' scores such rows")
+            return code
         number = self._number(value)
         if math.isnan(number):
             return self.missing
         if isinstance(self.form, DateForm):
             number = _part_of(int(number), self.form)
         return bisect_left(self.cuts, number)
-
-    def _encode_level(self, value: Any) -> int:
-        text = self._text(value).strip(BLANKS)
-        code = self.codes.get(text, self.unknown)
-        if self.strict and text not in self.codes:
-            what = f"column {self.name!r} has the value {text!r}, which training never saw"
-            raise ModelError(what, where="the row", hint="a model fitted with unseen='average' scores such rows")
-        return code
 
     def _number(self, value: Any) -> float:
         """Return a number or the seconds of a date, NaN for a missing one."""

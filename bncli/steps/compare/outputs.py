@@ -1,6 +1,10 @@
 """The files of a comparison besides its report: outcomes as CSV, tables for a paper as LaTeX, drawings as SVG.
 
 The drawings show the first requested metric.
+
+Tables for LaTeX are in the style of the package booktabs; without the package its rules become plain lines. A file of
+them is a fragment, to be pasted or read by \\input between \\begin{document} and \\end{document}. Letters beyond ASCII
+are written as they are, since UTF-8 is LaTeX's default encoding (since 2018).
 """
 
 from __future__ import annotations
@@ -8,12 +12,12 @@ from __future__ import annotations
 import csv as csv_format
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from bncli.engine.evaluation.significance import win_draw_loss
-from bncli.errors import BncliError, UsageError
+from bncli.errors import BncliError, UsageError, printable
 from bncli.files.atomic import write_bytes
-from bncli.files.exports.latex import LatexTable, bold, escape, italic, write_tables
 from bncli.files.paths import refuse_ending
 from bncli.files.pictures.comparison_plots import ScatterPanel, critical_difference_diagram, scatter_plots
 from bncli.files.pictures.drawing import Drawing
@@ -158,7 +162,7 @@ def _cell(mean: MetricMean | None, metric: str, with_std: bool) -> str:
         return "--"
     digits = 1 if metric in COUNTS else 4
     text = _number(mean.mean, digits)
-    text = bold(text) if mean.best else italic(text) if mean.not_worse else text
+    text = rf"\textbf{{{text}}}" if mean.best else rf"\textit{{{text}}}" if mean.not_worse else text
     std = rf" {{\scriptsize$\pm$ {_number(mean.std, digits)}}}" if with_std and mean.std is not None else ""
     return text + std
 
@@ -234,3 +238,65 @@ def scatter_drawing(report: CompareReport, metric: str, panels: Sequence[Scatter
     title = f"{metric_text(metric)} on each data set: every learner against {report.baseline}"
     lower_is_better, logarithmic = metric not in HIGHER_IS_BETTER, True if metric in COSTS else None
     return scatter_plots(title, report.baseline, panels, lower_is_better=lower_is_better, logarithmic=logarithmic)
+
+
+_HEAD = r"""% Tables by bncli compare. In the preamble: \usepackage{booktabs}
+\providecommand{\toprule}{\hline}
+\providecommand{\midrule}{\hline}
+\providecommand{\bottomrule}{\hline}
+"""
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': "''",
+    "`": r"\textasciigrave{}",
+    "[": "{[}",
+    "]": "{]}",
+    "*": "{*}",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+}
+
+
+@dataclass(frozen=True)
+class LatexTable:
+    """A caption, column headings and blocks of rows, all LaTeX text; the first `names` columns are left-aligned."""
+
+    caption: str
+    header: Sequence[str]
+    blocks: Sequence[Sequence[Sequence[str]]]
+    names: int = 1
+
+
+def write_tables(path: str, tables: Iterable[LatexTable]) -> None:
+    """Write a file of tables."""
+    text = _HEAD
+    for table in tables:
+        columns = "l" * table.names + "r" * (len(table.header) - table.names)
+        lines = [
+            r"\begin{table}",
+            r"\centering",
+            r"\footnotesize",
+            rf"\caption{{{table.caption}}}",
+            rf"\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            _row(table.header),
+        ]
+        for block in table.blocks:
+            if block:
+                lines += [r"\midrule", *map(_row, block)]
+        lines += [r"\bottomrule", r"\end{tabular}", r"\end{table}"]
+        text += "\n" + "\n".join(lines) + "\n"
+    write_bytes(path, text.encode("utf-8", "replace"))
+
+
+def _row(cells: Sequence[str]) -> str:
+    return " & ".join(cells) + r" \\"
+
+
+def escape(text: str) -> str:
+    """Return LaTeX that prints the text as it is; two hyphens do not become a dash."""
+    return "".join(_SPECIAL.get(letter, letter) for letter in printable(text)).replace("--", "-{}-{}")

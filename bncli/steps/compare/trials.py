@@ -30,13 +30,7 @@ from bncli.engine.data.columns import CategoricalColumn, CodedColumn, Column, Co
 from bncli.engine.data.dataset import code_dtype
 from bncli.engine.data.schema import Cuts, ReadingRules, Unseen
 from bncli.engine.data.splits import SplitBy
-from bncli.engine.evaluation.cross_validation import (
-    CrossValidation,
-    Fold,
-    Protocol,
-    draw_splits,
-    hold_out,
-)
+from bncli.engine.evaluation.cross_validation import CrossValidation, Fold, Protocol, draw_splits, hold_out
 from bncli.engine.evaluation.metrics import BiasVariance
 from bncli.engine.kernels.arrays import Array, Codes
 from bncli.errors import BncliError, UsageError

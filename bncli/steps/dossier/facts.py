@@ -9,7 +9,6 @@ from bncli.engine.evaluation.groups import Group
 from bncli.engine.model import Tables
 from bncli.files.artifacts.provenance import recipe_json
 from bncli.steps.dossier.findings import Findings
-from bncli.steps.evaluate.report import EvaluateReport
 from bncli.steps.report.page_text import count, figure, listed, percent
 from bncli.steps.report.performance_section import comparison_sentence
 
@@ -202,8 +201,13 @@ def _facts_of_figures(found: Findings) -> dict[str, str]:
     most = sorted(found.sensitivities.items(), key=lambda pair: -pair[1].log_loss_increase)
     sensitivity = [f"{name} {own.log_loss_increase:.4f}" for name, own in most]
     where = " and ".join([*(f"groups by {by}" for by in columns), *(["periods"] if periods else [])])
+    parts = []
+    for name in ("auc", "log_loss", "accuracy", "brier"):
+        ends = report.intervals.metrics.get(name)
+        interval = "" if ends is None else f" ({' to '.join(map(figure, ends))})"
+        parts.append(f"{_NAMES[name]} {figure(report.metrics[name])}{interval}")
     return {
-        "performance": _performance_text(report),
+        "performance": f"On {count(report.rows, 'row')}: {', '.join(parts)}.",
         "calibration": calibration,
         "net_benefit": benefit,
         "baseline": ("" if found.beside else "No other model was compared (--beside). ")
@@ -222,15 +226,6 @@ def _facts_of_figures(found: Findings) -> dict[str, str]:
         + (", calibration slope and intercept, net benefit" if two_class is not None else "")
         + f"; {report.intervals.method}.",
     }
-
-
-def _performance_text(report: EvaluateReport) -> str:
-    parts = []
-    for name in ("auc", "log_loss", "accuracy", "brier"):
-        ends = report.intervals.metrics.get(name)
-        interval = "" if ends is None else f" ({' to '.join(map(figure, ends))})"
-        parts.append(f"{_NAMES[name]} {figure(report.metrics[name])}{interval}")
-    return f"On {count(report.rows, 'row')}: {', '.join(parts)}."
 
 
 def _range_text(where: str, groups: Sequence[Group]) -> str:

@@ -32,7 +32,7 @@ from bncli.files.artifacts.monitors import monitored_model
 from bncli.files.reading.byte_streams import find_inputs
 from bncli.files.reading.source import Source
 from bncli.steps.describe import describe
-from bncli.steps.dossier.about import About
+from bncli.steps.dossier.checklists import About
 from bncli.steps.evaluate.evaluate import read_test_rows, report_on_rows
 from bncli.steps.evaluate.group_columns import carry_group_columns, group_columns, with_groups
 from bncli.steps.export import export
@@ -147,6 +147,10 @@ def find_all(model_path: str, sources: DossierSources, about: About, run: Run) -
     if alone := [period.name for period in periods if period.group is not None and period.group.metrics["auc"] is None]:
         text = f"no AUC of {_few(alone)}: all rows of the period have one label"
         watch(Note(text, warning=True))
+    again = replace(again, class_name=again.class_name or model.schema.class_name, time=None, on_bad_row="skip")
+    described = describe(again, run=Run(run.threads)).as_json()
+    # what concerns learning from the test table is left out
+    about_data = ("rows", "class", "labels", "unlabelled", "columns", "notes", "findings")
     return Findings(
         model=model,
         scored=scored,
@@ -158,7 +162,7 @@ def find_all(model_path: str, sources: DossierSources, about: About, run: Run) -
         sensitivities=dict(zip(names, sensitivities, strict=True)),
         sensitivity_rows=len(range(0, rows.n_rows, step)),
         beside=beside,
-        data=_described(again, model, run),
+        data={name: described[name] for name in about_data},
         specification=_specification(model, model_path),
         files=[(kind, path, file_hash(path) or "") for kind, path in files],
     )
@@ -229,13 +233,6 @@ def _name_periods(times: np.ndarray[Any, Any], is_date: bool) -> tuple[Any, tupl
     cuts = cut_points(times, np.zeros(len(times), np.uint8), 1, None, bins=_TENTHS)
     attribute = NumericAttribute("time", False, (), cuts=cuts)
     return np.searchsorted(np.array(cuts), times, side="left"), tuple(value_names(attribute)[: len(cuts) + 1])
-
-
-def _described(source: Source, model: Model, run: Run) -> Mapping[str, Any]:
-    """Return the description of the test table, without what concerns learning from it."""
-    source = replace(source, class_name=source.class_name or model.schema.class_name, time=None, on_bad_row="skip")
-    described = describe(source, run=Run(run.threads)).as_json()
-    return {name: described[name] for name in ("rows", "class", "labels", "unlabelled", "columns", "notes", "findings")}
 
 
 def _specification(model: Model, path: str) -> Mapping[str, Any]:

@@ -343,15 +343,6 @@ def _mean_blocks(report: MonitorReport) -> Iterator[Block]:
         drawing = series_plot(title, upwards, values, [held_out] * len(values), report.short_names)
         pictures.append(Picture(field.replace("_", "-"), title, sentence, drawing))
     yield Cards(pictures)
-    yield _expected_grid(report)
-    if not report.whole.tally.log_loss.n:
-        yield Paragraph("No row had its class, so that nothing is known of how often it was right.", "gap")
-    if report.whole.no_log_p:
-        yield Paragraph(f"How usual the rows are is not known: {report.whole.no_log_p}.", "gap")
-
-
-def _expected_grid(report: MonitorReport) -> Grid:
-    """Return the figures expected from the probabilities, with their intervals, beside the measured ones."""
     rows = []
     for name, monitor in report.named_monitors:
         cells = []
@@ -363,7 +354,11 @@ def _expected_grid(report: MonitorReport) -> Grid:
         rows.append((name, *cells))
     parts = ("accuracy", "log-loss", "AUC")
     headings = ("file", *(f"{part}{what}" for part in parts for what in (" expected (95 %)", " measured")))
-    return Grid("Expected from the probabilities, and measured on rows with labels", headings, rows)
+    yield Grid("Expected from the probabilities, and measured on rows with labels", headings, rows)
+    if not report.whole.tally.log_loss.n:
+        yield Paragraph("No row had its class, so that nothing is known of how often it was right.", "gap")
+    if report.whole.no_log_p:
+        yield Paragraph(f"How usual the rows are is not known: {report.whole.no_log_p}.", "gap")
 
 
 def _missing_and_unseen(report: MonitorReport) -> Iterator[Block]:

@@ -137,8 +137,7 @@ def _blocks(report: EffectsReport, labels: tuple[str, ...], n_rows: float) -> It
         share = sum(effect.share for effect in hidden) + (report.left_out.share if report.left_out else 0.0)
         n = len(hidden) + (report.left_out.n_effects if report.left_out else 0)
         yield Paragraph(
-            f"{count(n, 'effect')} with {percent(share)} of the variance not shown; see inspect --effects --csv.",
-            "gap",
+            f"{count(n, 'effect')} with {percent(share)} of the variance not shown; see inspect --effects --csv.", "gap"
         )
 
 

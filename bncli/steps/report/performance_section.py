@@ -105,11 +105,7 @@ def performance_tiles(report: EvaluateReport) -> list[Tile]:
     rows = "training rows, too optimistic" if report.on_training_rows else report.protocol
     base_error = f"most frequent class: {percent(1 - baseline.accuracy)}"
     return [
-        Tile(
-            "Error rate",
-            "–" if error is None else percent(error),
-            base_error,
-        ),
+        Tile("Error rate", "–" if error is None else percent(error), base_error),
         Tile("Log-loss", figure(metrics["log_loss"]), f"class frequencies: {figure(baseline.log_loss)}"),
         Tile("AUC", figure(metrics["auc"]), f"class frequencies: {figure(0.5)}"),
         Tile("Calibration error", figure(metrics["ece"]), "0 is perfect"),
@@ -118,9 +114,7 @@ def performance_tiles(report: EvaluateReport) -> list[Tile]:
 
 
 def held_out_section(
-    report: EvaluateReport | None,
-    held_out: HeldOutLoss | None = None,
-    beside: Sequence[ComparedModel] = (),
+    report: EvaluateReport | None, held_out: HeldOutLoss | None = None, beside: Sequence[ComparedModel] = ()
 ) -> Section:
     """Return the section on `report`; without rows it has the log-losses that were measured during fitting."""
     if report is not None:
@@ -298,10 +292,7 @@ def _rule_text(report: EvaluateReport, rule: DecisionRule) -> str:
 
 
 def _confusion_grid(
-    caption: str,
-    labels: Sequence[str],
-    confusion: Sequence[Sequence[float]],
-    undecided: Integers | Array | None = None,
+    caption: str, labels: Sequence[str], confusion: Sequence[Sequence[float]], undecided: Integers | Array | None = None
 ) -> Grid:
     """Return the confusion matrix as a table, with a column of rows without a decision if there are any."""
     cells = [[f"{n:,.10g}" for n in row] for row in np.asarray(confusion).tolist()]

@@ -112,7 +112,14 @@ def report(
     check_page(output, (path, *(() if source is None else (*source.paths, source.schema_file, *others.beside))))
     check_other_models(others.beside, () if source is None else source.paths)
     if svg is not None:
-        _check_folder(svg)
+        if svg == "-":
+            raise UsageError(
+                "--svg writes several files, so it cannot write to the standard output", hint="name a folder"
+            )
+        if os.path.lexists(svg) and not os.path.isdir(svg):
+            raise UsageError(f"--svg needs a folder for its pictures, but {svg!r} is a file", hint="name a folder")
+        if not os.path.isdir(svg):
+            check_target(svg.rstrip("/"))
     watch = Stopwatch(run.watch)
     run = run._replace(watch=watch)
     model = with_positive_label(read_model(path), positive)
@@ -266,16 +273,6 @@ def _time_blocks(blocks: Sequence[BlockReport]) -> Iterator[Block]:
         rows.append((str(number + 1), *span, *sizes, *figures[:2], interval, *figures[2:]))
     headings = ("block", "from", "to", "rows", "learned from", "error", "log-loss", "95 %", "AUC")
     yield Grid("Blocks", headings, rows, range(3, 9))
-
-
-def _check_folder(folder: str) -> None:
-    """Raise UsageError if pictures cannot be written to the folder."""
-    if folder == "-":
-        raise UsageError("--svg writes several files, so it cannot write to the standard output", hint="name a folder")
-    if os.path.lexists(folder) and not os.path.isdir(folder):
-        raise UsageError(f"--svg needs a folder for its pictures, but {folder!r} is a file", hint="name a folder")
-    if not os.path.isdir(folder):
-        check_target(folder.rstrip("/"))
 
 
 def _write_pictures(sections: Sequence[Section], folder: str) -> tuple[str, ...]:

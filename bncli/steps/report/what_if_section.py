@@ -144,7 +144,7 @@ def _panel_blocks(model: Model, scorer: PortableScorer, effects: EffectsReport, 
         Paragraph(
             "Choose values to see the predicted probability and the contribution of each value. "
             "The form starts with a common value of each attribute."
-        ),
+        )
     ]
     if len(names) > MOST_INPUTS:
         rest = count(len(names) - MOST_INPUTS, "column")

@@ -21,7 +21,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.splits import stratified_folds
 from bncli.engine.kernels.level_variation import variance_of_effects
 from bncli.engine.model import Parameters, StoppedBy, Tables
-from bncli.engine.parameter_learners.closed_form import learn_map
+from bncli.engine.parameter_learners.closed_form import learn_kbma, learn_map
 from bncli.engine.parameter_learners.conditional import (
     FOLDS,
     Peak,
@@ -36,7 +36,6 @@ from bncli.engine.parameter_learners.conditional import (
     learn_lr_roos,
     tuning_folds,
 )
-from bncli.engine.parameter_learners.kikuchi_bayes import learn_kbma
 from bncli.engine.parameters.coordinates import Softmax
 from bncli.engine.parameters.costs import logistic_flops
 from bncli.engine.parameters.effect_coding import REFERENCE

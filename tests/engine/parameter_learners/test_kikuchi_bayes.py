@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.model import Model, StoppedBy
-from bncli.engine.parameter_learners.kikuchi_bayes import learn_kbma, learn_kmap
+from bncli.engine.parameter_learners.closed_form import learn_kbma, learn_kmap
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.engine.structures.structure import Dag, Regions, SearchTrace
 from bncli.errors import BncliError

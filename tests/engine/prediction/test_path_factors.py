@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Path
-from bncli.engine.parameter_learners.kikuchi_bayes import learn_kbma, learn_kmap
+from bncli.engine.parameter_learners.closed_form import learn_kbma, learn_kmap
 from bncli.engine.prediction import path_factors
 from bncli.engine.prediction.path_factors import LEAST_WEIGHT, stages_of
 from bncli.engine.prediction.scoring import compile_path, log_probabilities

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.model import Component, Ensemble, Model, Predictor, Tables, TriedCandidate
-from bncli.engine.parameter_learners.kikuchi_bayes import learn_kmap
+from bncli.engine.parameter_learners.closed_form import learn_kmap
 from bncli.engine.prediction.purification import mixture_of
 from bncli.engine.prediction.scoring import compile_predictor
 from bncli.engine.structures.structure import Dag, Family, Regions

@@ -12,8 +12,7 @@ import pytest
 
 from bncli.engine.evaluation.cross_validation import Protocol
 from bncli.errors import BncliError
-from bncli.steps.compare import checkpoint
-from bncli.steps.compare.checkpoint import Checkpoint
+from bncli.steps.compare.compare import Checkpoint
 from bncli.steps.compare.trials import DataSet, Outcome, Runner, RunPlan, Task
 from tests.steps.compare.tables import NB, TAN, planned, write_table
 
@@ -170,7 +169,7 @@ def test_a_file_of_another_run_is_refused(
     for what, other, data in others:
         with pytest.raises(BncliError, match=rf"a run with .*{what}.*, .*kept\.jsonl; give the options of that run"):
             Checkpoint(str(path), other, (data,))
-    monkeypatch.setattr(checkpoint, "__version__", "0.0.0")
+    monkeypatch.setattr("bncli.steps.compare.compare.__version__", "0.0.0")
     with pytest.raises(BncliError, match="another version of bncli"):
         Checkpoint(str(path), *plan)
     assert path.read_bytes() == before

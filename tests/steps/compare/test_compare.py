@@ -18,8 +18,15 @@ from bncli.errors import BncliError, UsageError
 from bncli.files.reading.source import Source
 from bncli.steps.compare import compare as module
 from bncli.steps.compare.analysis import CompareReport
-from bncli.steps.compare.checkpoint import Checkpoint
-from bncli.steps.compare.compare import CompareOutputs, ComparisonSettings, Results, compare, run_here, run_plan
+from bncli.steps.compare.compare import (
+    Checkpoint,
+    CompareOutputs,
+    ComparisonSettings,
+    Results,
+    compare,
+    run_here,
+    run_plan,
+)
 from bncli.steps.compare.trials import ComparisonResults, DataSet, Failure, Outcome, Runner, RunPlan, Task
 from bncli.steps.evaluate.evaluate import evaluate
 from bncli.watch import Event, Note, Progress, Run, Stage, Watch, silent

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.files.exports.latex import LatexTable, bold, escape, italic, write_tables
+from bncli.steps.compare.outputs import LatexTable, escape, write_tables
 
 
 def printed(text: str) -> str:
@@ -35,7 +35,7 @@ def test_control_characters_do_not_get_through() -> None:
 
 def test_a_file_of_tables(tmp_path: Path) -> None:
     table = LatexTable(
-        "A caption", ["", "a", "b"], [[["x", bold("1"), "2"], ["y", "3", italic("4")]], [], [["z", "", ""]]]
+        "A caption", ["", "a", "b"], [[["x", r"\textbf{1}", "2"], ["y", "3", r"\textit{4}"]], [], [["z", "", ""]]]
     )
     write_tables(str(tmp_path / "t.tex"), [table, table])
     text = (tmp_path / "t.tex").read_text()
