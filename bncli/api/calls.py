@@ -66,9 +66,7 @@ def python_call(progress: ProgressOption = None) -> Iterator[Watch]:
         with one_blas_thread(), _watching(progress) as watch:
             yield watch
     except BncliError as error:
-        hint = in_keywords(error.hint)
-        hint = "" if _FLAG.search(hint) else hint
-        raise type(error)(in_keywords(error.what), where=in_keywords(error.where), hint=hint) from error.__cause__
+        raise error_in_keywords(error) from error.__cause__
 
 
 def make_run(threads: int, watch: Watch = silent) -> Run:
@@ -76,6 +74,13 @@ def make_run(threads: int, watch: Watch = silent) -> Run:
     if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1:
         raise UsageError(f"threads is {threads!r}, and should be a whole number of at least 1")
     return Run(int(threads), watch=watch)
+
+
+def error_in_keywords(error: BncliError) -> BncliError:
+    """Return the same error with keywords in place of flags."""
+    hint = in_keywords(error.hint)
+    hint = "" if _FLAG.search(hint) else hint
+    return type(error)(in_keywords(error.what), where=in_keywords(error.where), hint=hint)
 
 
 def in_keywords(text: str) -> str:

@@ -86,11 +86,6 @@ class Knowledge:
         named = (*(name for listed in (*pairs, *self.before) for name in listed), *root)
         return tuple(name for name in dict.fromkeys(named) if name != ANY)
 
-    @property
-    def has_directions(self) -> bool:
-        """Whether any constraint needs directed arcs (`require`, `before` or `root`)."""
-        return bool(self.require or self.before or self.root)
-
     def allows(self, parent: str, child: str) -> bool:
         """Return whether an arc parent -> child is allowed, regardless of other arcs."""
         if child == self.root or not self.allows_together(parent, child):

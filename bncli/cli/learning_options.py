@@ -136,7 +136,7 @@ def resolve_learning_options(
             rest = _resolve(typed, words, others)
         except UsageError:
             raise refusal from None
-        return rest._replace(notes=(_note_left_aside(structure, refusal), *rest.notes))
+        return rest._replace(notes=(f"{structure.where} is left aside: {refusal}", *rest.notes))
 
 
 def resolve_with_scores(typed: Mapping[str, Any]) -> tuple[LearningOptions, Strengths | None]:
@@ -192,9 +192,8 @@ def _resolve(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[
         supplied = supplied.with_prior(recipe.prior_network, recipe.prior_rows)
         if supplied.prior is None:  # worth no row: as if it had not been named
             recipe = make_recipe(**{**chosen, "prior_network": None, "prior_rows": None})
-    return LearningOptions(
-        recipe, supplied, tuple(_note_left_aside(settings[key], refusal) for key, refusal in refusals.items())
-    )
+    notes = tuple(f"{settings[key].where} is left aside: {refusal}" for key, refusal in refusals.items())
+    return LearningOptions(recipe, supplied, notes)
 
 
 def _cuts_file(typed: Mapping[str, Any], structure: str | None) -> str | None:
@@ -248,10 +247,6 @@ def _refusal(make_recipe: Callable[..., Recipe], values: Mapping[str, Any], keys
     except UsageError as error:
         return error
     return None
-
-
-def _note_left_aside(setting: Setting, reason: UsageError) -> str:
-    return f"{setting.where} is left aside: {reason}"
 
 
 def is_structure_file(structure: str) -> bool:

@@ -22,7 +22,6 @@ from bncli.files.exports import SCORES, score_format
 
 if TYPE_CHECKING:
     from bncli.steps.row_scoring import WhatIfQuestions
-    from bncli.steps.score import ScoreReport
 
 EXAMPLES = """\
 bncli score data.bnc new.csv > scores.csv
@@ -223,7 +222,14 @@ def command(**typed: Any) -> None:
         # The error of --fail-on-drift says the same as the line about drift.
         drift = [] if monitor is None or fails else [monitor.sentence()]
         expected = [] if monitor is None else [monitor.expected_sentence(), *monitor.measured_sentences()]
-        console.finish(report, [_closing_line(report), *drift, *expected])
+        unseen = _values_text(report.unseen_values, "never seen in training", report.unseen)
+        missing = _values_text(report.missing_values, "missing", report.missing)
+        absent = ""
+        if names := report.absent_columns:
+            absent = f"; {_counted(len(names), 'column')} absent ({', '.join(names[:5])}{', ...' * (len(names) > 5)})"
+        skipped = f"; {_counted(report.skipped_rows, 'malformed row')} left out" if report.skipped_rows else ""
+        closing = f"{_counted(report.rows, 'row')} scored; {unseen}; {missing}{absent}{skipped}"
+        console.finish(report, [closing, *drift, *expected])
     if fails and monitor is not None:
         monitor.refuse_drift()
 
@@ -300,17 +306,6 @@ def _seconds_per_row(typed: Mapping[str, Any]) -> float | None:
     if not typed["because"]:
         return None
     return 1.0 if typed["because_seconds"] is None else float(typed["because_seconds"])
-
-
-def _closing_line(report: ScoreReport) -> str:
-    """Return the number of rows, of values never seen in training and missing, of absent columns and skipped rows."""
-    unseen = _values_text(report.unseen_values, "never seen in training", report.unseen)
-    missing = _values_text(report.missing_values, "missing", report.missing)
-    absent = ""
-    if names := report.absent_columns:
-        absent = f"; {_counted(len(names), 'column')} absent ({', '.join(names[:5])}{', ...' * (len(names) > 5)})"
-    skipped = f"; {_counted(report.skipped_rows, 'malformed row')} left out" if report.skipped_rows else ""
-    return f"{_counted(report.rows, 'row')} scored; {unseen}; {missing}{absent}{skipped}"
 
 
 def _values_text(total: int, what: str, by_attribute: Mapping[str, int]) -> str:

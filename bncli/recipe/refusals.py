@@ -139,7 +139,7 @@ def _refuse_knowledge(chosen: ChosenMethods, files: SuppliedKinds) -> None:
     if chosen.kind == "auto":
         hint = "choose another structure, such as interactions or tan"
         raise UsageError("--knowledge has no effect with --structure auto, whose trees obey no constraint", hint=hint)
-    if chosen.kind and known.has_directions:
+    if chosen.kind and (known.require or known.before or known.root):
         what = f"--structure {chosen.kind} has no arcs, so it cannot obey require, before and root of --knowledge"
         raise UsageError(what, hint="use no_interaction, or --structure tan, kdb or hill-climb")
     assert chosen.structure is not None

@@ -5,7 +5,7 @@ The engine only passes a form on, from a column to its attribute and to model fi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 DateOrder = Literal["ymd", "dmy", "mdy", "yymd", "time"]
@@ -40,10 +40,6 @@ class DateForm:
     part: DatePart
     order: DateOrder
     origin: int = 0
-
-    def of_part(self, part: DatePart, origin: int = 0) -> DateForm:
-        """Return the form of another part of the same date; `origin` is for the part `days`."""
-        return replace(self, part=part, origin=origin)
 
 
 Form = NumberForm | DateForm

@@ -103,7 +103,7 @@ def evaluate_candidate(
             break
     if search.penalty == first and not is_late():
         for path in paths:
-            path.return_to_best()
+            path.optima = [path.best]
         for penalty in reversed(GRID[:start]):
             search.advance(penalty)
             if search.penalty != penalty or is_late():
@@ -136,7 +136,7 @@ class _PenaltySearch:
         if getattr(losses, metric) < getattr(self.losses, metric) * (1 - TIE):
             self.penalty, self.losses, self.log_p = penalty, losses, log_p
             for path in self.paths:
-                path.mark_best()
+                path.best = path.optima[-1]
 
     @property
     def is_over(self) -> bool:
@@ -184,14 +184,6 @@ class PenaltyPath:
         point = find_optimum_from(self.searched, settings, start).point
         self.optima = [*self.optima[-1:], point]
         return fused_log_probabilities(self.held_out, self.fusion, self.searched.cells(point))
-
-    def mark_best(self) -> None:
-        """Record the last optimum as the best one."""
-        self.best = self.optima[-1]
-
-    def return_to_best(self) -> None:
-        """Make the best optimum the current one, so that the path can continue in the other direction."""
-        self.optima = [self.best]
 
     @cached_property
     def searched(self) -> ParameterSpace | FewRows:

@@ -170,17 +170,19 @@ def editable_effect(model: Model, names: Sequence[str]) -> EditableEffect:
         for a in attributes
     )
     of_attribute = dict(zip(attributes, groupings, strict=True))
-    parts = [
-        TablePart(array, weight, family, tuple(_axis_map(schema, a, own, of_attribute) for a, own in _axes(family)))
-        for array, weight, family in tables
-    ]
-    hosts = [part for part in parts if all(dict(_axes(part.family))[a] == of_attribute[a] for a in attributes)]
+    parts, hosts = list[TablePart](), list[TablePart]()
+    for array, weight, family in tables:
+        own_groupings = dict(family.binned_attributes)
+        maps = tuple(_axis_map(schema, a, own, of_attribute) for a, own in own_groupings.items())
+        parts.append(TablePart(array, weight, family, maps))
+        if all(own_groupings[a] == of_attribute[a] for a in attributes):
+            hosts.append(parts[-1])
     if hosts:
         host = min(hosts, key=lambda part: len(part.family.attributes))
     else:
         # no table has the binning of the effect: an edit adds one
         family = Family.over(attributes, schema.cardinalities, groupings=groupings)
-        maps = tuple(_axis_map(schema, a, own, of_attribute) for a, own in _axes(family))
+        maps = tuple(_axis_map(schema, a, own, of_attribute) for a, own in family.binned_attributes)
         last = _weighted_families(model)[-1]
         host = TablePart(last[0] + 1, last[1], family, maps)
         parts.append(host)
@@ -210,10 +212,6 @@ def _weighted_families(model: Model) -> list[tuple[int, float, Family]]:
         return [(i, 1.0, family) for i, family in enumerate(predictor.families, 1)]
     families = [(c.weight, family) for c in predictor.components for family in c.tables.families]
     return [(i, weight, family) for i, (weight, family) in enumerate(families, 1)]
-
-
-def _axes(family: Family) -> tuple[tuple[int, Grouping | None], ...]:
-    return family.binned_attributes
 
 
 def _axis_map(schema: Schema, a: int, own: Grouping | None, groupings: Mapping[int, Grouping | None]) -> Array:

@@ -40,8 +40,13 @@ _PAIRS = "pairs"
 
 
 def write_counts(path: str, counts: CountedRows) -> None:
+    write_bytes(path, dump_counts(counts))
+
+
+def dump_counts(counts: CountedRows) -> bytes:
+    """Return the bytes of the counts file; equal counts give equal bytes."""
     text = json.dumps(counts_json(counts), sort_keys=True, ensure_ascii=False, allow_nan=False)
-    write_bytes(path, pack([(_DESCRIPTION, f"{text}\n".encode()), (_TABLES, npy_bytes(counts.numbers))]))
+    return pack([(_DESCRIPTION, f"{text}\n".encode()), (_TABLES, npy_bytes(counts.numbers))])
 
 
 def counts_json(counts: CountedRows) -> dict[str, Any]:

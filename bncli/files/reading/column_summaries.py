@@ -486,19 +486,6 @@ class ColumnCounts:
         self._values, self._table = merged.dictionary, total
         self._is_fixed = np.append(self._is_fixed, self._is_named(self._values.slice(len(self._is_fixed))))
         self._waiting, self._n_waiting, self._waiting_text = [], 0, 0
-        self._shrink()
-
-    def _widen(self, width: int) -> None:
-        n_lacking = width - self._table.shape[1]
-        if n_lacking > 0:
-            self._table = np.pad(self._table, ((0, 0), (0, n_lacking)))
-
-    def _is_named(self, values: pa.Array) -> Mask:
-        named: Mask = pc.is_in(values, value_set=self._always).to_numpy(zero_copy_only=False)
-        return named
-
-    def _shrink(self) -> None:
-        """Raise the level until the kept values are within the budget."""
         budget = self._budget
         while len(self._table) > budget.values or self._table.size > budget.cells or self._values.nbytes > budget.text:
             if not self._level:
@@ -518,6 +505,15 @@ class ColumnCounts:
             self._drop(self._values, ~keep)
             self._values = self._values.filter(pa.array(keep))
             self._table, self._is_fixed = self._table[keep], self._is_fixed[keep]
+
+    def _widen(self, width: int) -> None:
+        n_lacking = width - self._table.shape[1]
+        if n_lacking > 0:
+            self._table = np.pad(self._table, ((0, 0), (0, n_lacking)))
+
+    def _is_named(self, values: pa.Array) -> Mask:
+        named: Mask = pc.is_in(values, value_set=self._always).to_numpy(zero_copy_only=False)
+        return named
 
     def _drop(self, values: pa.Array, mask: Mask) -> None:
         if mask.any():

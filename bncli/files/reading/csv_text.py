@@ -301,14 +301,18 @@ def quoted_sections(data: bytes, delimiter: bytes) -> Sections:
     may_precede = np.zeros(256, np.bool_)
     may_precede[[delimiter[0], _LINE_FEED, _RETURN, _QUOTE]] = True
     if not may_precede[before].all():
-        pattern = re.compile(rb'(?<![^%s\r\n])"[^"]*+(?:""[^"]*+)*+("?)' % re.escape(delimiter))
-        matches = list(pattern.finditer(data))
-        starts = np.array([match.start() for match in matches], np.intp)
-        ends = np.array([match.end() for match in matches], np.intp)
-        return Sections(starts, ends, bool(matches) and not matches[-1][1])
+        return _quoted_sections_by_regex(data, delimiter)
     unclosed = len(quotes) % 2 == 1
     ends = np.append(quotes[1::2] + 1, len(data)) if unclosed else quotes[1::2] + 1
     return Sections(quotes[0::2], ends, unclosed)
+
+
+def _quoted_sections_by_regex(data: bytes, delimiter: bytes) -> Sections:
+    pattern = re.compile(rb'(?<![^%s\r\n])"[^"]*+(?:""[^"]*+)*+("?)' % re.escape(delimiter))
+    matches = list(pattern.finditer(data))
+    starts = np.array([match.start() for match in matches], np.intp)
+    ends = np.array([match.end() for match in matches], np.intp)
+    return Sections(starts, ends, bool(matches) and not matches[-1][1])
 
 
 def last_boundary(data: bytes, sections: Sections) -> int:

@@ -264,7 +264,8 @@ class SampledTable:
     def columns(self, cuts: Cuts, origin: Origin) -> Columns:
         """Read the table again into memory, as codes."""
         n, start = self.n_rows, 0
-        codes = [np.empty(n, _dtype_of_codes(attribute)) for attribute in cuts.attributes]
+        # one code more than values, for a missing value
+        codes = [np.empty(n, code_dtype(attribute.n_values + 1)) for attribute in cuts.attributes]
         labels = np.empty(n, code_dtype(len(self.labels)))
         weights = None if self.rows.weights is None else np.empty(n)
         for rows in self.blocks(cuts):
@@ -419,7 +420,7 @@ def _encode_block(
         encoded = encode_column(columns[attribute.name], replace(attribute, missing=True))
         if encoded.unseen:
             raise _unknown_value(attribute.name, block)
-        codes.append(encoded.codes.astype(_dtype_of_codes(attribute), copy=False))
+        codes.append(encoded.codes.astype(code_dtype(attribute.n_values + 1), copy=False))
     if drop_incomplete and codes:
         is_present = [own < a.n_values for own, a in zip(codes, cuts.attributes, strict=True)]
         rows = np.flatnonzero(np.all(is_present, axis=0))
@@ -431,8 +432,3 @@ def _encode_block(
 def _unknown_value(name: str, block: RowBlock) -> BncliError:
     what = f"column '{name}' has a value that the first reading did not keep"
     return BncliError(what, where=block.locate(0), hint=f"--ignore '{name}', or --cuts with all its levels")
-
-
-def _dtype_of_codes(attribute: Attribute) -> np.dtype[np.unsignedinteger]:
-    """Return the dtype for the codes of an attribute, including the code after the last for a missing value."""
-    return code_dtype(attribute.n_values + 1)

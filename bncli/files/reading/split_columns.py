@@ -32,18 +32,6 @@ SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 """The seconds of each unit of `--gap`."""
 
 
-def parse_gap(text: str) -> tuple[float, bool]:
-    """Return the span of `--gap`, and whether it has a unit of time, in which case it is in seconds.
-
-    Raises UsageError for any other text.
-    """
-    match = re.fullmatch(rf"(\d+(?:\.\d+)?)({'|'.join(SECONDS)})?", text.strip())
-    if match is None or not float(match[1]):
-        what = f"--gap takes a span of time such as 30d or 12h, or a number above 0, and not {text!r}"
-        raise UsageError(what, hint=f"the units are {', '.join(SECONDS)}; a column of numbers has none")
-    return float(match[1]) * SECONDS.get(match[2], 1), match[2] is not None
-
-
 def read_split_columns(
     columns: Mapping[str, ColumnBuilder], group: Sequence[str], time: str | None, table: Table, source: Source
 ) -> SplitBy | None:
@@ -61,7 +49,11 @@ def read_split_columns(
     if time is not None:
         times, is_date = _times(copy.copy(columns[time]), time, table, source)
         if source.gap is not None:
-            gap, has_unit = parse_gap(source.gap)
+            match = re.fullmatch(rf"(\d+(?:\.\d+)?)({'|'.join(SECONDS)})?", source.gap.strip())
+            if match is None or not float(match[1]):
+                what = f"--gap takes a span of time such as 30d or 12h, or a number above 0, and not {source.gap!r}"
+                raise UsageError(what, hint=f"the units are {', '.join(SECONDS)}; a column of numbers has none")
+            gap, has_unit = float(match[1]) * SECONDS.get(match[2], 1), match[2] is not None
             if has_unit != is_date:
                 holds, example = ("dates", "30d or 12h") if is_date else ("numbers", "30")
                 raise UsageError(
@@ -101,14 +93,9 @@ def check_split(rows: Columns, source: Source, where: str, watch: Watch) -> None
                 f"column '{by.columns[-1]}' has the same time in every row", where=where, hint="name another"
             )
         if by.gap >= span:
-            what = (
-                f"--gap {source.gap} is longer than the table, in which '{by.columns[-1]}' spans {_span_text(span, by)}"
-            )
+            length = f"{span / SECONDS['d']:.3g} days" if by.is_date else f"{span:.6g}"
+            what = f"--gap {source.gap} is longer than the table, in which '{by.columns[-1]}' spans {length}"
             raise BncliError(what, where=where, hint="make it shorter")
-
-
-def _span_text(span: float, by: SplitBy) -> str:
-    return f"{span / SECONDS['d']:.3g} days" if by.is_date else f"{span:.6g}"
 
 
 def _group_codes(column: ColumnBuilder) -> Index:

@@ -7,6 +7,7 @@ values do not fit. Columns written in a form (`NumberForm`, `DateForm`) are conv
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -126,7 +127,7 @@ def expand_dates(seconds: Array, form: DateForm, keep: Mask) -> dict[str, Numeri
     origin = int(present.min() // DAY) if len(present) else 0
     columns = {}
     for part in ("hour",) if form.order == "time" else DATE_PARTS:
-        column = column_in_form(seconds, form.of_part(part, origin if part == "days" else 0))
+        column = column_in_form(seconds, replace(form, part=part, origin=origin if part == "days" else 0))
         values = column.values[keep]
         values = values[~np.isnan(values)]
         if not len(values) or not (values != values[0]).any():
