@@ -416,7 +416,7 @@ class Model:
 
         reading = source_options(options, (*LABELLED_OPTIONS, *SPLIT_OPTIONS))
         with python_call(), source_of(table, **reading, allow_missing_columns=allow_missing_columns) as source:
-            return Model(calibrate_model(self._model, source, method, run=make_run(threads)).model, self.report)
+            return Model(calibrate_model(self._model, source, method, run=make_run(threads))[0], self.report)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model file, with the bytes that `bncli fit` writes."""

@@ -51,7 +51,7 @@ def command(**typed: Any) -> None:
     if typed["model"] == "-":
         raise UsageError("a model cannot be read from the standard input", hint="name its file")
     from bncli.files.paths import default_output_path
-    from bncli.steps.report.report import Comparisons, report
+    from bncli.steps.report.report import report
     from bncli.watch import Run
 
     data = (*typed["tested"], *typed["data"])
@@ -69,7 +69,8 @@ def command(**typed: Any) -> None:
             svg=typed["svg"],
             unseen=typed["unseen"],
             positive=typed["positive"],
-            others=Comparisons(typed["by"], typed["beside"]),
+            by=typed["by"],
+            beside=typed["beside"],
             run=Run(options.threads(typed), watch=console.watch),
         )
         rows = "no data" if page.rows is None else f"{page.rows:,} rows"

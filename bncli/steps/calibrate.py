@@ -11,7 +11,7 @@ is mapped by a map fitted to the other rows. The map that is stored is fitted to
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -81,28 +81,22 @@ def calibrate(
     """Write the model at `model_path`, calibrated on `source`, to `output`; raises what `calibrate_model` raises."""
     check_outputs((output, source.bad_rows_file), source.paths)
     watch = Stopwatch(run.watch)
-    found = calibrate_model(read_model(model_path), source, method, run=run._replace(watch=watch))
-    watch(Stage("write"))
-    write_model(output, found.model)
-    calibration, labels = found.model.calibration, found.model.schema.labels
-    assert calibration is not None
-    return CalibrateReport(
-        *(model_path, output, labels, calibration, found.on_training_rows, watch.seconds(), found.split, found.held_out)
+    model, on_training_rows, split, held_out = calibrate_model(
+        read_model(model_path), source, method, run=run._replace(watch=watch)
     )
+    watch(Stage("write"))
+    write_model(output, model)
+    calibration, labels = model.calibration, model.schema.labels
+    assert calibration is not None
+    return CalibrateReport(model_path, output, labels, calibration, on_training_rows, watch.seconds(), split, held_out)
 
 
-class Calibrated(NamedTuple):
-    """A calibrated model, with the fields of `CalibrateReport` about the rows that it was calibrated on."""
+def calibrate_model(
+    model: Model, source: Source, method: str, *, run: Run = Run()
+) -> tuple[Model, bool, SplitRecord | None, float | None]:
+    """Return the model calibrated on `source`, with a self-test, and what `CalibrateReport` says about these rows.
 
-    model: Model
-    on_training_rows: bool
-    split: SplitRecord | None
-    held_out: float | None
-
-
-def calibrate_model(model: Model, source: Source, method: str, *, run: Run = Run()) -> Calibrated:
-    """Return the model calibrated on `source`, with a self-test.
-
+    The latter is whether they are the training rows, how they were split, and the log-loss of those held out.
     Raises UsageError for an unknown method, ModelError for rows that do not fit the model, BncliError for too few rows.
     """
     if method not in METHODS:
@@ -169,7 +163,7 @@ def calibrate_model(model: Model, source: Source, method: str, *, run: Run = Run
         watch(Note(f"{what}: use score --threshold, or learn again", warning=True))
     calibrated = with_self_test(replace(model, calibration=calibration, rule=rule, log_p=None))
     split = None if by is None else record_split(rows.n_rows, by)
-    return Calibrated(calibrated, on_training_rows, split, held_out)
+    return calibrated, on_training_rows, split, held_out
 
 
 def _warn_about_prior(model: Model, counts: Array, method: str, n_rows: int, watch: Watch) -> None:

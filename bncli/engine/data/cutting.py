@@ -36,7 +36,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,34 +130,34 @@ def learn_dataset(
     )
     names = list(columns.attributes if encoder.supplied is None else encoder.supplied)
     n_threads = run.threads if columns.n_rows >= ROWS_PER_THREAD else 1
-    encoded: list[_EncodedAttribute] = []
+    attributes, codes_of_rows = list[Attribute](), list[Codes | ChunkedColumn]()
     with ThreadPoolExecutor(n_threads) if n_threads > 1 else nullcontext() as pool:
-        for name, column in zip(names, (map if pool is None else pool.map)(encoder.encode, names), strict=True):
-            encoded.append(column)
-            run.watch(Progress(len(encoded), len(names), name))
-    attributes = tuple(column.attribute for column in encoded)
+        encoded = (map if pool is None else pool.map)(encoder.encode, names)
+        for name, (attribute, own) in zip(names, encoded, strict=True):
+            attributes.append(attribute)
+            codes_of_rows.append(own)
+            run.watch(Progress(len(attributes), len(names), name))
     for sentence in pooling_notes(attributes, len(labels)) if cuts is None else ():
         run.watch(Note(sentence))
     tokens = reading.missing_tokens if columns.origin is None else columns.origin.missing_tokens
     frequencies = tuple(ChunkedColumn((labels,)).count(len(levels), columns.weights).tolist())
     schema = Schema(
-        columns.class_name, levels, attributes, tokens, reading.unseen, missing_policy, label_frequencies=frequencies
+        columns.class_name,
+        levels,
+        tuple(attributes),
+        tokens,
+        reading.unseen,
+        missing_policy,
+        label_frequencies=frequencies,
     )
     codes: tuple[Codes, ...] | ColumnsJoinedOnDemand
-    if any(isinstance(column.codes, ChunkedColumn) for column in encoded):
+    if any(isinstance(own, ChunkedColumn) for own in codes_of_rows):
         codes = ColumnsJoinedOnDemand(
-            [c.codes if isinstance(c.codes, ChunkedColumn) else ChunkedColumn((c.codes,)) for c in encoded]
+            [own if isinstance(own, ChunkedColumn) else ChunkedColumn((own,)) for own in codes_of_rows]
         )
     else:
-        codes = tuple(column.codes for column in encoded)  # type: ignore[misc]
+        codes = tuple(codes_of_rows)  # type: ignore[arg-type]
     return Dataset(schema, codes, labels, columns.weights, run.threads, columns.split_by)
-
-
-class _EncodedAttribute(NamedTuple):
-    """An attribute, and its code in every row, shape (N,)."""
-
-    attribute: Attribute
-    codes: Codes | ChunkedColumn
 
 
 @dataclass(frozen=True)
@@ -183,13 +183,13 @@ class _ColumnEncoder:
     whole: tuple[float]
     missing_policy: MissingPolicy
 
-    def encode(self, name: str) -> _EncodedAttribute:
-        """Return the attribute with its frequencies, and the codes; all 0, without memory, if it is uninformative."""
+    def encode(self, name: str) -> tuple[Attribute, Codes | ChunkedColumn]:
+        """Return the attribute with its frequencies, and its code in every row, (N,); all 0 if it is uninformative."""
         weights, column = self.columns.weights, self.columns.attributes.get(name)
         if name in self.uncut:
             # one interval that holds all rows
             attribute: Attribute = NumericAttribute(name, False, self.whole, (), column.form)  # type: ignore[union-attr]
-            return _EncodedAttribute(attribute, self.zeros)
+            return attribute, self.zeros
         if (
             isinstance(column, CategoricalColumn)
             and len(column.levels) == 1
@@ -197,7 +197,7 @@ class _ColumnEncoder:
             and self.whole[0] > 0
             and self.supplied is None
         ):  # a wide table may have very many columns of one value
-            return _EncodedAttribute(CategoricalAttribute(name, False, self.whole, column.levels), self.zeros)
+            return CategoricalAttribute(name, False, self.whole, column.levels), self.zeros
         attribute = self._learn(name) if self.supplied is None else self._adopt(name)
         codes: Codes | ChunkedColumn | None = None
         if isinstance(column, CodedColumn):
@@ -208,7 +208,7 @@ class _ColumnEncoder:
         elif isinstance(attribute, NumericAttribute):
             assert isinstance(column, NumericColumn)
             if not (attribute.cuts or attribute.missing or _has_missing(column)):
-                return _EncodedAttribute(replace(attribute, frequencies=self.whole), self.zeros)
+                return replace(attribute, frequencies=self.whole), self.zeros
             codes = encode_column(column, attribute).codes
             missing, frequencies = _frequencies(codes, attribute.n_values, weights, level=attribute.missing)
             attribute = replace(attribute, missing=missing, frequencies=frequencies)
@@ -218,7 +218,7 @@ class _ColumnEncoder:
         if codes is None:
             assert column is not None
             codes = encode_column(column, attribute).codes
-        return _EncodedAttribute(attribute, codes if attribute.informative else self.zeros)
+        return attribute, codes if attribute.informative else self.zeros
 
     def _learn(self, name: str) -> Attribute:
         """Learn the attribute of a column; its frequencies are counted here only if it is categorical."""

@@ -81,7 +81,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -315,13 +314,6 @@ def build_space_extended(counts: Counts, structure: Structure, *, smoothing: str
     return ParameterSpace(likelihood, Softmax(tables.cells, tables.families), flops)
 
 
-class Peak(NamedTuple):
-    """A number of iterations, and the log-likelihood of all held-out rows after them, in nats."""
-
-    iterations: int
-    held_out: float
-
-
 @dataclass(frozen=True)
 class TuningFold:
     """A fold of early stopping: the parameter space of its training rows, and the likelihood of its held-out rows."""
@@ -373,8 +365,11 @@ def tuning_folds(counts: Counts, space_of: Callable[[Counts], Space], seed: int)
     return folds
 
 
-def best_iterations(folds: Sequence[TuningFold], settings: OptimizerSettings, watch: Watch) -> Peak:
-    """Return the number of iterations of highest held-out likelihood, from the start given in the settings."""
+def best_iterations(folds: Sequence[TuningFold], settings: OptimizerSettings, watch: Watch) -> tuple[int, float]:
+    """Return the number of iterations of highest held-out likelihood from the start in the settings, and the latter.
+
+    The log-likelihood is that of all held-out rows, in nats.
+    """
     cap = min(FIRST, settings.max_iterations)
     while True:
         paths, converged = [], []
@@ -383,17 +378,17 @@ def best_iterations(folds: Sequence[TuningFold], settings: OptimizerSettings, wa
             path, is_converged = fold.follow(replace(settings, max_iterations=cap))
             paths.append(path)
             converged.append(is_converged)
-        best = highest_sum(paths)
+        n_iterations, held_out = highest_sum(paths)
         # a peak in the first two thirds has been followed for half as long again as it took to rise
-        if cap == settings.max_iterations or 3 * best.iterations <= 2 * cap or all(converged):
-            return best
+        if cap == settings.max_iterations or 3 * n_iterations <= 2 * cap or all(converged):
+            return n_iterations, held_out
         cap = min(2 * cap, settings.max_iterations)
 
 
-def highest_sum(paths: Sequence[Sequence[float]]) -> Peak:
-    """Return the first peak of the sum of the paths; a path that ends early keeps its last value."""
+def highest_sum(paths: Sequence[Sequence[float]]) -> tuple[int, float]:
+    """Return place and height of the first peak of the summed paths; a path that ends early keeps its last value."""
     longest = max(map(len, paths))
     total = np.sum([[*path, *[path[-1]] * (longest - len(path))] for path in paths], axis=0)
     highest = float(total.max())
     # the first of those that tie: fewer iterations
-    return Peak(int(np.argmax(total >= highest - TIE * abs(highest))), highest)
+    return int(np.argmax(total >= highest - TIE * abs(highest))), highest

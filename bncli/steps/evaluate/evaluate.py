@@ -19,7 +19,6 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import fmean, stdev
-from typing import NamedTuple
 
 import numpy as np
 
@@ -425,19 +424,18 @@ def evaluate_on(
     fit_seconds = watch.seconds()["fit"]
     sample_fits = list(_fit_samples(columns, outputs.samples, sizes, fit, watch))
     test = carry_group_columns(test, outputs.by)
-    rows = read_test_rows([model, *(sample.model for sample in sample_fits)], test, run)
+    rows = read_test_rows([model, *(fitted for _, _, fitted, *_ in sample_fits)], test, run)
     frequencies = class_frequencies(encode_labels(columns, model.schema), len(model.schema.labels), columns.weights)
     report = report_on_rows(model, rows, test, "trained on one table, tested on another", run, frequencies, fit_seconds)
     report = with_groups(report, group_columns(rows, test, model.schema.attributes, watch), watch)
     _, codes, weights = report.predictions
     sampled = []
-    for sample in sample_fits:
+    for size, repeat, fitted, frequencies, fit_seconds in sample_fits:
         begun = watch.seconds()["score"]
-        measured = predict_and_measure(sample.model, rows, allow_missing=test.allow_missing_columns)
-        metrics, baseline = measured.metrics.by_name(), measure_baseline(sample.frequencies, codes, weights)
-        seconds = {"fit": sample.seconds, "score": watch.seconds()["score"] - begun}
-        fold = FoldReport(sample.repeat, 0, rows.n_rows, metrics, baseline, sample.model.penalty, seconds)
-        sampled.append((sample.size, fold))
+        measured = predict_and_measure(fitted, rows, allow_missing=test.allow_missing_columns)
+        metrics, baseline = measured.metrics.by_name(), measure_baseline(frequencies, codes, weights)
+        seconds = {"fit": fit_seconds, "score": watch.seconds()["score"] - begun}
+        sampled.append((size, FoldReport(repeat, 0, rows.n_rows, metrics, baseline, fitted.penalty, seconds)))
     # for the learning curve, each repeat has one fold, which is the whole test table
     seconds = {stage: value for stage, value in report.seconds.items() if value is not None}
     folds = [
@@ -455,20 +453,13 @@ def _fit(
     return learn(rows, recipe, supplied=supplied, reading_rules=reading_rules, run=run).model
 
 
-class _SampleFit(NamedTuple):
-    """A model of a sample of `size` rows, the class frequencies of the sample, and the seconds of the fit."""
-
-    size: int
-    repeat: int
-    model: Model
-    frequencies: Array
-    seconds: float
-
-
 def _fit_samples(
     columns: Columns, samples: Samples, sizes: Sequence[int], fit: Callable[[Columns, Watch], Model], watch: Stopwatch
-) -> Iterator[_SampleFit]:
-    """Yield a model per sample that is not the whole table; only fits of the first repeat forward their warnings."""
+) -> Iterator[tuple[int, int, Model, Array, float]]:
+    """Yield, for each sample that is not the whole table, its rows, repeat, model, class frequencies and seconds.
+
+    Only fits of the first repeat forward their warnings.
+    """
     assert columns.label is not None
     smaller = [size for size in sizes if size < columns.n_rows]
     total = samples.repeats * sum(smaller)
@@ -482,7 +473,7 @@ def _fit_samples(
             begun, rows = watch.seconds()["fit"], columns.take(taken)
             model = fit(rows, silent if repeat else forward_warnings(watch, f"learnt from {size_text}, "))
             frequencies = class_frequencies(encode_labels(rows, model.schema), len(model.schema.labels), rows.weights)
-            yield _SampleFit(size, repeat, model, frequencies, watch.seconds()["fit"] - begun)
+            yield size, repeat, model, frequencies, watch.seconds()["fit"] - begun
             done += size
 
 

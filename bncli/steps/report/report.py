@@ -83,14 +83,6 @@ class ReportReport:
         return {**self.__dict__, **lists}
 
 
-@dataclass(frozen=True)
-class Comparisons:
-    """Columns whose values define groups of rows (`by`), and files of other models to compare with (`beside`)."""
-
-    by: Sequence[str] = ()
-    beside: Sequence[str] = ()
-
-
 def report(
     path: str,
     source: Source | None,
@@ -99,7 +91,8 @@ def report(
     svg: str | None = None,
     unseen: Unseen | None = None,
     positive: str | None = None,
-    others: Comparisons = Comparisons(),
+    by: Sequence[str] = (),
+    beside: Sequence[str] = (),
     run: Run = Run(),
 ) -> ReportReport:
     """Write the report page of the model at `path`.
@@ -108,9 +101,10 @@ def report(
     - svg: a folder for the pictures as separate files.
     - unseen: how values not seen in training are treated, or None for the model's own setting.
     - positive: the positive label, or None for the model's own.
+    - by: columns whose values define groups of rows. beside: files of other models to compare with.
     """
-    check_page(output, (path, *(() if source is None else (*source.paths, source.schema_file, *others.beside))))
-    check_other_models(others.beside, () if source is None else source.paths)
+    check_page(output, (path, *(() if source is None else (*source.paths, source.schema_file, *beside))))
+    check_other_models(beside, () if source is None else source.paths)
     if svg is not None:
         if svg == "-":
             raise UsageError(
@@ -127,15 +121,15 @@ def report(
         model = replace(model, schema=replace(model.schema, unseen=unseen))
     inputs = ReportInputs()
     if source is not None:
-        with_by = carry_group_columns(source, others.by)
+        with_by = carry_group_columns(source, by)
         rows = read_test_rows([model], with_by, run)
         same = are_training_rows(rows, model, compile_scorer(model).used)
         evaluated = report_on_rows(model, rows, with_by, "", run)
         evaluated = replace(evaluated, on_training_rows=same)
         evaluated = with_groups(evaluated, group_columns(rows, with_by, model.schema.attributes, watch), watch)
         scored = ScoredTable.of(model, rows, evaluated, allow_missing=source.allow_missing_columns)
-        beside = score_other_models(others.beside, model.schema.class_name, model.schema.labels, source, run)
-        inputs = ReportInputs(scored, source.paths, beside=beside)
+        compared = score_other_models(beside, model.schema.class_name, model.schema.labels, source, run)
+        inputs = ReportInputs(scored, source.paths, beside=compared)
     watch(Stage("report"))
     page = model_page(model, path, inputs)
     watch(Stage("write"))
@@ -204,9 +198,9 @@ def model_page(model: Model, path: str, inputs: ReportInputs) -> Page:
             base = f"class frequencies: {inputs.held_out.base_log_loss:.4f}"
             tiles.insert(0, Tile("Held-out log-loss", f"{inputs.held_out.log_loss:.4f}", base))
     # the first page that is small enough, else the last
-    for what_if in what_if_sections(model, path, effects):
+    for what_if, program in what_if_sections(model, path, effects):
         title = f"{os.path.basename(path)}: {schema.class_name}"
-        page = Page(title, summary, (*before, what_if.section, *after), what_if.program, tiles)
+        page = Page(title, summary, (*before, what_if, *after), program, tiles)
         if len(html_page(page).encode()) <= MOST_BYTES:
             break
     return page

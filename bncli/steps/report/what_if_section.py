@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePath
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -44,15 +44,8 @@ _ZERO = 1e-13
 """Log-odds below this are rounding errors."""
 
 
-class WhatIfSection(NamedTuple):
-    """The section, and the JavaScript program that its panel uses."""
-
-    section: Section
-    program: str
-
-
-def what_if_sections(model: Model, path: str, effects: EffectsReport) -> Iterator[WhatIfSection]:
-    """Yield versions of the section on the model at `path`, the largest first.
+def what_if_sections(model: Model, path: str, effects: EffectsReport) -> Iterator[tuple[Section, str]]:
+    """Yield versions of the section on the model at `path`, with the JavaScript of its panel, the largest first.
 
     The caller takes the first with which the whole page is small enough. The last one has no panel and says why.
     """
@@ -73,14 +66,14 @@ def what_if_sections(model: Model, path: str, effects: EffectsReport) -> Iterato
                 section = Section("row", TITLE, _panel_blocks(model, version, effects, has_effects))
                 tokens = MissingTokens.of(model.schema.missing_tokens)
                 target = ProgramTarget(PurePath(path).name.removesuffix(".bnc"), tokens.text, tokens.number)
-                yield WhatIfSection(section, packed_javascript(version, target))
+                yield section, packed_javascript(version, target)
         why = f"a model of {n_entries:,} table entries makes the page larger than 1 MB"
         hint = (
             "export --to javascript writes the scorer as a separate file; score --explain explains the rows of a table."
         )
     except ModelError as error:
         why, hint = error.what, "score --explain explains the rows of a table."
-    yield WhatIfSection(Section("row", TITLE, (Paragraph(f"There is no form for a row: {why}. {hint}", "gap"),)), "")
+    yield Section("row", TITLE, (Paragraph(f"There is no form for a row: {why}. {hint}", "gap"),)), ""
 
 
 def _scorer_of_effects(model: Model, scorer: PortableScorer) -> PortableScorer:

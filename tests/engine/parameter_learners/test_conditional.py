@@ -24,7 +24,6 @@ from bncli.engine.model import Parameters, StoppedBy, Tables
 from bncli.engine.parameter_learners.closed_form import learn_kbma, learn_map
 from bncli.engine.parameter_learners.conditional import (
     FOLDS,
-    Peak,
     best_iterations,
     build_space_discriminative,
     build_space_extended,
@@ -904,9 +903,9 @@ def test_hardly_any_rows(n_rows: int) -> None:
 
 
 def test_paths_end_where_they_end_and_ties_go_to_fewer() -> None:
-    assert highest_sum([[-3.0, -2.0, -1.0], [-1.0, -2.0]]) == Peak(2, -3.0)
-    assert highest_sum([[-3.0, -2.0, -2.5], [-1.0, -2.0, -1.5]]) == Peak(0, -4.0)
-    assert highest_sum([[-1.0]]) == Peak(0, -1.0)
+    assert highest_sum([[-3.0, -2.0, -1.0], [-1.0, -2.0]]) == (2, -3.0)
+    assert highest_sum([[-3.0, -2.0, -2.5], [-1.0, -2.0, -1.5]]) == (0, -4.0)
+    assert highest_sum([[-1.0]]) == (0, -1.0)
 
 
 def test_many_levels_are_penalised_by_the_inverse_of_their_variance() -> None:
