@@ -196,6 +196,12 @@ _OTHER_WORDS = {
 """Words that people may type instead of the name of a command."""
 
 
+def load_command(word: str) -> click.Command:
+    """Import `bncli.cli.<word>`, and return its command."""
+    command: click.Command = importlib.import_module(f"bncli.cli.{word.replace('-', '_')}").command
+    return command
+
+
 class CommandGroup(click.Group):
     """A group that imports `bncli.cli.<word>` when the word is typed."""
 
@@ -203,11 +209,7 @@ class CommandGroup(click.Group):
         return [*BY_WORD]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in BY_WORD:
-            return None
-        module = importlib.import_module(f"bncli.cli.{cmd_name.replace('-', '_')}")
-        command: click.Command = module.command
-        return command
+        return load_command(cmd_name) if cmd_name in BY_WORD else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -47,15 +47,11 @@ bncli config --schema fit             what 'bncli fit' prints as JSON, as JSON S
 """
 
 
-def _complete_schema(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    return [word for word in schema_files() if word.startswith(incomplete)]
-
-
 SCHEMA = output_flag(
     "--schema",
     metavar="COMMAND",
     setting=False,
-    shell_complete=_complete_schema,
+    shell_complete=lambda _ctx, _param, begun: [word for word in schema_files() if word.startswith(begun)],
     help="The JSON Schema of what COMMAND --json prints.",
 )
 _COMMENT_WIDTH = 96

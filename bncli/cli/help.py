@@ -46,14 +46,18 @@ _MOST_POINTERS = 5
 """Number of topics to which the page of a method points."""
 
 
-def _complete_topic(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    return [topic for topic in TOPICS if topic.startswith(incomplete)]
+TOPIC: options.Decorator = click.argument(
+    "topic",
+    metavar="[TOPIC|WORD...]",
+    nargs=-1,
+    shell_complete=lambda _ctx, _param, begun: [topic for topic in TOPICS if topic.startswith(begun)],
+)
 
 
 @declare(
     "help",
     EXAMPLES,
-    (click.argument("topic", metavar="[TOPIC|WORD...]", nargs=-1, shell_complete=_complete_topic),),
+    (TOPIC,),
     (HTML, MAN, options.DEBUG),
     more="TOPIC may also be a command or a method; without it the topics are listed. Other words are searched for in "
     "the manual.",

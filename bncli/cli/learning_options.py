@@ -20,8 +20,6 @@ from bncli.cli.options import Decorator, Flag, KindType, flag, kind_metavar
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
-    import click
-
     from bncli.cli.settings import Setting
     from bncli.engine.parameters.network_scores import Strengths
     from bncli.recipe import Recipe
@@ -58,7 +56,8 @@ def _flag(entry: Choice | Option, structure_file: bool) -> Decorator:
     elif isinstance(entry.kind, Switch):
         settings = {"is_flag": True, "default": None, "help": entry.summary}
     elif isinstance(entry.kind, ColumnNames):
-        settings = {"multiple": True, "callback": _none_if_empty, "metavar": entry.metavar, "help": entry.summary}
+        settings = {"multiple": True, "metavar": entry.metavar, "help": entry.summary}
+        settings["callback"] = lambda _ctx, _param, names: names or None
     else:
         settings = {
             "metavar": entry.metavar or kind_metavar(entry.kind),
@@ -68,10 +67,6 @@ def _flag(entry: Choice | Option, structure_file: bool) -> Decorator:
             "help": entry.summary,
         }
     return flag(entry.flag, group=entry.group, everyday=entry.everyday, **settings)
-
-
-def _none_if_empty(_ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...] | None:
-    return names or None
 
 
 CUTTING = flags_of(catalogue.CUTTING)

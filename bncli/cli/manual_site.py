@@ -18,7 +18,7 @@ from markdown_it import MarkdownIt
 
 from bncli import __version__
 from bncli.cli.command import HelpfulCommand
-from bncli.cli.commands import BY_WORD, COMMANDS, EXAMPLES, group
+from bncli.cli.commands import BY_WORD, COMMANDS, EXAMPLES, group, load_command
 from bncli.cli.topics import FOLDER, TOPIC_GROUPS, TOPICS, read_topic, subject_of, topics_by_synonym
 
 MARK = "written by bncli help --html"
@@ -125,9 +125,7 @@ def _linked(text: str) -> str:
 
 def command_context(word: str) -> click.Context:
     """Return the click context in which the help of a command is written."""
-    command = group.get_command(click.Context(group), word)
-    assert command is not None
-    return click.Context(command, info_name=word, parent=click.Context(group, info_name="bncli"))
+    return click.Context(load_command(word), info_name=word, parent=click.Context(group, info_name="bncli"))
 
 
 def option_groups(word: str) -> dict[str, list[tuple[str, str, list[tuple[str, str]]]]]:

@@ -223,31 +223,29 @@ class SizesType(_ParamType):
         return (*sizes, last) if last == "all" else tuple(sizes)
 
 
+_METAVARS = {
+    Switch: "",
+    ClassPairPrior: "A,B[:DRAWS]",
+    Costs: "FILE|TRUE:DECIDED=C",
+    ThresholdRule: "P|CRITERION",
+    DomainKnowledge: "FILE",
+    NetworkFile: "MODEL",
+    ColumnNames: "COLUMN",
+    Label: "LABEL",
+}
+"""Placeholders of kinds that accept no certain words."""
+
+
 def kind_metavar(kind: Kind) -> str:
     """Return the placeholder in the help for a value of a kind, "" for a switch."""
-    if isinstance(kind, Word):
-        return "|".join(kind.words)
     if isinstance(kind, NumberChoice):
         return "|".join(kind.numbers)
-    if isinstance(kind, Switch):
-        return ""
-    if isinstance(kind, ClassPairPrior):
-        return "A,B[:DRAWS]"
-    if isinstance(kind, Costs):
-        return "FILE|TRUE:DECIDED=C"
-    if isinstance(kind, ThresholdRule):
-        return "P|CRITERION"
-    if isinstance(kind, DomainKnowledge):
-        return "FILE"
-    if isinstance(kind, NetworkFile):
-        return "MODEL"
-    if isinstance(kind, ColumnNames):
-        return "COLUMN"
-    if isinstance(kind, Label):
-        return "LABEL"
-    if isinstance(kind, ClassWeights):
-        return "|".join((*kind.words, "FILE"))
-    return "|".join((*kind.words, "N")) if isinstance(kind, Integer) else "|".join(("NUMBER", *kind.words))
+    if isinstance(kind, Real):
+        return "|".join(("NUMBER", *kind.words))
+    if isinstance(kind, Word | Integer | ClassWeights):
+        other = {Integer: ["N"], ClassWeights: ["FILE"]}.get(type(kind), [])
+        return "|".join((*kind.words, *other))
+    return _METAVARS[type(kind)]
 
 
 def integer(least: int, most: int = 10**18) -> KindType:

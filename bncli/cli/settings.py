@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from bncli.catalogue.choices import flag_of
-from bncli.cli.commands import BY_WORD, group
+from bncli.cli.commands import BY_WORD, load_command
 from bncli.errors import BncliError, UsageError
 
 if TYPE_CHECKING:
@@ -109,10 +109,9 @@ def variable_of(flag: Flag) -> str:
 
 def settings_of(word: str) -> dict[str, Flag]:
     """Return every option of a command that may be set, by its key."""
-    command = group.get_command(click.Context(group), word)
-    assert command is not None
-    flags: list[Any] = [flag for flag in command.params if hasattr(flag, "setting") and is_setting(flag)]
-    has_config = any("--config" in flag.opts for flag in command.params)
+    params = load_command(word).params
+    flags: list[Any] = [flag for flag in params if hasattr(flag, "setting") and is_setting(flag)]
+    has_config = any("--config" in flag.opts for flag in params)
     return {setting_key(flag): flag for flag in flags} if has_config else {}
 
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
 from difflib import get_close_matches
 
 import click
 
-from bncli.cli.commands import COMMANDS, group
+from bncli.cli.commands import COMMANDS, load_command
 from bncli.errors import UsageError
 
 _OTHER_NAMES = {
@@ -177,20 +176,11 @@ def _as_typed(ctx: click.Context, name: str) -> str:
 
 def _owners(name: str) -> str:
     """Return the beginning of a sentence that names the commands with an option; "" if there are none."""
-    words = [command.word for command in COMMANDS if name in _options(_command(command.word))]
+    words = [command.word for command in COMMANDS if name in _options(load_command(command.word))]
     if not words:
         return ""
     shown = [f"bncli {word}" for word in words[:_MOST_COMMANDS]]
-    others = " and others" if len(words) > _MOST_COMMANDS else ""
-    verb = "has" if len(words) == 1 else "have"
-    return f"{_listed(shown) if not others else ', '.join(shown)}{others} {verb}"
-
-
-def _listed(words: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
-
-
-def _command(word: str) -> click.Command:
-    command = group.get_command(click.Context(group), word)
-    assert command is not None
-    return command
+    if len(words) > _MOST_COMMANDS:
+        return f"{', '.join(shown)} and others have"
+    listed = " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
+    return f"{listed} {'has' if len(words) == 1 else 'have'}"
