@@ -9,11 +9,12 @@ An input gives each attribute that the model uses one of its codes, a missing le
                         above a number
 
 Each is proven or refuted by a search for a counter-example: bounds on differences of scores (`prediction.least_scores`)
-show that there is none, or their minimisers are tried as counter-examples. With more than two classes, averages of
-models, or changes of a value, neither may succeed. Then the inputs are divided by the values of one attribute, and each
-part is treated in the same way, until a part has at most MOST_INPUTS inputs: these are scored one by one. So the answer
-is exact for every model whose inputs can be enumerated, and for most larger ones; `prove` gives up when the time has
-run out.
+show that there is none, or their minimisers are tried as counter-examples. Flips are first looked for by a local
+search, since bounds need a minimisation for each pair of values. With more than two classes, averages of models, or
+changes of a value, neither may succeed. Then the inputs are divided by the values of one attribute, and each part is
+treated in the same way, until a part has at most MOST_INPUTS inputs: these are scored one by one. So the answer is
+exact for every model whose inputs can be enumerated, and for most larger ones; `prove` gives up when the time has run
+out.
 
 Conventions: a counter-example is scored by the model itself, and a probability violates a property if it does so by
 more than TOLERANCE. Cost: a minimisation for each pair of classes and each part.
@@ -31,7 +32,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bncli.engine.calibration import Temperature
-from bncli.engine.kernels.arrays import Array, Index
+from bncli.engine.kernels.arrays import Array, Index, Mask
 from bncli.engine.model import Model
 from bncli.engine.prediction.decision_rules import decide_labels
 from bncli.engine.prediction.least_scores import FREE, Contrast, Table, components_of
@@ -42,6 +43,8 @@ from bncli.errors import ModelError
 MOST_INPUTS = 1 << 16
 """The most inputs that are scored one by one."""
 TOLERANCE = 1e-12
+_STARTS = 8
+"""Inputs from which flips are searched."""
 
 
 @dataclass(frozen=True)
@@ -295,29 +298,78 @@ class Prover:
         gap = math.log(max(stated.bound, 1e-300) / max(1 - stated.bound, 1e-300)) if stated.bound > 0 else -math.inf
         gap = max(gap, 0.0) * (self._temperature or 1.0)
         has_bound = self._temperature is not None and len(self._components) == 1
-        labels = list(itertools.permutations(range(self._n_labels), 2))
-        for position, n_values in enumerate(self._cardinalities.tolist()):
+        if (flip := self._find_flip(stated.bound)) is not None:
+            return Verdict(False, flip)
+        labels = list(itertools.permutations(range(self._n_labels), 2)) if has_bound else [(0, 1)]
+        for (position, n_values), (one, other) in itertools.product(enumerate(self._cardinalities.tolist()), labels):
+            contrast = self._components[0].contrast(self._pair(one, other))
+            least = _least_changes(contrast, position, n_values)
             for before, after in itertools.permutations(range(n_values), 2):
-                for one, other in labels if has_bound else labels[:1]:
-                    bound: Callable[[Index], _Part] = self._no_bound
-                    if has_bound:
-                        contrast = self._components[0].contrast(self._pair(one, other))
-                        change = _change(contrast, position, before, after)
-                        if change.constant + math.fsum(float(t.values.min()) for t in change.tables) > TOLERANCE - gap:
-                            continue
-                        bound = _flip_bound(contrast, position, before, after, gap)
+                if self._clock() > self._deadline:
+                    raise _OutOfTimeError
+                if has_bound and least[before, after] > TOLERANCE - gap:
+                    continue
+                bound = _flip_bound(contrast, position, before, after, gap) if has_bound else self._no_bound
 
-                    def is_violated(
-                        inputs: Index, position: int = position, codes: tuple[int, int] = (before, after)
-                    ) -> Index:
-                        first, second = (self.log_p(_with(inputs, position, code)) for code in codes)
-                        is_sure = np.exp(first.max(axis=0)) > stated.bound + TOLERANCE
-                        return np.flatnonzero(is_sure & (first.argmax(axis=0) != second.argmax(axis=0)))
+                def is_violated(
+                    inputs: Index, position: int = position, codes: tuple[int, int] = (before, after)
+                ) -> Index:
+                    first, second = (self.log_p(_with(inputs, position, code)) for code in codes)
+                    return np.flatnonzero(_is_flip(first, second, stated.bound))
 
-                    found = self._search(self._everything({position: before}), bound, is_violated)
-                    if found is not None:
-                        return self._verdict(found, {position: after})
+                found = self._search(self._everything({position: before}), bound, is_violated)
+                if found is not None:
+                    return self._verdict(found, {position: after})
         return Verdict(True)
+
+    def _find_flip(self, bound: float) -> CounterExample | None:
+        """Return a flip found by a local search from random inputs, None if it finds none.
+
+        For each input, the label and the two codes of one attribute, before and after, that come closest to a flip are
+        taken; then the change of another attribute that brings them closest, until no change does.
+        """
+        sizes, n_attributes = self._cardinalities, len(self._cardinalities)
+        if not n_attributes:
+            return None
+        # all single changes of an input
+        places, codes = np.repeat(np.arange(n_attributes), sizes), np.concatenate([np.arange(n) for n in sizes])
+        firsts, changes = np.cumsum(sizes) - sizes, np.arange(len(codes))
+        inputs = np.random.default_rng(0).integers(0, sizes, (_STARTS, n_attributes))
+        everyone = np.arange(_STARTS)
+
+        def margins(inputs: Index) -> tuple[Array, Array]:
+            """Return by how much each change makes each label sure enough, and another label more probable."""
+            tried = np.repeat(inputs[:, None], len(codes), axis=1)
+            tried[:, changes, places] = codes
+            log_p = self.log_p(tried.reshape(-1, n_attributes)).reshape(self._n_labels, len(inputs), len(codes))
+            others = np.array([np.delete(log_p, c, axis=0).max(axis=0) for c in range(self._n_labels)])
+            lead = log_p - others
+            return np.minimum(lead, log_p - math.log(max(bound, 1e-300))), -lead
+
+        closest = np.full(_STARTS, -np.inf)
+        while self._clock() <= self._deadline:
+            sure, flipped = margins(inputs)
+            both = np.minimum(*(np.maximum.reduceat(part, firsts, axis=2) for part in (sure, flipped)))
+            label, position = np.divmod(both.transpose(1, 0, 2).reshape(_STARTS, -1).argmax(axis=1), n_attributes)
+            is_own = places == position[:, None]
+            before, after = (
+                codes[np.where(is_own, part[label, everyone], -np.inf).argmax(axis=1)] for part in (sure, flipped)
+            )
+            first, second = inputs.copy(), inputs.copy()
+            first[everyone, position], second[everyone, position] = before, after
+            found = np.flatnonzero(_is_flip(self.log_p(first), self.log_p(second), bound))
+            if len(found):
+                i = int(found[0])
+                return CounterExample(dict(enumerate(first[i].tolist())), {int(position[i]): int(after[i])})
+            both = np.minimum(margins(first)[0][label, everyone], margins(second)[1][label, everyone])
+            best = np.where(is_own, -np.inf, both).argmax(axis=1)
+            is_closer = both[everyone, best] > closest + TOLERANCE
+            if not is_closer.any():
+                break
+            closest = np.maximum(closest, both[everyone, best])
+            inputs = first
+            inputs[everyone, places[best]] = codes[best]
+        return None
 
     def _no_bound(self, part: Index) -> _Part:
         return _Part(True, np.empty((0, len(part)), np.intp))
@@ -348,6 +400,25 @@ def _with(inputs: Index, position: int, code: int) -> Index:
     changed = inputs.copy()
     changed[:, position] = code
     return changed
+
+
+def _is_flip(before: Array, after: Array, bound: float) -> Mask:
+    """Return whether predictions with these ln P (K, N) are sure enough and change, (N,)."""
+    is_changed = before.argmax(axis=0) != after.argmax(axis=0)
+    is_flip: Mask = is_changed & (np.exp(before.max(axis=0)) > bound + TOLERANCE)
+    return is_flip
+
+
+def _least_changes(contrast: Contrast, position: int, n_values: int) -> Array:
+    """Return lower bounds of the change of the contrast from one code of an attribute to another, (before, after)."""
+    least = np.zeros((n_values, n_values))
+    for positions, values in contrast.tables:
+        if position in positions:
+            ordered = np.moveaxis(values, positions.index(position), 0)[:n_values]
+            by_code = ordered.reshape(n_values, -1)
+            for before in range(n_values):
+                least[before] += (by_code - by_code[before]).min(axis=1)
+    return least
 
 
 def _slice(contrast: Contrast, position: int, code: int) -> Contrast:

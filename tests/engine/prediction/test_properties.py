@@ -11,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bncli.engine.calibration import Calibration, Isotonic, Knots, PerClass, Temperature
-from bncli.engine.data.schema import NumericAttribute
+from bncli.engine.data.schema import NumericAttribute, Schema
 from bncli.engine.model import Component, DecisionRule, Ensemble, Model, Tables, Threshold
 from bncli.engine.prediction import properties
 from bncli.engine.prediction.decision_rules import decide_labels
 from bncli.engine.prediction.properties import DecidesAlone, Flip, ProbabilityBound, Prover, Trend
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
+from bncli.engine.structures.structure import Dag
+from bncli.recipe import Recipe
 from tests.strategies import models, regrouped_models
 from tests.sweeps import examples
 
@@ -131,12 +133,15 @@ def test_values_that_decide_alone(most_inputs: object, model: Model) -> None:
 
 
 @settings(max_examples=examples(10), deadline=None)
-@given(all_models(), st.floats(0, 1))
-def test_flips(most_inputs: object, model: Model, share: float) -> None:
+@given(all_models(), st.floats(0, 1), st.booleans())
+def test_flips(most_inputs: object, model: Model, share: float, searches: bool) -> None:
     inputs = Inputs(model)
     highest = [max(p) for p in inputs.p.values()]
     bound = min(highest) + share * (max(highest) - min(highest))
-    found = example_of(prover_of(model), Flip(bound))
+    prover = prover_of(model)
+    if not searches:
+        prover._find_flip = lambda bound: None  # type: ignore[method-assign]
+    found = example_of(prover, Flip(bound))
     violated = [
         (one, other)
         for one in inputs.all
@@ -155,3 +160,26 @@ def test_without_time_nothing_is_claimed(model: Model) -> None:
     ticks = itertools.count()
     prover = Prover(model, -1.0, lambda: float(next(ticks)))
     assert prover.prove(ProbabilityBound(0, 1, 0.5, {})).holds is None
+
+
+def test_a_flip_of_a_large_model_is_found_before_its_inputs_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    n_attributes, n_values = 30, 50
+    attributes = tuple(
+        NumericAttribute(f"a{i}", False, (1.0,) * n_values, tuple(map(float, range(n_values - 1))))
+        for i in range(n_attributes)
+    )
+    schema = Schema("class", ("no", "yes", "maybe"), attributes)
+    dag = Dag(((),) * n_attributes, tuple(range(n_attributes)))
+    families = dag.families(schema.cardinalities)
+    tables = Tables(np.zeros(3), families, tuple(rng.normal(size=(n_values, 3)) for _ in families))
+    monkeypatch.setattr(Prover, "_search", lambda *_: pytest.fail("the inputs are divided"))
+    model = Model(schema, dag, tables, Recipe(), 100, "1.2.3")
+    verdict = prover_of(model).prove(Flip(0.9))
+    assert verdict.holds is False
+    assert verdict.counter_example is not None
+    codes = dict(verdict.counter_example.codes)
+    both = [list(codes.values()), list((codes | dict(verdict.counter_example.changed)).values())]
+    before, after = prover_of(model).log_p(np.array(both)).T
+    assert np.exp(before.max()) > 0.9
+    assert before.argmax() != after.argmax()
