@@ -185,6 +185,8 @@ def _draw(report: MonitorReport, path: str) -> None:
         curves[name] = [(t, drift.psi) for t, drift in drifts if drift.psi is not None]
     limit = next(name for name in (_LIMIT, f"{_LIMIT} of PSI") if name not in curves)
     curves[limit] = [(1, LEAST_PSI), (max(len(report.files), 2), LEAST_PSI)]
-    panel = CurvesPanel("PSI", {name: [(t, round(psi, 6)) for t, psi in points] for name, points in curves.items()})
-    title = f"Drift of {report.whole.model.class_name} over {len(report.files)} monitors"
-    write_bytes(path, convergence_plots(title, "monitor", "PSI", list(curves), [panel]).source().encode())
+    rounded = {name: [(t, round(psi, 6)) for t, psi in points] for name, points in curves.items()}
+    panel = CurvesPanel("Population stability index (PSI)", rounded)
+    title = f"Drift of attributes since training (class {report.whole.model.class_name})"
+    picture = convergence_plots(title, "monitor", "PSI", list(curves), [panel], is_numbered=True)
+    write_bytes(path, picture.source().encode())

@@ -37,6 +37,9 @@ from bncli.recipe import Recipe
 
 CLOSED_FORM, FIRST_ORDER, QUASI_NEWTON = 8, 16, 45
 """Float64 numbers per entry of the tables."""
+MOST_NAMED = 5
+"""A message names at most this many attributes of a table."""
+BEYOND_COUNTING = 1e15
 MATRICES = 6
 """The number of n x n matrices that structure learners hold, for n attributes."""
 BYTES = 8
@@ -103,8 +106,10 @@ def refuse_large(structure: Structure, schema: Schema, recipe: Recipe, memory: i
     families, n_labels = _families(structure, schema, recipe), len(schema.labels)
     largest = max(families, key=lambda family: family.n_cells)
     kind = "network" if isinstance(structure, Dag) else "regions"
-    size = f"{_n_entries(families, n_labels):,} entries: {needed_and_free(needed, memory)}"
-    over = ", ".join(f"{schema.attributes[i].name!r}" for i in largest.attributes) + " and the class"
+    size = f"{_short(_n_entries(families, n_labels), ',')} entries: {needed_and_free(needed, memory)}"
+    names = [repr(schema.attributes[i].name) for i in largest.attributes]
+    more = f", {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    over = f"{', '.join(names[:MOST_NAMED])}{more} and the class"
     what = f"the tables of the {kind} would have {size}; the largest is over {over}"
     raise BncliError(what, hint=_advice(structure, schema, recipe, memory))
 
@@ -165,4 +170,9 @@ def needed_and_free(needed: int, memory: int) -> str:
 
 
 def _size(n_bytes: int) -> str:
-    return f"{n_bytes / 2**30:,.1f} GiB" if n_bytes >= 2**29 else f"{n_bytes / 2**20:,.1f} MiB"
+    return f"{_short(n_bytes / 2**30, ',.1f')} GiB" if n_bytes >= 2**29 else f"{n_bytes / 2**20:,.1f} MiB"
+
+
+def _short(number: float, form: str) -> str:
+    """Return a number in a format, or as a power of ten if it is beyond all counting."""
+    return format(number, form) if number < BEYOND_COUNTING else f"{number:.0e}"

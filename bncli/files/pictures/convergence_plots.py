@@ -43,9 +43,18 @@ class HistogramPanel:
 
 
 def convergence_plots(
-    title: str, across: str, upwards: str, names: Sequence[str], panels: Sequence[CurvesPanel]
+    title: str,
+    across: str,
+    upwards: str,
+    names: Sequence[str],
+    panels: Sequence[CurvesPanel],
+    *,
+    is_numbered: bool = False,
 ) -> Drawing:
-    """Draw one panel of curves per table; a name has the same colour and dashes in all panels and in the legend."""
+    """Draw one panel of curves per table; a name has the same colour and dashes in all panels and in the legend.
+
+    is_numbered: the horizontal axis counts things, from 1, instead of measuring effort from 0.
+    """
     width = _PANELS.sheet_width(len(panels))
     # names of the legend side by side as far as there is room
     legend: list[tuple[float, int]] = []
@@ -64,7 +73,7 @@ def convergence_plots(
     for frame, panel in zip(frames, panels, strict=True):
         points = [point for curve in panel.curves.values() for point in curve]
         effort_axis, value_axis = (
-            _effort_axis([effort for effort, _ in points]),
+            _effort_axis([effort for effort, _ in points], is_numbered),
             axis_of([value for _, value in points]),
         )
         _draw_axes(frame, effort_axis, value_axis, panel.title, "", across, upwards)
@@ -101,8 +110,14 @@ def lag_histograms(title: str, panels: Sequence[HistogramPanel]) -> Drawing:
     return drawing
 
 
-def _effort_axis(efforts: Sequence[float]) -> Axis:
-    """Return an axis from 0; a logarithmic one begins at half the smallest positive effort, which stands for 0."""
+def _effort_axis(efforts: Sequence[float], is_numbered: bool) -> Axis:
+    """Return an axis from 0; a logarithmic one begins at half the smallest positive effort, which stands for 0.
+
+    The axis of numbered things has ticks at whole numbers only.
+    """
+    if is_numbered:
+        axis = axis_of(efforts, False)
+        return replace(axis, ticks=tuple(tick for tick in axis.ticks if tick == round(tick)))
     positive = [effort for effort in efforts if effort > 0]
     if not positive or max(positive) <= _LOG_SPAN * min(positive):
         return axis_of([0.0, *efforts])

@@ -92,7 +92,7 @@ def _blocks(report: EffectsReport, labels: tuple[str, ...], n_rows: float) -> It
             f"The model averages the probabilities of {report.models:,} models. "
             "The pictures show the effects on their mean score."
         )
-    shares = _share_picture(effects)
+    shares = _share_picture(effects, labels)
     if len(labels) == 2:
         scales = _nomogram_picture(report, labels)
         yield Cards((shares,) if scales is None else (shares, scales))
@@ -155,11 +155,14 @@ def _picture_name(effect: NamedEffect, taken: set[str]) -> str:
     return name
 
 
-def _share_picture(effects: Sequence[NamedEffect]) -> Picture:
+def _share_picture(effects: Sequence[NamedEffect], labels: tuple[str, ...]) -> Picture:
     """Draw the shares of variance of the first effects as bars."""
     first = [effect for i, effect in enumerate(effects[:LISTED]) if effect.share >= SMALL_SHARE or i < LEAST_PICTURES]
     rows = [(effect.attributes, effect.share) for effect in first]
-    drawing = share_bars("Shares of the variance of the score", rows, [percent(effect.share) for effect in first])
+    whose = labels[1] if len(labels) == 2 else "all labels"
+    drawing = share_bars(
+        f"Shares of the variance of the log-odds of {whose}", rows, [percent(effect.share) for effect in first]
+    )
     total, n = 0.0, 0
     for effect in effects:
         total, n = total + effect.share, n + 1

@@ -58,6 +58,17 @@ def test_few_iterations_are_on_a_linear_axis() -> None:
     assert points[1][0] - points[0][0] == pytest.approx(points[2][0] - points[1][0], abs=0.02)
 
 
+@pytest.mark.parametrize(("n", "expected"), [(2, ["1", "2"]), (14, ["5", "10"]), (400, ["100", "200", "300", "400"])])
+def test_numbered_things_have_whole_numbers_on_a_linear_axis(n: int, expected: list[str]) -> None:
+    panel = CurvesPanel("t", {"a": [(i, 0.1 * i) for i in range(1, n + 1)]})
+    plot = convergence_plots("title", "monitor", "PSI", ["a"], [panel], is_numbered=True)
+    root = ElementTree.fromstring(plot.source())
+    across = ticks(root, "middle", "x")
+    assert list(across) == expected
+    *_, (_, _, points) = lines(root)
+    assert [points[int(number) - 1][0] for number in across] == pytest.approx(list(across.values()), abs=0.02)
+
+
 def test_a_name_looks_the_same_everywhere_and_like_no_other() -> None:
     names = [f"name {i}" for i in range(SERIES)]
     panels = [CurvesPanel("t", {name: [(0, 2.0), (1, 1.0)] for name in names}), CurvesPanel("u", {names[7]: [(0, 1)]})]
