@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -13,8 +14,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from bncli.catalogue import STRUCTURES
 from bncli.errors import BncliError
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
@@ -333,6 +336,39 @@ def test_a_wide_table_is_read_within_a_few_times_its_size(tmp_path: Path) -> Non
     words = ("fit", "-", "--structure", "nb", "--param", "map", "-q", "--threads", "1", "-o", str(tmp_path / "m.bnc"))
     done = within(800 << 20, "-m", "bncli", *words, stdin=text.encode())
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.fixture(scope="module")
+def twenty_thousand_columns(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """200 rows of normal numbers, of which the first twenty columns depend on the class."""
+    path = tmp_path_factory.mktemp("wide") / "wide.csv"
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    values = rng.normal(size=(200, 20_000))
+    values[:, :20] += y[:, np.newaxis]
+    with path.open("w") as file:
+        file.write(",".join(f"x{i}" for i in range(20_000)) + ",class\n")
+        file.writelines(",".join(f"{v:.3f}" for v in row) + f",{'ab'[k]}\n" for row, k in zip(values, y, strict=True))
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("structure", [*STRUCTURES.words, ""])
+def test_every_structure_learns_from_a_wide_table_in_2_gb_or_names_a_way(
+    structure: str, twenty_thousand_columns: Path, tmp_path: Path
+) -> None:
+    words = ("fit", str(twenty_thousand_columns), "-q", "--threads", "1", "-o", str(tmp_path / "m.bnc"))
+    if structure:
+        words += ("--structure", structure)
+    if structure and structure not in ("gbn", "kikuchi", "card", "auto"):
+        words += ("--penalty", "1")  # the choice of a penalty takes no more memory, and most of the time
+    done = within(2_000_000_000, "-m", "bncli", *words)
+    if structure in ("gbn", "auto"):
+        assert done.returncode == 1
+        assert re.fullmatch(rb"Error: .* of memory, and .* are free; .*(--epsilon|--ignore).*\n", done.stderr)
+        assert not (tmp_path / "m.bnc").exists()
+    else:
+        assert (done.returncode, done.stderr) == (0, b"")
 
 
 TABLE = "".join(f"{t % 7},{t * t % 11 / 3:.3f},{t % 5},{'abc'[t % 3]},{'pq'[t * t % 13 % 2]}\n" for t in range(20_000))
