@@ -57,7 +57,7 @@ from bncli.engine.ensembles.held_out_evaluation import (
     parameter_space,
 )
 from bncli.engine.ensembles.pool_weights import pool_log_probabilities, pool_weights, shrink_to_frequencies
-from bncli.engine.ensembles.trials import PRUNING_SLACK, Fold, TrialPlan, Trials
+from bncli.engine.ensembles.trials import PRUNING_SLACK, Fold, Trials
 from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.model import (
     Component,
@@ -136,7 +136,7 @@ def learn_auto(columns: Columns, recipe: Recipe, reading_rules: ReadingRules, ru
     bag = BagPlan(n_members, effort.member_rows, effort.trees, seed, budget)
     held_out = predictions = None
     if folds:
-        evaluations = Trials(data, folds, recipe, TrialPlan(effort, budget, bag, run.memory), watch).run()
+        evaluations = Trials(data, folds, recipe.metric or "log-loss", effort, bag, run.memory, watch).run()
         evaluations.append(evaluate_frequencies([(fold.finder.data, fold.held_out) for fold in folds]))
         evaluations, weights = _weigh(folds, evaluations, recipe.metric or "", budget)
         pooled = _pool_held_out(folds, evaluations, weights, recipe.metric or "")

@@ -23,7 +23,6 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -37,7 +36,6 @@ from bncli.engine.ensembles.boosted_bag import (
     member_seconds,
 )
 from bncli.engine.ensembles.budget import (
-    ComputeBudget,
     Effort,
     fit_seconds,
     least_path_seconds,
@@ -55,7 +53,6 @@ from bncli.engine.ensembles.held_out_evaluation import (
     evaluate_candidate,
     held_out_weights,
 )
-from bncli.recipe import Recipe
 from bncli.watch import Note, Progress, Watch
 
 NO_LOSS = 5e-5
@@ -90,22 +87,22 @@ class Fold:
     held_out: Dataset
 
 
-class TrialPlan(NamedTuple):
-    """The limits of the trials; `memory` is in bytes, or None if it is not known."""
-
-    effort: Effort
-    budget: ComputeBudget
-    bag: BagPlan
-    memory: int | None = None
-
-
 class Trials:
     """Tries candidates, the most promising first, as long as the budget allows; the first one is always tried."""
 
-    def __init__(self, data: Dataset, folds: list[Fold], recipe: Recipe, plan: TrialPlan, watch: Watch) -> None:
+    def __init__(
+        self,
+        data: Dataset,
+        folds: list[Fold],
+        metric: str,
+        effort: Effort,
+        bag: BagPlan,
+        memory: int | None,
+        watch: Watch,
+    ) -> None:
+        """Begin with no candidates; `memory` is the limit in bytes, or None if it is not known."""
         self._data, self._folds, self._watch = data, folds, watch
-        self._metric = recipe.metric or "log-loss"
-        self._effort, self._budget, self._bag, self._memory = plan
+        self._metric, self._effort, self._budget, self._bag, self._memory = metric, effort, bag.budget, bag, memory
         # the splits of trees cannot keep directions
         may_boost = data.n_rows >= self._effort.boosted_from and not data.schema.directed
         has_units = data.split_by is not None and data.split_by.units is not None

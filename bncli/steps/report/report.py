@@ -62,7 +62,7 @@ class ReportInputs:
 
 
 @dataclass(frozen=True)
-class ReportReport:
+class PageReport:
     """What was written: the page, its size and sections, and pictures in a folder; `rows` is None without data.
 
     on_training_rows: whether the data have the training frequencies in every column, None without data.
@@ -94,7 +94,7 @@ def report(
     by: Sequence[str] = (),
     beside: Sequence[str] = (),
     run: Run = Run(),
-) -> ReportReport:
+) -> PageReport:
     """Write the report page of the model at `path`.
 
     - source: rows to score; without them the page has only the parts that need no data.
@@ -139,7 +139,7 @@ def report(
     sections = tuple(section.word for section in page.sections)
     n_rows = None if inputs.scored is None else inputs.scored.report.rows
     on_training_rows = None if inputs.scored is None else inputs.scored.report.on_training_rows
-    return ReportReport(path, output, len(text), sections, pictures, n_rows, on_training_rows, watch.seconds())
+    return PageReport(path, output, len(text), sections, pictures, n_rows, on_training_rows, watch.seconds())
 
 
 def check_page(path: str | None, inputs: Sequence[str | None]) -> None:

@@ -180,7 +180,7 @@ def test_trees_learn_from_the_sample_if_there_is_no_time_for_more(
     folds = auto._make_folds(data, effort, 0)
     clock = ComputeBudget(half_a_member, partial(float, 0))
     bag = BagPlan(1, 10**5, 500, 0, clock)
-    tried = trials.Trials(data, folds, recipe(), trials.TrialPlan(effort, clock, bag), lambda event: None)
+    tried = trials.Trials(data, folds, "log-loss", effort, bag, None, lambda event: None)
     monkeypatch.setattr(trials, "member_seconds", lambda data, n_rows, like=(): n_rows)
     learnt_from: list[int] = []
 
