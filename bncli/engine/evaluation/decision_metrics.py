@@ -66,18 +66,14 @@ def measure_decisions(
         class_coverage = tuple(_mean(covered, weights, labels == k) for k in range(len(log_probabilities)))
     if not rule.decides:
         return DecisionMetrics(metrics, class_coverage, None)
-    return DecisionMetrics(metrics, class_coverage, rows, *count_decisions(rows, labels, given, len(log_probabilities)))
-
-
-def count_decisions(
-    rows: AppliedRule, labels: Integers, weights: Array | None, n_labels: int
-) -> tuple[Integers | Array, Integers | Array]:
-    """Return confusion[true][decided] (K, K) and undecided[true] (K,), as numbers of rows or sums of their weights."""
+    # confusion[true][decided] (K, K) and undecided[true] (K,), as numbers of rows or sums of their weights
+    n_labels = len(log_probabilities)
     is_decided, true = rows.codes != ABSTAINED, labels.astype(np.intp)
     cells = true[is_decided] * n_labels + rows.codes[is_decided]
-    decided_weights, other_weights = (None, None) if weights is None else (weights[is_decided], weights[~is_decided])
+    decided_weights, other_weights = (None, None) if given is None else (given[is_decided], given[~is_decided])
     confusion = np.bincount(cells, decided_weights, n_labels * n_labels).reshape(n_labels, n_labels)
-    return confusion, np.bincount(true[~is_decided], other_weights, n_labels)
+    undecided = np.bincount(true[~is_decided], other_weights, n_labels)
+    return DecisionMetrics(metrics, class_coverage, rows, confusion, undecided)
 
 
 def measure_decided_rows(rows: AppliedRule, labels: Integers, weights: Array) -> dict[str, float | None]:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -232,21 +232,8 @@ def _compile_all(data: Dataset, families: tuple[Family, ...], *, conditional: bo
     hidden = tuple(sorted(set().union(*data.map(_hidden_attributes, members, cardinalities))))
     cliques = [[a for a in family.attributes if a in hidden] for family in families]
     order = elimination_order(cliques, {a: cardinalities[a] for a in hidden})
-    observed = _observe(data, families, [family.by_class or not conditional for family in families], hidden)
-    plan = _Plan(data.schema, families, hidden, tuple(order), conditional)
-    blocks = data.map(_compile, plan, states=observed.fusion.codes)
-    return CompiledBlocks(data, replace(observed, fusion=replace(observed.fusion, codes=())), blocks, conditional)
-
-
-def _hidden_attributes(block: RowBlock, members: Sequence[int], cardinalities: dict[int, int]) -> set[int]:
-    """Return the attributes that are unobserved in some row of the block."""
-    return {a for a in members if block.n_rows and block.codes[a].max() >= cardinalities[a]}
-
-
-def _observe(
-    data: Dataset, families: Sequence[Family], counted: Sequence[bool], hidden: Collection[int]
-) -> ObservedFamilies:
-    """Fuse the families for which `counted` is True; `hidden` are the attributes that are unobserved in some row."""
+    # the families that are counted are fused
+    counted = [family.by_class or not conditional for family in families]
     starts = np.cumsum([1, *(family.n_cells for family in families)])
     own, padded, wide = [np.zeros(1, np.intp)], [np.zeros(1, np.intp)], []
     start = 1
@@ -258,7 +245,15 @@ def _observe(
         padded.append(cells[tuple(slice(n) for n in family.shape)].ravel())
         start += wide[-1].n_cells
     most = min(IN_CACHE if data.n_labels == 2 else IN_CACHE // 2, max(256, data.n_rows // 8))
-    return ObservedFamilies(fuse(data, wide, most), np.concatenate(own), np.concatenate(padded), int(starts[-1]))
+    observed = ObservedFamilies(fuse(data, wide, most), np.concatenate(own), np.concatenate(padded), int(starts[-1]))
+    plan = _Plan(data.schema, families, hidden, tuple(order), conditional)
+    blocks = data.map(_compile, plan, states=observed.fusion.codes)
+    return CompiledBlocks(data, replace(observed, fusion=replace(observed.fusion, codes=())), blocks, conditional)
+
+
+def _hidden_attributes(block: RowBlock, members: Sequence[int], cardinalities: dict[int, int]) -> set[int]:
+    """Return the attributes that are unobserved in some row of the block."""
+    return {a for a in members if block.n_rows and block.codes[a].max() >= cardinalities[a]}
 
 
 def _compile(block: RowBlock, plan: _Plan) -> list[CompiledRows]:

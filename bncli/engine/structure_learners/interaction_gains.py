@@ -85,7 +85,20 @@ class Gains:
         wide = [(i,) for i in self.attributes if binned.radices[i] > WIDE]
         total: dict[AttributeSet, float] = defaultdict(float)
         for columns in self._residual_columns():
-            self._add_pairs(total, binned, narrow, columns)
+            done, n_pairs = 0, math.comb(len(narrow), 2)
+            for batch in pair_sums(binned.data, [binned.column[i] for i in narrow], columns):
+                self.watch(Progress(done, n_pairs, "pairs of attributes"))
+                done += len(batch.i)
+                if math.prod(batch.counts.shape[1:3]) > MAX_CELLS:
+                    continue
+                pairs = [
+                    tuple(sorted((binned.attribute[a], binned.attribute[b])))
+                    for a, b in zip(batch.i.tolist(), batch.j.tolist(), strict=True)
+                ]
+                sums = np.moveaxis(batch.counts, -1, 0).reshape(len(columns[0]), len(pairs), -1)
+                gains = self._gains(sums, np.array([self._new_share(binned, pair) for pair in pairs]))
+                for pair, gain in zip(pairs, gains.tolist(), strict=True):
+                    total[pair] += gain
             self._add_extensions(total, binned, wide, columns)
         return _rank(total)
 
@@ -106,29 +119,6 @@ class Gains:
         at_a_time = max(1, NUMBERS_AT_A_TIME // (2 * max(1, data.n_rows)))
         for start in range(0, len(classes), at_a_time):
             yield data.map(_residuals, tables, classes[start : start + at_a_time], states=fusion.codes)
-
-    def _add_pairs(
-        self,
-        total: dict[AttributeSet, float],
-        binned: _BinnedRows,
-        attributes: Sequence[int],
-        columns: list[Array],
-    ) -> None:
-        """Add the gains of all pairs of these attributes over the classes of `columns` to the total."""
-        done, n_pairs = 0, math.comb(len(attributes), 2)
-        for batch in pair_sums(binned.data, [binned.column[i] for i in attributes], columns):
-            self.watch(Progress(done, n_pairs, "pairs of attributes"))
-            done += len(batch.i)
-            if math.prod(batch.counts.shape[1:3]) > MAX_CELLS:
-                continue
-            pairs = [
-                tuple(sorted((binned.attribute[a], binned.attribute[b])))
-                for a, b in zip(batch.i.tolist(), batch.j.tolist(), strict=True)
-            ]
-            sums = np.moveaxis(batch.counts, -1, 0).reshape(len(columns[0]), len(pairs), -1)
-            gains = self._gains(sums, np.array([self._new_share(binned, pair) for pair in pairs]))
-            for pair, gain in zip(pairs, gains.tolist(), strict=True):
-                total[pair] += gain
 
     def _add_extensions(
         self,
