@@ -554,16 +554,12 @@ def _assemble(
     check_split(rows, source, where, watch)
     if roles.class_name not in roles.categorical:
         warn_about_numeric_labels(rows.class_name, labels, rows.n_rows, watch)
-    return _latest_rows(put_positive_second(rows, source.positive), source, watch)
-
-
-def _latest_rows(rows: Columns, source: Source, watch: Watch) -> Columns:
-    """Return the rows of the latest blocks of `--window`, or all rows without it."""
-    if source.window is None or rows.split_by is None:
-        return rows
-    latest = latest_rows(rows.split_by, source.window)
-    watch(Note(f"--window {source.window}: learned from the latest {len(latest):,} of {rows.n_rows:,} rows"))
-    return _without_unused_levels(rows.take(latest), attributes_too=True)
+    rows = put_positive_second(rows, source.positive)
+    if source.window is not None and rows.split_by is not None:
+        latest = latest_rows(rows.split_by, source.window)
+        watch(Note(f"--window {source.window}: learned from the latest {len(latest):,} of {rows.n_rows:,} rows"))
+        rows = _without_unused_levels(rows.take(latest), attributes_too=True)
+    return rows
 
 
 def _attributes_of_cuts(
