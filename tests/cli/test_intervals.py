@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from statistics import NormalDist
@@ -425,3 +426,15 @@ def test_python_leaves_rows_with_wide_intervals_undecided(bncli: Bncli) -> None:
     for options, word in (({"abstain_wider": 3}, "abstain_wider"), ({"level": 0.9, "abstain_below": 0.5}, "no effect")):
         with pytest.raises(UsageError, match=word):
             model.decide("iris.csv", **options)
+
+
+@pytest.mark.parametrize("param", ["map", "weighted", "discriminative"])
+def test_two_rows_leave_a_probability_open(param: str) -> None:
+    rows = {"a": ["u", "v"], "b": ["x", "z"], "class": ["no", "yes"]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = package.fit(rows, class_="class", structure="nb", param=param, intervals=True, progress=silent)
+    ends = model.predict_interval({name: rows[name] for name in ("a", "b")}, 0.9)
+    widths = ends[:, :, 1] - ends[:, :, 0]
+    assert (widths > 0.7).all()
+    assert (widths < 1).all()

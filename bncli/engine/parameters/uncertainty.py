@@ -50,7 +50,8 @@ first order, for parameters that are further from its center c than the prior sa
 
     sqrt(weight) (J p_lambda' - W),    lambda J Sigma (p - c)
 
-Independent entries are neither averaged nor widened.
+Independent entries are neither averaged nor widened. If the rows are too few to compare penalties, the strong one that
+is used says nothing about the parameters: their prior is then standard normal, lambda = UNIT_PENALTY.
 
 Sources: MacKay 1992, "A practical Bayesian framework for backpropagation networks", Neural Computation 4, and
 "The evidence framework applied to classification networks", Neural Computation 4.
@@ -93,6 +94,8 @@ FEW_ROWS = 5_000
 MANY_PARAMETERS = 1_500
 """From so many parameters on, one fold is held out in place of five."""
 FACTORS = (3.0, 1.0, 1 / 3, 0.1)
+UNIT_PENALTY = 1.0
+"""The penalty behind intervals where the rows are too few to choose one."""
 JITTER = 1e-6
 """Share of a standard deviation that is added to keep a covariance positive definite."""
 LEAST_WEIGHT = 0.02
@@ -176,7 +179,10 @@ def laplace(
         return ParameterUncertainty(UncertaintyMethod.LAPLACE_DIAGONAL, factor * variances)
     spaces = [(build_space(fold, structure, **options), held_out) for fold, held_out in folds]
     covariance, deviations = np.zeros((len(point), len(point))), [penalty_bias(space, point, penalty, center)]
-    for factor, weight in weigh_penalties(spaces, settings, class_weights):
+    chosen = parameters.penalty_cv
+    is_unfounded = recipe.penalty == "cv" and chosen is not None and len(chosen.tried) <= 1
+    factors = [(UNIT_PENALTY / penalty, 1.0)] if is_unfounded else weigh_penalties(spaces, settings, class_weights)
+    for factor, weight in factors:
         optimum = point
         if factor != 1.0:
             optimum = find_optimum_from(space, replace(settings, penalty=factor * penalty), point).point
