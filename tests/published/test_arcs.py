@@ -19,7 +19,7 @@ from tests.published import arcs
 from tests.transcripts import ROOT
 
 TABLES = sorted(Path(os.environ["BNCLI_DATA"]).glob("*.csv*")) if "BNCLI_DATA" in os.environ else []
-LARGE = 2_000_000
+LARGE = 50_000
 """Bytes from which the parameters are counted, which spares most of the time; the arcs do not depend on them."""
 
 
