@@ -231,9 +231,9 @@ def peer_cells(learnt: Parameters, data: Dataset, penalty: float) -> np.ndarray:
 @pytest.mark.parametrize(("graph", "n_labels", "penalty"), every_pair([*GRAPHS], [2, 3, 12], [0.1, 1.0, 30.0]))
 def test_equals_scikit_learn(graph: str, n_labels: int, penalty: float) -> None:
     data = random_dataset(250, (3, 2, 4, 2), n_labels, weighted=n_labels == 3)
-    for init in ("zero", "generative"):
-        learnt = fit("discriminative", data, GRAPHS[graph], init=init, penalty=penalty)
-        peer = peer_cells(learnt, data, penalty)
+    fits = [fit("discriminative", data, GRAPHS[graph], init=init, penalty=penalty) for init in ("zero", "generative")]
+    peer = peer_cells(fits[0], data, penalty)
+    for learnt in fits:
         cll, _ = oracles.conditional_log_likelihood(learnt.tables.families, data, peer)
         ours = learnt.cll - penalty / 2 * np.square(learnt.tables.cells).sum()
         assert ours == pytest.approx(cll - penalty / 2 * np.square(peer).sum(), rel=1e-9)
@@ -276,11 +276,13 @@ REGIONS = Regions(((0,), (0, 1), (1, 2), (0, 2), (3,)))
 @pytest.mark.parametrize(("n_labels", "optimizer"), every_value([2, 3, 12], ["newton", "lbfgs", "cg"]))
 def test_regions_equal_scikit_learn(n_labels: int, optimizer: str) -> None:
     data = random_dataset(250, (3, 2, 4, 2), n_labels, weighted=n_labels == 3)
-    for init in ("zero", "generative"):
-        settings = how(init=init, penalty=1.0, optimizer=optimizer)
-        learnt = learn_discriminative(Counts(data), REGIONS, settings=settings)
+    fits = [
+        learn_discriminative(Counts(data), REGIONS, settings=how(init=init, penalty=1.0, optimizer=optimizer))
+        for init in ("zero", "generative")
+    ]
+    peer = peer_cells(fits[0], data, 1.0)
+    for learnt in fits:
         assert [f.attributes for f in learnt.tables.families] == [(0, 1), (1, 2), (0, 2), (3,)]
-        peer = peer_cells(learnt, data, 1.0)
         cll, _ = oracles.conditional_log_likelihood(learnt.tables.families, data, peer)
         assert learnt.cll == pytest.approx(cll, abs=1e-4)
         np.testing.assert_allclose(learnt.tables.cells, peer, atol=2e-3)
@@ -567,8 +569,7 @@ def predictors(data: Dataset, dag: Dag) -> Array:
     return np.array(list(columns.values())).T
 
 
-@pytest.mark.parametrize("graph", GRAPHS_LR)
-@pytest.mark.parametrize("penalty", [0.1, 1.0, 30.0])
+@pytest.mark.parametrize(("graph", "penalty"), every_value([*GRAPHS_LR], [0.1, 1.0, 30.0]))
 def test_lr_of_two_classes_equals_scikit_learn(graph: str, penalty: float) -> None:
     """It minimises C loss + |beta|^2 / 2 over one vector, as there is one here: C = 1 / lambda."""
     data = random_dataset(250, (3, 2, 4, 2), 2, weighted=True)
