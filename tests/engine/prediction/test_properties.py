@@ -84,7 +84,7 @@ def prover_of(model: Model) -> Prover:
     return Prover(model, 60.0, lambda: 0.0)
 
 
-@settings(max_examples=examples(10), deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(all_models(), st.sampled_from([1, -1]), st.floats(0, 1), st.data())
 def test_bounds(most_inputs: object, model: Model, sign: int, share: float, data: st.DataObject) -> None:
     inputs = Inputs(model)
@@ -99,7 +99,7 @@ def test_bounds(most_inputs: object, model: Model, sign: int, share: float, data
     assert found is None or found[0] in violated
 
 
-@settings(max_examples=examples(10), deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(all_models(), st.sampled_from([1, -1]), st.data())
 def test_trends(most_inputs: object, model: Model, sign: int, data: st.DataObject) -> None:
     inputs = Inputs(model)
@@ -120,7 +120,7 @@ def test_trends(most_inputs: object, model: Model, sign: int, data: st.DataObjec
         assert found is None or found in violated
 
 
-@settings(max_examples=examples(10), deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(all_models())
 def test_values_that_decide_alone(most_inputs: object, model: Model) -> None:
     inputs = Inputs(model)
@@ -132,7 +132,7 @@ def test_values_that_decide_alone(most_inputs: object, model: Model) -> None:
             assert dict(verdict.counter_example.codes) == {position: decisive[0]}
 
 
-@settings(max_examples=examples(10), deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(all_models(), st.floats(0, 1), st.booleans())
 def test_flips(most_inputs: object, model: Model, share: float, searches: bool) -> None:
     inputs = Inputs(model)
