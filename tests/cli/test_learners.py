@@ -121,6 +121,7 @@ EVERY = tuple(dict.fromkeys(chain.from_iterable(texts for _, texts in PRESETS.va
 
 
 @cache
+@cache
 def table(name: str) -> Columns:
     """Every third row of a sample table, four attributes."""
     columns = read_columns(Source((str(ROOT / "sample_data" / f"{name}.csv"),)))

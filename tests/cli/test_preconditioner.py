@@ -166,7 +166,7 @@ def test_weights_take_fewer_iterations_than_free_tables_where_nothing_is_conditi
         ("tumours.csv", "--param", "weighted", "--level", "2", "--penalty-center", "1"),
         ("tumours.csv", "--structure", "kikuchi", "--max-order", "2", "--param", "discriminative"),
         ("tumours.csv", "--param", "discriminative", "--coding", "thermometer"),
-        ("tumours.csv", "--penalty", "cv"),
+        ("tumours.csv", "--structure", "nb", "--penalty", "cv"),
         (*NAIVE, "--param", "extended", "--missing-policy", "marginalize", "--early-stop", "none"),
         (*NAIVE, "--param", "apn"),
     ],

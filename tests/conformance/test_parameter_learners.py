@@ -201,7 +201,7 @@ def test_the_order_of_rows_does_not_matter(method: Any, options: dict[str, Any],
     assert_same_model(one, other, data)
 
 
-@every_learner
+@one_each
 def test_names_do_not_matter(method: Any, options: dict[str, Any]) -> None:
     data = random_dataset(100, (3, 2, 4, 2), 3)
     attributes = tuple(replace(a, name=f"z{9 - i}") for i, a in enumerate(data.schema.attributes))
@@ -210,7 +210,7 @@ def test_names_do_not_matter(method: Any, options: dict[str, Any]) -> None:
     np.testing.assert_array_equal(cells_of(one), cells_of(other))
 
 
-@every_learner
+@one_each
 def test_weight_two_is_the_row_twice(method: Any, options: dict[str, Any]) -> None:
     data = dense_dataset((3, 2, 2, 2), 3)
     times = np.random.default_rng(0).integers(1, 4, data.n_rows)

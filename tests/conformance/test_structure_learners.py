@@ -67,6 +67,7 @@ def ends() -> list[Any]:
 few = settings(max_examples=settings.default.max_examples // 2)
 """There are many learners."""
 every_learner = pytest.mark.parametrize(("method", "options"), variants())
+every_end = pytest.mark.parametrize(("method", "options"), ends())
 
 
 def learn(method: Any, data: Dataset, options: dict[str, Any]) -> Structure:
@@ -137,7 +138,7 @@ def is_acyclic(dag: Dag) -> bool:
     return True
 
 
-@every_learner
+@every_end
 @few
 @given(data=datasets(max_rows=40), seed=st.integers(0, 99))
 def test_the_order_of_rows_does_not_matter(method: Any, options: dict[str, Any], data: Dataset, seed: int) -> None:
@@ -145,7 +146,7 @@ def test_the_order_of_rows_does_not_matter(method: Any, options: dict[str, Any],
     assert_same(learn(method, data.take(order), options), learn(method, data, options))
 
 
-@every_learner
+@every_end
 @few
 @given(data=datasets(max_rows=40))
 def test_names_do_not_matter(method: Any, options: dict[str, Any], data: Dataset) -> None:
@@ -154,7 +155,7 @@ def test_names_do_not_matter(method: Any, options: dict[str, Any], data: Dataset
     assert_same(learn(method, renamed, options), learn(method, data, options))
 
 
-@every_learner
+@every_end
 @few
 @given(data=datasets(max_rows=30), seed=st.integers(0, 99))
 def test_weight_two_is_the_row_twice(method: Any, options: dict[str, Any], data: Dataset, seed: int) -> None:
@@ -164,7 +165,7 @@ def test_weight_two_is_the_row_twice(method: Any, options: dict[str, Any], data:
     assert_same(learn(method, replace(data, weights=times.astype(float)), options), learn(method, doubled, options))
 
 
-@pytest.mark.parametrize(("method", "options"), ends())
+@every_end
 @pytest.mark.usefixtures("small_blocks")
 def test_threads_do_not_matter(method: Any, options: dict[str, Any]) -> None:
     outcomes = [
@@ -174,7 +175,7 @@ def test_threads_do_not_matter(method: Any, options: dict[str, Any]) -> None:
     assert outcomes[0] == outcomes[1]
 
 
-@every_learner
+@every_end
 def test_the_order_of_attributes_does_not_matter_where_nothing_ties(method: Any, options: dict[str, Any]) -> None:
     data, order = random_dataset(500, (3, 2, 4, 3, 2), 3, seed=8), (3, 0, 4, 1, 2)
     straight, shuffled = learn(method, data, options), learn(method, reorder(data, order), options)

@@ -41,7 +41,7 @@ def changed(model: str, path: Path) -> str:
 @pytest.mark.parametrize("options", [{"structure": "auto", "effort": 1}, {"structure": "kikuchi"}, {"penalty": 1.0}])
 def test_a_fresh_model_of_any_kind_says_what_it_said(tmp_path: Path, options: dict[str, object]) -> None:
     path = str(tmp_path / "m.bnc")
-    fit(Source((str(SAMPLE_DATA / "monks1.csv"),)), Recipe.of(**options), output=path)
+    fit(Source((str(SAMPLE_DATA / "iris.csv"),)), Recipe.of(**options), output=path)
     report = verify(path)
     assert report.fault is None
     assert report.self_test == (32, 0.0)
