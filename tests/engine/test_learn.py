@@ -117,8 +117,8 @@ def test_stages_are_told_in_order() -> None:
 @pytest.mark.usefixtures("small_blocks")
 def test_threads_do_not_change_a_bit(recipe: Recipe) -> None:
     learnt = [learn(mixed(4_000), recipe, run=Run(threads)) for threads in (1, 3)]
-    assert learnt[0].model.schema == learnt[1].model.schema == learnt[2].model.schema
-    assert learnt[0].model.structure == learnt[1].model.structure == learnt[2].model.structure
+    assert learnt[0].model.schema == learnt[1].model.schema
+    assert learnt[0].model.structure == learnt[1].model.structure
     assert len({cells_of(fit).tobytes() for fit in learnt}) == 1
 
 
