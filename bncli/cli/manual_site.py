@@ -211,7 +211,6 @@ def _short_title(file: str) -> str:
 
 
 def _document(page: _Page) -> str:
-    """Return the HTML document of a page."""
     parts = [f'<p><a href="index.html"{_current(page.file == "index.html")}>All topics and commands</a></p>']
     for heading, files in _contents():
         parts.append(f"<h2>{escape(heading)}</h2>\n<ul>")

@@ -97,7 +97,6 @@ class Flag(click.Option):
 
     @property
     def is_list(self) -> bool:
-        """Whether the value is a list."""
         return self.multiple and not self.once
 
     def help_rows(self, ctx: click.Context, *, with_words: bool) -> list[tuple[str, str]]:

@@ -109,7 +109,6 @@ def subject_of(topic: str) -> str:
 
 
 def topics_by_synonym() -> dict[str, str]:
-    """Return the topic of every synonym."""
     return {word: topic for topic, words in _SYNONYMS.items() for word in words.split()}
 
 

@@ -61,7 +61,6 @@ class Node:
         return members
 
     def items(self) -> list[Node]:
-        """Return the elements of a list."""
         if not isinstance(self.value, list):
             self.fail(f"expected a list, found {_describe(self.value)}")
         return [replace(self, value=value, key=f"{self.key}[{i}]") for i, value in enumerate(self.value)]

@@ -180,7 +180,6 @@ def inspect_target(path: str) -> tuple[str, int | None]:
 
 
 def cannot_write(path: str, error: OSError) -> BncliError:
-    """Return the error for a failure to write to `path`."""
     if not isinstance(error, FileNotFoundError):
         reason = (error.strerror or str(error)).lower()
         is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)

@@ -185,7 +185,6 @@ class _Fingerprint:
         self.n_rows = 0
 
     def add(self, batch: CodedBatch) -> None:
-        """Add the rows of a batch."""
         self.n_rows += len(batch.labels)
         present, first = np.unique(batch.labels, return_index=True)
         for k in present[np.argsort(first)].tolist():

@@ -354,7 +354,6 @@ def _report_column(name: str, summary: TableSummary, of_class: ClassCounts | Non
 
 
 def _why_class(source: Source, summary: TableSummary) -> str:
-    """Return why this column is the class."""
     declared = read_schema_file(source)
     if source.class_name is not None:
         return "--class"

@@ -108,7 +108,6 @@ class EditReport:
 
 
 def list_edits(path: str) -> EditReport:
-    """Return the edits of the model at `path`."""
     model = read_model(path)
     return EditReport(path, None, model.schema.labels, model.edits, None, False, {})
 

@@ -68,7 +68,6 @@ class ExplainReport:
 
 
 def explain_model(path: str, positive: str | None = None) -> ExplainReport:
-    """Return the effects of the model at `path`."""
     model = with_positive_label(read_model(path), positive)
     return ExplainReport(path, model.schema.labels, effects_report(model))
 

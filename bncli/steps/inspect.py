@@ -164,8 +164,6 @@ class ModelReport:
 
 @dataclass(frozen=True)
 class CutsReport:
-    """A cuts file."""
-
     cuts: Cuts
 
     def as_json(self) -> dict[str, Any]:
@@ -175,8 +173,6 @@ class CutsReport:
 
 @dataclass(frozen=True)
 class CountsReport:
-    """A counts file."""
-
     counted: CountedRows
 
     def as_json(self) -> dict[str, Any]:

@@ -143,7 +143,6 @@ class CountedRows:
 
 
 def empty_counts(cuts: Cuts, requested: RequestedSets) -> CountedRows:
-    """Return the counts of no rows."""
     layout = CountsLayout(tuple(a.cardinality for a in cuts.attributes), 0, requested)
     return CountedRows(cuts, (), requested, 0, (0,) * len(cuts.attributes), np.zeros(layout.n_entries, np.int64))
 

@@ -86,7 +86,6 @@ class Monitor:
 
     @cached_property
     def drifts(self) -> tuple[Drift, ...]:
-        """The drift of each attribute."""
         if not self.tally.rows:
             return (Drift(None, None, None, None, 1.0, False),) * len(self.tally.attributes)
         return tuple(drift_of(a.counts, a.training, a.unknown, self.n_tests) for a in self.tally.attributes)

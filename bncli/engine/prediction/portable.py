@@ -170,7 +170,6 @@ class PortableScorer:
 
     @property
     def tables(self) -> tuple[PortableTable, ...]:
-        """The tables of all stages."""
         return tuple(table for stage in self.stages for table in stage.tables)
 
 

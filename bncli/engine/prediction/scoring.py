@@ -106,7 +106,6 @@ def compile_scorer(model: Model) -> Scorer:
 
 
 def compile_predictor(predictor: Predictor, schema: Schema) -> Scorer:
-    """Return the scorer of a predictor."""
     if isinstance(predictor, Tables):
         scorer = _compile_tables((predictor,), schema)
         return replace(scorer, network=network_to_marginalize(predictor, schema))

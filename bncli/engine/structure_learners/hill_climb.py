@@ -200,7 +200,6 @@ class FamilyCache:
         self._columns.update(((i, frozenset()), scores[i]) for i in informative)
 
     def score(self, child: int, parents: frozenset[int]) -> float:
-        """Return the score of one family."""
         # whichever parent was added last, the score is in the column of the others
         for last in sorted(parents):
             column = self._columns.get((child, parents - {last}))

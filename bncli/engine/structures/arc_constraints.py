@@ -115,7 +115,6 @@ class ArcConstraints:
         return all(self.together[i, j] and self.allowed[i, j] and self.allowed[j, i] for i, j in pairs)
 
     def is_obeyed(self, structure: Structure) -> bool:
-        """Return whether a structure obeys all constraints."""
         if not isinstance(structure, Dag):
             return all(map(self.allows_region, structure.regions))
         arcs = np.zeros_like(self.required)

@@ -76,7 +76,6 @@ class Archive:
         return self._sizes[name]
 
     def read(self, name: str) -> bytes:
-        """Return the bytes of a member."""
         with _zip_errors(self._path, self._kind):
             return self._archive.read(name)
 

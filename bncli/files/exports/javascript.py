@@ -204,7 +204,6 @@ console.log(JSON.stringify(rows.map(%s)));
 
 
 def javascript_text(scorer: PortableScorer, target: ProgramTarget) -> str:
-    """Return the text of the module."""
     usage, decide = ("", "") if target.rule is None else (_USAGE, _DECIDE)
     return _program(
         scorer, target, usage=usage, decide=decide, data=data_text(scorer, target), entries="table.entries", unpacked=""

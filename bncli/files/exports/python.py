@@ -166,7 +166,6 @@ def decide(row):
 
 
 def python_text(scorer: PortableScorer, target: ProgramTarget) -> str:
-    """Return the text of the module."""
     usage, decide = ("", "") if target.rule is None else (_USAGE, _DECIDE)
     functions, calibrate, calibration = "exp", "", ""
     if (known := scorer.calibration) is not None:

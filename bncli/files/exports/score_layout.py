@@ -96,7 +96,6 @@ class ScoreLayout:
 
     @property
     def written_extra(self) -> tuple[ExtraColumn, ...]:
-        """The extra columns of the output."""
         return tuple(column for column in self.extra if column.kind != "abstain")
 
     @property

@@ -149,7 +149,6 @@ def pictures_in(blocks: Sequence[Block]) -> Iterator[Picture]:
 
 
 def html_page(page: Page) -> str:
-    """Return the HTML of a page."""
     data: dict[str, dict[str, Any]] = {"pictures": {}, "panels": {}}
     sections, contents = [], []
     for section in page.sections:

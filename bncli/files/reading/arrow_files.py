@@ -294,7 +294,6 @@ def _is_real(kind: pa.DataType) -> bool:
 
 
 def _csv_lines(data: pa.RecordBatch, rows: Sequence[int]) -> list[bytes]:
-    """Return the rows as lines of CSV."""
     columns: list[list[str]] = []
     for array in data.take(rows).columns if rows else ():
         try:

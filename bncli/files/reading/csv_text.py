@@ -447,7 +447,6 @@ class _Rows:
 
 
 def parse_block(block: TextBlock, requests: Sequence[ColumnRequest], tokens: MissingTokens) -> RowBlock:
-    """Return the requested columns of a block."""
     rows = _Rows(block.layout, block.data, block.line, block.bad)
     if b"\0" in block.data or not _is_utf8(block.data):
         rows = _drop_malformed(rows)

@@ -249,7 +249,6 @@ class SampledTable:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """All labels of the table."""
         assert self.rows.label is not None
         return self.rows.label.levels
 

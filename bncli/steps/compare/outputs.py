@@ -272,7 +272,6 @@ class LatexTable:
 
 
 def write_tables(path: str, tables: Iterable[LatexTable]) -> None:
-    """Write a file of tables."""
     text = _HEAD
     for table in tables:
         columns = "l" * table.names + "r" * (len(table.header) - table.names)

@@ -150,7 +150,6 @@ def check_page(path: str | None, inputs: Sequence[str | None]) -> None:
 
 
 def write_page(path: str, page: Page) -> None:
-    """Write a page as HTML."""
     write_bytes(path, html_page(page).encode())
 
 
