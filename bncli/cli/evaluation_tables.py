@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from bncli.engine.evaluation.curves import CalibrationFigures
-    from bncli.engine.evaluation.groups import Fairness, Group
+    from bncli.engine.evaluation.groups import Group
     from bncli.engine.evaluation.intervals import Interval
     from bncli.steps.evaluate.report import BlockReport, EvaluateReport, FoldReport
 
@@ -271,7 +271,14 @@ def _group_tables(report: EvaluateReport) -> Iterator[str | Table]:
             yield f"... and {hidden:,} more groups nearer to all rows; --json has them"
         fairness = [entry for entry in report.groups.fairness if entry.by == by]
         if len(fairness) == 1:
-            yield from _gap_tables(fairness[0], "Rates" if report.decisions.rows is None else "Rates of decisions")
+            gaps = {**fairness[0].gaps, "equalized_odds": fairness[0].equalized_odds}
+            names = TextColumn(f"of {fairness[0].label}", [_RATE_TITLES[name] for name in gaps])
+            columns = [
+                TextColumn(heading, [_decimals(None if gap is None else getattr(gap, field)) for gap in gaps.values()])
+                for heading, field in (("highest - lowest", "difference"), ("lowest / highest", "ratio"))
+            ]
+            what = "Rates" if report.decisions.rows is None else "Rates of decisions"
+            yield from fitted_tables(f"{what} over the groups of {by}", names, columns)
 
 
 def _tables_of_groups(by: str, groups: Sequence[Group], error: float, *, has_two_labels: bool) -> Iterator[Table]:
@@ -300,14 +307,3 @@ def _tables_of_groups(by: str, groups: Sequence[Group], error: float, *, has_two
             columns.append(TextColumn(_RATE_TITLES[name], shares))
     names = TextColumn(by, ["missing" if group.value is None else group.value for group in groups])
     yield from fitted_tables(f"By {by}, the largest gaps of the error first", names, columns)
-
-
-def _gap_tables(fairness: Fairness, what: str) -> Iterator[Table]:
-    """Yield the gaps between groups in the rates of the second label."""
-    gaps = {**fairness.gaps, "equalized_odds": fairness.equalized_odds}
-    names = TextColumn(f"of {fairness.label}", [_RATE_TITLES[name] for name in gaps])
-    columns = [
-        TextColumn(heading, [_decimals(None if gap is None else getattr(gap, field)) for gap in gaps.values()])
-        for heading, field in (("highest - lowest", "difference"), ("lowest / highest", "ratio"))
-    ]
-    yield from fitted_tables(f"{what} over the groups of {fairness.by}", names, columns)
