@@ -39,7 +39,6 @@ from bncli.engine.structures.arc_constraints import ArcConstraints
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Note, Progress, Watch, silent
 
-RowLoss = Callable[[Array, Integers], Array]
 TIE = 1e-10
 """Classes whose score is at most this far (nats) below the highest are tied; the first of them is predicted."""
 LATEST_PART = 5
@@ -381,5 +380,9 @@ def _shares(margins: Array, labels: Integers) -> tuple[Array, Array, Array]:
     return top, own, shares.sum(axis=0)
 
 
-ROW_LOSSES: dict[str, RowLoss] = {"rmse": squared_errors, "error": errors, "log-loss": log_losses}
+ROW_LOSSES: dict[str, Callable[[Array, Integers], Array]] = {
+    "rmse": squared_errors,
+    "error": errors,
+    "log-loss": log_losses,
+}
 """The loss per row, by the name of the loss; rmse is the root of the mean."""

@@ -23,7 +23,6 @@ from bncli.errors import printable
 
 SIZE = 13.0
 """Font size in pixels."""
-Anchor = Literal["start", "middle", "end"]
 Line = Literal["ink", "faint", "dashed", "thick", "curve", "bound"]
 
 SHADES = 5
@@ -129,7 +128,7 @@ class Drawing:
         y: float,
         text: str,
         *,
-        anchor: Anchor = "start",
+        anchor: Literal["start", "middle", "end"] = "start",
         size: float = SIZE,
         tip: str = "",
         upright: bool = False,
