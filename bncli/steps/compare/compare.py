@@ -59,6 +59,15 @@ from bncli.steps.run import free_memory
 from bncli.watch import Note, Progress, Run, Stage, Watch
 
 DEFAULT_METRICS = ("error", "log_loss", "rmse")
+FORMAT, VERSION = "bncli-outcomes", 3
+_DIFFERENCES = {
+    "version": "a version of this file that is not known here",
+    "bncli": "another version of bncli",
+    "protocol": "other --folds, --repeats or --seed",
+    "unseen": "another --unseen",
+    "learners": "other learners",
+    "data": "other data",
+}
 Results = Generator[Result, None, None]
 Pool = Callable[[RunPlan, Sequence[Task], Callable[[Task], bool]], Results]
 """Runs the tasks of a plan, except those to skip when their turn comes, and yields the results as they arrive."""
@@ -247,17 +256,6 @@ def run_on_cluster(plan: RunPlan, tasks: Sequence[Task], skip: Callable[[Task], 
 def _serve_tasks(plan: RunPlan) -> Callable[[Task], Outcome | Failure]:
     """Return, on a worker, the function that runs the tasks of one thread within the memory that is free there."""
     return Runner(replace(plan, memory=free_memory())).run
-
-
-FORMAT, VERSION = "bncli-outcomes", 3
-_DIFFERENCES = {
-    "version": "a version of this file that is not known here",
-    "bncli": "another version of bncli",
-    "protocol": "other --folds, --repeats or --seed",
-    "unseen": "another --unseen",
-    "learners": "other learners",
-    "data": "other data",
-}
 
 
 class Checkpoint:

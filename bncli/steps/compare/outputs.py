@@ -30,6 +30,25 @@ _MOST_WITH_STD = 5
 """Largest number of learners for which a page has room for standard deviations."""
 _SMALLEST_P = 0.0005
 """Smaller p-values are shown as a bound, since they would be rounded to 0."""
+_LATEX_HEAD = r"""% Tables by bncli compare. In the preamble: \usepackage{booktabs}
+\providecommand{\toprule}{\hline}
+\providecommand{\midrule}{\hline}
+\providecommand{\bottomrule}{\hline}
+"""
+_LATEX_ESCAPES = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': "''",
+    "`": r"\textasciigrave{}",
+    "[": "{[}",
+    "]": "{]}",
+    "*": "{*}",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+}
 
 
 def check_drawings(
@@ -240,27 +259,6 @@ def scatter_drawing(report: CompareReport, metric: str, panels: Sequence[Scatter
     return scatter_plots(title, report.baseline, panels, lower_is_better=lower_is_better, logarithmic=logarithmic)
 
 
-_HEAD = r"""% Tables by bncli compare. In the preamble: \usepackage{booktabs}
-\providecommand{\toprule}{\hline}
-\providecommand{\midrule}{\hline}
-\providecommand{\bottomrule}{\hline}
-"""
-_SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': "''",
-    "`": r"\textasciigrave{}",
-    "[": "{[}",
-    "]": "{]}",
-    "*": "{*}",
-    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-}
-
-
 @dataclass(frozen=True)
 class LatexTable:
     """A caption, column headings and blocks of rows, all LaTeX text; the first `names` columns are left-aligned."""
@@ -272,7 +270,7 @@ class LatexTable:
 
 
 def write_tables(path: str, tables: Iterable[LatexTable]) -> None:
-    text = _HEAD
+    text = _LATEX_HEAD
     for table in tables:
         columns = "l" * table.names + "r" * (len(table.header) - table.names)
         lines = [
@@ -298,4 +296,4 @@ def _row(cells: Sequence[str]) -> str:
 
 def escape(text: str) -> str:
     """Return LaTeX that prints the text as it is; two hyphens do not become a dash."""
-    return "".join(_SPECIAL.get(letter, letter) for letter in printable(text)).replace("--", "-{}-{}")
+    return "".join(_LATEX_ESCAPES.get(letter, letter) for letter in printable(text)).replace("--", "-{}-{}")

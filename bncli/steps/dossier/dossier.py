@@ -37,6 +37,8 @@ from bncli.steps.report.report import ReportInputs, model_page
 from bncli.watch import Run, Stage
 
 VERSION = 1
+_CALIBRATION = ("calibration_slope", "calibration_intercept", "calibration_in_the_large")
+_MOST_LINES = 1000
 
 
 class DossierReport(NamedTuple):
@@ -144,12 +146,6 @@ def _content(
         "specification": found.specification,
         "files": [{"kind": kind, "path": path, "sha256": digest} for kind, path, digest in found.files],
     }
-
-
-_CALIBRATION = ("calibration_slope", "calibration_intercept", "calibration_in_the_large")
-
-
-_MOST_LINES = 1000
 
 
 def dossier_page(
