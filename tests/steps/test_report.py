@@ -426,6 +426,24 @@ def test_the_command_line_of_a_page_makes_the_same_model_again(page: tuple[str, 
     assert hashlib.sha256((tmp_path / "again.bnc").read_bytes()).hexdigest() in told
 
 
+def test_that_command_leaves_out_what_was_left_out_and_labels_without_predictions_are_named(tmp_path: Path) -> None:
+    data = tmp_path / "rows.csv"
+    rng = np.random.default_rng(0)
+    lines = [
+        f"{rng.integers(3)},{rng.integers(2)},2024-0{rng.integers(1, 9)}-01,{'ny'[rng.integers(2)]}" for _ in range(80)
+    ]
+    data.write_text("a,b,day,class\n" + "\n".join(lines) + "\n")
+    first = ["fit", str(data), "--ignore", "b", "--structure", "nb", "--intervals", "--threshold", "0.99"]
+    assert run([*first, "-o", str(tmp_path / "m.bnc"), "-q"]) == 0
+    assert run(["report", str(tmp_path / "m.bnc"), str(data), "-o", str(tmp_path / "r.html"), "-q"]) == 0
+    text = Read((tmp_path / "r.html").read_text())
+    assert "No row is predicted as y." in text.text
+    (line,) = re.findall(r"bncli fit TRAIN .*", text.by_lines)
+    words = [{"TRAIN": str(data), "MODEL.bnc": str(tmp_path / "again.bnc")}.get(one, one) for one in shlex.split(line)]
+    assert run([*words[1:], "-q"]) == 0
+    assert (tmp_path / "again.bnc").read_bytes() == (tmp_path / "m.bnc").read_bytes()
+
+
 def test_names_of_sets_that_are_shortened_can_be_told_apart() -> None:
     names = [
         ("top-left-square", f"{side}-middle-square-of-the-board", "bottom-right-square") for side in ("top", "low")
@@ -472,8 +490,10 @@ def test_other_models_stand_beside_with_their_own_figures(words: tuple[str, ...]
     assert [told[0], *told[3].split()[:2]] == [f"{losses[name].mean():.4f}" for name in ("tan", "nb", "kdb")]
     gaps = losses["nb"] - losses["tan"]
     error = 2 * gaps.std() / math.sqrt(len(gaps))
-    way = "differs from" if abs(gaps.mean()) <= error else "is below" if gaps.mean() > 0 else "is above"
-    assert f"log-loss {way} that of nb by {abs(gaps.mean()):.4f} nats per row (± {error:.4f}" in text
+    way = "lower" if gaps.mean() > 0 else "higher"
+    significance = "not significant" if abs(gaps.mean()) <= error else "significant"
+    assert f"log-loss is {abs(gaps.mean()):.4f} nats per row {way} than that of nb (± {error:.4f}" in text
+    assert f"the difference is {significance}." in text
 
 
 def test_a_model_beside_tells_the_same_class_and_rows_are_read_twice(

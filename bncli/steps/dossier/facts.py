@@ -10,7 +10,7 @@ from bncli.engine.model import Tables
 from bncli.files.artifacts.provenance import recipe_json
 from bncli.steps.dossier.findings import Findings
 from bncli.steps.report.page_text import count, figure, listed, percent
-from bncli.steps.report.performance_section import comparison_sentence
+from bncli.steps.report.performance_section import comparison_sentence, never_predicted
 
 _FEW_EVENTS = 100
 """With fewer rows of the rarest label, figures are too uncertain for a verdict (Collins, Ogundimu & Altman 2016)."""
@@ -183,6 +183,7 @@ def _facts_of_figures(found: Findings) -> dict[str, str]:
             benefit += f"from {min(better):.2f} to {max(better):.2f}."
     else:
         calibration = f"Calibration error {figure(report.metrics['ece'])}."
+    never = never_predicted(report)
     groups = () if report.groups is None else report.groups.groups
     fairness = []
     for entry in () if report.groups is None else report.groups.fairness:
@@ -209,14 +210,14 @@ def _facts_of_figures(found: Findings) -> dict[str, str]:
     return {
         "performance": f"On {count(report.rows, 'row')}: {', '.join(parts)}.",
         "calibration": calibration,
-        "net_benefit": benefit,
+        "net_benefit": f"{never} {benefit}".strip(),
         "baseline": ("" if found.beside else "No other model was compared (--beside). ")
         + f"Class frequencies alone: log-loss {figure(report.baseline.log_loss)}, accuracy "
         f"{figure(report.baseline.accuracy)}.",
         "groups": " ".join(of_groups),
         "periods": of_periods,
         "heterogeneity": f"All figures with intervals for {where}." if where else "",
-        "fairness": "; ".join(fairness).capitalize() + ("." if fairness else ""),
+        "fairness": f"{'; '.join(fairness).capitalize()}. {never}".strip() if fairness else "",
         "sensitivity": f"Log-loss added if the attribute's value were drawn at random: {listed(sensitivity)} "
         f"({count(found.sensitivity_rows, 'row')})."
         if sensitivity

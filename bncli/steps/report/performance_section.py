@@ -35,7 +35,7 @@ from bncli.files.pictures.page import (
 from bncli.files.reading.source import Source
 from bncli.steps.evaluate.evaluate import read_test_rows, report_on_rows
 from bncli.steps.evaluate.report import EvaluateReport
-from bncli.steps.report.page_text import count, figure, percent
+from bncli.steps.report.page_text import count, figure, listed, percent
 from bncli.watch import Run
 
 TITLE = "Performance"
@@ -156,7 +156,9 @@ def _blocks(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Iterator
         summary += "The log-loss is no lower than that of the class frequencies."
     elif skill is not None:
         summary += f"The log-loss is {percent(skill)} lower than that of the class frequencies."
-    yield Paragraph(summary)
+    if error is not None:
+        summary += f" {never_predicted(report)}"
+    yield Paragraph(summary.rstrip())
     if beside:
         yield Paragraph(" ".join(comparison_sentence(report, other) for other in beside))
     decided = decisions.rows
@@ -241,10 +243,16 @@ def paired_difference(report: EvaluateReport, other: ComparedModel) -> tuple[flo
 def comparison_sentence(report: EvaluateReport, other: ComparedModel) -> str:
     """Return a sentence on which log-loss is lower, by how much, and whether the difference is significant."""
     mean, error = paired_difference(report, other)
-    difference = f"that of {other.name} by {abs(mean):.4f} nats per row (± {error:.4f}, twice the standard error)"
-    if abs(mean) <= error:
-        return f"Its log-loss differs from {difference}: the difference is not significant."
-    return f"Its log-loss is {'below' if mean > 0 else 'above'} {difference}."
+    lower = f"{abs(mean):.4f} nats per row {'lower' if mean > 0 else 'higher'} than that of {other.name}"
+    significance = "not significant" if abs(mean) <= error else "significant"
+    return f"Its log-loss is {lower} (± {error:.4f}, twice the standard error): the difference is {significance}."
+
+
+def never_predicted(report: EvaluateReport) -> str:
+    """Return a sentence on the labels of tested rows that are never predicted, "" if there are none."""
+    rows = zip(report.labels, report.shown_confusion, np.sum(report.shown_confusion, axis=0), strict=True)
+    never = [label for label, of_label, decided in rows if not decided and any(of_label)]
+    return f"No row is predicted as {listed(never)}." if never else ""
 
 
 def _rule_text(report: EvaluateReport, rule: DecisionRule) -> str:

@@ -311,7 +311,10 @@ def _recipe_grid(recipe: Recipe) -> Grid:
 
 
 def fit_command(model: Model) -> str | None:
-    """Return the shortest `bncli fit` command with the recipe of a model, or None if no command has it."""
+    """Return the shortest `bncli fit` command that makes a model, or None if no command does.
+
+    The columns are named, since the model does not tell which columns of its table were left out.
+    """
     # A model without pooled levels does not record whether pooling was allowed; the command line then forbids it.
     has_names = any(isinstance(attribute, CategoricalAttribute) for attribute in model.schema.attributes)
     recipe = model.recipe.replaced(group_levels=model.recipe.group_levels or ("off" if has_names else "auto"))
@@ -329,10 +332,12 @@ def fit_command(model: Model) -> str | None:
         fewer = {other: value for other, value in options.items() if other != key}
         if _is_recipe_of(fewer, recipe):
             options = fewer
-    words: list[str] = []
+    words = ["--use", ",".join(attribute.name for attribute in model.schema.attributes)]
     for key, value in options.items():
         values = value if isinstance(value, tuple) else (value,)
         words += [flag_of(key)] if value is True else [word for own in values for word in (flag_of(key), str(own))]
+    if model.uncertainty is not None:
+        words.append("--intervals")
     return shlex.join(["bncli", "fit", "TRAIN", "--class", model.schema.class_name, *words, "-o", "MODEL.bnc"])
 
 
