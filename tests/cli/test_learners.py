@@ -156,6 +156,8 @@ def test_every_learner_learns_without_a_warning(text: str) -> None:
     one = learner(text, 0)
     most = one.recipe.max_iterations
     recipe = one.recipe.replaced(max_iterations=None if most is None else min(most, MOST))
+    if recipe.penalty == "cv":
+        recipe = recipe.replaced(penalty=1.0)
     names = ("iris", "wine_holes") if one.name.startswith("greiner") else ("iris",)
     for name in names:
         learnt = learn(table(name), recipe, run=Run(watch=events.append))

@@ -126,22 +126,24 @@ def test_the_bootstrap_of_regions_draws_whole_groups(bncli: Bncli) -> None:
     assert by_groups["bootstrap_log_loss"] != expected["bootstrap_log_loss"]
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--structure", "auto", "--effort", "1"),
-        ("--structure", "interactions"),
-        ("--structure", "nb", "--param", "map", "--calibrate", "per-class"),
-        ("--structure", "nb", "--param", "map", "--threshold", "best:f1"),
-        ("--structure", "nb", "--param", "map", "--sets", "0.2"),
-        ("--structure", "nb", "--param", "extended", "--early-stop", "cv"),
-        ("--structure", "nb", "--param", "map", "--max-attributes", "2"),
-        ("--structure", "skdb", "--k", "1", "--param", "map"),
-        ("--structure", "tan", "--arcs", "cv", "--window", "4", "--gap", "5d"),
-    ],
+METHODS = (
+    ("--structure", "auto", "--effort", "1"),
+    ("--structure", "interactions"),
+    ("--structure", "nb", "--param", "map", "--calibrate", "per-class"),
+    ("--structure", "nb", "--param", "map", "--threshold", "best:f1"),
+    ("--structure", "nb", "--param", "map", "--sets", "0.2"),
+    ("--structure", "nb", "--param", "extended", "--early-stop", "cv"),
+    ("--structure", "nb", "--param", "map", "--max-attributes", "2"),
+    ("--structure", "skdb", "--k", "1", "--param", "map"),
+    ("--structure", "tan", "--arcs", "cv", "--window", "4", "--gap", "5d"),
 )
+GROUPS, TIMES = ("--group", "patient"), ("--time", "visit")
+
+
 @pytest.mark.parametrize(
-    "split", [("--group", "patient"), ("--time", "visit"), ("--group", "patient", "--time", "visit")]
+    ("words", "split"),
+    # every method with both, and with one of the two
+    [(words, split) for i, words in enumerate(METHODS) for split in ((*GROUPS, *TIMES), (GROUPS, TIMES)[i % 2])],
 )
 def test_every_method_takes_groups_and_times(bncli: Bncli, words: tuple[str, ...], split: tuple[str, ...]) -> None:
     if "--window" in words and "--time" not in split:
