@@ -71,9 +71,9 @@ def with_strangers(table: dict[str, Any]) -> dict[str, Any]:
         ({"structure": "tan", "penalty": 1}, 2, 8),
         ({"structure": "kdb", "k": 2, "param": "map"}, 3, 8),
         ({"structure": "interactions", "penalty": 1}, 2, 8),
-        ({"structure": "interactions", "penalty": 1}, 3, 6),
+        pytest.param({"structure": "interactions", "penalty": 1}, 3, 6, marks=pytest.mark.slow),
         ({"structure": "kikuchi"}, 2, 4),
-        ({"structure": "auto", "effort": 2}, 2, 4),
+        pytest.param({"structure": "auto", "effort": 2}, 2, 4, marks=pytest.mark.slow),
         ({"structure": "auto", "effort": 1}, 3, 4),
     ],
 )

@@ -14,6 +14,7 @@ from bncli.files.reading.source import Source
 from bncli.steps import count as count_step
 from bncli.steps.supplied_files import read_supplied
 from tests.cli.conftest import Bncli
+from tests.sweeps import first_few
 
 HEADER = "a,colour,b,c,d,w,y\n"
 
@@ -68,7 +69,7 @@ PARAMETERS = (
 )
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", first_few((2, 1, 0), 2))
 def test_models_of_merged_parts_are_those_of_the_whole_table(bncli: Bncli, tmp_path: Path, seed: int) -> None:
     parts = tables(tmp_path, seed, n_parts=2 + 3 * seed)
     weights = ["--weights", "w"] if seed == 1 else ["--ignore", "w"]

@@ -16,6 +16,7 @@ from bncli.cli.main import run
 from tests import started
 from tests.cli.conftest import SAMPLE_DATA, Bncli
 from tests.office import OFFICE, TABLES, sheet_of, write
+from tests.sweeps import first_few
 
 
 def test_a_line_a_column(bncli: Bncli) -> None:
@@ -43,7 +44,7 @@ def readable(folder: Path, name: str, n_rows: int = 900) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", OFFICE)
+@pytest.mark.parametrize("name", first_few(OFFICE, 4))
 def test_it_fits_80_columns(name: str, bncli: Bncli, tmp_path: Path) -> None:
     ran = bncli("describe", readable(tmp_path, name, 300).name, "--class", TABLES[name].class_name)
     assert ran.code == 0

@@ -387,7 +387,10 @@ def test_an_ensemble_has_the_spread_of_its_components(bncli: Bncli) -> None:
     assert Path("m.bnc").read_bytes() == dump_model(replace(model, uncertainty=None))
 
 
-@pytest.mark.parametrize(("how", "tolerance"), [({}, 0.05), ({"param": "discriminative", "penalty": 2}, 1e-3)])
+@pytest.mark.parametrize(
+    ("how", "tolerance"),
+    [({}, 0.05), pytest.param({"param": "discriminative", "penalty": 2}, 1e-3, marks=pytest.mark.slow)],
+)
 def test_class_weights_are_no_rows(how: dict[str, Any], tolerance: float) -> None:
     """The same factor in all weights, and in the penalty, makes no probability surer."""
     path, widths = str(SAMPLE / "tumours.csv"), []

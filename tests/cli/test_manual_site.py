@@ -181,6 +181,7 @@ def test_man_pages_have_their_name(man: Path) -> None:
     assert [re.split(r': "| - ', line)[1] for line in read] == [path.stem for path in files]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("groff") is None or shutil.which("tbl") is None, reason="there is no groff")
 def test_groff_has_no_complaint(man: Path) -> None:
     for path in sorted(man.iterdir()):
@@ -196,8 +197,9 @@ WIDE = ("index", "evaluate", "options", "which-one", "bncli-compare")
 """Pages with long lines, wide tables and long words."""
 
 
+@pytest.mark.slow
 @in_browser
-@pytest.mark.parametrize("names", [WIDE, pytest.param(None, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("names", [WIDE, None])
 def test_no_page_is_wider_than_a_phone_or_says_anything(site: Path, names: tuple[str, ...] | None) -> None:
     with Browser() as browser:
         for path in sorted(site.glob("*.html")):

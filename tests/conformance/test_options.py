@@ -29,7 +29,6 @@ from bncli.catalogue import (
     OPTIONS,
     PARAMETERS,
     SCORES,
-    SMOOTHINGS,
     STRUCTURES,
 )
 from bncli.catalogue.choices import Choice, Method, Option, key_of
@@ -228,12 +227,12 @@ def is_refused(words: Mapping[str, Any]) -> bool:
 def cases_with(choice: Choice, method: Method) -> list[Any]:
     """Every method beside whatever it goes with is a sweep: one recipe of each is enough in the usual run.
 
-    Of optimizers, scores and smoothings, which have hardly any options of their own, so are the first and the last.
+    So are the structures and the parameters, which have most options of their own, and the first of everything else.
     """
     recipes = [words for words in recipes_with(choice, method) if not is_refused(words)]
     usual = [words for words in recipes if words.get("param") == PARAMETERS.default] or recipes
-    is_between = choice in (OPTIMIZERS, SCORES, SMOOTHINGS) and method not in (choice.methods[0], choice.methods[-1])
-    return [case(words, is_sweep=is_between or words is not usual[0]) for words in recipes]
+    is_usual = choice in (STRUCTURES, PARAMETERS) or method is choice.methods[0]
+    return [case(words, is_sweep=not is_usual or words is not usual[0]) for words in recipes]
 
 
 def case(words: Mapping[str, Any], is_sweep: bool = False) -> Any:

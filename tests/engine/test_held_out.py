@@ -86,7 +86,7 @@ def of_folds(columns: Columns, recipe: Recipe) -> float:
         ({"structure": "tan"}, False),
         ({"structure": "kdb", "k": 2, "param": "discriminative"}, True),
         ({"structure": "nb", "group_levels": "auto"}, True),
-        ({"structure": "hill-climb", "param": "discriminative"}, False),
+        pytest.param({"structure": "hill-climb", "param": "discriminative"}, False, marks=pytest.mark.slow),
     ],
 )
 def test_every_fold_learns_cuts_levels_structure_and_parameters_again(words: dict[str, Any], weighted: bool) -> None:

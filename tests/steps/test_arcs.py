@@ -110,10 +110,10 @@ def test_a_penalty_that_is_typed_keeps_all_arcs(tmp_path: Path) -> None:
         (PARITY, {"structure": "kdb", "k": 2}),
         pytest.param(NOISE, {"structure": "kdb", "k": 2}, marks=pytest.mark.slow),
         pytest.param(PARITY, {}, marks=pytest.mark.slow),
-        (NOISE, {"structure": "nb"}),
+        pytest.param(NOISE, {"structure": "nb"}, marks=pytest.mark.slow),
         pytest.param(PARITY, {"structure": "nb"}, marks=pytest.mark.slow),
         pytest.param(NOISE, {"structure": "kdb", "k": 0}, marks=pytest.mark.slow),
-        (PARITY, {"structure": "kdb", "k": 0}),
+        pytest.param(PARITY, {"structure": "kdb", "k": 0}, marks=pytest.mark.slow),
     ],
 )
 def test_a_structure_file_gives_the_same_bytes(tmp_path: Path, kind: str, words: dict[str, Any]) -> None:

@@ -231,7 +231,7 @@ MONKS = Source((str(Path(__file__).parents[2] / "sample_data" / "monks1.csv"),))
         {"structure": "kdb", "k": 2, "param": "discriminative"},
         {"structure": "kikuchi"},
         {"structure": "interactions"},
-        {"structure": "auto"},
+        pytest.param({"structure": "auto"}, marks=pytest.mark.slow),
         {"param": "em"},
         {"param": "apn"},
         {"structure": "skdb", "param": "map"},

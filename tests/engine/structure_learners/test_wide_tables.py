@@ -42,7 +42,8 @@ def test_attributes_of_one_value_change_nothing(method: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "method", [pytest.param(m, marks=pytest.mark.slow if m == "gbn" else ()) for m in sorted(MOST_SEARCHED)]
+    "method",
+    [pytest.param(m, marks=pytest.mark.slow if m in ("gbn", "hill-climb") else ()) for m in sorted(MOST_SEARCHED)],
 )
 def test_arcs_join_the_most_informative_attributes(method: str) -> None:
     data = random_dataset(40, (2,) * (WIDE + 1), 2, seed=3)
