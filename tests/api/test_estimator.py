@@ -25,11 +25,8 @@ NB: dict[str, Any] = {"structure": "nb", "param": "map"}
     "options",
     [
         NB,
-        # tests/published/test_exports has those of other learners with a penalty that is typed
-        *(
-            pytest.param({"structure": structure}, id=f"{structure}-cv", marks=pytest.mark.slow)
-            for structure in ("tan", "kdb", "interactions")
-        ),
+        # Held-out rows choose the penalty; tests/published/test_exports has other learners with one that is typed.
+        pytest.param({"structure": "tan"}, id="tan-cv", marks=pytest.mark.slow),
     ],
     ids=lambda options: options["structure"],
 )

@@ -53,10 +53,13 @@ class KnownPath:
         own = np.full(100, -self.log_loss.get(penalty, 9.0))
         return np.stack([own, own + np.where(missed, 1.0, -1.0)])
 
-    def mark_best(self) -> None:
-        self.best = self.tried[-1]
+    @property
+    def optima(self) -> list[float]:
+        return self.tried
 
-    def return_to_best(self) -> None:
+    @optima.setter
+    def optima(self, _: list[float]) -> None:
+        """Note with a zero that the path returns to its best."""
         self.tried.append(0.0)
 
 
@@ -131,14 +134,12 @@ class LossPath:
         self.held_out: Any = type("HeldOut", (), {"weights": None, "labels": np.zeros(n_rows, np.intp)})
         self._n_rows, self._losses = n_rows, iter(losses)
         self.tried: list[float] = []
+        self.optima = [0.0]
+        self.best = 0.0
 
     def advance(self, penalty: float) -> NDArray[np.float64]:
         self.tried.append(penalty)
         return np.full((2, self._n_rows), -next(self._losses))
-
-    def mark_best(self) -> None: ...
-
-    def return_to_best(self) -> None: ...
 
 
 def tried_penalties(n_rows: int, *losses: float) -> list[float]:

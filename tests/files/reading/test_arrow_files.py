@@ -175,7 +175,7 @@ def test_damaged_files_are_read_or_refused_in_one_line(kind: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", FORMATS)
 def test_many_damaged_files(kind: str) -> None:
-    surveys(500, kind)
+    surveys(300, kind)
 
 
 def corrupt(encode: Callable[[pa.Table], bytes], old: bytes, new: bytes) -> bytes:
