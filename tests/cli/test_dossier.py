@@ -118,6 +118,28 @@ def test_figures_of_periods_are_those_of_scikit_learn(bncli: Bncli, table: tuple
         assert (1 / (1 + np.exp(-log_odds))).sum() == pytest.approx(true[own].sum(), abs=1e-7)
 
 
+def test_figures_of_periods_that_the_probabilities_do_not_promise_are_named(
+    bncli: Bncli, table: tuple[list[str], Rows]
+) -> None:
+    header, rows = table
+    other = {"benign": "malignant", "malignant": "benign"}
+    wrong = [[*row[:-1], other[row[-1]]] if row[0].startswith("2024-02") else row for row in rows]
+    write("wrong.csv", header, wrong)
+    content = made(bncli, "--time", "month", data="wrong.csv")
+    (fact,) = (i["facts"] for i in content["checklists"]["model_validation"] if i["item"] == "M3")
+    text = " ".join(fact)
+    n_compared = 0
+    for period in content["periods"]:
+        for name, title in (("accuracy", "accuracy"), ("log_loss", "log-loss"), ("auc", "AUC")):
+            ends = period["expected"]["ci"][name]
+            if ends is not None and period[name] is not None:
+                n_compared += 1
+                is_outside = not ends[0] <= period[name] <= ends[1]
+                assert is_outside == (f"{title} of {period['value']} (" in text)
+    assert "accuracy of 2024-02 (" in text
+    assert f"{n_compared} figures were compared" in text
+
+
 @pytest.mark.usefixtures("table")
 @pytest.mark.parametrize("column", ["day", "year", "many"])
 def test_periods_of_many_times(bncli: Bncli, column: str) -> None:

@@ -28,7 +28,7 @@ from bncli.files.json_documents import dump_json
 from bncli.files.paths import check_outputs, check_target
 from bncli.files.pictures.page import Block, FoldedBlocks, Grid, Page, Paragraph, Section, html_page
 from bncli.steps.dossier.checklists import CHECKLISTS, FIELDS, STATUSES, About, Answer, Checklist, read_about
-from bncli.steps.dossier.facts import facts_of
+from bncli.steps.dossier.facts import facts_of, unexpected_figures
 from bncli.steps.dossier.findings import DossierSources, Findings, find_all
 from bncli.steps.evaluate.report import GroupsReport, intervals_json
 from bncli.steps.report.page_text import count, figure, percent
@@ -220,6 +220,8 @@ def _stability_blocks(found: Findings) -> Iterator[Block]:
             rows.append((name, f"{n_rows:,}", f"{without:,}", *cells))
         headings = ("period", "rows", "without a class", "accuracy", "log-loss", "AUC")
         yield Grid(f"Expected from the probabilities, by {found.time}, with 95 % intervals", headings, rows, (1, 2))
+        if sentence := unexpected_figures(found):
+            yield Paragraph(sentence)
     monitor = found.monitored.whole
     measured = {"accuracy": monitor.accuracy, "log_loss": monitor.tally.log_loss.mean, "auc": monitor.auc}
     rows = []

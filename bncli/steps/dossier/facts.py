@@ -215,7 +215,7 @@ def _facts_of_figures(found: Findings) -> dict[str, str]:
         + f"Class frequencies alone: log-loss {figure(report.baseline.log_loss)}, accuracy "
         f"{figure(report.baseline.accuracy)}.",
         "groups": " ".join(of_groups),
-        "periods": of_periods,
+        "periods": f"{of_periods} {unexpected_figures(found)}".strip(),
         "heterogeneity": f"All figures with intervals for {where}." if where else "",
         "fairness": f"{'; '.join(fairness).capitalize()}. {never}".strip() if fairness else "",
         "sensitivity": f"Log-loss added if the attribute's value were drawn at random: {listed(sensitivity)} "
@@ -227,6 +227,32 @@ def _facts_of_figures(found: Findings) -> dict[str, str]:
         + (", calibration slope and intercept, net benefit" if two_class is not None else "")
         + f"; {report.intervals.method}.",
     }
+
+
+def unexpected_figures(found: Findings) -> str:
+    """Return a sentence on the periods whose figures are outside the intervals that the probabilities promise.
+
+    It is "" if no period has both. Periods with rows without a class are left out.
+    """
+    outside, n_compared = [], 0
+    for period in found.periods:
+        if period.group is None or period.group.rows != period.rows:
+            continue
+        for name, own in period.expected.items():
+            measured = period.group.metrics[name]
+            if own.interval is None or measured is None:
+                continue
+            n_compared += 1
+            low, high = own.interval
+            if not low <= measured <= high:
+                expected = f"expected {figure(low)} to {figure(high)}"
+                outside.append(f"{_NAMES[name]} of {period.name} ({figure(measured)}, {expected})")
+    if not n_compared:
+        return ""
+    by_chance = f"by chance about 1 in 20 is, and {count(n_compared, 'figure')} were compared"
+    if not outside:
+        return "All figures of the periods are inside the intervals that the probabilities promise."
+    return f"Outside the intervals that the probabilities promise: {'; '.join(outside)} ({by_chance})."
 
 
 def _range_text(where: str, groups: Sequence[Group]) -> str:
