@@ -116,7 +116,8 @@ class Knowledge:
             parents.setdefault(child, []).append(parent)
         for child, listed in parents.items():
             if self.max_parents is not None and len(listed) > self.max_parents:
-                raise ValueError(f"{child!r} has {len(listed)} required parents, and max_parents is {self.max_parents}")
+                n = f"{len(listed)} required parent{'s' if len(listed) > 1 else ''}"
+                raise ValueError(f"{child!r} has {n}, and max_parents is {self.max_parents}")
             for position, one in enumerate(listed):
                 for other in listed[position + 1 :]:
                     if not self.allows_together(one, other):

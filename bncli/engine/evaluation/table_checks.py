@@ -10,9 +10,10 @@
 
   In a table of independent rows neighbours become more distant step by step, so such gaps are rare. If no attribute has
   more than FEW_VALUES values, rows may be equal by chance: then j must also be at least three times the number of rows
-  that would equal this one if the attributes were independent. Noisier copies are found by their labels: with kappa_1
-  the agreement with the nearest row by the mean over all attributes, and kappa_F with the neighbours F to 2 F, F = 10
-  or, in large classes, 20, each above chance as below, the finding needs
+  that would equal this one if the attributes were independent. In other tables, rows that are equal in every attribute,
+  at least three times as many, are copies too if COPIED of the rows have them. Noisier copies are found by their
+  labels: with kappa_1 the agreement with the nearest row by the mean over all attributes, and kappa_F with the
+  neighbours F to 2 F, F = 10 or, in large classes, 20, each above chance as below, the finding needs
 
       kappa_1 >= SAME_LABEL,    kappa_F <= FADED kappa_1
 
@@ -302,9 +303,12 @@ def find_copies(
     table = np.stack([*coarse, *fine], axis=1).astype(np.float32)
     n_coarse, n_kept = len(coarse), len(fine) - len(fine) // 4
     blur = ties / n / (n_coarse + n_kept)
-    found = []
+    found, equal = list[tuple[int, Index]](), list[tuple[int, Index]]()
     for query in queries.tolist():
         distances = np.minimum(np.abs(table - table[query]), 1)
+        same_rows = np.flatnonzero(~distances.any(axis=1))
+        if len(same_rows) - 1 >= max(1.0, 3 * expected[query]):
+            equal.append((query, same_rows[same_rows != query]))
         differences = distances[:, n_coarse:]
         label = own_labels[query]
         first = 20 if in_class[label] >= 320 else 10
@@ -330,6 +334,8 @@ def find_copies(
         j = int(gaps.argmax())
         if gaps[j] > GAP and (fine or j + 1 >= 3 * expected[query]):
             found.append((query, nearest[: j + 1]))
+    if fine and len(equal) >= COPIED * len(queries) and len(equal) > len(found):
+        found = equal
     if len(agreements) < LEAST_QUERIES:
         return Neighbours(queries, found)
     near, far, chance = (float(value) for value in np.mean(agreements, axis=0))

@@ -46,7 +46,9 @@ class ArcConstraints:
             if name not in names:
                 near = get_close_matches(name, names, n=1)
                 hint = f"did you mean {near[0]!r}?" if near else "--keep keeps a column that is left out"
-                what = "the class" if name == schema.class_name else "not an attribute of the table"
+                what = "not an attribute of the table"
+                if name == schema.class_name:
+                    what, hint = "the class", "constraints are about attributes; the class is a parent of each"
                 raise UsageError(f"--knowledge names {name!r}, which is {what}", hint=hint)
         n, place = len(names), {name: slice(i, i + 1) for i, name in enumerate(names)}
         place[ANY] = slice(0, n)

@@ -79,6 +79,23 @@ def test_rows_that_are_equal_by_chance_are_no_copies(n_values: int, n_attributes
             assert check.findings == ()
 
 
+def test_rows_that_stand_in_a_table_of_few_columns_three_times_are_copies() -> None:
+    rng = np.random.default_rng(4)
+    age, income, city = rng.integers(20, 80, 300), rng.lognormal(7, 0.5, 300).round(2), rng.integers(0, 3, 300)
+    labels = (age + rng.normal(0, 20, 300) > 50).astype(np.int64)
+    for times in (3, 1):
+        rows = np.tile(np.arange(300), times)
+        attributes = {
+            "age": NumericColumn(age[rows].astype(np.float64)),
+            "income": NumericColumn(income[rows]),
+            "city": CategoricalColumn(city[rows], ("a", "b", "c")),
+        }
+        table = Columns(len(rows), attributes, "class", CategoricalColumn(labels[rows], ("n", "y")))
+        check = check_table(table, {})
+        assert check is not None
+        assert [finding.kind for finding in check.findings] == ["repeated-rows"] * (times == 3)
+
+
 def test_labels_that_change_fast_with_the_distance_are_copies_only_if_rows_are_too_near() -> None:
     """Labels of a chequered table fade with the distance as those of copies do; its rows are not near each other."""
     rng = np.random.default_rng(8)
