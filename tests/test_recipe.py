@@ -47,7 +47,7 @@ def test_an_option_of_another_type_is_an_error(name: str, value: Any) -> None:
     [
         ({"structur": "tan"}, "there is no learning option 'structur'; did you mean structure?"),
         ({"structure": "tam"}, "--structure knows no 'tam'; did you mean tan?"),
-        ({"structure": "kdb", "k": 1001}, "Invalid value for '--k': 1001 is too much: the most is 1000"),
+        ({"structure": "kdb", "k": 1001}, "Invalid value for '--k': 1001 is too large: the maximum is 1000"),
         ({"structure": "kdb", "k": True}, "Invalid value for '--k': 'True' is not a whole number of at least 0"),
         (
             {"penalty": float("nan")},

@@ -72,7 +72,7 @@ def python_call(progress: ProgressOption = None) -> Iterator[Watch]:
 def make_run(threads: int, watch: Watch = silent) -> Run:
     """Return a `Run` with this number of threads; UsageError unless it is a whole number of at least 1."""
     if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1:
-        raise UsageError(f"threads is {threads!r}, and should be a whole number of at least 1")
+        raise UsageError(f"threads is {threads!r}; it should be a whole number of at least 1")
     return Run(int(threads), watch=watch)
 
 
@@ -126,7 +126,7 @@ def _watching(progress: ProgressOption) -> Iterator[Watch]:
     elif not progress:
         yield _warn
     else:
-        what = f"progress is a {type(progress).__name__}, and should be True or a function that takes an event"
+        what = f"progress is a {type(progress).__name__}; it should be True or a function that takes an event"
         raise UsageError(what, hint="leave it out for warnings alone")
 
 

@@ -119,7 +119,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         columns[class_column] = pa.array(codes.astype(str))
         categorical = [f"x{c}" if isinstance(c, (int, np.integer)) else str(c) for c in self.categorical or ()]
         if unknown := [name for name in categorical if name not in columns]:
-            what = f"there is no column {unknown[0]!r} to be categorical"
+            what = f"there is no column {unknown[0]!r} (categorical)"
             raise ValueError(f"{what}: categorical lists names of columns, or their numbers from 0")
         table_options: dict[str, Any] = {"class_": class_column, "categorical": categorical}
         if groups is not None:

@@ -197,7 +197,7 @@ def simulate(
     """
     with python_call(), temporary_folder() as folder:
         if rows < 1:
-            raise UsageError(f"rows is {rows}, and should be 1 or more")
+            raise UsageError(f"rows is {rows}; it should be 1 or more")
         origin, output = str(Path(folder, "model.bnc")), str(Path(folder, "rows.parquet"))
         if isinstance(model, Model):
             model.save(origin)

@@ -135,7 +135,7 @@ class Model:
         `predict_proba`. Raises ModelError for a model that was not learned with `intervals=True`.
         """
         if not 0 < level < 1:
-            raise UsageError(f"level is {level!r}, and should be a number between 0 and 1", hint="for example 0.9")
+            raise UsageError(f"level is {level!r}; it should be a number between 0 and 1", hint="for example 0.9")
         shift = None if prior is None else prior_shift(self._model, prior)
         scorer = self._row_scorer(level=level, shift=shift)
         ends = []
@@ -180,7 +180,7 @@ class Model:
         changes = decision_options(options)
         for name, value in (("abstain_wider", width), ("level", level)):
             if value is not None and not 0 < value < 1:
-                raise UsageError(f"{name} is {value!r}, and should be a number between 0 and 1")
+                raise UsageError(f"{name} is {value!r}; it should be a number between 0 and 1")
         if level is not None and width is None:
             raise UsageError("level has no effect without abstain_wider", hint="add abstain_wider")
         labels = tuple(self.classes_)
@@ -217,7 +217,7 @@ class Model:
     ) -> list[RowExplanation]:
         """Explain the predicted label of each row by its n largest contributions; UsageError for n below 1."""
         if not isinstance(n, int) or n < 1:
-            raise UsageError(f"n is {n!r}, and should be a whole number of contributions, 1 or more")
+            raise UsageError(f"n is {n!r}; it should be a whole number of contributions, 1 or more")
         explanations = []
         scorer = self._row_scorer(explain=n)
         for block in self._score(scorer, table, threads, allow_missing_columns, options):
@@ -274,7 +274,7 @@ class Model:
         expresses.
         """
         if not seconds > 0:
-            raise UsageError(f"seconds is {seconds!r}, and should be a number above 0")
+            raise UsageError(f"seconds is {seconds!r}; it should be a number above 0")
         answers = self._answer({"because": seconds}, table, allow_missing_columns, options)
         return [
             SufficientReason(dict(values), bool(exact))

@@ -67,12 +67,12 @@ def source_options(
     """Return options about a table as fields of `Source`; TypeError for an option that is not `allowed`."""
     for key in options:
         if key not in allowed:
-            raise TypeError(f"there is no option {key!r} about a table here; the options are {', '.join(allowed)}")
+            raise TypeError(f"there is no option {key!r} for tables here; the options are {', '.join(allowed)}")
     options = {key: value for key, value in options.items() if value is not None}
     for key in ("class_", "weights", "time"):
         if not isinstance(options.get(key, ""), str):
-            what = f"{key} is a {type(options[key]).__name__}, and should be the name of a column, a text"
-            raise UsageError(what, hint="values go into the table; a column called 1 is '1'")
+            what = f"{key} is a {type(options[key]).__name__}; it should be the name of a column, a text"
+            raise UsageError(what, hint="give the name of a column as text, such as '1'")
     fields: dict[str, Any] = {}
     for key, value in options.items():
         if key == "delimiter":
@@ -83,7 +83,7 @@ def source_options(
             value = str(value)
         elif key == "window":
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise UsageError(f"window is {value!r}, and should be a whole number of blocks, 1 or more")
+                raise UsageError(f"window is {value!r}; it should be a whole number of blocks, 1 or more")
         elif key in ("schema", "on_bad_row"):
             value = os.fspath(value)
         elif isinstance(value, str) and key in _LISTS_OF_NAMES:
@@ -98,7 +98,7 @@ def check_word(key: str, value: Any) -> Any:
     """Return the value of an option; UsageError if the option takes certain words and this is not one of them."""
     words = words_about_tables().get(key)
     if words is not None and value is not None and value not in words:
-        raise UsageError(f"{key} is {value!r}, and should be one of {', '.join(map(repr, words))}")
+        raise UsageError(f"{key} is {value!r}; it should be one of {', '.join(map(repr, words))}")
     return value
 
 
@@ -118,7 +118,7 @@ def source_of(data: Any, *, in_memory: bool = False, **options: Any) -> Iterator
         yield Source((os.fspath(data),), **fields)
         return
     if unused := next((key for key in FILE_OPTIONS if key in fields), None):
-        raise UsageError(f"{unused}= says how a file is read, and the table is none", hint="leave it out")
+        raise UsageError(f"{unused}= says how a file is read, but the table is not a file", hint="leave it out")
     table = table_of(data)
     if in_memory:
         yield Source((), rows=table, **fields)
@@ -154,9 +154,7 @@ def table_of(data: Any) -> pa.Table:
             table = _arrow_table(data)
         else:
             what = f"expected a table, found a {type(data).__name__}"
-            hint = (
-                "give a path, a dictionary of columns, or what has the Arrow C interface, as data frames of pandas have"
-            )
+            hint = "give a path, a dictionary of columns, a data frame, or another table with the Arrow C interface"
             raise UsageError(what, hint="collect it first" if hasattr(data, "collect") else hint)
         fields = [pa.field(field.name, _plain_type(field.type)) for field in table.schema]
         return table.cast(pa.schema(fields))
@@ -202,7 +200,7 @@ def _is_extension(kind: pa.DataType) -> bool:
 def column_of(values: Any, name: str) -> pa.Array:
     """Return values as an Arrow column, or if Arrow refuses, as numbers or texts; UsageError for anything else."""
     if isinstance(values, str) or not hasattr(values, "__iter__"):
-        what = f"column {name!r} is a {type(values).__name__}, and should be a list or an array"
+        what = f"column {name!r} is a {type(values).__name__}; it should be a list or an array"
         raise UsageError(what, hint="a table of one row has columns of one value, as in {'a': [1]}")
     if not hasattr(values, "__len__"):
         values = list(values)  # an iterator can be read only once

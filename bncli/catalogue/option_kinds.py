@@ -37,7 +37,7 @@ class Integer(NamedTuple):
             other = "".join(f", nor {word}" for word in self.words)
             raise ValueError(f"{str(value)!r} is not a whole number of at least {self.least}{other}")
         if number > self.most:
-            raise ValueError(f"{value} is too much: the most is {self.most}")
+            raise ValueError(f"{value} is too large: the maximum is {self.most}")
         return number
 
 
@@ -112,7 +112,7 @@ class ClassPairPrior(NamedTuple):
         name, shape_numbers = ("beta,", shape[5:]) if shape.startswith("beta,") else ("", shape)
         numbers = [parse_decimal(number) for number in shape_numbers.split(",")]
         if len(numbers) < 2 or (name and len(numbers) > 2) or len(draws_and_seed) > 2:
-            raise ValueError(f"{str(value)!r} is not A,B (or A,B,C..., or beta,A,B) with :DRAWS behind it or nothing")
+            raise ValueError(f"{str(value)!r} should be A,B (or A,B,C..., or beta,A,B), optionally followed by :DRAWS")
         if not all(number is not None and _SHAPES[0] <= number <= _SHAPES[1] for number in numbers):
             raise ValueError(f"{str(value)!r} has a number that is not between {_SHAPES[0]:g} and {_SHAPES[1]:g}")
         counts = [kind.parse(n) for n, kind in zip(draws_and_seed, (_DRAWS, Integer()), strict=False)]
@@ -184,7 +184,7 @@ class Costs(NamedTuple):
         numbers = {key: parse_decimal(str(cost)) for key, cost in items.items()}
         for key, number in numbers.items():
             if ":" not in key:
-                raise ValueError(f"{key!r} is no TRUE:DECISION, as in yes:no=5,no:yes=1")
+                raise ValueError(f"{key!r} is not of the form TRUE:DECISION, as in yes:no=5,no:yes=1")
             if number is None or number < 0:
                 raise ValueError(f"the cost of {key!r} is not a finite number of at least 0")
         return format_label_numbers({key: number for key, number in numbers.items() if number is not None})
@@ -210,10 +210,10 @@ class ThresholdRule(NamedTuple):
         most, percent = (100, "%") if name == "top" else (1, "")
         if name not in ("recall", "precision", "top") or number is None or not 0 < number <= most:
             raise ValueError(
-                f"{text!r} is none of recall=R, precision=R (above 0, at most 1) and top=X% (at most 100%)"
+                f"{text!r} is not one of recall=R, precision=R (above 0, at most 1) and top=X% (at most 100%)"
             )
         if digits.endswith("%") != bool(percent):
-            raise ValueError(f"{text!r}: top takes per cent, as in top=5%, and the others a share, as in recall=0.9")
+            raise ValueError(f"{text!r}: top takes a percentage, as in top=5%, the others a share, as in recall=0.9")
         return f"{name}={format_number(number)}{percent}"
 
 

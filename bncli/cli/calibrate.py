@@ -56,7 +56,7 @@ def command(**typed: Any) -> None:
     """Learn the map, and report the log-loss of the rows before and after."""
     output = options.output_path(typed["output"])
     if output is None:
-        raise UsageError("-o FILE is missing: where the calibrated model is to be written", hint="for example -o c.bnc")
+        raise UsageError("-o FILE is missing: the file for the calibrated model", hint="for example -o c.bnc")
     source = options.source(typed, typed["data"])
     from bncli.steps.calibrate import calibrate
     from bncli.watch import Run

@@ -134,9 +134,9 @@ def command(**typed: Any) -> None:
     learners = parse_learners(typed["learner"], typed["preset"], typed["seed"])
     if typed["time"] and (typed["repeats"] or 1) > 1:
         hint = "leave one of them out"
-        raise UsageError("--repeats has no effect with --time, whose blocks do not depend on chance", hint=hint)
+        raise UsageError("--repeats has no effect with --time, whose blocks are not drawn at random", hint=hint)
     if typed["window"] and not typed["time"]:
-        raise UsageError("--window has no effect without --time", hint="name the column of time too")
+        raise UsageError("--window has no effect without --time", hint="add --time COLUMN")
     # the protocol has the window
     sources = [options.source(typed | {"window": None}, (path,)) for path in typed["data"]]
     options.check_page(typed, *(typed[name] for name in ("csv", "latex", "diagram", "scatter")))
@@ -190,15 +190,15 @@ def _row_bounds(texts: Sequence[str]) -> tuple[int, ...]:
     for text in texts:
         key, _, numbers = text.partition(":")
         if key != "rows" or not numbers:
-            hint = "tables go by their rows, as in --groups rows:10000"
-            raise UsageError(f"--groups {text} names no groups", hint=hint)
+            hint = "give numbers of rows, as in --groups rows:10000"
+            raise UsageError(f"--groups {text} defines no groups", hint=hint)
         for number in numbers.split(","):
             try:
                 bounds.append(int(Integer(1).parse(number)))
             except ValueError as error:
                 raise UsageError(f"in --groups {text}, {error}") from error
     if any(b <= a for a, b in pairwise(bounds)):
-        raise UsageError(f"the numbers of rows in --groups do not rise: {', '.join(map(str, bounds))}")
+        raise UsageError(f"the numbers of rows in --groups are not increasing: {', '.join(map(str, bounds))}")
     return tuple(bounds)
 
 

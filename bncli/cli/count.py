@@ -47,7 +47,7 @@ def command(**typed: Any) -> None:
         what = f"--cuts has no effect on {typed['data'][0]}, whose rows are codes"
         raise UsageError(what, hint="leave --cuts out")
     if not coded and typed["cuts"] is None:
-        what = "--cuts FILE is missing: parts can only be added up when all are cut alike"
+        what = "--cuts FILE is missing: counts of parts can be added only if all parts have the same cuts"
         raise UsageError(what, hint="bncli discretize SAMPLE --cuts-out cuts.json makes the file")
     source = options.source(typed, typed["data"])
     from bncli.steps.count import count

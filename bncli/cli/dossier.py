@@ -68,13 +68,13 @@ def command(**typed: Any) -> None:
         Console().text(template())
         return
     if typed["model"] is None:
-        raise UsageError("there is no model", hint="name its file: bncli dossier MODEL --data TEST -o DIR")
+        raise UsageError("the model is missing", hint="name its file: bncli dossier MODEL --data TEST -o DIR")
     if typed["model"] == "-":
         raise UsageError("a model cannot be read from the standard input", hint="name its file")
     if not typed["data"]:
         raise UsageError("a dossier needs labelled rows", hint="add --data TEST")
     if typed["output"] is None:
-        raise UsageError("a dossier is two files, which need a folder", hint="add -o DIR")
+        raise UsageError("a dossier is a folder of two files", hint="add -o DIR")
     from bncli.steps.dossier.dossier import dossier
     from bncli.steps.dossier.findings import DossierSources
     from bncli.watch import Run

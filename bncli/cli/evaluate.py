@@ -193,22 +193,26 @@ def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
         is_idle = typed["allow_missing_columns"] and "allow_missing_columns" not in settings
         idle, why = ["--allow-missing-columns"] if is_idle else [], "cross-validation: all rows are of DATA"
         if typed["time"] and (typed["repeats"] or 1) > 1:
-            idle, why = ["--repeats"], "--time, whose blocks do not depend on chance"
+            idle, why = ["--repeats"], "--time, whose blocks are not drawn at random"
     if typed["model"] or typed["test"]:
         refuse_cluster(typed, f"{'--model' if typed['model'] else '--test'}: its tasks are folds")
     if typed["beside"] and not typed["report"]:
-        raise UsageError("--beside has no effect without --report", hint="its figures stand on the page: --report FILE")
+        raise UsageError(
+            "--beside has no effect without --report", hint="its figures are shown on the page of --report FILE"
+        )
     if typed["beside"] and not (typed["model"] or typed["test"]):
-        hint = "name rows that no model has seen: --test FILE, or --model FILE; compare has learners side by side"
-        raise UsageError("--beside has no effect with cross-validation: a model has learnt its rows", hint=hint)
+        hint = (
+            "give rows that neither model has seen, with --test FILE or --model FILE; bncli compare compares learners"
+        )
+        raise UsageError("--beside has no effect with cross-validation: the other model has seen these rows", hint=hint)
     if typed["beside"]:
         from bncli.steps.report.performance_section import check_other_models
 
         check_other_models(typed["beside"], (typed["test"],) if typed["test"] else typed["data"])
     if typed["window"] and not typed["time"] and not idle:
-        raise UsageError("--window has no effect without --time", hint="name the column of time too")
+        raise UsageError("--window has no effect without --time", hint="add --time COLUMN")
     if typed["csv"] and not typed["train_rows"] and not idle:
-        raise UsageError("--csv has no effect without --train-rows", hint="it is the file of the learning curve")
+        raise UsageError("--csv has no effect without --train-rows", hint="--csv writes the learning curve")
     if idle:
         raise UsageError(f"{idle[0]} has no effect with {why}", hint="leave one of them out")
 

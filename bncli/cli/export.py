@@ -128,7 +128,7 @@ def command(**typed: Any) -> None:
     if typed["model"] == "-":
         raise UsageError("a model cannot be read from the standard input", hint="name its file")
     if typed["as_json"] and typed["output"] in (None, "-"):
-        hint = "the standard output cannot hold what is written and the report at once"
+        hint = "the standard output cannot take both the export and the JSON report"
         raise UsageError("--json needs -o FILE", hint=hint)
     format_options = _format_options(form, typed)
     from bncli.steps.export import export
@@ -176,7 +176,7 @@ def _format_options(form: str, typed: Mapping[str, Any]) -> dict[str, Any]:
     if typed["min_rows"] is not None and isinstance(record, StructureFormat):
         raise UsageError(f"--min-rows has no effect with --to {form}", hint="a structure file has no counts of rows")
     if isinstance(record, ProgramFormat) and not record.is_text and typed["output"] is None:
-        raise UsageError(f"--to {form} needs -o FILE", hint="what is written is not a text")
+        raise UsageError(f"--to {form} needs -o FILE", hint="the format is binary")
     values = {word: typed[word] for word in OPTIONS.get(form, ()) if typed[word] is not None}
     for word in ("pdo", "odds"):
         if values.get(word) == 0:

@@ -99,7 +99,7 @@ def _write_files(folder: str, files: Mapping[str, str], mark: str) -> None:
     from bncli.files.atomic import write_bytes
 
     if folder == "-" or (os.path.lexists(folder) and not os.path.isdir(folder)):
-        raise UsageError(f"the manual is many files, and {folder!r} is no folder", hint="name a folder")
+        raise UsageError(f"the manual has many files, but {folder!r} is not a folder", hint="name a folder")
     for name in files:
         path = os.path.join(folder, name)
         try:
@@ -109,7 +109,9 @@ def _write_files(folder: str, files: Mapping[str, str], mark: str) -> None:
             continue
         if not is_ours:
             raise UsageError(
-                "this file is not of the manual, and stays", where=path, hint="name another folder, or move the file"
+                "this file is not part of the manual, so it is not replaced",
+                where=path,
+                hint="name another folder, or move the file",
             )
     try:
         os.makedirs(folder, exist_ok=True)

@@ -49,12 +49,12 @@ def command(**typed: Any) -> None:
     resolved, strengths = learning.resolve_with_scores(typed)
     recipe = resolved.recipe
     if recipe.structure == "auto":
-        raise UsageError("--structure auto learns an ensemble of models, no structure file", hint="use bncli fit")
+        raise UsageError("--structure auto learns an ensemble of models, not a structure", hint="use bncli fit")
     if typed["bootstrap"] is not None and recipe.structure != "kikuchi":
         what = f"--bootstrap has no effect with --structure {recipe.structure}"
         raise UsageError(what, hint="it goes with --structure kikuchi")
     if counts is not None and typed["scores"]:
-        what = "--scores compares acll with the rows' own likelihood, and counts do not hold the rows"
+        what = "--scores needs the likelihood of the rows, which counts do not hold"
         raise UsageError(what, hint="leave it out, or learn from the table itself")
     from bncli.engine.kikuchi.search_trace import Resampling
     from bncli.files.exports.structure_json import dump_structure

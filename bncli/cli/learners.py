@@ -217,7 +217,7 @@ def parse_learner(text: str, seed: int) -> Learner:
         typed = typed_options(options)
         for key in catalogue.DECISION_KEYS:
             if typed[key] is not None:
-                what = f"{flag_of(key)} has no effect in a comparison, whose figures are of probabilities"
+                what = f"{flag_of(key)} has no effect in a comparison, which measures probabilities"
                 raise UsageError(what, hint="bncli evaluate measures decisions")
         resolved = resolve_learning_options({**typed, "seed": seed}, settings={})
     except BncliError as error:

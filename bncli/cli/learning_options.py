@@ -288,14 +288,16 @@ def counts_file(typed: Mapping[str, Any]) -> str | None:
             with open(data[0], "rb") as file:
                 is_counts = recognise(file.read(HEAD_BYTES)).kind == "counts"
             if is_counts:
-                hint = f"counts stand in place of a table: --from-counts {data[0]}"
+                hint = f"counts are read with --from-counts {data[0]}"
                 raise UsageError(f"{data[0]} is not a table", hint=hint)
         return None
     if data:
-        what = f"--from-counts {counts} stands in place of DATA, and {data[0]!r} is given too"
+        what = f"--from-counts {counts} replaces DATA, but {data[0]!r} is given too"
         raise UsageError(what, hint="leave one of them out")
     if typed.get("cluster") is not None:
-        raise UsageError("--cluster has no effect with --from-counts", hint="leave it out: there are no rows to share")
+        raise UsageError(
+            "--cluster has no effect with --from-counts", hint="leave it out: there are no rows to distribute"
+        )
     for parameter in context.command.params:
         name = parameter.name or ""
         is_about_data = isinstance(parameter, Flag) and parameter.group == catalogue.DATA

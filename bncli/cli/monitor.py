@@ -77,7 +77,7 @@ def command(**typed: Any) -> None:
         )
         for word in about_rows:
             if typed[word]:
-                what = f"--{word.replace('_', '-')} has no effect on monitors: they hold counts, and no rows"
+                what = f"--{word.replace('_', '-')} has no effect on monitors: they hold counts, not rows"
                 raise UsageError(what, hint="name a MODEL and rows: bncli monitor MODEL DATA")
         if typed["fail_on_drift"]:
             raise UsageError("--fail-on-drift goes with rows, not with monitors", hint="bncli monitor MODEL DATA")

@@ -210,14 +210,14 @@ class SizesType(_ParamType):
         sizes: list[int] = []
         for word in words if last == "all" else [*words, last]:
             if word == "all":
-                self.fail("'all' is the largest size, and stands at the end", param, ctx)
+                self.fail("'all' is the largest size, so it comes last", param, ctx)
             try:
                 size = int(Integer(1).parse(word))
             except ValueError as error:
                 self.fail(f"{error}; give for example 50,100,200,all", param, ctx)
             if sizes and size <= sizes[-1]:
                 how = "twice" if size == sizes[-1] else f"after {sizes[-1]}"
-                self.fail(f"{size} stands {how}: sizes must ascend, each of them once", param, ctx)
+                self.fail(f"{size} is given {how}: sizes must be increasing", param, ctx)
             sizes.append(size)
         return (*sizes, last) if last == "all" else tuple(sizes)
 
@@ -533,7 +533,7 @@ def parse_delimiter(text: str | None) -> str | None:
         return None
     character = {"tab": "\t", "\\t": "\t"}.get(text, text)
     if len(character) != 1 or character in '"\r\n' or not character.isascii():
-        raise UsageError(f"--delimiter takes one character, not {text!r}", hint="say ',' ';' '|' or tab")
+        raise UsageError(f"--delimiter takes one character, not {text!r}", hint="use ',' ';' '|' or tab")
     return character
 
 

@@ -262,8 +262,8 @@ def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
     options.refuse_terminal(typed["data"])
     to_terminal = to_stdout and sys.stdout is not None and sys.stdout.isatty()
     if to_terminal and typed["output_format"] is not None and not score_format(typed["output_format"]).is_text:
-        what = f"--output-format {typed['output_format']} is nothing for a terminal"
-        raise UsageError(what, hint="name a file with -o, or pipe it on")
+        what = f"--output-format {typed['output_format']} cannot be shown in a terminal"
+        raise UsageError(what, hint="name a file with -o, or redirect the output")
 
 
 def _parse_prior(text: str | None) -> Mapping[str, float] | str | None:

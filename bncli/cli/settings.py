@@ -85,10 +85,10 @@ def _read_toml(path: str) -> dict[str, Any]:
     try:
         return tomllib.loads(content.decode("utf-8-sig").replace("\r\n", "\n"))
     except RecursionError as error:
-        raise UsageError("this is no TOML that can be read: it is nested too deeply", where=path) from error
+        raise UsageError("this TOML cannot be read: it is nested too deeply", where=path) from error
     except ValueError as error:
         hint = 'it holds lines like: structure = "tan"'
-        raise UsageError(f"this is no TOML: {clipped(str(error).rstrip('.'))}", where=path, hint=hint) from error
+        raise UsageError(f"this is not TOML: {clipped(str(error).rstrip('.'))}", where=path, hint=hint) from error
 
 
 def is_setting(flag: Any) -> bool:
@@ -153,7 +153,7 @@ def convert_setting(flag: Flag, setting: Setting, ctx: click.Context) -> Any:
     value = setting.value
     try:
         if isinstance(value, list) and not flag.is_list:
-            raise ValueError(f"{setting_key(flag)} takes one value, no list")
+            raise ValueError(f"{setting_key(flag)} takes one value, not a list")
         if flag.is_flag:
             # A switch that is off counts as not typed.
             words = {"1": True, "true": True, "yes": True, "0": None, "false": None, "no": None}

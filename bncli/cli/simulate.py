@@ -157,28 +157,32 @@ def _refuse_contradictions(typed: Mapping[str, Any], network_options: Sequence[s
     """Raise UsageError for options that exclude each other, and for two results on the standard output."""
     has_model = typed["model"] is not None
     if has_model and typed["network"] is not None:
-        raise UsageError("a MODEL and --network are given", hint="leave one of them out")
+        raise UsageError("both a MODEL and --network are given", hint="leave one of them out")
     if not has_model and typed["network"] is None:
-        raise UsageError("there is nothing to draw from", hint="give a MODEL, or --network tan")
+        raise UsageError("there is no network to draw from", hint="give a MODEL, or --network tan")
     if has_model and typed["model_out"] is not None:
-        raise UsageError("--model-out has no effect with a MODEL", hint="the model is that file already")
+        raise UsageError("--model-out has no effect with a MODEL", hint="the model is already in that file")
     if has_model and network_options:
         raise UsageError(f"{network_options[0]} has no effect with a MODEL", hint="it goes with --network")
     if typed["missing_from_model"] and not has_model:
         raise UsageError("--missing-from-model has no effect with --network", hint="give a MODEL, or --missing 0.25")
     if typed["missing_from_model"] and typed["missing"] is not None:
-        raise UsageError("--missing and --missing-from-model are given", hint="leave one of them out")
+        raise UsageError("both --missing and --missing-from-model are given", hint="leave one of them out")
     if typed["model"] == "-":
         raise UsageError("a model cannot be read from the standard input", hint="name its file")
     rows_to_stdout = typed["output"] in (None, "-")
     if typed["as_json"] and rows_to_stdout:
-        raise UsageError("--json needs -o FILE", hint="the standard output cannot hold rows and counts at once")
+        raise UsageError(
+            "--json needs -o FILE", hint="the standard output cannot take both the rows and the JSON report"
+        )
     places = [typed["output"] or "-", typed["network_out"], typed["model_out"], "-" if typed["as_json"] else None]
     if places.count("-") > 1:
-        raise UsageError("the standard output can hold one result only", hint="name files for the others")
+        raise UsageError("the standard output can take only one result", hint="name files for the others")
     to_terminal = rows_to_stdout and sys.stdout is not None and sys.stdout.isatty()
     if to_terminal and typed["output_format"] == "parquet":
-        raise UsageError("--output-format parquet is nothing for a terminal", hint="name a file with -o, or pipe it on")
+        raise UsageError(
+            "--output-format parquet cannot be shown in a terminal", hint="name a file with -o, or redirect the output"
+        )
 
 
 def _origin(typed: Mapping[str, Any], network_options: Sequence[str]) -> tuple[str | RandomNetworkKind | float, int]:

@@ -225,5 +225,5 @@ def refuse_few(method: str, names: tuple[str, ...], labels: Integers, units: Int
 def refuse_directed(method: str, n_labels: int) -> None:
     """Raise UsageError if the map may break monotone directions: a map per label with three or more labels."""
     if method != Temperature.method and n_labels > 2:
-        what = f"{method} calibration has a map for each of {n_labels} labels, which keep no direction together"
+        what = f"{method} calibration has a map for each of {n_labels} labels, which do not keep directions"
         raise UsageError(what, hint="temperature keeps them")

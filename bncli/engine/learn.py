@@ -158,10 +158,12 @@ def learn(
     are not probabilities, or if the network would need more than `run.memory`.
     """
     if recipe.missing_policy == "marginalize" and recipe.param not in MARGINALIZED:
-        what = f"missing values cannot be marginalized with the parameters {recipe.param!r}, which are no probabilities"
+        what = (
+            f"missing values cannot be marginalized with the parameters {recipe.param!r}, which are not probabilities"
+        )
         raise BncliError(what, hint=f"use --param {', '.join(MARGINALIZED)}, or --missing-policy level")
     if run.intervals and recipe.class_weights is not None and supplied.prior is not None:
-        what = "--intervals: with --class-weights and a prior network, it is not known how many rows a class stands for"
+        what = "--intervals: with --class-weights and a prior network, it is not known how many rows a class is worth"
         raise UsageError(what, hint="leave one of the three out")
     if recipe.max_attributes is not None and len(columns.attributes) <= recipe.max_attributes:
         recipe = recipe.without_limit()

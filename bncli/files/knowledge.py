@@ -28,5 +28,5 @@ def resolve_knowledge(value: Any) -> Any:
     try:
         return tomllib.loads(decode_utf8(data, path))
     except tomllib.TOMLDecodeError as error:
-        hint = 'a file of knowledge is TOML, as in forbid = [["a", "b"]]'
+        hint = 'a knowledge file is TOML, as in forbid = [["a", "b"]]'
         raise BncliError(f"this is not TOML: {error}", where=path, hint=hint) from None

@@ -65,7 +65,7 @@ def resolve_costs(value: Any) -> Any:
     rows = _csv_rows(_read_text(path), path)
     if len(rows) < 2 or len(rows[0][1]) < 2:
         what = "this is not a table of costs"
-        hint = "commas between fields; a first line with the decisions, then a line a true label"
+        hint = "commas between fields; a first line with the decisions, then one line per true label"
         raise BncliError(what, where=path, hint=hint)
     header = rows[0][1]
     decisions = header if all(len(fields) == len(header) + 1 for _, fields in rows[1:]) else header[1:]
@@ -95,7 +95,7 @@ def _read_text(path: str) -> str:
     except OSError as error:
         raise cannot_read(path, error) from error
     if len(content) > _MAX_BYTES:
-        raise BncliError(f"the file has more than {_MAX_BYTES:,} bytes: it is no such list", where=path)
+        raise BncliError(f"the file has more than {_MAX_BYTES:,} bytes: it is not such a list", where=path)
     return decode_utf8(content, path)
 
 
@@ -105,5 +105,5 @@ def _csv_rows(text: str, path: str) -> list[tuple[int, list[str]]]:
     try:
         rows = [(reader.line_num, [field.strip() for field in fields]) for fields in reader]
     except csv.Error as error:
-        raise BncliError(f"this is no CSV: {error}", where=f"{path}, line {reader.line_num}") from error
+        raise BncliError(f"this is not CSV: {error}", where=f"{path}, line {reader.line_num}") from error
     return [(line, fields) for line, fields in rows if any(fields)]

@@ -66,9 +66,9 @@ def refuse(chosen: ChosenMethods, files: SuppliedKinds, choices: Collection[Choi
         _refuse_optimization(chosen)
     both = [name for name in typed.get("--increasing", ()) if name in typed.get("--decreasing", ())]
     if both:
-        raise UsageError(f"column {both[0]!r} is to be both increasing and decreasing", hint=_LEAVE_OUT)
+        raise UsageError(f"column {both[0]!r} is named as both increasing and decreasing", hint=_LEAVE_OUT)
     if "--towards" in typed and "--increasing" not in typed and "--decreasing" not in typed:
-        hint = "name a column by one of them, or leave it out"
+        hint = "name a column in one of them only"
         raise UsageError("--towards has no effect without --increasing or --decreasing", hint=hint)
 
 
@@ -114,7 +114,9 @@ def _refuse_limit(chosen: ChosenMethods, files: SuppliedKinds) -> None:
         return
     if chosen.structure is not None and chosen.kind == "auto":
         hint = "choose another structure, or name the columns with --use"
-        raise UsageError("--max-attributes has no effect with --structure auto, which tries its own", hint=hint)
+        raise UsageError(
+            "--max-attributes has no effect with --structure auto, which selects attributes itself", hint=hint
+        )
     if files.counts is not None:
         what = "--max-attributes has no effect with --from-counts FILE, which has no rows to hold out"
     elif files.structure is not None:
@@ -144,7 +146,7 @@ def _refuse_knowledge(chosen: ChosenMethods, files: SuppliedKinds) -> None:
         raise UsageError(what, hint="use no_interaction, or --structure tan, kdb or hill-climb")
     assert chosen.structure is not None
     if has_single_attributes(chosen.structure, chosen.value):
-        what = f"--knowledge has no effect with --structure {chosen.structure.word}, which joins no attributes here"
+        what = f"--knowledge has no effect with --structure {chosen.structure.word}, which combines no attributes here"
         raise UsageError(what, hint=_LEAVE_OUT)
     if chosen.structure.word == "gbn" and known.max_parents is not None:
         what = "--structure gbn cannot obey max_parents of --knowledge"
@@ -235,10 +237,10 @@ def _refuse_optimization(chosen: ChosenMethods) -> None:
     typed, values = chosen.typed, dependent_defaults(chosen)
     if values["early_stop"] == "cv" and typed.get("--penalty") == "cv":
         hint = "choose one of them: --early-stop none, or a number for --penalty"
-        raise UsageError("--penalty cv and --early-stop cv both hold rows out to choose how far to go", hint=hint)
+        raise UsageError("--penalty cv and --early-stop cv both use held-out rows to prevent overfitting", hint=hint)
     if values["early_stop"] == "cv" and typed.get("--arcs") == "cv":
         hint = "choose one of them: --arcs all, or --early-stop none"
-        raise UsageError("--arcs cv and --early-stop cv both hold rows out to choose what is learnt", hint=hint)
+        raise UsageError("--arcs cv and --early-stop cv both use held-out rows to choose the model", hint=hint)
     if "--penalty-center" in typed and values["penalty"] == 0:
         raise UsageError("--penalty-center has no effect with --penalty 0", hint=_LEAVE_OUT)
     if values["init"] == "zero":

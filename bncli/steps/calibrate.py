@@ -143,14 +143,14 @@ def calibrate_model(
             raise BncliError(what, where=source.paths[0], hint="leave out --group or --time, or shorten --gap")
         held_out = held_out_loss(method, log_p, labels, weights, splits)
     if calibration.map == Temperature(MOST_TEMPERATURE):
-        what = f"the temperature is at its bound, {MOST_TEMPERATURE:g}: the model is of no use for these rows"
+        what = f"the temperature is at its bound, {MOST_TEMPERATURE:g}: the model does not predict these rows"
         watch(Note(what, warning=True))
     if calibration.map == Temperature(1.0):
         what = "all rows are predicted correctly, so no temperature can be estimated: it stays 1"
         watch(Note(what, warning=True))
     if isinstance(calibration.map, Isotonic) and calibration.rows < FEW_FOR_ISOTONIC:
-        what = f"{calibration.rows:,} rows are few for isotonic maps, which follow their chances"
-        watch(Note(f"{what}: --method temperature has one number to learn", warning=True))
+        what = f"{calibration.rows:,} rows are few for isotonic maps, which overfit them"
+        watch(Note(f"{what}: --method temperature learns only one number", warning=True))
     counts = np.bincount(labels, weights, len(schema.labels)).astype(np.float64)
     _warn_about_prior(model, counts, method, rows.n_rows, watch)
     if method != Temperature.method:
@@ -183,6 +183,6 @@ def _warn_about_prior(model: Model, counts: Array, method: str, n_rows: int, wat
     )
     if method == Temperature.method:
         how = f"use --method {PerClass.method}, or calibrate on rows like those of training and score with --prior"
-        watch(Note(f"{what}, which a temperature cannot follow: {how}", warning=True))
+        watch(Note(f"{what}, which a temperature cannot correct: {how}", warning=True))
     else:
         watch(Note(f"{what}: probabilities are under the frequencies here, from which --prior reckons"))

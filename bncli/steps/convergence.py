@@ -241,7 +241,7 @@ def _check_arguments(
         if settings.lag not in names:
             raise UsageError(f"there is no trace '{settings.lag}'", hint=f"the names are {', '.join(names)}")
         if len(names) == 1:
-            raise UsageError("nobody can lag behind the baseline, for all traces have its name", hint="name others")
+            raise UsageError("all traces have the name of the baseline, so none can lag behind it", hint="name others")
     elif histogram:
         raise UsageError("--histogram draws lags, and there are none", hint="add --lag NAME")
     if svg and len(names) > SERIES:
@@ -268,5 +268,7 @@ def _lags(curves: Mapping[str, Mapping[str, _Curve]], baseline_name: str, at: in
             lag = (1 if is_behind else -1) * max(0, last - at)
             by_name.setdefault(name, []).append(TableLag(table, lag, reached is not None))
     if not by_name:
-        raise UsageError(f"no folder has '{baseline_name}' beside another trace", hint="put traces of a table together")
+        raise UsageError(
+            f"no folder has '{baseline_name}' beside another trace", hint="put the traces of one table into one folder"
+        )
     return tuple(Lags(name, tuple(lags)) for name, lags in by_name.items())

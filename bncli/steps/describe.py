@@ -520,7 +520,7 @@ def _with_verdict(
         return replace(report, type=kind, use=False, reason="; ".join(reasons))
     use = learnt is None or any(entry.attribute.informative for entry in learnt)
     if _is_running_number(report, n_rows):
-        reason = "whole numbers, another in every row: an identifier?"
+        reason = "whole numbers, different in every row: an identifier?"
         return replace(report, use=use, reason=reason, should_ignore=True)
     if not use:
         why = "no cut of them has" if report.type != "categorical" else "they do not have enough"

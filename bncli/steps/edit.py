@@ -232,7 +232,7 @@ def _label_position(choice: EditChoice, labels: Sequence[str]) -> int:
     if choice.label is None:
         if takes_label and len(labels) != 2:
             what = f"--label is missing: the class has {len(labels)} labels"
-            raise UsageError(what, hint=f"name the one whose log-odds are meant, such as --label {labels[0]}")
+            raise UsageError(what, hint=f"name the label whose log-odds change, such as --label {labels[0]}")
         return len(labels) - 1
     if not takes_label:
         raise UsageError("--label has no effect without --set or --monotone", hint="leave it out")

@@ -172,7 +172,7 @@ def _export_network(
         read_back = form.read(text.encode(), output or f"the {form.word} text")
         if not same_nodes(network, read_back):
             what = "the network does not read back as it was written"
-            raise BncliError(what, hint="this is a fault of bncli: report it")
+            raise BncliError(what, hint="this is a defect of bncli: please report it")
         max_dp = largest_difference(model, read_back, EXPORT_ROWS, np.random.Generator(np.random.PCG64(seed)))
         _refuse_difference(max_dp, "network", "random", model.recipe)
     return ExportReport(
@@ -245,8 +245,8 @@ def _export_program(
             labels = model.schema.labels
             n_other = Decider.of(rule, labels).count_disagreements(probes.probabilities, decisions, labels, TOLERANCE)
             if n_other:
-                what = f"the program would decide otherwise than the model in {n_other:,} of {rows:,} made-up rows"
-                raise BncliError(what, hint="this is a fault of bncli: report it")
+                what = f"the program would decide differently from the model in {n_other:,} of {rows:,} made-up rows"
+                raise BncliError(what, hint="this is a defect of bncli: please report it")
     if form.rounds:
         with _errors_about(model_path):
             text = form.write(scorer, target)
@@ -290,10 +290,10 @@ def _rule_of_program(model: Model, form: ProgramFormat, watch: Watch) -> Decisio
     if rule is None:
         return None
     if form.decide is None or not rule.decides:
-        watch(Note("what is written gives probabilities: how the model decides (see inspect) is not in it"))
+        watch(Note("the export gives probabilities; the decision rule of the model (see inspect) is not in it"))
         return None
     if rule.sets is not None:
-        watch(Note("what is written decides, and gives no prediction sets"))
+        watch(Note("the export makes decisions, but gives no prediction sets"))
     return replace(rule, sets=None, held_out=None)
 
 

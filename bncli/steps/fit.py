@@ -174,7 +174,7 @@ def fit(
             what += "only a network with probabilities has P(x)"
             raise UsageError(what, hint=f"use --param {', '.join(MARGINALIZED)}, or leave it out")
         if recipe.calibrate is not None:
-            what = "--log-p-quantiles has no effect with --calibrate: a calibrated model is not a network any more"
+            what = "--log-p-quantiles has no effect with --calibrate: a calibrated model is no longer a network"
             raise UsageError(what, hint="leave one of them out")
     if run.intervals:
         refuse_intervals(recipe)

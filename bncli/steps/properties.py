@@ -117,7 +117,7 @@ def parse_property(text: str, schema: Schema, attributes: Sequence[Attribute]) -
         return DecidesAlone(position_of_column(_unquoted(match[1]), names, schema))
     if match := re.fullmatch(r"no single change flips a prediction above (\S+)", sentence):
         return Flip(_probability(match[1]))
-    raise UsageError(f"{text!r} states no property", hint=f"the forms are: {'; '.join(FORMS)}")
+    raise UsageError(f"{text!r} is not a property", hint=f"the forms are: {'; '.join(FORMS)}")
 
 
 def _parse_conditions(text: str) -> list[tuple[str, str]]:
@@ -130,7 +130,7 @@ def _parse_conditions(text: str) -> list[tuple[str, str]]:
         elif conditions:  # a value may hold the word
             conditions[-1] = (conditions[-1][0], f"{conditions[-1][1]} and {part}")
         else:
-            raise UsageError(f"{part!r} is no condition", hint="write where COLUMN = VALUE")
+            raise UsageError(f"{part!r} is not a condition", hint="write where COLUMN = VALUE")
     pairs = [(name, _unquoted(value)) for name, value in conditions]
     for i, (name, _) in enumerate(pairs):
         if name in [earlier for earlier, _ in pairs[:i]]:

@@ -258,7 +258,7 @@ class RowScorer:
         if first is not None:
             row, name = first
             value = batch.kept[self._texts.index(name)][row].as_py().strip()
-            what = f"column {name!r} has the value {value!r}, which training never saw"
+            what = f"column {name!r} has the value {value!r}, which was not seen in training"
             raise ModelError(what, where=batch.locate(row), hint="--unseen average scores such rows")
 
     def in_column_order(self, counts: Counter[str]) -> dict[str, int]:
@@ -407,6 +407,6 @@ def position_of_column(name: str, names: Sequence[str], schema: Schema) -> int:
     if name == schema.class_name:
         raise UsageError(f"{name!r} is the class, which the model predicts", hint="name an attribute")
     if any(attribute.name == name for attribute in schema.attributes):
-        raise UsageError(f"the model does not look at {name!r}", hint="it changes no prediction: leave it out")
+        raise UsageError(f"the model does not use {name!r}", hint="it changes no prediction: leave it out")
     near = difflib.get_close_matches(name, names, 1, 0.5)
     raise UsageError(f"the model has no column {name!r}", hint=f"did you mean {near[0]!r}?" if near else "")

@@ -209,8 +209,8 @@ def score(
     if output.prior is not None:
         shift = prior_shift(model, output.prior)
     elif model.class_weights is not None:
-        what = "probabilities are those of rows that weigh as --class-weights said in fit"
-        watch(Note(f"{what}; --prior {TRAINING} gives those of the class frequencies of the data"))
+        what = "the probabilities are those under the --class-weights of fit"
+        watch(Note(f"{what}; --prior {TRAINING} gives those under the class frequencies of the data"))
     if output.explain and model.calibration is not None and not isinstance(model.calibration.map, Temperature):
         method = model.calibration.map.method
         watch(Note(f"log-odds and contributions are those before the {method} calibration"))

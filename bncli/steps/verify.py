@@ -91,7 +91,7 @@ class VerifyReport:
     def fault(self) -> BncliError | None:
         """The error about the first disagreement, or about a property refuted or left open; None if there is none."""
         if self.self_test is not None and not self.self_test.agrees:
-            what = f"the model predicts otherwise here than when it was made: {self.self_test}"
+            what = f"the model predicts differently here from when it was made: {self.self_test}"
             return ModelError(what, where=self.model, hint=f"it was learnt by bncli {self.bncli_version}: fit it again")
         hint = "export the model again"
         if self.export is not None and not self.export.agrees:
@@ -102,7 +102,7 @@ class VerifyReport:
             what = f"the {self.format} file decides, and the model {self.model} has no rule for decisions"
         elif self.decisions is not None and self.decisions.others:
             rows, others = self.decisions
-            what = f"the {self.format} file decides otherwise than the model in {others:,} of {rows:,} made-up rows"
+            what = f"the {self.format} file decides differently from the model in {others:,} of {rows:,} made-up rows"
         else:
             return self._property_fault
         return ModelError(what, where=self.against or "", hint=hint)
@@ -238,7 +238,7 @@ def _compare_program(
         try:
             text = content.decode()
         except UnicodeDecodeError as error:
-            what = f"the program fails to be read: {_reason(error)}"
+            what = f"the program cannot be loaded: {_reason(error)}"
             raise ModelError(what, where=where, hint=_EXPORT_AGAIN) from error
     answers = _run(form.run, text, probes, where)
     if answers is None:

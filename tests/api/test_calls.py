@@ -66,7 +66,7 @@ def test_elsewhere_there_is_none_but_warnings(capfd: pytest.CaptureFixture[str])
 
 
 def test_what_it_cannot_be() -> None:
-    with pytest.raises(UsageError, match="progress is a str, and should be True or a function"):
+    with pytest.raises(UsageError, match="progress is a str; it should be True or a function"):
         bncli.fit(ROWS, progress="bar")  # type: ignore[arg-type]
 
 

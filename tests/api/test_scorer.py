@@ -225,7 +225,7 @@ def test_values_that_training_never_saw() -> None:
     assert scorer([1, "green"]) == scorer([1, None]) == scorer([1.0, " ? "]) == scorer([np.float32(1), np.str_("")])
     assert scorer([None, "red"]) == scorer([float("nan"), "red"]) == scorer(["NA", "red"]) == scorer(["", " red "])
     strict = bncli.fit(table, structure="nb", param="map", unseen="error", progress=ignore_notes).scorer()
-    with pytest.raises(ModelError, match="'colour' has the value 'green', which training never saw"):
+    with pytest.raises(ModelError, match="'colour' has the value 'green', which was not seen in training"):
         strict([1, "green"])
 
 

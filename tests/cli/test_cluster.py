@@ -57,7 +57,7 @@ def test_encode_leaves_the_standard_input_to_one_machine(bncli: Bncli) -> None:
 def test_what_is_no_address(bncli: Bncli, address: str) -> None:
     done = bncli("evaluate", WINE, "--cluster", address)
     assert done.code == 2
-    assert done.err.startswith(f"Error: --cluster {address} is no address of a cluster; say tcp://HOST:PORT")
+    assert done.err.startswith(f"Error: --cluster {address} is not the address of a cluster; use tcp://HOST:PORT")
 
 
 def test_a_file_that_no_scheduler_wrote(bncli: Bncli, tmp_path: Path) -> None:

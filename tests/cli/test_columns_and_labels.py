@@ -113,7 +113,7 @@ def test_incomplete_rows_are_dropped(bncli: Bncli, monkeypatch: pytest.MonkeyPat
 def test_no_complete_row(bncli: Bncli) -> None:
     Path("t.csv").write_text("a,b,class\n1,,u\n,2,v\n3,,u\n,4,v\n5,,u\n,6,v\n")
     ran = bncli("fit", "t.csv", "--drop-incomplete")
-    assert (ran.code, "every row lacks a value" in ran.err) == (1, True)
+    assert (ran.code, "every row has a missing value" in ran.err) == (1, True)
 
 
 def test_a_table_without_a_header(bncli: Bncli) -> None:

@@ -134,12 +134,12 @@ def test_a_learner_that_fails_is_told_at_the_end(bncli: Bncli) -> None:
         (("iris.csv", "tumours.csv", "--metric", "passes", "--diagram", "x.svg"), 2, "draw them with --scatter"),
         (("iris.csv", "--metric", "seconds"), 2, "there is no metric 'seconds'; did you mean fit-seconds?"),
         (("iris.csv", "--groups", "rows:100"), 2, "--groups splits data sets, and there is one; give more DATA"),
-        (("iris.csv", "tumours.csv", "--groups", "100"), 2, "--groups 100 names no groups; tables go by their rows"),
-        (("iris.csv", "tumours.csv", "--groups", "rows:"), 2, "--groups rows: names no groups"),
+        (("iris.csv", "tumours.csv", "--groups", "100"), 2, "--groups 100 defines no groups; give numbers of rows"),
+        (("iris.csv", "tumours.csv", "--groups", "rows:"), 2, "--groups rows: defines no groups"),
         (("iris.csv", "tumours.csv", "--groups", "rows:1e3"), 2, "in --groups rows:1e3, '1e3' is not a whole number"),
         (("iris.csv", "tumours.csv", "--groups", "rows:0"), 2, "'0' is not a whole number of at least 1"),
-        (("iris.csv", "tumours.csv", "--groups", "rows:200,160"), 2, "in --groups do not rise: 200, 160"),
-        (("iris.csv", "tumours.csv", *("--groups", "rows:200") * 2), 2, "in --groups do not rise: 200, 200"),
+        (("iris.csv", "tumours.csv", "--groups", "rows:200,160"), 2, "in --groups are not increasing: 200, 160"),
+        (("iris.csv", "tumours.csv", *("--groups", "rows:200") * 2), 2, "in --groups are not increasing: 200, 200"),
         (("iris.csv", "tumours.csv", "--groups", "rows:10000"), 2, "no table has 10,000 rows or more: iris has 150"),
         (("iris.csv", "--class", "klass"), 2, "there is no column 'klass', iris.csv; did you mean 'class'?"),
         (("iris.csv", "--jobs", "0"), 2, "--jobs"),
@@ -200,4 +200,4 @@ def test_an_interrupted_run_says_what_is_kept(bncli: Bncli, tmp_path: Path, numb
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (code, b"")
     n = kept.read_bytes().count(b"\n") - 1
-    assert err.decode() == f"Note: {n} of 1,000 folds are kept in kept.jsonl; the same command goes on from there\n"
+    assert err.decode() == f"Note: {n} of 1,000 folds are kept in kept.jsonl; the same command continues from there\n"

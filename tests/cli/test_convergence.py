@@ -49,7 +49,7 @@ def test_names_are_typed_or_those_of_the_files(bncli: Bncli, traces: Path) -> No
     ("words", "code", "told"),
     [
         (["iris/nothing.csv"], 1, "no such file"),
-        (["m.bnc"], 1, "this is no CSV file, m.bnc; name a file that bncli fit --trace wrote"),
+        (["m.bnc"], 1, "this is not a CSV file, m.bnc; name a file that bncli fit --trace wrote"),
         (["-"], 2, "traces are files, and not read from standard input; name what fit --trace wrote"),
         (["iris/weighted.csv", "x=-"], 2, "traces are files, and not read from standard input"),
         ([IRIS], 1, "there is no column 'iteration'"),

@@ -319,7 +319,7 @@ def test_tables_of_costs_that_are_none(bncli: Bncli, content: str, message: str)
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--sets 0.1", "no rows held out to make prediction sets by; bncli fit --sets ALPHA"),
+        ("--sets 0.1", "no held-out rows for prediction sets; learn it with bncli fit --sets ALPHA"),
         ("--threshold best:f1", "keeps no rows held out to choose a threshold best:f1 by"),
         ("--sets-by class", "--sets-by has no effect without --sets"),
         ("--costs benign:malignant=1", "of deciding for 'benign' where 'malignant' is true"),
@@ -380,7 +380,7 @@ def test_a_calibration_takes_out_what_rows_held_out_gave(bncli: Bncli) -> None:
 def test_a_comparison_is_of_probabilities(bncli: Bncli, words: str) -> None:
     ran = bncli("compare", "tumours.csv", "--learner", f"a=--structure nb {words}", "--learner", "b=")
     assert (ran.code, ran.out) == (2, "")
-    assert "has no effect in a comparison, whose figures are of probabilities" in " ".join(ran.err.split())
+    assert "has no effect in a comparison, which measures probabilities" in " ".join(ran.err.split())
 
 
 @pytest.mark.parametrize("words", ["--sets 0.1", "--threshold best:f1", "--class-weights balanced"])
@@ -419,14 +419,14 @@ def test_damaged_rules_are_refused() -> None:
     }
     assert rule_json(read_rule(Node(whole, "m.bnc", "decisions", ModelError), ("a", "b"))) == whole
     for change, message in (
-        ({"costs": [[0, 1], [1, 0]]}, "a threshold decides between two labels, and goes without costs"),
+        ({"costs": [[0, 1], [1, 0]]}, "a threshold needs two labels and excludes costs"),
         ({"threshold": {"value": 2, "chosen": ""}}, "between 0 and 1"),
         ({"threshold": 0.3}, "expected an object"),
         ({"abstain_below": -1}, "between 0 and 1"),
         ({"sets": {"alpha": 0, "by": "all"}}, "an alpha between 0 and 1"),
         ({"sets": {"alpha": 0.1, "by": "none"}}, "by 'all' or 'class'"),
-        ({"held_out": {"split": True, "probabilities": [[0.2, 0.1], [0.3]]}}, "probabilities rise"),
-        ({"held_out": {"split": True, "probabilities": [[0.2, 1.1], [0.3]]}}, "probabilities rise"),
+        ({"held_out": {"split": True, "probabilities": [[0.2, 0.1], [0.3]]}}, "probabilities must be increasing"),
+        ({"held_out": {"split": True, "probabilities": [[0.2, 1.1], [0.3]]}}, "probabilities must be increasing"),
         ({"held_out": {"split": True, "probabilities": [[0.2]]}}, "expected 2 lists"),
         ({"held_out": {"split": True, "probabilities": [[0.2], []], "weights": [[1.0], [1.0]]}}, "as many weights"),
         ({"held_out": {"split": 1, "probabilities": [[0.2], []]}}, "expected true or false"),

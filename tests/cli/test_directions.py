@@ -80,7 +80,7 @@ def test_scores_rise_and_fall_as_was_said(bncli: Bncli, learner: str) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--increasing petal_length", "--increasing is about one label, and 'class' has 3; name it, as in --towards"),
+        ("--increasing petal_length", "--increasing refers to one label, but 'class' has 3; name it, as in --towards"),
         (
             "--increasing petal_length --towards rosa",
             "names the label 'rosa', which the class 'class' does not have; it ",
@@ -99,7 +99,7 @@ def test_scores_rise_and_fall_as_was_said(bncli: Bncli, learner: str) -> None:
         ),
         (
             "--increasing petal_length --towards setosa --calibrate per-class",
-            "per-class calibration has a map for each of 3 labels, which keep no direction together",
+            "per-class calibration has a map for each of 3 labels, which do not keep directions",
         ),
     ],
 )
@@ -153,7 +153,7 @@ def test_a_setting_is_a_label_too(bncli: Bncli, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.delenv("BNCLI_TOWARDS")
     Path("c.toml").write_text('towards = ["virginica", "setosa"]\n')
     ran = bncli(*fit, *RISING, "--config", "c.toml", "-o", "m.bnc")
-    assert (ran.code, ran.err) == (2, "Error: towards takes one value, no list, towards in c.toml\n")
+    assert (ran.code, ran.err) == (2, "Error: towards takes one value, not a list, towards in c.toml\n")
 
 
 @pytest.mark.slow

@@ -311,8 +311,8 @@ def test_more_than_two_classes(bncli: Bncli) -> None:
     ("words", "code", "said"),
     [
         (("m.bnc", "-o", "out"), 2, "a dossier needs labelled rows; add --data TEST"),
-        (("m.bnc", "--data", "test.csv"), 2, "need a folder; add -o DIR"),
-        (("--data", "test.csv", "-o", "out"), 2, "there is no model"),
+        (("m.bnc", "--data", "test.csv"), 2, "a folder of two files; add -o DIR"),
+        (("--data", "test.csv", "-o", "out"), 2, "the model is missing"),
         (("--template", "m.bnc"), 2, "MODEL has no effect with --template"),
         (("--template", "-o", "out"), 2, "-o has no effect with --template"),
         (("m.bnc", "--data", "-", "-o", "out"), 2, "the data are read several times"),

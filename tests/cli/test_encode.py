@@ -83,15 +83,15 @@ def test_compare_says_which_cuts_of_a_learner_are_idle(bncli: Bncli) -> None:
         ("encode iris.csv -o iris.csv", "iris.csv"),
         ("encode iris.csv -o i.parquet", "cannot write 'i.parquet': a table is encoded as a file of codes"),
         ("encode iris.csv -o i.codes.gz", "not compressed"),
-        ("score m.bnc iris.codes", "rows in codes"),
+        ("score m.bnc iris.codes", "holds codes"),
         (
             "evaluate iris.codes --model m.bnc",
-            "rows in codes, and a model is tested on the values of a table, iris.codes;",
+            "codes, but a model is tested on the values of a table, iris.codes;",
         ),
-        ("evaluate iris.csv --param map --test iris.codes", "name the table that was encoded"),
-        ("calibrate m.bnc iris.codes -o c.bnc", "rows in codes, and a model is tested"),
-        ("describe iris.codes", "rows in codes"),
-        ("fit iris.codes monks1.csv -o b.bnc", "rows in codes"),
+        ("evaluate iris.csv --param map --test iris.codes", "give the original table"),
+        ("calibrate m.bnc iris.codes -o c.bnc", "codes, but a model is tested"),
+        ("describe iris.codes", "holds codes"),
+        ("fit iris.codes monks1.csv -o b.bnc", "holds codes"),
     ],
 )
 def test_what_makes_no_sense_with_codes_is_refused(bncli: Bncli, words: str, told: str) -> None:

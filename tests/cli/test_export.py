@@ -193,7 +193,7 @@ def test_what_rounding_costs_has_one_sign(change: float, told: str) -> None:
 
 NB = ("--structure", "nb", "--param", "map")
 COSTS = "benign:malignant=1,malignant:benign=8"
-LEFT_OUT = "how the model decides (see inspect) is not in it"
+LEFT_OUT = "the decision rule of the model (see inspect) is not in it"
 
 
 def fit(bncli: Bncli, *words: str) -> None:
@@ -250,7 +250,7 @@ def test_what_an_export_leaves_out_is_told(bncli: Bncli) -> None:
     assert "def decide" not in ran.out
     fit(bncli, "--sets", "0.1", "--abstain-below", "0.7")
     ran = bncli("export", "m.bnc", "--to", "python")
-    assert "what is written decides, and gives no prediction sets" in ran.err
+    assert "the export makes decisions, but gives no prediction sets" in ran.err
     assert "def decide" in ran.out
     fit(bncli)
     assert "decides" not in bncli("export", "m.bnc", "--to", "python").err
@@ -261,7 +261,7 @@ def test_a_program_that_decides_otherwise_is_not_kept(bncli: Bncli, monkeypatch:
     monkeypatch.setattr(python, "_DECIDE", python._DECIDE.replace(">=", "<"))
     ran = bncli("export", "m.bnc", "-o", "m.py")
     assert ran.code == 1
-    assert "the program would decide otherwise than the model in 10," in ran.err
+    assert "the program would decide differently from the model in 10," in ran.err
     assert not Path("m.py").exists()
 
 

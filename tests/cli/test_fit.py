@@ -366,8 +366,8 @@ def test_no_random_starts_leave_no_mark(bncli: Bncli, tmp_path: Path) -> None:
     ("words", "told"),
     [
         ("--restarts -1", "'-1' is not a whole number of at least 0"),
-        ("--restarts 1001", "1001 is too much: the most is 1000"),
-        ("--restarts 99999999999999999999", "is too much"),
+        ("--restarts 1001", "1001 is too large: the maximum is 1000"),
+        ("--restarts 99999999999999999999", "is too large"),
         ("--restarts 1.5", "'1.5' is not a whole number"),
         (
             "--restarts 3 --param weighted",
@@ -409,18 +409,18 @@ def test_the_distribution_behind_acll_is_typed_recorded_and_counts(bncli: Bncli,
 @pytest.mark.parametrize(
     ("prior", "told"),
     [
-        ("1", "'1' is not A,B"),
+        ("1", "'1' should be A,B"),
         ("", "the value is empty"),
         ("1,x", "'1,x' has a number that is not between 0.001 and 1e+12"),
         ("0,1000", "has a number that is not between"),
         ("-1,1000", "has a number that is not between"),
         ("1,nan", "has a number that is not between"),
         ("1,1000:5", "'5' is not a whole number of at least 100"),
-        ("1,1000:99999999999", "is too much: the most is 1000000"),
+        ("1,1000:99999999999", "is too large: the maximum is 1000000"),
         ("1,1000:1000:x", "'x' is not a whole number"),
-        ("1,1000:1000:1:1", "is not A,B"),
+        ("1,1000:1000:1:1", "should be A,B"),
         ("beta,1,1", "has no closed form: give the number of draws, as in beta,1,1:100000"),
-        ("beta,1,1,1:1000", "is not A,B"),
+        ("beta,1,1,1:1000", "should be A,B"),
     ],
 )
 def test_distributions_that_cannot_be(bncli: Bncli, prior: str, told: str) -> None:

@@ -204,7 +204,7 @@ WITHOUT_SUBSETS: dict[str, dict[str, object]] = {
         ({"early_stop": "cv"}, "--early-stop has no effect with --param weighted; it goes with --param extended"),
         (
             {"param": "extended", "early_stop": "cv", "penalty": "cv"},
-            "--penalty cv and --early-stop cv both hold rows out to choose how far to go; choose one of them",
+            "--penalty cv and --early-stop cv both use held-out rows to prevent overfitting; choose one of them",
         ),
         ({"param": "acll", "smoothing": "mle"}, "--smoothing has no effect with --param acll"),
         ({"bins": 4}, "--bins has no effect with --discretize mdl"),
@@ -232,7 +232,10 @@ WITHOUT_SUBSETS: dict[str, dict[str, object]] = {
         ),
         ({"arcs": "all", "structure": "nb"}, "--arcs has no effect with --structure nb;"),
         ({"arcs": "cv", "structure": "kdb", "k": 0}, "--arcs has no effect with --structure kdb --k 0;"),
-        ({"arcs": "cv", "early_stop": "cv", "param": "extended"}, "--arcs cv and --early-stop cv both hold rows out"),
+        (
+            {"arcs": "cv", "early_stop": "cv", "param": "extended"},
+            "--arcs cv and --early-stop cv both use held-out rows",
+        ),
         ({"arcs": "cv", "structure": "kikuchi", "param": "discriminative"}, "--arcs has no effect with regions,"),
         ({"arcs": "cv", "structure": "auto"}, "--arcs has no effect with"),
         ({"arcs": "all", "param": "map"}, "--arcs has no effect with --param map;"),

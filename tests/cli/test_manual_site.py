@@ -147,7 +147,8 @@ def test_files_of_others_stay(bncli: Bncli, tmp_path: Path, flag: str, name: str
     if name != "fit.html":
         assert (ran.code, ran.out) == (2, "")
         assert ran.err == (
-            f"Error: this file is not of the manual, and stays, site/{name}; name another folder, or move the file\n"
+            "Error: this file is not part of the manual, so it is not replaced, "
+            f"site/{name}; name another folder, or move the file\n"
         )
         assert list((tmp_path / "site").iterdir()) == [tmp_path / "site" / name]
 

@@ -75,7 +75,7 @@ def test_a_page_of_unseen_and_missing_values_and_of_rows_without_class(bncli: Bn
     assert bncli("monitor", "none.json", "gone.json", "none.json", "--report", "gone.html").code == 0
     told = Read(Path("gone.html").read_text(encoding="utf-8")).text
     assert "100.0 % of rows in gone.json" in told
-    assert "No row had its class" in told
+    assert "The class of these rows is not known" in told
 
 
 def test_a_page_is_not_written_over_a_monitor(bncli: Bncli, weeks: list[str]) -> None:

@@ -110,7 +110,7 @@ def test_when_the_time_runs_out_nothing_is_claimed(bncli: Bncli, model: str) -> 
         (f"{ABOVE} 0.5 where outline = round", "'outline' has no value 'round'"),
         (f"{ABOVE} 0.5 where outline = smooth and outline = jagged", "has two values in one property"),
         (f"{ABOVE} 0.5 where outline =", "no level for a missing 'outline'"),
-        (f"{ABOVE} 0.5 where outline", "is no condition"),
+        (f"{ABOVE} 0.5 where outline", "is not a condition"),
         ("diagnosis never decides alone", "is the class"),
         ("the probability of malignant never falls as outline rises", "categorical"),
         ("no single change flips a prediction above all", "'all' is not a probability"),

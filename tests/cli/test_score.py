@@ -174,7 +174,7 @@ def test_missing_as_a_value_is_not_asked_for(bncli: Bncli) -> None:
     assert bncli("fit", "wine_holes.csv", "--param", "map", "-o", "m.bnc").code == 0
     done = bncli("score", "m.bnc", "wine_holes.csv", "--next-best")
     assert done.code == 3
-    assert "is a value of its own to the model" in done.err
+    assert "is a value of its own in this model" in done.err
     assert "--missing-policy marginalize" in done.err
 
 
@@ -431,7 +431,7 @@ SHARES = ("0.01", "0.05", "0.25", "0.5", "0.75", "0.95", "0.99")
         ({"rows": 0}, "out of range"),
         ({"mean": "low"}, "expected a number"),
         ({"quantiles": {"0.01": 1.0}}, "the key '0.05' is missing"),
-        ({"quantiles": {share: -float(share) for share in SHARES}}, "quantiles do not fall"),
+        ({"quantiles": {share: -float(share) for share in SHARES}}, "quantiles must not fall"),
         ({"more": 1}, "unknown key 'more'"),
     ],
 )

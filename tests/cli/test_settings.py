@@ -229,10 +229,10 @@ BAD_TEXTS = [
     ("k = 'abc'", "'abc' is not a whole number of at least 0, k in c.toml"),
     ("k = true", "this is neither a text nor a number, k in c.toml"),
     ("k = 2020-01-01", "this is neither a text nor a number, k in c.toml"),
-    ("k = [1]", "k takes one value, no list, k in c.toml"),
+    ("k = [1]", "k takes one value, not a list, k in c.toml"),
     ("k = nan", "'nan' is not a whole number"),
     ("k = 0x" + "f" * 5000, "a number of more than 400 digits, k in c.toml"),
-    ("k = " + "9" * 5000, "this is no TOML"),
+    ("k = " + "9" * 5000, "this is not TOML"),
     ("k = ''", "k in c.toml"),
     ("forest = 3", "'3' is neither true nor false, forest in c.toml"),
     ("structure = 'tam'", "--structure knows no 'tam', structure in c.toml; did you mean tan?"),
@@ -243,13 +243,13 @@ BAD_TEXTS = [
     ("delimiter = 'ab'", "delimiter in c.toml"),
     ("ignore = [['x']]", "this is neither a text nor a number, ignore in c.toml"),
     ("ignore = {a = 1}", "there is no command 'ignore'"),
-    ("k = " + "[" * 200_000, "this is no TOML that can be read: it is nested too deeply, c.toml"),
+    ("k = " + "[" * 200_000, "this TOML cannot be read: it is nested too deeply, c.toml"),
     ("x" * 100_000 + " = 1", "there is no option"),
     ("k = '" + "x" * 100_000 + "'", "'xxx"),
     ("k = '" + "x" * 2_000_000 + "'", "a configuration has at most 1,048,576 bytes, c.toml"),
-    ("k = 1\nk = 2", "this is no TOML"),
-    ("k 1", "this is no TOML: Expected '=' after a key in a key/value pair (at line 1, column 3), c.toml; it holds"),
-    ("\0", "this is no TOML"),
+    ("k = 1\nk = 2", "this is not TOML"),
+    ("k 1", "this is not TOML: Expected '=' after a key in a key/value pair (at line 1, column 3), c.toml; it holds"),
+    ("\0", "this is not TOML"),
 ]
 
 
@@ -262,7 +262,7 @@ def test_one_line_says_what_is_wrong(bncli: Bncli, tmp_path: Path, text: str, li
 def test_files_that_are_none(bncli: Bncli, tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(bytes(range(256)) * 40)
     refused(bncli("fit", "iris.csv", "--config", tmp_path), "is a directory")
-    refused(bncli("fit", "iris.csv", "--config", "binary"), "this is no TOML", "binary")
+    refused(bncli("fit", "iris.csv", "--config", "binary"), "this is not TOML", "binary")
     refused(bncli("fit", "iris.csv", "--config", "/dev/zero"), "a configuration has at most")
     refused(bncli("fit", "iris.csv", "--config", ""), "the value is empty")
     refused(bncli("fit", "iris.csv", "--config", "a\0b"), "cannot read the configuration")

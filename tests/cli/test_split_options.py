@@ -268,7 +268,7 @@ def test_columns_of_groups_are_attributes_only_if_they_are_named(bncli: Bncli) -
         ),
         (("visit", lambda i, old: old), ("--time", "visit", "--gap", "30"), 2, "holds dates; give for example 30d"),
         (("visit", lambda i, old: str(i)), ("--time", "visit", "--gap", "30d"), 2, "holds numbers"),
-        (("visit", lambda i, old: old), ("--time", "visit", "--gap", "soon"), 2, "takes a span of time"),
+        (("visit", lambda i, old: old), ("--time", "visit", "--gap", "soon"), 2, "takes a duration"),
         (("visit", lambda i, old: old), ("--gap", "30d"), 2, "--gap has no effect without --time"),
         (("visit", lambda i, old: old), ("--window", "1"), 2, "--window has no effect without --time"),
         (("visit", lambda i, old: old), ("--time", "visit", "--repeats", "2"), 2, "--repeats has no effect"),

@@ -22,7 +22,7 @@ PATH = Path(__file__).with_name("figures.csv")
 PAGE = Path(__file__).with_name("RESULTS.md")
 PACKAGES = ("numpy", "scipy", "pyarrow", "click", "scikit-learn")
 SLACK = 1.5
-"""So many times the recorded figure is too much where no limit that is kept says what is."""
+"""So many times the recorded figure is too large where no limit that is kept says what is."""
 
 INTRODUCTION = f"""# Measured speed
 

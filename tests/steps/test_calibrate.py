@@ -92,22 +92,22 @@ def test_a_calibrated_model_is_read_as_it_was_written(folder: Path, method: str)
 
 
 WRONG = [
-    ("temperature", {"temperature": 0.0}, "a temperature is above 0"),
+    ("temperature", {"temperature": 0.0}, "a temperature must be above 0"),
     ("temperature", {"method": "platt"}, "no calibration is called 'platt'"),
     ("temperature", {"rows": 0}, "out of range"),
     ("temperature", {"scales": [1]}, "unknown key 'scales'"),
     ("temperature", {"method": None}, "expected a text"),
     ("temperature", {"label_frequencies": [1.0, 2.0, 3.0]}, "unknown key 'label_frequencies'"),
-    ("isotonic", {"label_frequencies": [1.0, 2.0, 0.0]}, "the weight of a label is above 0"),
-    ("isotonic", {"label_frequencies": [1.0, 2.0]}, "there is a number for each label"),
-    ("per-class", {"scales": [1.0]}, "there is a number for each label"),
-    ("per-class", {"scales": [1.0, -1.0, 1.0]}, "no scale is below 0"),
-    ("isotonic", {"knots": []}, "these are not the maps of the labels"),
-    ("isotonic", {"knots": [{"at": [0.2, 0.1], "values": [0.1, 0.2]}] * 3}, "each above the one before"),
+    ("isotonic", {"label_frequencies": [1.0, 2.0, 0.0]}, "the weight of a label must be above 0"),
+    ("isotonic", {"label_frequencies": [1.0, 2.0]}, "expected one number per label"),
+    ("per-class", {"scales": [1.0]}, "expected one number per label"),
+    ("per-class", {"scales": [1.0, -1.0, 1.0]}, "a scale must be at least 0"),
+    ("isotonic", {"knots": []}, "the maps must be those of the labels"),
+    ("isotonic", {"knots": [{"at": [0.2, 0.1], "values": [0.1, 0.2]}] * 3}, "increasing probabilities"),
     ("isotonic", {"knots": [{"at": [0.1, 0.2], "values": [0.3, 0.2]}] * 3}, "never fall"),
     ("isotonic", {"knots": [{"at": [0.1, 0.2], "values": [0.0, 0.2]}] * 3}, "between 0 and 1"),
-    ("isotonic", {"knots": [{"at": [], "values": []}] * 3}, "knots are probabilities"),
-    ("isotonic", {"knots": [{"at": [0.1], "values": [0.2, 0.3]}] * 3}, "there is a number"),
+    ("isotonic", {"knots": [{"at": [], "values": []}] * 3}, "knots must be"),
+    ("isotonic", {"knots": [{"at": [0.1], "values": [0.2, 0.3]}] * 3}, "expected one number"),
 ]
 
 
@@ -181,7 +181,7 @@ def test_other_maps_are_exported(folder: Path, name: str, form: str, method: str
 @pytest.mark.parametrize("method", ["per-class", "isotonic"])
 def test_maps_are_refused_where_they_cannot_be_said(folder: Path, method: str) -> None:
     path, _ = calibrated(folder, "tic_tac_toe", method)
-    with pytest.raises(ModelError, match="no points add up to"):
+    with pytest.raises(ModelError, match="points cannot add up to"):
         export(path, "scorecard")
     with pytest.raises(ModelError, match="the model is calibrated"):
         export(path, "bif")
@@ -197,7 +197,7 @@ def test_an_average_of_models_is_calibrated_in_programs(folder: Path) -> None:
     path, _ = calibrated(folder, "averaged", "temperature")
     agrees(path, "python")
     agrees(path, "sql")
-    with pytest.raises(ModelError, match="no points add up to"):
+    with pytest.raises(ModelError, match="points cannot add up to"):
         export(path, "scorecard")
     assert verify(path).fault is None
 
@@ -265,7 +265,7 @@ def test_other_class_frequencies_are_told_and_undone(folder: Path, method: str) 
     path, heard = calibrated(folder, "rare", method, "rare_c.bnc")
     told = [text for text in heard if text.startswith("the class frequencies differ from those in training")]
     assert len(told) == 1
-    assert ("a temperature cannot follow" in told[0]) == (method == "temperature")
+    assert ("a temperature cannot correct" in told[0]) == (method == "temperature")
     assert not any("as frequent" in text for text in calibrated(folder, "tic_tac_toe", method)[1])
     if method != "temperature":
         model, table = bncli.load(path), str(folder / "tic_tac_toe_1.csv")

@@ -143,7 +143,7 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
     assert "has no flops" in fails([a], ConvergenceSettings(by="flops"))
     assert "use --by passes" in fails([a], ConvergenceSettings(by="flops"))
     assert "there is no trace 'w'; the names are a, c" in fails([a, alone], ConvergenceSettings(lag="w"))
-    assert "all traces have its name" in fails([a, other], ConvergenceSettings(lag="a"))
+    assert "all traces have the name of the baseline" in fails([a, other], ConvergenceSettings(lag="a"))
     assert "no folder has 'a' beside another" in fails([a, alone], ConvergenceSettings(lag="a"))
     assert "--histogram draws lags" in fails([a], histogram="h.svg")
     assert "drawings are written as SVG" in fails([a], svg="h.png")

@@ -311,7 +311,7 @@ def test_without_leave_a_missing_column_names_the_way_out(place: Place) -> None:
 
 
 def test_an_unseen_value_beside_a_column_that_is_not_there(place: Place) -> None:
-    with pytest.raises(ModelError, match=r"the value 'green', which training never saw, .*line 3"):
+    with pytest.raises(ModelError, match=r"the value 'green', which was not seen in training, .*line 3"):
         place.score("colour\nblue\ngreen\n", allow_missing_columns=True, unseen="error")
 
 

@@ -70,7 +70,7 @@ class Counts:
     def data(self) -> Dataset:
         """The rows; raises BncliError if only their tables are known."""
         if isinstance(self.source, StoredTables):
-            raise BncliError("this takes the rows, and counts do not hold them", hint="learn from the table itself")
+            raise BncliError("this needs the rows, which counts do not hold", hint="learn from the table itself")
         return self.source
 
     @cached_property
@@ -106,7 +106,7 @@ class Counts:
         data = self.data
         if not any(data.n_missing):
             return self
-        watch(Note(f"{method} takes a missing value for one more value while it compares networks"))
+        watch(Note(f"{method} treats a missing value as one more value while it compares networks"))
         attributes = tuple(
             replace(a, missing=n > 0) for a, n in zip(data.schema.attributes, data.n_missing, strict=True)
         )

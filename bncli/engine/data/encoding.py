@@ -119,7 +119,7 @@ def encode_labels(columns: Columns, schema: Schema) -> Codes:
     Raises ModelError if a row has no class, or a label that the schema lacks.
     """
     if columns.label is None:
-        raise ModelError(f"the rows carry no class {schema.class_name!r}")
+        raise ModelError(f"the rows have no class {schema.class_name!r}")
     n = len(schema.labels)
     known = {label: code for code, label in enumerate(schema.labels)}
     codes = np.append(_translation(columns.label.levels, known, unknown=n), n)[columns.label.codes]
@@ -129,8 +129,8 @@ def encode_labels(columns: Columns, schema: Schema) -> Codes:
         if own < 0:
             raise ModelError(f"there are rows without a class {schema.class_name!r}")
         listed = ", ".join(schema.labels[:10]) + (", ..." if len(schema.labels) > 10 else "")
-        what = f"class {schema.class_name!r} has a label that the model does not know: {columns.label.levels[own]!r}"
-        raise ModelError(what, hint=f"it knows {listed}")
+        what = f"class {schema.class_name!r} has a label that is not in the model: {columns.label.levels[own]!r}"
+        raise ModelError(what, hint=f"its labels are {listed}")
     # every label is known, so the type need not hold n itself
     narrow: Codes = codes.astype(code_dtype(n))
     return narrow

@@ -35,7 +35,7 @@ def set_directions(data: Dataset, increasing: Sequence[str], decreasing: Sequenc
         what = f"{flag} takes a class of at least two labels, and {schema.class_name!r} has {n}"
         raise UsageError(what, hint="leave it out")
     if n > 2 and towards is None:
-        what = f"{flag} is about one label, and {schema.class_name!r} has {n}"
+        what = f"{flag} refers to one label, but {schema.class_name!r} has {n}"
         raise UsageError(what, hint=f"name it, as in --towards {shlex.quote(schema.labels[-1])} (bncli help monotone)")
     attributes = list(schema.attributes)
     for flag, names, direction in (("--increasing", increasing, 1), ("--decreasing", decreasing, -1)):
@@ -43,7 +43,7 @@ def set_directions(data: Dataset, increasing: Sequence[str], decreasing: Sequenc
             i = _find_attribute(schema, flag, name)
             attribute = attributes[i]
             if not isinstance(attribute, NumericAttribute):
-                hint = "a direction is one of numbers; --numeric reads a column as such"
+                hint = "a direction needs numbers; --numeric reads a column as numbers"
                 raise UsageError(f"{flag} {name}: this column is categorical", hint=hint)
             attributes[i] = replace(attribute, direction=direction)
     return replace(data, schema=replace(schema, attributes=tuple(attributes), towards=towards))

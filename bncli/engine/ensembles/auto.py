@@ -126,7 +126,7 @@ def learn_auto(columns: Columns, recipe: Recipe, reading_rules: ReadingRules, ru
     needed = memory_of("singles", data, effort)
     if run.memory is not None and needed > run.memory:
         what = f"--structure auto tries models of {len(data.schema.informative):,} attributes on {data.n_rows:,} rows"
-        hint = "take --structure nb --param map, or leave columns out with --ignore"
+        hint = "use --structure nb --param map, or leave columns out with --ignore"
         raise BncliError(f"{what}: {needed_and_free(needed, run.memory)}", hint=hint)
     watch(Stage("candidates"))
     folds = _make_folds(data, effort, seed)

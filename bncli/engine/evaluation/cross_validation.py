@@ -166,7 +166,7 @@ def cross_validate(columns: Columns, plan: CrossValidation, run: Run = Run()) ->
 def draw_splits(columns: Columns, protocol: Protocol, repeat: int) -> list[Split]:
     """Return the splits of a repeat; raise BncliError if the rows have no class column."""
     if columns.label is None:
-        raise BncliError(f"the rows carry no class {columns.class_name!r}")
+        raise BncliError(f"the rows have no class {columns.class_name!r}")
     splits = protocol.draw_splits(columns.label.codes, repeat, columns.split_by)
     return [Split(repeat, number, rows, others) for number, (others, rows) in enumerate(splits)]
 
@@ -299,7 +299,7 @@ def predict(model: Model, columns: Columns, *, allow_missing: bool = False) -> A
                 name = model.schema.attributes[i].name
                 raise ModelError(
                     f"attribute {name!r} has values that were never seen in training, in {n} row{'s' if n > 1 else ''}",
-                    hint="let them count as unknown with --unseen average",
+                    hint="--unseen average treats them as unknown",
                 )
     return log_probabilities(scorer, encoded.codes, columns.n_rows)
 

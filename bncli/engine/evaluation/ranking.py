@@ -65,7 +65,7 @@ def average_ranks(losses: ArrayLike) -> Array:
     """
     values = np.asarray(losses, np.float64)
     if values.ndim != 2 or values.shape[1] == 0:
-        raise BncliError(f"figures come as a row a data set and a column a method, not of shape {values.shape}")
+        raise BncliError(f"expected one row per data set and one column per method, not the shape {values.shape}")
     if not np.isfinite(values).all():
         raise BncliError("figures to be ranked must be finite numbers")
     ranks = np.empty_like(values)

@@ -121,7 +121,7 @@ def paired_differences(first: ArrayLike, second: ArrayLike) -> Array:
     """Return first - second, both (n,) and finite, rounded so that equal figures differ by exactly 0."""
     a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
     if a.shape != b.shape or a.ndim != 1:
-        raise BncliError(f"paired figures come in two lists of one length, not of shapes {a.shape} and {b.shape}")
+        raise BncliError(f"expected two lists of the same length, not of shapes {a.shape} and {b.shape}")
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
         raise BncliError("paired figures must be finite numbers")
     differences = a - b
@@ -194,7 +194,7 @@ def corrected_resampled_t(differences: ArrayLike, test_share: float) -> PairedT:
     """
     d = np.asarray(differences, np.float64)
     if not 0 < test_share < 1:
-        raise BncliError(f"the share of rows tested must lie between 0 and 1, and is {test_share}")
+        raise BncliError(f"the share of rows tested must be between 0 and 1, not {test_share}")
     return paired_t(d, np.zeros_like(d), test_share / (1 - test_share))
 
 
@@ -224,7 +224,7 @@ def holm(p_values: ArrayLike) -> Array:
     """
     p = np.asarray(p_values, np.float64)
     if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
-        raise BncliError("p-values come as a list of numbers from 0 to 1")
+        raise BncliError("p-values must be a list of numbers from 0 to 1")
     order = np.argsort(p, kind="stable")
     adjusted = np.empty_like(p)
     adjusted[order] = np.minimum(1.0, np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)))
@@ -239,15 +239,17 @@ def geometric_mean_ratio(first: ArrayLike, second: ArrayLike, rows: ArrayLike, k
     """
     a, b, n = (np.asarray(values, np.float64) for values in (first, second, rows))
     if not a.shape == b.shape == n.shape or a.ndim != 1:
-        raise BncliError(f"losses and rows come in lists of one length, not of shapes {a.shape}, {b.shape}, {n.shape}")
+        raise BncliError(
+            f"expected losses and rows in lists of the same length, not of shapes {a.shape}, {b.shape}, {n.shape}"
+        )
     if not (n > 0).all():
-        raise BncliError("ratios are taken of losses on at least one row")
+        raise BncliError("every loss needs at least one row")
     floors: dict[LossKind, Array | float]
     floors = {"mean": 0.5 / n, "root": np.sqrt(0.5 / n), "count": 0.5, "seconds": 1e-9, "plain": 0.0}
     logs = []
     for losses in (a, b):
         raised = np.maximum(losses, floors[kind])
         if not (np.isfinite(raised).all() and (losses >= 0).all() and (raised > 0).all()):
-            raise BncliError("ratios are taken of finite losses that are not negative")
+            raise BncliError("losses must be finite and not negative")
         logs.append(np.log(raised))
     return math.exp(float(np.mean(logs[0] - logs[1]))) if len(a) else 1.0

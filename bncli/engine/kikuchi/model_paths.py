@@ -76,10 +76,10 @@ def require_regions(structure: Structure) -> Regions:
     The submodels of regions with different binnings would not be consistent.
     """
     if not isinstance(structure, Regions):
-        what = "these parameters are made of regions, and the structure is a Bayesian network"
+        what = "these parameters need regions, but the structure is a Bayesian network"
         raise BncliError(what, hint="use --structure kikuchi, or a structure file with a list of regions")
     if structure.binnings or any(bins is not None for bins in structure.bins):
-        what = "these parameters need regions that see every attribute as it was cut, without bins of their own"
+        what = "these parameters need regions without binnings of their own"
         raise BncliError(what, hint="use --param discriminative")
     return structure
 

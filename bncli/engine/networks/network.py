@@ -117,7 +117,7 @@ def network_of(model: Model) -> Network:
     Raises ModelError if the tables are not log probabilities, a table is lacking, or the model is calibrated.
     """
     if model.calibration is not None:
-        what = "the model is calibrated, and a network says the probabilities as they were before"
+        what = "the model is calibrated, but a network gives the probabilities before calibration"
         raise ModelError(what, hint="use the model that was calibrated")
     graph, schema = graph_of(model), model.schema
     if model.recipe.param not in MARGINALIZED:
@@ -155,7 +155,7 @@ def tables_by_child(model: Model) -> dict[int | None, Array]:
     """Return the table (cells, K) of every attribute that has one, and that over the class's parents under None."""
     families = model.structure.families(model.schema.cardinalities, whole=model.schema.marginalizes)
     if model.tables.families != families:
-        raise ModelError("the tables of the model are not those of its structure", hint=LEARN_AGAIN)
+        raise ModelError("the tables of the model do not fit its structure", hint=LEARN_AGAIN)
     return {f.child: w for f, w in zip(model.tables.families, model.tables.weights, strict=True)}
 
 

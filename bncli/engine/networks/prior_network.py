@@ -60,7 +60,7 @@ class PriorNetwork:
                 raise self._error(f"the network has no attribute {name!r}", f"leave the column out: --ignore {name!r}")
             attribute = known[name]
             if isinstance(attribute, CategoricalAttribute) and isinstance(column, NumericColumn):
-                what = f"column {name!r} was read as numbers, and the network has the states {_listed(attribute)}"
+                what = f"column {name!r} was read as numbers, but the network has the states {_listed(attribute)}"
                 raise self._error(what, f"add --categorical {name!r}")
             if isinstance(attribute, NumericAttribute) and isinstance(column, CategoricalColumn):
                 what = f"column {name!r} holds texts, and the states of the network are intervals"

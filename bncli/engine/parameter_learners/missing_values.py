@@ -274,7 +274,7 @@ def report_work(work: PassSize, schema: Schema, watch: Watch) -> None:
     """Write a note about the size of every pass over rows with missing values if it takes long."""
     if work.entries >= MUCH:
         names = [repr(schema.attributes[i].name) for i in work.widest]
-        what = f"what is missing makes every pass over the rows fill {work.entries:,} table entries"
+        what = f"because of missing values, every pass over the rows fills {work.entries:,} table entries"
         watch(
             Note(f"{what}, about {work.entries * NANOSECONDS / 1e9:.1g} s; the widest table is over {', '.join(names)}")
         )

@@ -81,7 +81,7 @@ def generative_start(counts: Counts, structure: Structure, smoothing: str | None
     Raises BncliError for regions with attributes in coarser binnings, which have no generative model.
     """
     if is_regrouped(structure):
-        what = "regions that see an attribute both finely and coarsely have no generative model to start from"
+        what = "regions with two binnings of one attribute have no generative model to start from"
         raise BncliError(what, hint="use --init zero")
     if isinstance(structure, Regions):
         return region_tables(counts, structure, THETA if theta is None else theta)

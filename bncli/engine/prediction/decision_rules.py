@@ -140,7 +140,7 @@ def cost_matrix(text: str, labels: tuple[str, ...], class_name: str) -> tuple[tu
                 raise UsageError(what, hint=f"add {true}:{decision}=COST; only right decisions may be left out")
     matrix = tuple(tuple(costs.get((true, decision), 0.0) for decision in labels) for true in labels)
     if not any(map(any, matrix)):
-        raise UsageError("--costs says 0 for every decision", hint="with such costs nothing is to be decided")
+        raise UsageError("--costs says 0 for every decision", hint="with such costs all decisions are equally good")
     return matrix
 
 
@@ -155,7 +155,9 @@ def _parse_pair(key: str, labels: tuple[str, ...], class_name: str) -> tuple[str
         raise UsageError(f"--costs can be read in two ways at {key!r}", hint="rename labels that hold colons")
     listed = ", ".join(labels[:10]) + (", ..." if len(labels) > 10 else "")
     if not pairs:
-        raise UsageError(f"--costs says {key!r}, which is no TRUE:DECISION", hint="for example yes:no=5,no:yes=1")
+        raise UsageError(
+            f"--costs says {key!r}, which is not of the form TRUE:DECISION", hint="for example yes:no=5,no:yes=1"
+        )
     unknown = next((label for label in pairs[0] if label not in labels), key)
     what = f"--costs names the label {unknown!r}, which the class {class_name!r} does not have"
     raise UsageError(what, hint=f"it has {listed}")
@@ -200,8 +202,8 @@ class Decider:
         if rule.sets is None:
             return cls(rule, costs, None)
         if rule.held_out is None or not rule.held_out.split:
-            what = "there are no rows held out to make prediction sets by"
-            raise BncliError(what, hint="bncli fit --sets ALPHA holds them out, and models keep what sets need")
+            what = "the model has no held-out rows for prediction sets"
+            raise BncliError(what, hint="learn it with bncli fit --sets ALPHA, which holds rows out")
         if ambiguous := [label for label in labels if "|" in label]:
             what = f"the label {ambiguous[0]!r} contains a '|', which separates the labels of a set"
             raise BncliError(what, hint="rename it in the data")

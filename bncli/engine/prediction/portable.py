@@ -191,7 +191,9 @@ def make_portable(model: Model) -> PortableScorer:
     entries = sum(table.expanded_size for table in scorer.tables)
     if entries > MOST_ENTRIES:
         what = f"the model is too large to be written as a program: {entries:,} table entries"
-        raise ModelError(what, hint=f"at most {MOST_ENTRIES:,} can be; learn with fewer parents, or with --effort 1")
+        raise ModelError(
+            what, hint=f"at most {MOST_ENTRIES:,} are possible; learn with fewer parents, or with --effort 1"
+        )
     return scorer
 
 
@@ -217,7 +219,7 @@ def _stages_of(predictor: Predictor, schema: Schema) -> tuple[tuple[int, ...], t
             tables_of_stage = []
             for factor in stage.factors:
                 if not isinstance(factor, Factor):
-                    raise ModelError("a region is too large to be written with what it says of missing values")
+                    raise ModelError("a region is too large to be written with its scores for missing values")
                 digits = tuple(tuple(range(n)) for n in factor.shape)
                 tables_of_stage.append(PortableTable(factor.positions, digits, factor.shape, factor.tables))
             stages.append(PortableStage(stage.weight, number == 0, stage.shift[:, 0], tuple(tables_of_stage)))
@@ -290,7 +292,9 @@ def make_portable_effects(model: Model, inputs: Sequence[Input], *, apart: bool 
     cells = sum(_joint_cells(part, schema) for part in parts)
     if cells > MOST_CELLS:
         what = f"the effects of the model are too large to be written: {cells:,} cells"
-        raise ModelError(what, hint=f"at most {MOST_CELLS:,} can be; learn with fewer parents, or with --effort 1")
+        raise ModelError(
+            what, hint=f"at most {MOST_CELLS:,} are possible; learn with fewer parents, or with --effort 1"
+        )
     place = {each.name: p for p, each in enumerate(inputs)}
     tables = []
     for tensor in (tensor for part in parts for tensor in add_by_set(part, schema)):

@@ -35,7 +35,7 @@ def prior_shift(model: Model, prior: Mapping[str, float] | str) -> Array:
     labels = model.schema.labels
     if isinstance(prior, str):
         if prior != TRAINING:
-            raise UsageError(f"{prior!r} is no prior", hint=f"say {TRAINING}, or a probability for every label")
+            raise UsageError(f"{prior!r} is not a prior", hint=f"give {TRAINING}, or a probability for every label")
         undone = np.zeros(len(labels)) if model.class_weights is None else -np.log(model.class_weights)
         return np.asarray(undone + _shift_to_training(model))
     for label, share in prior.items():

@@ -135,7 +135,9 @@ class NextBest:
         attributes = [model.schema.attributes[i] for i in used]
         levels = [attribute.name for attribute in attributes if attribute.missing]
         if levels:
-            what = f"a missing {levels[0]!r} is a value of its own to the model, which does not ask for what is missing"
+            what = (
+                f"a missing {levels[0]!r} is a value of its own in this model, so no missing column can be recommended"
+            )
             raise ModelError(what, hint="learn it with --missing-policy marginalize")
         self._joint = JointModel(model, used)
         self._shift = 0.0 if shift is None else shift[:, np.newaxis]

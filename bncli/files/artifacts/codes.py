@@ -326,7 +326,7 @@ def _read_header(text: bytes, path: str) -> CodesHeader:
     names = {attribute.name for attribute in cuts.attributes}
     labels = fields["labels"].texts()
     if len(labels) < 2:
-        fields["labels"].fail("a class has two labels or more")
+        fields["labels"].fail("a class needs at least two labels")
     missing = fields["missing"].texts()
     for name in missing:
         if name not in names:
@@ -375,7 +375,7 @@ def _read_sample(data: bytes, header: CodesHeader) -> tuple[Columns, int | None]
     batch.validate(full=True)
     attributes, metadata = header.cuts.attributes, reader.schema.metadata or {}
     if batch.num_columns != len(attributes) + 1 + (header.weights is not None):
-        raise ValueError("the sample has not the columns of the codes")
+        raise ValueError("the sample does not have the columns of the codes")
     columns = {a.name: _sample_column(column, a) for a, column in zip(attributes, batch.columns, strict=False)}
     label = _sample_column(batch.column(len(attributes)), None)
     if not isinstance(label, CategoricalColumn) or label.levels != header.labels or (label.codes < 0).any():
@@ -383,7 +383,7 @@ def _read_sample(data: bytes, header: CodesHeader) -> tuple[Columns, int | None]
     weights = None if header.weights is None else batch.column(batch.num_columns - 1).to_numpy()
     seed = metadata.get(_SEED, b"")
     if not seed and batch.num_rows != header.rows:
-        raise ValueError("the sample has not all rows")
+        raise ValueError("the sample does not have all rows")
     rows = Columns(batch.num_rows, columns, header.cuts.class_name, label, weights)
     return rows, int(seed) if seed else None
 
@@ -395,6 +395,6 @@ def _sample_column(array: pa.Array, attribute: Attribute | None) -> Column:
             raise ValueError(f"the sample's column '{attribute.name}' holds no numbers")
         return NumericColumn(array.to_numpy(zero_copy_only=False), attribute.form)
     if not isinstance(array, pa.DictionaryArray):
-        raise ValueError("a column of names in the sample has no levels")
+        raise ValueError("a categorical column of the sample has no levels")
     codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return CategoricalColumn(codes, tuple(array.dictionary.to_pylist()))

@@ -114,7 +114,7 @@ def read_counts(path: str) -> CountedRows:
         descr = FLOATS if decayed else INTEGERS
         shape = (layout.n_entries,)
         if archive.size(_TABLES) != len(npy_header(shape, descr)) + 8 * shape[0]:
-            archive.fail(f"{_TABLES} has not the size that its cuts, labels and tables ask for")
+            archive.fail(f"{_TABLES} does not have the size that its cuts, labels and tables require")
         numbers = npy_array(archive.read(_TABLES), shape, descr)
         if numbers is None or not np.isfinite(numbers).all() or (numbers < 0).any():
             archive.fail(f"{_TABLES} does not hold {'numbers' if decayed else 'whole numbers'} of at least 0")
@@ -166,8 +166,8 @@ def _read_part(node: Node) -> CountsPart:
     fields = node.fields(("fingerprint", "rows"), ("weight",))
     fingerprint = fields["fingerprint"].text()
     if not re.fullmatch("[0-9a-f]{64}", fingerprint):
-        fields["fingerprint"].fail("a fingerprint has 64 hexadecimal digits")
+        fields["fingerprint"].fail("a fingerprint must have 64 hexadecimal digits")
     weight = fields["weight"].number() if "weight" in fields else 1.0
     if not 0 <= weight <= 1:  # 0 is possible: repeated decay underflows
-        fields["weight"].fail("the weight of a part is between 0 and 1")
+        fields["weight"].fail("the weight of a part must be between 0 and 1")
     return CountsPart(fingerprint, fields["rows"].integer(0), weight)

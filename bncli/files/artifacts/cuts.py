@@ -137,7 +137,7 @@ def read_attribute(node: Node, *, in_model: bool) -> Attribute:
     members = node.members()
     kind = members["type"].text() if "type" in members else "numeric"
     if kind not in ("numeric", "categorical"):
-        members["type"].fail(f"unknown type '{kind}'", hint="it is numeric or categorical")
+        members["type"].fail(f"unknown type '{kind}'", hint="the type is numeric or categorical")
     required = ("name", "type", "cuts" if kind == "numeric" else "levels")
     if in_model:
         fields = node.fields((*required, "missing", "frequencies"), MODEL_ATTRIBUTE_KEYS[kind])
@@ -158,7 +158,7 @@ def read_attribute(node: Node, *, in_model: bool) -> Attribute:
         cuts = tuple(item.number() for item in fields["cuts"].items())
         for left, right in pairwise(cuts):
             if left >= right:
-                what = f"the cuts do not rise: {right!r} comes after {left!r}"
+                what = f"the cuts are not increasing: {right!r} comes after {left!r}"
                 fields["cuts"].fail(what, hint="list every cut once, in order")
         attribute = NumericAttribute(name, missing, frequencies, cuts, form, direction=direction)
     else:
@@ -237,7 +237,7 @@ def _read_groups(node: Node, levels: tuple[str, ...]) -> tuple[tuple[str, ...], 
             item.fail(f"the value '{group[0]}' is alone, and its level is called '{level}'")
     for item, group, level in zip(node.items(), groups, levels, strict=True):
         if len(group) > 1 and level in seen:
-            item.fail(f"the pooled level '{level}' is called as a value")
+            item.fail(f"the pooled level '{level}' has the name of a value")
     return groups
 
 

@@ -115,7 +115,7 @@ def read_edits(
             fields["label"].fail(f"the class has no label {label!r}")
         temperature = fields["temperature"].number()
         if temperature <= 0:
-            fields["temperature"].fail("a temperature is above 0")
+            fields["temperature"].fail("a temperature must be above 0")
         refit = None
         if _REFIT in fields:
             losses = fields[_REFIT].fields(RefitLoss._fields)

@@ -122,7 +122,7 @@ def _read_groups(node: Node, attribute: Attribute) -> Grouping:
         if len(values) != attribute.n_values:
             node.fail(f"{len(values)} coarse codes for the {attribute.n_values} levels of '{attribute.name}'")
         if set(values) != set(range(len(set(values)))):
-            node.fail("coarse codes count from 0, each of them used")
+            node.fail("coarse codes must be numbered from 0 without gaps")
     missing = [max(values, default=-1) + 1] * attribute.missing
     return (*values, *missing)
 
@@ -134,9 +134,9 @@ def _read_merges(node: Node, attribute: Attribute) -> Grouping:
         node.fail(f"{len(grouping)} coarse codes for the {attribute.cardinality} codes of '{attribute.name}'")
     values = grouping[: attribute.n_values]
     if set(grouping) != set(range(len(set(grouping)))):
-        node.fail("coarse codes count from 0, each of them used")
+        node.fail("coarse codes must be numbered from 0 without gaps")
     if isinstance(attribute, NumericAttribute) and any(right < left for left, right in pairwise(values)):
-        node.fail("the coarse codes of intervals do not fall")
+        node.fail("the coarse codes of intervals must not fall")
     if attribute.missing and any(code >= grouping[-1] for code in values):
-        node.fail("the missing level has the last coarse code to itself")
+        node.fail("the missing level must have the last coarse code alone")
     return grouping

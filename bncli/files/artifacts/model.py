@@ -235,7 +235,7 @@ def read_model(path: str) -> Model:
         except BncliError as error:
             node.fail(error.what)
         if schema.marginalizes and not isinstance(structure, Dag):
-            node.fail("with regions missing values cannot be marginalized")
+            node.fail("missing values cannot be marginalized in a model of regions")
         families = read_families(fields["families"], schema, structure)
         if schema.marginalizes and families != structure.families(schema.cardinalities, whole=True):
             fields["families"].fail("these are not the tables of the nodes of its structure, all of which are needed")
@@ -262,7 +262,7 @@ def read_model(path: str) -> Model:
             model = replace(model, uncertainty=_read_uncertainty(archive, fields[INTERVALS], model))
         added = [INTERVALS_ARRAY] if INTERVALS in fields else []
         if archive.names != [*names, *added, *(name for name, _ in edit_arrays(model.edits))]:
-            archive.fail("its members are not those that it describes")
+            archive.fail("its members are not those in its description")
         return model
 
 
@@ -335,7 +335,7 @@ def _read_tables(
         yield from (tables[start:stop] for start, stop in pairwise(ends))
         return
     if members != [_DESCRIPTION, *names]:
-        archive.fail("its members are not those that it describes")
+        archive.fail("its members are not those in its description")
     yield from _read_arrays(archive, names, [bias_shape, *((family.n_cells, n_labels) for family in families)])
 
 
@@ -343,7 +343,7 @@ def _read_arrays(archive: Archive, names: list[str], shapes: list[tuple[int, ...
     """Yield float64 arrays of these shapes; all sizes are checked before the first array is read."""
     for name, shape in zip(names, shapes, strict=True):
         if archive.size(name) != len(npy_header(shape)) + 8 * math.prod(shape):
-            archive.fail(f"{name} has not the size that the schema asks for")
+            archive.fail(f"{name} does not have the size that the schema requires")
     for name, shape in zip(names, shapes, strict=True):
         array = npy_array(archive.read(name), shape)
         if array is None or not np.isfinite(array).all():
@@ -388,11 +388,11 @@ def _read_self_test(archive: Archive, names: list[str], model: Model, n_rows: in
     """Return the rows that the model is verified with; a code equal to the cardinality is an unknown value."""
     codes_name, probabilities_name = _SELF_TEST_ARRAYS
     if names[-len(_SELF_TEST_ARRAYS) :] != _SELF_TEST_ARRAYS:
-        archive.fail("its members are not those that it describes")
+        archive.fail("its members are not those in its description")
     cardinalities = [model.schema.cardinalities[i] for i in sorted(model.attributes)]
     shape, code_type = (len(cardinalities), n_rows), _self_test_type(model).newbyteorder("<")
     if archive.size(codes_name) != len(npy_header(shape, code_type.str)) + code_type.itemsize * math.prod(shape):
-        archive.fail(f"{codes_name} has not the size that the schema asks for")
+        archive.fail(f"{codes_name} does not have the size that the schema requires")
     codes = npy_array(archive.read(codes_name), shape, code_type.str)
     if codes is None or (codes > np.reshape(cardinalities, (-1, 1))).any():
         archive.fail(f"{codes_name} does not hold codes of the attributes, {n_rows} of each")
@@ -505,7 +505,7 @@ def read_calibration(node: Node, n_labels: int) -> Calibration:
     if _LABEL_FREQUENCIES in fields:
         frequencies = _read_numbers(fields[_LABEL_FREQUENCIES], n_labels)
         if frequencies and min(frequencies) <= 0:
-            fields[_LABEL_FREQUENCIES].fail("the weight of a label is above 0")
+            fields[_LABEL_FREQUENCIES].fail("the weight of a label must be above 0")
     fitted = _read_calibration_map(fields, method, n_labels)
     return Calibration(fitted, fields["rows"].integer(1), before, after, frequencies)
 
@@ -514,26 +514,26 @@ def _read_calibration_map(fields: Mapping[str, Node], method: str, n_labels: int
     if method == Temperature.method:
         temperature = fields["temperature"].number()
         if temperature <= 0:
-            fields["temperature"].fail("a temperature is above 0")
+            fields["temperature"].fail("a temperature must be above 0")
         return Temperature(temperature)
     if method == PerClass.method:
         scales = _read_numbers(fields["scales"], n_labels)
         if min(scales) < 0:
-            fields["scales"].fail("no scale is below 0")
+            fields["scales"].fail("a scale must be at least 0")
         return PerClass(scales, _read_numbers(fields["shifts"], n_labels))
     items = fields["knots"].items()
     # With two labels, the map of the second determines that of the first.
     if len(items) != (1 if n_labels == 2 else n_labels):
-        fields["knots"].fail("these are not the maps of the labels")
+        fields["knots"].fail("the maps must be those of the labels")
     maps = []
     for item in items:
         knots = item.fields(("at", "values"))
         at = tuple(number.number() for number in knots["at"].items())
         values = _read_numbers(knots["values"], len(at))
         if not at or at[0] < 0 or at[-1] > 1 or any(b <= a for a, b in pairwise(at)):
-            knots["at"].fail("knots are probabilities, each above the one before")
+            knots["at"].fail("knots must be increasing probabilities")
         if not values[0] > 0 or not values[-1] < 1 or any(b < a for a, b in pairwise(values)):
-            knots["values"].fail("values are between 0 and 1 and never fall")
+            knots["values"].fail("values must be between 0 and 1 and never fall")
         maps.append(Knots(at, values))
     return Isotonic(tuple(maps))
 
@@ -541,7 +541,7 @@ def _read_calibration_map(fields: Mapping[str, Node], method: str, n_labels: int
 def _read_numbers(node: Node, length: int) -> tuple[float, ...]:
     numbers = tuple(item.number() for item in node.items())
     if len(numbers) != length:
-        node.fail("there is a number for each label")
+        node.fail("expected one number per label")
     return numbers
 
 
@@ -580,7 +580,7 @@ def read_rule(node: Node, labels: tuple[str, ...]) -> DecisionRule:
     """Return the rule that `rule_json` wrote, checked against the labels."""
     fields = node.fields((), ("costs", "threshold", "abstain_below", "sets", "held_out"))
     if "threshold" in fields and ("costs" in fields or len(labels) != 2):
-        fields["threshold"].fail("a threshold decides between two labels, and goes without costs")
+        fields["threshold"].fail("a threshold needs two labels and excludes costs")
     rule = DecisionRule()
     if "costs" in fields:
         costs = tuple(_read_non_negative(row) for row in fields["costs"].items())
@@ -596,7 +596,7 @@ def read_rule(node: Node, labels: tuple[str, ...]) -> DecisionRule:
         sets = fields["sets"].fields(("alpha", "by"))
         alpha, by = _read_share(sets["alpha"]), sets["by"]
         if not 0 < alpha < 1 or by.text() not in ("all", "class"):
-            fields["sets"].fail("sets have an alpha between 0 and 1, by 'all' or 'class'")
+            fields["sets"].fail("prediction sets need an alpha between 0 and 1, by 'all' or 'class'")
         rule = replace(rule, sets=PredictionSets(alpha, by.value == "class"))
     if "held_out" in fields:
         rule = replace(rule, held_out=_read_held_out(fields["held_out"], len(labels)))
@@ -612,21 +612,21 @@ def _read_held_out(node: Node, n_labels: int) -> HeldOutScores:
         node.fail(f"expected {n_labels} lists of probabilities, and as many weights")
     for numbers in probabilities:
         if any(a > b for a, b in pairwise(numbers)) or max(numbers, default=0.0) > 1:
-            fields["probabilities"].fail("probabilities rise from 0 to 1 at most")
+            fields["probabilities"].fail("probabilities must be increasing, within 0 to 1")
     return HeldOutScores(probabilities, weights, fields["split"].flag())
 
 
 def _read_non_negative(node: Node) -> tuple[float, ...]:
     numbers = tuple(item.number() for item in node.items())
     if min(numbers, default=0.0) < 0:
-        node.fail("a number here is at least 0")
+        node.fail("the number must be at least 0")
     return numbers
 
 
 def _read_share(node: Node) -> float:
     number = node.number()
     if not 0 <= number <= 1:
-        node.fail("the number lies between 0 and 1")
+        node.fail("the number must be between 0 and 1")
     return number
 
 
@@ -642,5 +642,5 @@ def read_training_log_p(node: Node) -> TrainingLogP:
     by_share = fields["quantiles"].fields([f"{q:g}" for q in QUANTILES])
     quantiles = tuple(by_share[f"{q:g}"].number() for q in QUANTILES)
     if any(b < a for a, b in pairwise(quantiles)):
-        fields["quantiles"].fail("quantiles do not fall")
+        fields["quantiles"].fail("quantiles must not fall")
     return TrainingLogP(fields["rows"].integer(1), fields["mean"].number(), quantiles)

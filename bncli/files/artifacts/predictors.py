@@ -140,7 +140,7 @@ def read_predictor(
         if PATH in fields or PENALTY_CV in fields:
             node.fail("an ensemble has neither steps nor one penalty")
         if schema.marginalizes:
-            node.fail("with an ensemble missing values cannot be marginalized")
+            node.fail("missing values cannot be marginalized in an ensemble")
         return _read_ensemble(node, n_labels, len(families))
     if PATH in fields:
         node = fields[PATH]
@@ -168,9 +168,9 @@ def _read_ensemble(node: Node, n_labels: int, n_families: int) -> PredictorDescr
         components.append((name, weight, member["families"].integer(0)))
     weights = [weight for _, weight, _ in components]
     if not components or any(a < b for a, b in pairwise(weights)):
-        fields["members"].fail("there are components, whose weights fall")
+        fields["members"].fail("components must be listed, the largest weight first")
     if pool is Pool.LINEAR and abs(sum(weights) - 1.0) > _ROUNDING:
-        fields["members"].fail("the weights of components sum to 1")
+        fields["members"].fail("the weights of components must sum to 1")
     if sum(n for _, _, n in components) != n_families:
         fields["members"].fail(f"the components do not have the {n_families} families of the model")
     trials = []
@@ -178,7 +178,7 @@ def _read_ensemble(node: Node, n_labels: int, n_families: int) -> PredictorDescr
         trial = item.fields(("name", "lambda", "log_loss", "error", "weight"))
         penalty = trial["lambda"].number()
         if penalty <= 0:
-            trial["lambda"].fail("a penalty is above 0")
+            trial["lambda"].fail("a penalty must be above 0")
         log_loss, error = trial["log_loss"].number(), _read_share(trial["error"])
         name, weight = trial["name"].text(), _read_weight(trial["weight"], pool)
         trials.append(TriedCandidate(name, penalty, log_loss, error, weight))
@@ -193,14 +193,14 @@ def _read_weight(node: Node, pool: Pool, least: float = 0.0) -> float:
         return _read_share(node, least)
     number = node.number()
     if not least <= number <= _MOST_WEIGHT:
-        node.fail(f"a weight lies between 0 and {_MOST_WEIGHT:g}")
+        node.fail(f"a weight must be between 0 and {_MOST_WEIGHT:g}")
     return number
 
 
 def _read_share(node: Node, least: float = 0.0) -> float:
     number = node.number()
     if not least <= number <= 1.0 + _ROUNDING:
-        node.fail("a share lies between 0 and 1")
+        node.fail("a share must be between 0 and 1")
     return number
 
 
@@ -213,7 +213,7 @@ def _read_steps(node: Node, schema: Schema, families: Sequence[Family]) -> tuple
         fields = item.fields(("region", "changes", "df", "log_likelihood", "log_posterior", "weight"))
         names = fields["region"].texts()
         if not all(name in index for name in names):
-            fields["region"].fail("a region is made of attributes of the schema")
+            fields["region"].fail("a region must consist of attributes of the schema")
         region = tuple(index[name] for name in names)
         weight, posterior = fields["weight"].number(), fields["log_posterior"]
         if weight < 0:
@@ -225,7 +225,7 @@ def _read_steps(node: Node, schema: Schema, families: Sequence[Family]) -> tuple
                 pair.fail("a change is the number of a family, or -1 for the class, and a small whole number")
             family, change = numbers
             if family >= 0 and not set(families[family].attributes) <= set(region):
-                pair.fail("a step changes only families inside its region")
+                pair.fail("a step may change only families inside its region")
             changes.append((family, change))
         step = PathStep(
             region,

@@ -151,7 +151,7 @@ def read_penalty(node: Node) -> ChosenPenalty:
         shrunk = fields["shrunk"].fields(("factor", "log_loss"))
         factor = shrunk["factor"].number()
         if not 0 < factor < 1:
-            shrunk["factor"].fail("a factor that shrinks lies between 0 and 1")
+            shrunk["factor"].fail("a shrinkage factor must be between 0 and 1")
         shrinkage = Shrinkage(factor, shrunk["log_loss"].number())
     return ChosenPenalty(_positive_penalty(fields["chosen"]), tuple(tried), tuple(arcs), shrinkage, tuple(structures))
 
@@ -159,7 +159,7 @@ def read_penalty(node: Node) -> ChosenPenalty:
 def _positive_penalty(node: Node) -> float:
     number = node.number()
     if number <= 0:
-        node.fail("a penalty is above 0")
+        node.fail("a penalty must be above 0")
     return number
 
 
@@ -179,11 +179,11 @@ def read_restarts(node: Node) -> Restarts:
     fields = node.fields(("objectives", "kept", "best", "spread", "rows"))
     objectives = tuple(item.number() for item in fields["objectives"].items())
     if len(objectives) < 2:
-        fields["objectives"].fail("there are at least two starts")
+        fields["objectives"].fail("expected at least two starts")
     rows = fields["rows"].text()
     if rows not in _ROWS:
         fields["rows"].fail(f"objectives are those of rows that are {' or '.join(_ROWS)}")
     restarts = Restarts(objectives, rows == _ROWS[True])
     if restarts_json(restarts) != {key: field.value for key, field in fields.items()}:
-        node.fail("the best of the objectives, or their spread, is another one")
+        node.fail("the best objective or the spread disagrees with the objectives")
     return restarts

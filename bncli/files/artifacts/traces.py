@@ -58,7 +58,7 @@ def read_trace(path: str) -> Trace:
     except OSError as error:
         raise cannot_read(path, error) from error
     except (UnicodeDecodeError, csv.Error) as error:
-        raise BncliError("this is no CSV file", where=path, hint=_NOT_A_TRACE) from error
+        raise BncliError("this is not a CSV file", where=path, hint=_NOT_A_TRACE) from error
 
 
 def _complete_lines(path: str, file: TextIO) -> Iterator[str]:
@@ -69,7 +69,7 @@ def _complete_lines(path: str, file: TextIO) -> Iterator[str]:
         yield line
         # Checked after the row was parsed, because an error in the row itself says more.
         if not line.endswith(("\n", "\r")):
-            hint = "write the trace again; if it is whole, put an end to its last line"
+            hint = "write the trace again; if it is complete, end its last line with a newline"
             raise BncliError("the last line is cut off", where=path, hint=hint)
 
 
@@ -149,7 +149,7 @@ def _parse_trace(path: str, lines: Iterable[list[str]]) -> Trace:
 def _point(row: _Row, likelihood: str) -> TracePoint:
     log_likelihood = row.number(likelihood)
     if log_likelihood > _ROUNDING:
-        row.fail(f"{likelihood} is above 0, which no probability allows: {row.fields[likelihood]!r}")
+        row.fail(f"{likelihood} is above 0, which is impossible for a log-likelihood: {row.fields[likelihood]!r}")
     evaluations = [row.count(name) for name in _EVALUATIONS if row.fields.get(name)]
     return TracePoint(
         row.count("iteration"),

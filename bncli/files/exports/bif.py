@@ -262,7 +262,7 @@ def _read_node(
         table = _table_of_rows(tokens, variable, block, states)
     else:
         if block.rows or block.default is not None:
-            tokens.fail(f"'{variable.name}' has a table and rows besides", at=block.at, hint="leave one of them out")
+            tokens.fail(f"'{variable.name}' has both a table and rows", at=block.at, hint="leave one of them out")
         shape = (len(variable.states), *map(len, states))
         if len(block.table) != math.prod(shape):
             what = f"the table of '{variable.name}' has {len(block.table)} numbers, not {math.prod(shape)}"

@@ -122,7 +122,7 @@ def read_dot(data: bytes, where: str) -> NamedDag:
         _read_identifier(tokens)
     _read_block(tokens, graph, 0)
     if tokens.next.kind != "end":
-        tokens.fail(f"after the graph comes {describe(tokens.next)}", hint="give one graph a file")
+        tokens.fail(f"after the graph comes {describe(tokens.next)}", hint="write one graph per file")
     try:
         names = {node: original_name(attributes, node) for node, attributes in graph.nodes.items()}
         if len(set(names.values())) < len(names):
@@ -139,7 +139,7 @@ def _read_identifier(tokens: Tokens) -> str:
     """Read a word, a number, an HTML text, or quoted texts joined by `+`."""
     if tokens.next.kind == "html":
         html = tokens.take_raw(re.compile(r"<[^<>]*(?:<[^<>]*>[^<>]*)*+>"))
-        return html or tokens.fail("the HTML text does not end")
+        return html or tokens.fail("the HTML text is not closed")
     if tokens.next.kind not in ("word", "quoted"):
         tokens.fail(f"expected a name, found {describe(tokens.next)}")
     first = tokens.take()

@@ -100,9 +100,9 @@ def scorecard_text(scorer: PortableScorer, target: ProgramTarget) -> str:
         what = f"a scorecard is for two classes, and the model has {len(scorer.labels)}"
         raise ModelError(what, hint="--to onnx and --to python take any number of classes")
     if not scorer.inputs:
-        raise ModelError("the model looks at no column: there is nothing to give points for")
+        raise ModelError("the model uses no column, so there are no points")
     if scorer.calibration is not None:
-        what = "the model is calibrated by a map of its probabilities, which no points add up to"
+        what = "the model is calibrated by a map of its probabilities, so points cannot add up to them"
         raise ModelError(what, hint="calibrate it by --method temperature, or export the model that was calibrated")
     if unit is not None:
         (stage,) = scorer.stages

@@ -80,7 +80,9 @@ def _check_names(scorer: PortableScorer, target: ProgramTarget, dialect: Dialect
             raise ModelError(f"{text!r} cannot be written as SQL: it holds the character NUL")
     own = {dialect.fold_name(f"{stem}_{part}") for part in ("scores", "weights", "levels")}
     if dialect.fold_name(table) in own:
-        raise ModelError(f"--input {table} is a table that the file makes", hint="name another, or the model's file")
+        raise ModelError(
+            f"--input {table} is the name of a table in the file", hint="name another, or the model's file"
+        )
     if dialect.fold_name(key) in ("prediction", *(["decision"] if target.rule is not None else [])):
         raise ModelError(f"--key {key}: the view has another column of that name")
     if dialect.fold_name(key) in map(dialect.fold_name, names):
@@ -91,7 +93,7 @@ def _check_names(scorer: PortableScorer, target: ProgramTarget, dialect: Dialect
         other = known.setdefault(dialect.fold_name(name), name)
         if other != name:
             what = f"{dialect.product} does not distinguish the columns {other!r} and {name!r}"
-            raise ModelError(what, hint="rename one of them in the data and learn again, or take another --dialect")
+            raise ModelError(what, hint="rename one of them in the data and learn again, or use another --dialect")
 
 
 def label_columns(labels: Sequence[str], dialect: Dialect, key: str) -> list[str]:

@@ -102,7 +102,9 @@ def sql_model(scorer: PortableScorer) -> SqlModel:
     size = sum(table.expanded_size for table in scorer.tables)
     if size > MOST_NUMBERS:
         what = f"the model is too large to be written as SQL: {size:,} table entries"
-        raise ModelError(what, hint=f"at most {MOST_NUMBERS:,} can be; learn with fewer parents, or with --effort 1")
+        raise ModelError(
+            what, hint=f"at most {MOST_NUMBERS:,} are possible; learn with fewer parents, or with --effort 1"
+        )
     places: dict[Coding, int] = {}
     for p, column in enumerate(scorer.inputs):
         places[p, tuple(range(column.unobserved + 1))] = p

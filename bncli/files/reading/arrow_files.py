@@ -87,8 +87,8 @@ class ColumnarFile:
         """Set the names and types of the columns; raise BncliError if these are not the columns of a table."""
         self._schema, path = schema, self.path
         if FORMAT_MARK in (self._schema.metadata or {}).get(HEADER_KEY, b""):
-            what = "these are rows in codes, and not the values of a table"
-            hint = "learn from a .codes file alone, named by its path; score its table"
+            what = "this file holds codes, not the values of a table"
+            hint = "a .codes file can only be learned from, named by its path"
             raise BncliError(what, where=path, hint=hint)
         with _report_damage(path):
             # Raises UnicodeDecodeError if the names of columns or of time zones are not UTF-8.

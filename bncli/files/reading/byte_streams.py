@@ -195,7 +195,7 @@ class _RawBytes(io.RawIOBase):
                 self._spool.write(target[:n])
             except OSError as error:  # most often a full disk: on some systems /tmp is in memory, and small
                 what = f"cannot keep a copy of the input in {tempfile.gettempdir()}: {error.strerror}"
-                raise BncliError(what, where=self.owner.name, hint="set TMPDIR to a place with room") from error
+                raise BncliError(what, where=self.owner.name, hint="set TMPDIR to a folder with free space") from error
         return n
 
     def is_paused(self) -> bool:
@@ -302,6 +302,6 @@ class Transcoder:
             except UnicodeError as error:
                 reason = getattr(error, "reason", str(error))
                 what = f"the text is not {self._encoding} ({reason})"
-                raise BncliError(what, where=self._name, hint="--encoding names another") from error
+                raise BncliError(what, where=self._name, hint="give the right one with --encoding") from error
         data, self._ready = bytes(self._ready[:size]), self._ready[size:]
         return data

@@ -158,7 +158,7 @@ def choose_split_columns(source: Source, names: tuple[str, ...], where: str) -> 
     group, time = split_names(source.group, names), source.time
     for option in ("gap", "window"):
         if time is None and getattr(source, option) is not None:
-            raise UsageError(f"--{option} has no effect without --time", hint="name the column of time too")
+            raise UsageError(f"--{option} has no effect without --time", hint="add --time COLUMN")
     for name in (*group, *([] if time is None else [time])):
         if name not in names:
             raise _unknown_column(name, names, where)
@@ -275,7 +275,7 @@ def _roles_by_cuts(
     ):
         for name in columns:
             if name in others:
-                raise UsageError(f"--{role} {name} contradicts the cuts, which take it the other way")
+                raise UsageError(f"--{role} {name} contradicts the cuts")
     for name in column_of.values():
         if name not in names:
             hint = missing_column(name, attributes, where).hint

@@ -167,9 +167,7 @@ class CodedBatches:
             broken = rows[~_are_whole(weights[rows])]
             if len(broken):
                 row = int(broken[0])
-                what = (
-                    f"the weight {float(weights[row])!r} is not a whole number, and counts are exact only of whole ones"
-                )
+                what = f"the weight {float(weights[row])!r} is not a whole number, and only those are counted exactly"
                 raise BncliError(what, where=block.locate(row), hint=_WHOLE_WEIGHTS)
         # Labels are numbered in the order of the rows.
         in_use, first = np.unique(text_of_row[rows], return_index=True)
@@ -210,7 +208,7 @@ class CodesFileBatches:
             stop = min(start + ROWS_PER_BATCH, rows.n_rows)
             weights = None if rows.weights is None else rows.weights[start:stop]
             if weights is not None and not _are_whole(weights).all():
-                raise BncliError("there are weights that are no whole numbers", where=self._path, hint=_WHOLE_WEIGHTS)
+                raise BncliError("some weights are not whole numbers", where=self._path, hint=_WHOLE_WEIGHTS)
             codes = tuple(column.codes.rows(start, stop) for column in columns)
             yield CodedBatch(codes, rows.label.codes[start:stop].astype(np.intp), weights, self._path)
 

@@ -191,8 +191,8 @@ class Batches:
         run: Run = Run(),
     ) -> None:
         if coded := next(filter(is_codes, source.paths), None):
-            what = "these are rows in codes, and a model scores the values of a table"
-            raise ModelError(what, where=coded, hint="score the table that was encoded")
+            what = "this file holds codes, but a model scores the values of a table"
+            raise ModelError(what, where=coded, hint="score the original table")
         self._tokens = _missing_tokens(source, schema)
         self._class_name = schema.class_name
         self._run = run
@@ -289,8 +289,8 @@ def read_labelled(
     returned as they are in the table, and the columns of groups and of time as `split_by`.
     """
     if path := next(filter(is_codes, source.paths), None):
-        what = "these are rows in codes, and a model is tested on the values of a table"
-        raise UsageError(what, where=path, hint="name the table that was encoded")
+        what = "this file holds codes, but a model is tested on the values of a table"
+        raise UsageError(what, where=path, hint="give the original table")
     attributes = schema.attributes if needed is None else [schema.attributes[schema.index(name)] for name in needed]
     tokens = _missing_tokens(source, schema)
     class_column = source.class_name or schema.class_name

@@ -125,7 +125,7 @@ class ValueEncoder:
             text = self._text(value).strip(BLANKS)
             code = self.codes.get(text, self.unknown)
             if self.strict and text not in self.codes:
-                what = f"column {self.name!r} has the value {text!r}, which training never saw"
+                what = f"column {self.name!r} has the value {text!r}, which was not seen in training"
                 raise ModelError(what, where="the row", hint="a model fitted with unseen='average' scores such rows")
             return code
         number = self._number(value)

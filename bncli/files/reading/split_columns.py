@@ -51,7 +51,7 @@ def read_split_columns(
         if source.gap is not None:
             match = re.fullmatch(rf"(\d+(?:\.\d+)?)({'|'.join(SECONDS)})?", source.gap.strip())
             if match is None or not float(match[1]):
-                what = f"--gap takes a span of time such as 30d or 12h, or a number above 0, and not {source.gap!r}"
+                what = f"--gap takes a duration such as 30d or 12h, or a number above 0, not {source.gap!r}"
                 raise UsageError(what, hint=f"the units are {', '.join(SECONDS)}; a column of numbers has none")
             gap, has_unit = float(match[1]) * SECONDS.get(match[2], 1), match[2] is not None
             if has_unit != is_date:
@@ -85,7 +85,7 @@ def check_split(rows: Columns, source: Source, where: str, watch: Watch) -> None
             own = by.units[rows.label.codes == code]
             if len(own) > 1 and (own == own[0]).all():
                 what = f"all {len(own):,} rows of the label '{label}' belong to one group"
-                watch(Note(f"{what}: it is learned or tested, but never both", warning=True))
+                watch(Note(f"{what}: it is either learned or tested, never both", warning=True))
     if by.times is not None:
         span = float(by.times.max() - by.times.min())
         if not span:

@@ -267,7 +267,7 @@ def read_head(source: Source) -> TableHead:
     inputs = find_inputs(source.paths, keep=False)
     for file in inputs:
         if not file.is_regular:
-            raise UsageError(f"{file.name} has no head to look at: it can be read only once", hint="save it first")
+            raise UsageError(f"{file.name} cannot be previewed: it can be read only once", hint="save it first")
     with Table(source, keep=True, block_size=_HEAD_SIZE) as table:
         names, nested, first = table.names, table.nested, table.head()
     row_size = _TYPICAL_ROW

@@ -114,8 +114,8 @@ def read_rows(source: Source, *, cuts: Cuts | None, run: Run, seed: int | None =
                 check.end_file()
             sampler.finish(builders)
             if sampler.n_kept < sampler.n_rows and (roles.group or roles.time is not None):
-                what = f"{sampler.n_rows:,} rows do not fit in memory, where --group and --time need them all"
-                raise BncliError(what, where=table.name, hint="leave columns out with --ignore, or take fewer rows")
+                what = f"{sampler.n_rows:,} rows do not fit in memory, but --group and --time need all of them"
+                raise BncliError(what, where=table.name, hint="leave columns out with --ignore, or use fewer rows")
         _read_again(table, columns, sampler, tokens, run.threads, any_bad=bad_rows.count > 0)
         n_kept = sampler.n_kept
         rows = _assemble(columns, n_kept, roles, table, source, cuts=cuts, watch=run.watch)
@@ -367,7 +367,9 @@ class _TypeCheck:
 
 def _disagreement(name: str, first_path: str, first_kind: str, found: str, where: str) -> BncliError:
     quoted = shlex.quote(name)
-    hint = f"write it alike in all files; --categorical {quoted} reads it as names, --ignore {quoted} leaves it out"
+    hint = (
+        f"write it the same way in all files; --categorical {quoted} reads it as names, --ignore {quoted} leaves it out"
+    )
     return BncliError(f"column '{name}' has {first_kind} in {first_path}, but {found} here", where=where, hint=hint)
 
 
@@ -611,7 +613,7 @@ def _drop_incomplete(table: Columns, where: str, watch: Watch) -> Columns:
         return table
     if n_dropped == table.n_rows:
         raise BncliError(
-            "every row lacks a value", where=where, hint="--ignore a column, or leave out --drop-incomplete"
+            "every row has a missing value", where=where, hint="--ignore a column, or leave out --drop-incomplete"
         )
     rows = f"{n_dropped:,} of {table.n_rows:,} rows lack" if n_dropped > 1 else "1 row lacks"
     watch(Note(f"{rows} a value and {'are' if n_dropped > 1 else 'is'} left out (--drop-incomplete)"))

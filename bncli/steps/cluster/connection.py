@@ -217,7 +217,7 @@ def _raise_translated(error: Exception) -> NoReturn:
         raise BncliError(what, hint=hint) from error
     is_broken = name in ("CommClosedError", "ClosedClientError") or "scheduler-connection-lost" in str(error)
     if is_broken:
-        raise GoneError("the connection to the cluster broke", hint="see whether its scheduler still runs") from error
+        raise GoneError("the connection to the cluster broke", hint="check whether its scheduler still runs") from error
     if name in ("FutureCancelledError", "CancelledError", "FuturesCancelledError"):
         raise LostError(str(error)) from error
     raise error
@@ -295,8 +295,8 @@ def _parse_address(address: str) -> tuple[str, str]:
     if kind in ("tcp", "tls") and re.fullmatch(r"//[^/\s]+:[0-9]{1,5}", place):
         return kind, address
     if kind != "file" or not place:
-        what = f"--cluster {address} is no address of a cluster"
-        raise UsageError(what, hint="say tcp://HOST:PORT, file:SCHEDULER.json or local:N, N the number of processes")
+        what = f"--cluster {address} is not the address of a cluster"
+        raise UsageError(what, hint="use tcp://HOST:PORT, file:SCHEDULER.json or local:N, N the number of processes")
     try:
         with open(place, "rb") as file:
             return kind, str(json.loads(file.read(1 << 20))["address"])
@@ -314,7 +314,7 @@ def _connect(kind: str, place: str, address: str) -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
     what = f"no scheduler answers at {address} (within {CONNECT_SECONDS} seconds)"
-    unreachable = BncliError(what, hint="see that `dask scheduler` runs there and that this machine may reach it")
+    unreachable = BncliError(what, hint="check that `dask scheduler` runs there and that this machine can reach it")
     local = None
     if kind != "local" and not _is_scheduler(place):
         raise unreachable

@@ -171,8 +171,8 @@ class WorkerBlocks:
                 results = [result for part in self.cluster.values(futures) for result in part]
             except LostError as error:
                 if attempt == _ATTEMPTS - 1:
-                    what = "what workers were to have was lost again and again"
-                    raise BncliError(what, hint="see why workers of the cluster end") from error
+                    what = "the data sent to the workers was lost repeatedly"
+                    raise BncliError(what, hint="check why workers of the cluster stop") from error
                 continue
             self.rounds += 1
             self.sent += size * times
@@ -232,7 +232,7 @@ def distribute_rows(
     ]
     if len(seats) < cluster.n_threads:
         blocks_text = "one row block" if len(seats) == 1 else f"{len(seats)} row blocks"
-        threads_text = f"{len(seats)} of {cluster.n_threads} threads of the cluster help"
+        threads_text = f"{len(seats)} of {cluster.n_threads} threads of the cluster have work"
         watch(Note(f"{data.n_rows:,} rows are {blocks_text}: {threads_text}"))
     # Roughly the time of one thread for a pass over families of one attribute each.
     seconds = 1e-9 * data.n_rows * max(data.n_labels - 1, 1) * (8.0 + 2.0 * len(data.schema.informative))
@@ -258,7 +258,9 @@ def refuse_memory_limits(cluster: Cluster, shares: Mapping[str, int]) -> None:
         if used + share + WORK_BYTES > PAUSED_FROM * worker.limit:
             limit, has, takes = (f"{n / 1e6:,.0f} MB" for n in (worker.limit, used, share))
             what = f"worker {address} may take {limit} of memory, has {has}, and its row blocks are {takes}"
-            hint = f"Dask would pause it near its limit: {MORE_MEMORY}; --memory-limit 0 is safe, for they are mapped"
+            hint = (
+                f"Dask would pause it near its limit: {MORE_MEMORY}; --memory-limit 0 is safe: they are memory-mapped"
+            )
             raise BncliError(what, hint=hint)
 
 

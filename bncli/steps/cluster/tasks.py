@@ -61,7 +61,7 @@ def check_workers(cluster: Cluster, paths: Sequence[str], watch: Watch) -> None:
     for address, answer in cluster.ask_all(worker_facts, list(paths)).items():
         if isinstance(answer, TimeoutError):
             what = f"worker {address} does not answer (within {ANSWER_SECONDS:.0f} seconds)"
-            raise BncliError(what, hint="end it, or see what keeps its machine busy")
+            raise BncliError(what, hint="stop it, or check what keeps its machine busy")
         if isinstance(answer, BaseException):
             hint = f"install bncli {bncli.__version__} in the environment of the workers"
             if isinstance(answer, ImportError):
@@ -225,7 +225,7 @@ def report_idle_threads(n_files: int, cluster: Cluster, watch: Watch) -> None:
     """Add a note if the table has fewer files than the cluster has threads."""
     if n_files < cluster.n_threads:
         files = "one file is one task" if n_files == 1 else f"{n_files} files are {n_files} tasks"
-        watch(Note(f"{files}: {n_files} of {cluster.n_threads} threads of the cluster help"))
+        watch(Note(f"{files}: {n_files} of {cluster.n_threads} threads of the cluster have work"))
 
 
 def _read_each_file(

@@ -200,7 +200,7 @@ def run_plan(
     except KeyboardInterrupt:
         if checkpoint.path is not None:
             stored = f"{len(outcomes):,} of {len(tasks):,} folds are kept in {checkpoint.path}"
-            watch(Note(f"{stored}; the same command goes on from there"))
+            watch(Note(f"{stored}; the same command continues from there"))
         raise
     complete = {task: outcome for task, outcome in sorted(outcomes.items()) if task[:2] not in failures}
     pairs = sorted({task[:2] for task in complete}) if plan.protocol.repeats > 1 else []
@@ -292,7 +292,7 @@ class Checkpoint:
             content = b""
             if os.path.exists(path):
                 if not os.path.isfile(path):
-                    what = "outcomes are kept in a file, and this is none"
+                    what = "outcomes are kept in a file, and this is not one"
                     raise BncliError(what, where=path, hint="choose another name")
                 with open(path, "rb") as file:
                     content = file.read()

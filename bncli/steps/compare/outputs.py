@@ -59,7 +59,9 @@ def check_drawings(
         refuse_ending(path, NOT_DRAWN, "drawings are written as SVG")
     if n_learners < 2 and (diagram or scatter):
         option = "--diagram" if diagram else "--scatter"
-        raise UsageError(f"{option} draws how learners differ, and there is one", hint="give another --learner")
+        raise UsageError(
+            f"{option} draws the differences of learners, and there is only one", hint="give another --learner"
+        )
     if n_data_sets < 2 and diagram:
         raise UsageError("--diagram draws average ranks over several data sets; there is one", hint="give more DATA")
     if metric in COSTS and diagram:

@@ -92,7 +92,7 @@ def _group_column(columns: Columns, name: str, known: Attribute | None, where: s
         raise _class_error(name)
     if name not in columns.attributes:
         what = f"column {name!r} was not read as one column of values, so it makes no groups"
-        hint = "of a date name a part, as in day.month; of an identifier every row is another; see --categorical"
+        hint = "for a date, name a part such as day.month; an identifier has no groups (see --categorical)"
         raise BncliError(what, where=where, hint=hint)
     column = columns.attributes[name]
     if isinstance(column, CategoricalColumn):

@@ -356,9 +356,9 @@ def _mean_blocks(report: MonitorReport) -> Iterator[Block]:
     headings = ("file", *(f"{part}{what}" for part in parts for what in (" expected (95 %)", " measured")))
     yield Grid("Expected from the probabilities, and measured on rows with labels", headings, rows)
     if not report.whole.tally.log_loss.n:
-        yield Paragraph("No row had its class, so that nothing is known of how often it was right.", "gap")
+        yield Paragraph("The class of these rows is not known, so neither is the error rate.", "gap")
     if report.whole.no_log_p:
-        yield Paragraph(f"How usual the rows are is not known: {report.whole.no_log_p}.", "gap")
+        yield Paragraph(f"ln P(x) of the rows is not known: {report.whole.no_log_p}.", "gap")
 
 
 def _missing_and_unseen(report: MonitorReport) -> Iterator[Block]:
@@ -367,10 +367,10 @@ def _missing_and_unseen(report: MonitorReport) -> Iterator[Block]:
     places = [i for i, tally in enumerate(tallies) if tally.missing or tally.unseen]
     places.sort(key=lambda i: -(tallies[i].missing + tallies[i].unseen))
     if not places:
-        yield Paragraph("No value is missing, and none is one that training never had.")
+        yield Paragraph("No value is missing, and all were seen in training.")
         return
     named = [f"{tallies[i].name} ({percent((tallies[i].missing + tallies[i].unseen) / n_rows)})" for i in places]
-    yield Paragraph(f"Missing or never seen in training: {listed(named)}.")
+    yield Paragraph(f"Missing or not seen in training: {listed(named)}.")
     pictures = []
     for number, i in enumerate(places[:MOST_PICTURES], 1):
         per_file = [(monitor.tally.attributes[i], monitor.tally.rows) for monitor in report.monitors]

@@ -188,7 +188,7 @@ def _blocks(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Iterator
         return
     cells = [[confusion[a][b] for b in shown] for a in shown]
     wrong_cells = [(n, a, b) for a, row in enumerate(cells) for b, n in enumerate(row) if a != b and n]
-    sentence = "No row is predicted wrong."
+    sentence = "Every row is predicted correctly."
     if wrong_cells:
         n, a, b = max(wrong_cells, key=lambda cell: cell[0])
         rows = f"{count(round(n), 'row')}, {percent(n / sum(cells[a]))} of the rows of {names[a]}"

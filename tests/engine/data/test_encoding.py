@@ -73,10 +73,10 @@ def test_labels_are_matched_by_name() -> None:
 @pytest.mark.parametrize(
     ("label", "message"),
     [
-        (categorical([0, 1], "no", "maybe"), "does not know: 'maybe'"),
+        (categorical([0, 1], "no", "maybe"), "is not in the model: 'maybe'"),
         (categorical([MISSING], "no"), "rows without a class 'y'"),
         (categorical([UNSEEN], "no", "yes"), "rows without a class 'y'"),
-        (None, "carry no class 'y'"),
+        (None, "have no class 'y'"),
     ],
 )
 def test_labels_that_do_not_fit(label: CategoricalColumn | None, message: str) -> None:

@@ -47,7 +47,7 @@ def test_without_a_direction_a_label_is_of_no_account() -> None:
             ("a", "b", "well, then"),
             ((), ("age",)),
             None,
-            "--decreasing is about one label, and 'ill' has 3; name it, as in --towards 'well, then' "
+            "--decreasing refers to one label, but 'ill' has 3; name it, as in --towards 'well, then' "
             "(bncli help monotone)",
         ),
         (
@@ -78,8 +78,8 @@ def test_without_a_direction_a_label_is_of_no_account() -> None:
             ("no", "yes"),
             (("site",), ()),
             None,
-            "--increasing site: this column is categorical; a direction is one of numbers; --numeric reads a column as "
-            "such",
+            "--increasing site: this column is categorical; a direction needs numbers; --numeric reads a column "
+            "as numbers",
         ),
         (("no", "yes"), (("ill",), ()), None, "--increasing ill: this column is the class; name an attribute"),
         (("no", "yes"), ((), ("aeg",)), None, "--decreasing names no attribute: 'aeg'; did you mean 'age'?"),

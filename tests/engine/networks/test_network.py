@@ -150,7 +150,7 @@ def test_tables_that_are_not_what_the_recipe_says() -> None:
 
 
 def test_tables_of_another_structure() -> None:
-    with pytest.raises(ModelError, match="not those of its structure"):
+    with pytest.raises(ModelError, match="do not fit its structure"):
         network_of(replace(learned(), structure=Dag(((), (), ()), (0, 1, 2))))
 
 
@@ -327,7 +327,7 @@ def test_a_graph_that_is_not_perfect_is_refused() -> None:
 
 def test_no_equivalent_network_for_tables_of_another_structure() -> None:
     model = model_of(schema_of((2, 2), 2), Dag(((), (0,)), (0, 1)), 1.0, 0)
-    with pytest.raises(ModelError, match="not those of its structure"):
+    with pytest.raises(ModelError, match="do not fit its structure"):
         equivalent_network(replace(model, structure=Dag(((), ()), (0, 1))))
 
 

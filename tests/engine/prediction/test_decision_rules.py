@@ -192,7 +192,7 @@ def test_sets_need_rows_that_the_model_has_not_seen() -> None:
         DecisionRule(held_out=HeldOutScores(((0.5,), (0.5,)), None, False)),
     )
     assert rule is not None
-    with pytest.raises(BncliError, match=r"no rows held out to make prediction sets by; bncli fit --sets"):
+    with pytest.raises(BncliError, match=r"no held-out rows for prediction sets; learn it with bncli fit --sets"):
         Decider.of(rule, ("a", "b"))
     kept = HeldOutScores(((0.5,) * 20, (0.5,) * 20), None, split=True)
     with pytest.raises(BncliError, match=r"'a\|b' contains a"):
@@ -236,7 +236,11 @@ def test_costs_are_parsed() -> None:
 
 @pytest.mark.parametrize(
     ("value", "message"),
-    [("a=1", "'a' is no TRUE:DECISION"), ("a:b=-1", "the cost of 'a:b' is not"), ("a:b", "is not TRUE:DECISION=COST")],
+    [
+        ("a=1", "'a' is not of the form TRUE:DECISION"),
+        ("a:b=-1", "the cost of 'a:b' is not"),
+        ("a:b", "is not TRUE:DECISION=COST"),
+    ],
 )
 def test_wrong_costs_are_errors(value: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):

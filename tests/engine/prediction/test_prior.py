@@ -78,7 +78,7 @@ def test_maps_per_class_have_the_frequencies_of_the_calibration_rows() -> None:
         (PRIOR | {"a": 0.3}, "sum to 1.1; they should sum to 1"),
         (PRIOR | {"a": 0.0}, "gives 'a' the probability 0; every label needs one above 0"),
         (PRIOR | {"a": -0.2}, "gives 'a' the probability -0.2"),
-        ("test", "'test' is no prior"),
+        ("test", "'test' is not a prior"),
     ],
 )
 def test_wrong_priors_are_errors(prior: dict[str, float] | str, message: str) -> None:

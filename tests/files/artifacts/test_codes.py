@@ -224,7 +224,7 @@ def _with_tail(path: Path, changed: dict[bytes, bytes | None]) -> None:
 def test_codes_are_not_read_as_a_table_of_numbers(tmp_path: Path) -> None:
     for name in ("a", "b"):
         _write(tmp_path / f"{name}.codes", seed=ord(name))
-    with pytest.raises(BncliError, match="rows in codes"):
+    with pytest.raises(BncliError, match="holds codes"):
         read_columns(Source((str(tmp_path / "a.codes"), str(tmp_path / "b.codes"))))
 
 

@@ -101,14 +101,14 @@ def test_equal_models_are_equal_bytes_whatever_their_numbers_are() -> None:
         ([[0, 1, 1, 1, 10**30], None], "out of range"),
         ([[], None], "0 coarse codes for the 5 codes of 'age'"),
         ([[0, 1, 1, 2], None], r"4 coarse codes for the 5 codes of 'age', .*merges\[0\]"),
-        ([[0, 2, 2, 2, 3], None], "count from 0, each of them used"),
-        ([[1, 1, 1, 1, 2], None], "count from 0, each of them used"),
-        ([[0, 1, 0, 1, 2], None], "of intervals do not fall"),
-        ([[0, 1, 1, 2, 2], None], "the missing level has the last coarse code to itself"),
-        ([[1, 1, 1, 1, 0], None], "the missing level has the last coarse code to itself"),
-        ([None, [0, 0, 2]], r"each of them used, .*merges\[1\]"),
-        ([[0, 0, 0, 0, 1], None], r"tables/1\.npy has not the size"),
-        ([None, None], r"tables/1\.npy has not the size"),
+        ([[0, 2, 2, 2, 3], None], "numbered from 0 without gaps"),
+        ([[1, 1, 1, 1, 2], None], "numbered from 0 without gaps"),
+        ([[0, 1, 0, 1, 2], None], "of intervals must not fall"),
+        ([[0, 1, 1, 2, 2], None], "the missing level must have the last coarse code alone"),
+        ([[1, 1, 1, 1, 0], None], "the missing level must have the last coarse code alone"),
+        ([None, [0, 0, 2]], r"without gaps, .*merges\[1\]"),
+        ([[0, 0, 0, 0, 1], None], r"tables/1\.npy does not have the size"),
+        ([None, None], r"tables/1\.npy does not have the size"),
     ],
 )
 def test_forged_merges_are_refused(tmp_path: Path, merges: object, message: str) -> None:
@@ -234,10 +234,10 @@ def test_any_families_come_back(tmp_path_factory: pytest.TempPathFactory, model:
         ([[0, 1, 2, 3], None], "rise, below the last"),
         ([None, []], "0 coarse codes for the 3 levels of 'colour'"),
         ([None, [0, 1, 0, 2]], r"4 coarse codes for the 3 levels of 'colour', .*groups\[1\]"),
-        ([None, [0, 2, 2]], "count from 0, each of them used"),
-        ([None, [1, 1, 1]], "count from 0, each of them used"),
-        ([None, None], r"tables\.npy has not the size"),
-        ([[0], [0, 1, 0]], r"tables\.npy has not the size"),
+        ([None, [0, 2, 2]], "numbered from 0 without gaps"),
+        ([None, [1, 1, 1]], "numbered from 0 without gaps"),
+        ([None, None], r"tables\.npy does not have the size"),
+        ([[0], [0, 1, 0]], r"tables\.npy does not have the size"),
     ],
 )
 def test_forged_groups_are_refused(tmp_path: Path, groups: object, message: str) -> None:
@@ -253,14 +253,14 @@ def test_groups_and_merges_are_not_both_read(tmp_path: Path) -> None:
 
 
 def test_a_family_too_many_and_numbers_that_are_none_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"tables\.npy has not the size"):
+    with pytest.raises(ModelError, match=r"tables\.npy does not have the size"):
         read(tmp_path, forged(MANY_CONTENT, lambda d: d["families"].append(d["families"][0])))
     parts = members(MANY_CONTENT)
     shape = np.load(io.BytesIO(parts["tables.npy"])).shape
     for array, message in (
         (np.full(shape, np.nan), "finite float64 numbers"),
         (np.zeros(shape[::-1]), "not the size|of shape"),
-        (np.zeros((shape[0] - 1, 2)), "not the size"),
+        (np.zeros((shape[0] - 1, 2)), "does not have the size"),
     ):
         with pytest.raises(ModelError, match=message):
             read(tmp_path, pack({**parts, "tables.npy": npy_bytes(array)}.items()))

@@ -287,24 +287,24 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         (lambda d: d.update(restarts={"objectives": [1.0]}), "the key 'kept' is missing, .*restarts"),
         (lambda d: d.update(restarts=ENDS | {"objectives": [1.0]}), "at least two starts, .*restarts.objectives"),
         (lambda d: d.update(restarts=ENDS | {"rows": "some"}), "training or held-out, .*restarts.rows"),
-        (lambda d: d.update(restarts=ENDS | {"kept": 0}), "the best of the objectives, .*restarts"),
+        (lambda d: d.update(restarts=ENDS | {"kept": 0}), "the best objective .*restarts"),
         (lambda d: d.update(penalty_cv={"chosen": 3}), "the key 'tried' is missing, .*penalty_cv"),
-        (lambda d: d.update(penalty_cv={"chosen": 0, "tried": []}), "a penalty is above 0, .*penalty_cv.chosen"),
+        (lambda d: d.update(penalty_cv={"chosen": 0, "tried": []}), "a penalty must be above 0, .*penalty_cv.chosen"),
         (lambda d: d.update(penalty_cv={"chosen": 1, "tried": [{"lambda": 1}]}), "'log_loss' is missing, .*tried.0."),
         (
             lambda d: d.update(penalty_cv=SHRUNK | {"shrunk": {"factor": 1.0, "log_loss": 1}}),
-            "lies between 0 and 1, .*",
+            "must be between 0 and 1, .*",
         ),
         (
             lambda d: d.update(penalty_cv=SHRUNK | {"shrunk": {"factor": 0.0, "log_loss": 1}}),
-            "lies between 0 and 1, .*",
+            "must be between 0 and 1, .*",
         ),
         (lambda d: d.update(penalty_cv=SHRUNK | {"shrunk": {"factor": 0.5}}), "'log_loss' is missing, .*shrunk"),
         (lambda d: d.update(penalty_cv=SHRUNK | {"shrunk": 0.5}), "expected an object, found a number, .*shrunk"),
         (lambda d: d["recipe"].update(structure=None), "expected a text in quotes, found null, .*recipe.structure"),
         (lambda d: d["schema"].update(labels=[]), "the class has no labels"),
         (lambda d: d["schema"].update(labels=["no", "no", "x"]), "'no' is listed twice"),
-        (lambda d: d["schema"].update(labels=["no", "yes"]), "bias.npy has not the size"),
+        (lambda d: d["schema"].update(labels=["no", "yes"]), "bias.npy does not have the size"),
         (lambda d: d["schema"].update(unseen="guess"), "'average' or 'error', .*schema.unseen"),
         (lambda d: d["schema"].update(missing_tokens="-"), "expected a list, found a text"),
         (lambda d: d["schema"]["attributes"][0].update(name="colour"), "the name 'colour' is given twice"),
@@ -314,20 +314,20 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         (lambda d: d["schema"]["attributes"][0].update(frequencies=[1e308] * 3), "frequencies are not weights"),
         (lambda d: d["schema"]["attributes"][0].update(holes=-1), "a weight of missing values cannot be negative"),
         (lambda d: d["schema"]["attributes"][0].update(holes="many"), "expected a number, found a text"),
-        (lambda d: d["schema"]["attributes"][0].update(cuts=[1.0, 1.0]), "the cuts do not rise"),
+        (lambda d: d["schema"]["attributes"][0].update(cuts=[1.0, 1.0]), "the cuts are not increasing"),
         (lambda d: d["schema"]["attributes"][0].update(missing=1), "expected true or false"),
         (lambda d: d["schema"]["attributes"][0].pop("missing"), "the key 'missing' is missing"),
         (lambda d: d["structure"]["parents"].update(age=["diagnosis", "colour"]), "has a cycle: .*structure"),
         (lambda d: d["structure"]["parents"].update(age=["diagnosis", "agee"]), "unknown attribute 'agee'"),
         (lambda d: d["structure"].update({"class": "other"}), "for the class 'other'"),
-        (lambda d: d["families"].pop(), "its members are not those that it describes"),
-        (lambda d: d["families"].append(d["families"][0]), "its members are not those that it describes"),
+        (lambda d: d["families"].pop(), "its members are not those in its description"),
+        (lambda d: d["families"].append(d["families"][0]), "its members are not those in its description"),
         (lambda d: d["families"][0].update(attributes=[]), "a table needs attributes"),
         (lambda d: d["families"][0].update(attributes=["nobody"]), "a table needs attributes"),
         (lambda d: d["families"][0].update(attributes=["age", "age"]), "'age' is listed twice"),
         (lambda d: d["families"][1].update(child="age"), "the child of a table is its first attribute"),
         (lambda d: d["families"][0].update(child=["age"]), "the child of a table is its first attribute"),
-        (lambda d: d["families"][0].update(attributes=["age", "colour"]), "tables/0.npy has not the size"),
+        (lambda d: d["families"][0].update(attributes=["age", "colour"]), "tables/0.npy does not have the size"),
         (lambda d: d["schema"].update(towards="yes"), "no attribute has a direction, .*schema.towards"),
         (lambda d: d["schema"].update(towards="maybe"), "the class has no label 'maybe', .*schema.towards"),
         (lambda d: d["schema"].update(towards=1), "expected a text in quotes, found a number, .*schema.towards"),
@@ -363,7 +363,7 @@ def test_a_huge_schema_allocates_nothing(tmp_path: Path) -> None:
         description["schema"]["attributes"] += [{"name": name, **huge} for name in names]
         description["families"][0].update(attributes=names, child=None)
 
-    with pytest.raises(ModelError, match=r"tables/0\.npy has not the size"):
+    with pytest.raises(ModelError, match=r"tables/0\.npy does not have the size"):
         read(tmp_path, forged(BYTES, widen))
 
 
@@ -498,14 +498,14 @@ def with_codes(codes: np.ndarray) -> bytes:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (without(CODES), "its members are not those that it describes"),
-        (without(SAID), "its members are not those that it describes"),
-        (forged(CONTENT, lambda d: d.pop("self_test")), "its members are not those that it describes"),
-        (forged(CONTENT, lambda d: d.update(self_test=10**15)), "codes.npy has not the size"),
+        (without(CODES), "its members are not those in its description"),
+        (without(SAID), "its members are not those in its description"),
+        (forged(CONTENT, lambda d: d.pop("self_test")), "its members are not those in its description"),
+        (forged(CONTENT, lambda d: d.update(self_test=10**15)), "codes.npy does not have the size"),
         (forged(CONTENT, lambda d: d.update(self_test=0)), "self_test"),
         (with_codes(np.full((2, 32), 200, np.uint8)), "does not hold codes of the attributes"),
         (with_codes(np.zeros((32, 2), np.uint8)), "does not hold codes of the attributes"),
-        (with_codes(np.zeros((2, 32), np.uint16)), "codes.npy has not the size"),
+        (with_codes(np.zeros((2, 32), np.uint16)), "codes.npy does not have the size"),
         (pack({**members(CONTENT), SAID: npy_bytes(np.full((3, 32), np.nan))}.items()), "finite float64"),
         (pack({**members(BYTES), "x.npy": b"", "y.npy": b""}.items()), "its members are not those"),
     ],

@@ -63,7 +63,7 @@ def test_the_joint_likelihood_and_what_is_not_told(tmp_path: Path) -> None:
         ("iteration,cll,penalty\n0,-1,1e308\n", "penalty is not between -1e+30 and 1e+30"),
         ("iteration,cll\n0,-9\n1e20,-5\n", "iteration is more than 1,000,000,000: '1e20', TRACE, line 3"),
         ("iteration,cll,cll_evaluations\n0,-1,1e12\n", "cll_evaluations is more than 1,000,000,000"),
-        ("iteration,cll\n0,1e-6\n", "cll is above 0, which no probability allows: '1e-6', TRACE, line 2"),
+        ("iteration,cll\n0,1e-6\n", "cll is above 0, which is impossible for a log-likelihood: '1e-6', TRACE, line 2"),
         ("iteration,ll\n0,3\n", "ll is above 0"),
         ("iteration,cll,cll_evaluations\n0,-1,5\n1,-1,\n2,-1,4\n", "cll_evaluations fall from 5 to 4, TRACE, line 4"),
         ("iteration,cll,gradient_evaluations\n0,-1,5\n1,-1,4\n", "gradient_evaluations fall from 5 to 4"),
@@ -103,7 +103,7 @@ def test_a_trace_of_fit_that_was_cut_off_inside_its_last_line_is_refused(tmp_pat
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_bytes(b"PAR1\xff\xfe\x80")
-    with pytest.raises(BncliError, match="this is no CSV file"):
+    with pytest.raises(BncliError, match="this is not a CSV file"):
         read_trace(str(tmp_path / "b.csv"))
     with pytest.raises(BncliError, match=r"no such file.*did you mean .*b\.csv"):
         read_trace(str(tmp_path / "c.csv"))

@@ -124,7 +124,7 @@ probability ( b | a ) { (u) 0.5, 0.5; (v) 0.5, 0.5; }
         ("(v) 0.5, 0.5;", "", "'b' has 1 of 2 rows"),
         ("(v) 0.5, 0.5;", "default 1;", "the default row of 'b' does not fit"),
         ("(v) 0.5, 0.5;", "default .5 .5; default .5 .5;", "there are two entries 'default'"),
-        ("(v) 0.5, 0.5;", "table .5 .5 .5 .5;", "'b' has a table and rows besides"),
+        ("(v) 0.5, 0.5;", "table .5 .5 .5 .5;", "'b' has both a table and rows"),
         ("(v) 0.5, 0.5;", "(v) 0.5, 0.6;", "a row of the table of 'b' sums to 1.1, f.bif"),
         ("(v) 0.5, 0.5;", "(v) 1.5, -0.5;", "the table of 'b' holds 1.5, f.bif"),
         ("(v) 0.5, 0.5;", "(v) nan, 0.5;", "expected a number, found 'nan'"),

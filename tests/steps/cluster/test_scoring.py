@@ -130,7 +130,7 @@ def test_questions_and_monitors(cluster: Processes, place: Path, path: str) -> N
 def test_fewer_files_than_threads(cluster: Processes, place: Path) -> None:
     here, there = (scored(address, Source(("parts/1.csv",))) for address in (None, cluster.address))
     assert here[:2] == there[:2]
-    assert there[2] == ["one file is one task: 1 of 2 threads of the cluster help"]
+    assert there[2] == ["one file is one task: 1 of 2 threads of the cluster have work"]
 
 
 def damaged(place: Path, part: int) -> str:
@@ -169,7 +169,7 @@ def test_a_value_never_seen(cluster: Processes, place: Path) -> None:
     here, there = (scored(address, Source(("parts",)), unseen="error") for address in (None, cluster.address))
     assert here == there
     assert there[0] is None
-    assert "column 'p' has the value 'new 1', which training never saw, parts/1.csv line" in there[1][1]
+    assert "column 'p' has the value 'new 1', which was not seen in training, parts/1.csv line" in there[1][1]
 
 
 def test_other_columns(cluster: Processes, place: Path) -> None:

@@ -192,9 +192,9 @@ def test_what_is_no_file_of_outcomes_stays_as_it_is(
 def test_where_nothing_can_be_kept(plan: tuple[RunPlan, tuple[DataSet, ...]], tmp_path: Path) -> None:
     with pytest.raises(BncliError, match="cannot store outcomes"):
         Checkpoint(str(tmp_path / "no" / "x.jsonl"), *plan)
-    with pytest.raises(BncliError, match="this is none, /dev/full"):
+    with pytest.raises(BncliError, match="this is not one, /dev/full"):
         Checkpoint("/dev/full", *plan)
-    with pytest.raises(BncliError, match="this is none"):
+    with pytest.raises(BncliError, match="this is not one"):
         Checkpoint(str(tmp_path), *plan)
 
 
