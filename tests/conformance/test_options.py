@@ -122,6 +122,13 @@ def falling() -> Columns:
     return replace(columns, attributes={**columns.attributes, **turned})
 
 
+def lone(sign: float) -> Columns:
+    """One numeric attribute, with which the second class gets more frequent (sign 1) or rarer (-1)."""
+    one = stairs()
+    codes = one.attributes["a0"].codes
+    return replace(one, attributes={"dose": NumericColumn(sign * codes)}, label=replace(one.label, levels=("y0", "y1")))
+
+
 def stairs() -> Columns:
     """One attribute of five levels; in each, another share of the rows is of the second class: the rows of a card."""
     codes = np.repeat(np.arange(5), 60)
@@ -129,7 +136,7 @@ def stairs() -> Columns:
     return _categorical([codes], labels)
 
 
-TABLES = (irregular(120, 2, 3), related(), irregular(90, 3, 5), regular(), falling(), stairs())
+TABLES = (irregular(120, 2, 3), related(), irregular(90, 3, 5), regular(), falling(), stairs(), lone(1.0), lone(-1.0))
 
 
 # --- values that follow from the kind of an option ------------------------------------------------------------------
