@@ -71,7 +71,7 @@ class Slow:
         return np.asarray((table + self.theta / table.size) / (self.total + self.theta))
 
     def log_probabilities(self, regions: Iterable[Region], rows: Dataset | None = None) -> list[list[float]]:
-        """ln P(y | x_t) of every row learnt from, or of others."""
+        """ln P(y | x_t) of every row learned from, or of others."""
         numbers, asked = region_graph(regions), self.data if rows is None else rows
         return [oracles.log_posterior(self._scores(numbers, asked, t)) for t in range(asked.n_rows)]
 

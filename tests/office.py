@@ -1,4 +1,4 @@
-"""Makes office tables: made-up tables in the ways in which real exports go wrong, each with a class that can be learnt.
+"""Makes office tables: made-up tables in the ways in which real exports go wrong, each with a learnable class.
 
     python tests/office.py [FOLDER]
 

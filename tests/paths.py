@@ -33,7 +33,7 @@ def region_lists(draw: st.DrawFn, n_attributes: int, max_size: int = 3) -> tuple
 
 @st.composite
 def learnt_paths(draw: st.DrawFn, learn: Any = learn_kbma) -> Case:
-    """A few rows, regions, what was learnt of them, and theta."""
+    """A few rows, regions, what was learned of them, and theta."""
     cardinalities = draw(st.lists(st.integers(2, 3), min_size=1, max_size=4))
     data = random_dataset(
         draw(st.integers(1, 40)),

@@ -57,7 +57,7 @@ def word_of(name: str) -> str:
 def fit(
     name: str, data: Dataset, dag: Dag, smoothing: str = "m-estimate:1", watch: Any = None, **changes: Any
 ) -> Parameters:
-    """Parameters learnt in the space called `name`."""
+    """Parameters learned in the space called `name`."""
     learn = PARAMETERS.load(word_of(name), "learn")
     more = {} if watch is None else {"watch": watch}
     learnt: Parameters = learn(Counts(data), dag, smoothing=smoothing, settings=how(**changes), **SPACES[name], **more)

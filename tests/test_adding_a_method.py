@@ -282,7 +282,7 @@ def bncli(copy: Path, words: str, fails: bool = False) -> str:
 
 
 def fitted(copy: Path, kind: str, more: str = "") -> dict[str, Any]:
-    """The recipe of the model learnt with the method and its option; the model is `KIND.bnc`."""
+    """The recipe of the model learned with the method and its option; the model is `KIND.bnc`."""
     added = ADDED[kind]
     bncli(copy, f"fit table.csv {added.use} {added.typed} {more} -o {kind}.bnc")
     return dict(json.loads(bncli(copy, f"inspect {kind}.bnc --json"))["recipe"])

@@ -105,7 +105,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weights = np.ones(len(codes))
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        # Classes without any row of positive weight are not learnt; they get probability 0.
+        # Classes without any row of positive weight are not learned; they get probability 0.
         self._codes_learnt = np.unique(codes[weights > 0])
         self.model_: Model | None = None
         if len(self._codes_learnt) > 1:

@@ -95,7 +95,7 @@ def evaluate(
 ) -> dict[str, Any]:
     """Return how well learning predicts rows that it has not seen, as `bncli evaluate --json` prints it.
 
-    The default is cross-validation with `folds` folds; with `test`, a model is learnt from `table` and tested on
+    The default is cross-validation with `folds` folds; with `test`, a model is learned from `table` and tested on
     `test`. Options are those of `fit`. `by` names columns: results are also given for each of their values.
     `reliability=True` compares predicted probabilities with observed frequencies. To test a fitted model, use
     `model.evaluate`.

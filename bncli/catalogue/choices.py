@@ -55,7 +55,7 @@ class Method(NamedTuple):
         requires: triples of a flag, another option, and a limit: the flag has an effect only above the limit.
 
     Parameters:
-        networks: whether they can be learnt for networks.
+        networks: whether they can be learned for networks.
         probabilities: whether they are the probabilities of a network, so that missing values can be marginalized.
         for_missing_values: whether the method exists for rows with missing values.
         start_options: options that only affect the generative starting point.

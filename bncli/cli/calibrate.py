@@ -1,4 +1,4 @@
-"""`bncli calibrate`: correct the probabilities of a model with rows that it was not learnt from."""
+"""`bncli calibrate`: correct the probabilities of a model with rows that it was not learned from."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ METHOD = flag(
     ),
     (options.output("The calibrated model; required."),),
     (options.JSON, options.QUIET, options.THREADS, options.CONFIG, options.DEBUG),
-    more="The rows should be none that the model was learnt from. The tables of the model stay; the map is stored "
+    more="The rows should be none that the model was learned from. The tables of the model stay; the map is stored "
     "beside them and applied by whatever says probabilities. A calibration that is there is replaced.",
 )
 def command(**typed: Any) -> None:

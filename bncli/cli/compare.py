@@ -122,7 +122,7 @@ JOBS = other_flag(
     OUTPUT,
     (options.SEED, JOBS, options.CLUSTER, options.CONFIG, options.DEBUG),
     more="Every DATA is a data set of its own; the files of a folder are one. The options of tables hold for all of "
-    "them. All learners see the same folds, and cuts and structure are learnt anew inside every fold.",
+    "them. All learners see the same folds, and cuts and structure are learned anew inside every fold.",
     notes=("Options of a learner", help_rows(show_all=False), help_rows(show_all=True)),
 )
 def command(**typed: Any) -> None:

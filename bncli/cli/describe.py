@@ -54,7 +54,7 @@ _MOST_BINNED = 100
     options.RUNNING,
 )
 def command(**typed: Any) -> None:
-    """Describe the table; nothing is learnt."""
+    """Describe the table; nothing is learned."""
     if typed["positive"] is not None and not typed["bins"] and "positive" not in settings_of_run():
         raise UsageError("--positive has no effect without --bins", hint="add --bins")
     source = options.source(typed, typed["data"])

@@ -88,7 +88,7 @@ def difference_lines(report: DiffReport) -> list[str]:
             ("options", [f"{name} {_text(a)} -> {_text(b)}" for name, (a, b) in report.options_changed.items()]),
             *((subject, [text]) for subject, text in _decision_lines(report)),
             ("edits", [] if report.edits is None else _edit_texts(*report.edits, report.labels)),
-            ("learnt from", [] if rows is None else [f"{rows[0]:,} -> {rows[1]:,} rows"]),
+            ("learned from", [] if rows is None else [f"{rows[0]:,} -> {rows[1]:,} rows"]),
             ("other keys", _name_lines(report.other_keys)),
         ]
         lines = [f"{'' if i else name:<12}{text}" for name, texts in differences for i, text in enumerate(texts)]
@@ -146,7 +146,7 @@ def _decision_lines(report: DiffReport) -> list[tuple[str, str]]:
         )
     if report.calibration is not None:
         facts = [{} if part is None else calibration_facts(part, report.labels) for part in report.calibration]
-        # Equal maps differ at least in the rows, and so in the log-losses, that they were learnt with.
+        # Equal maps differ at least in the rows, and so in the log-losses, that they were learned with.
         fact = "log-loss" if facts[0].get("calibration") == facts[1].get("calibration") else "calibration"
         lines.append(("calibration", " -> ".join(_text(part.get(fact)) for part in facts)))
     if report.rule is not None:

@@ -104,7 +104,7 @@ FIGURES = (
     ("mcc", "Matthews' correlation of true and predicted labels: 1 perfect, 0 no better than guessing."),
     (
         "base",
-        "The class frequencies of the rows learnt from (with --model: tested) as a classifier, beside the figures.",
+        "The class frequencies of the rows learned from (with --model: tested) as a classifier, beside the figures.",
     ),
     ("skill-score", "1 - log-loss / that of the base: 1 is perfect, 0 no better than the class frequencies."),
     ("precision", "Of the rows predicted as a label, the share that are; f1 is its harmonic mean with recall."),
@@ -134,7 +134,7 @@ FIGURES = (
     ),
     (options.CLUSTER,),
     (*options.RUNNING, options.VERBOSE),
-    more="Cuts and structure are learnt anew inside every fold. "
+    more="Cuts and structure are learned anew inside every fold. "
     "std is the standard deviation over the folds of all repeats. Figures of single labels are those of the confusion "
     "matrix, which is summed over the folds.",
     notes=("Figures", FIGURES, FIGURES),
@@ -184,7 +184,7 @@ def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
     is_typed = {name: bool(typed[key_of(name)]) and key_of(name) not in settings for name in (*protocol, *columns)}
     if typed["model"]:
         learnt = [name for name in learning.typed_learning_flags(typed) if key_of(name) not in DECISION_KEYS]
-        idle, why = [*learnt, *(name for name in is_typed if is_typed[name])], "--model: nothing is learnt"
+        idle, why = [*learnt, *(name for name in is_typed if is_typed[name])], "--model: nothing is learned"
     elif typed["test"]:
         # With --train-rows, --repeats is the number of samples of each size.
         without_folds = ("--folds",) if typed["train_rows"] else ("--folds", "--repeats")

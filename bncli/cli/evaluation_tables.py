@@ -55,7 +55,7 @@ def evaluation_tables(report: EvaluateReport, *, verbose: bool = False) -> Itera
             (f"{point.rows:,}", *(_figure(of[name]) for name in _CURVE_FIGURES for of in (point.metrics, point.std)))
             for point in report.learning_curve
         )
-        yield filled_table("Learning curve", ("rows learnt from", *headings), points, numbers=range(7))
+        yield filled_table("Learning curve", ("rows learned from", *headings), points, numbers=range(7))
     yield from _label_tables(report)
     if report.calibration is not None:
         yield from _reliability_tables(report.calibration)
@@ -65,7 +65,7 @@ def evaluation_tables(report: EvaluateReport, *, verbose: bool = False) -> Itera
     if report.scored is not None:
         scores = report.scored.scores._asdict().items()
         rows = ((name, "-" if value is None else f"{value:,.4f}") for name, value in scores)
-        title = "Scores of the network learnt in a fold, on the rows it was learnt from, in nats: means"
+        title = "Scores of the network learned in a fold, on the rows it was learned from, in nats: means"
         yield filled_table(title, ("score", "nats"), rows, numbers=(1,))
         if report.scored.acll_relative_error is not None:
             yield f"acll is {acll_error_text(report.scored.acll_relative_error)}, on average"

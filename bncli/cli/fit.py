@@ -89,14 +89,14 @@ DRY_RUN = output_flag(
     more="Defaults in brackets.",
 )
 def command(**typed: Any) -> None:
-    """Learn a model, write it, and print a summary; with --dry-run, print what would be learnt."""
+    """Learn a model, write it, and print a summary; with --dry-run, print what would be learned."""
     counts = learning.counts_file(typed)
     if counts is not None:
         refuse_cluster(typed, "--from-counts: counts have no rows to share out")
     resolved = learning.resolve_learning_options(typed)
     source = None if counts is not None else options.source(typed, typed["data"])
     if typed["report"] and typed["dry_run"]:
-        raise UsageError("--report has no effect with --dry-run: nothing is learnt", hint="leave one of them out")
+        raise UsageError("--report has no effect with --dry-run: nothing is learned", hint="leave one of them out")
     if typed["log_p_quantiles"] and counts is not None:
         what = "--log-p-quantiles has no effect with --from-counts, which has no rows"
         raise UsageError(what, hint="leave one of them out")
@@ -110,7 +110,7 @@ def command(**typed: Any) -> None:
         refuse_cluster(typed, "--intervals: the curvature is taken on this machine")
         if typed["dry_run"]:
             raise UsageError(
-                "--intervals has no effect with --dry-run: nothing is learnt", hint="leave one of them out"
+                "--intervals has no effect with --dry-run: nothing is learned", hint="leave one of them out"
             )
     options.check_page(typed, typed["output"])
     from bncli.steps.fit import fit, fit_counts
@@ -170,7 +170,7 @@ def _cluster(
 
 
 def _print_forecast(source: Source | None, resolved: learning.LearningOptions, console: Console) -> None:
-    """Print what would be learnt, and the memory and seconds that it would take, to the standard output."""
+    """Print what would be learned, and the memory and seconds that it would take, to the standard output."""
     from bncli.steps.forecast import forecast
 
     if source is None:
@@ -179,7 +179,7 @@ def _print_forecast(source: Source | None, resolved: learning.LearningOptions, c
     if console.as_json:
         console.json(report)
         return
-    tables = "to be learnt" if report.tables is None else f"{len(report.tables):,}"
+    tables = "to be learned" if report.tables is None else f"{len(report.tables):,}"
     cells = [table.cells for table in report.tables or () if table.cells is not None]
     reading = {0: "mapped, as codes", 1: "read once", 2: "read in two rounds, cuts from a sample"}[report.rounds]
     recipe = ((key, ",".join(value) if isinstance(value, tuple) else value) for key, value in report.recipe.items())

@@ -88,7 +88,7 @@ def command(**typed: Any) -> None:
         console.tables(*counts_lines(report.counted), "", attribute_table(cuts.attributes, has_rows=False))
     elif isinstance(report, CutsReport):
         cuts = report.cuts
-        sampled = [] if cuts.sampled_rows is None else [f"Learnt from {cuts.sampled_rows:,} sampled rows"]
+        sampled = [] if cuts.sampled_rows is None else [f"Learned from {cuts.sampled_rows:,} sampled rows"]
         title = f"Cuts for the class {cuts.class_name}"
         console.tables(title, *sampled, attribute_table(cuts.attributes, has_rows=False))
     elif isinstance(report, StructureReport):
@@ -243,7 +243,7 @@ def _model_facts(report: step.ModelReport) -> dict[str, str]:
         "format": f"bncli-model {report.version}, written by bncli {model.version}",
         "class": schema.class_name,
         "labels": ", ".join(schema.labels),
-        "rows learnt from": f"{model.n_rows:,}",
+        "rows learned from": f"{model.n_rows:,}",
         "structure": model.structure_learned,
         "table entries": f"{model.predictor.n_parameters:,}",
         "values never seen": _UNSEEN[schema.unseen],
@@ -254,7 +254,7 @@ def _model_facts(report: step.ModelReport) -> dict[str, str]:
     if model.split is not None:
         facts["split by"] = split_text(model.split)
     if model.sampled_rows is not None:
-        facts["cuts learnt from"] = f"a sample of {model.sampled_rows:,} rows"
+        facts["cuts learned from"] = f"a sample of {model.sampled_rows:,} rows"
     if report.components is None and (perfection := _perfection(report.structure)) is not None:
         facts["perfect graph"] = perfection
     if model.penalty_cv is not None:

@@ -55,7 +55,7 @@ _MODELS_OF_PAPERS = (
     "kmap=--structure kikuchi --param kmap",
     "kbma=--structure kikuchi --param kbma",
 )
-"""Models of the papers, learnt with the penalty and the optimizer of this program."""
+"""Models of the papers, learned with the penalty and the optimizer of this program."""
 
 
 _NAMED = set(" ".join((*FAST, *_MODELS_OF_PAPERS)).replace("=", " ").split())

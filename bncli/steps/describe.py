@@ -128,7 +128,7 @@ class ColumnReport:
     exact: whether `distinct`, `median`, `commonest` and `bits` are exact rather than estimates.
     smallest, median, largest: of numbers, or of dates as text. commonest: values and their numbers of rows.
     same_as: an earlier column with the same values in every row.
-    should_ignore: whether the recommended command ignores the column. learnt: the attributes that learning makes from
+    should_ignore: whether the recommended command ignores the column. learned: the attributes that learning makes from
     it.
     """
 
@@ -172,7 +172,7 @@ class ColumnReport:
 class DescribeReport:
     """The columns in file order, with the class among them.
 
-    of_class: None if there is no class that can be learnt. notes: what else to know before learning; warnings: signs
+    of_class: None if there is no class that can be learned. notes: what else to know before learning; warnings: signs
     that the table may have been misread. recommended: a command line, empty for a table without rows.
     schema_file: the file that was written, if any. event, bins: the label that counts as the event and the bins of the
     attributes, largest information value first; None unless requested.
@@ -242,7 +242,7 @@ def describe(source: Source, *, schema_out: str | None = None, bins: bool = Fals
         if not summary.n_rows:
             report = replace(report, use=False, reason="there are no rows", should_ignore=False)
         columns.append(report)
-    # If the class cannot be learnt, propose columns with few values, none of them missing, the last one first.
+    # If the class cannot be learned, propose columns with few values, none of them missing, the last one first.
     class_column = next((column for column in columns if column.name == summary.class_name), None)
     proposed = []
     if class_column is not None and not class_column.use:
@@ -429,13 +429,13 @@ def weighted_median(values: Array, weights: Array) -> float | None:
 
 
 def _learn_attributes(summary: ColumnSummary, of_class: ClassCounts) -> list[LearntAttribute]:
-    """Return the attributes that learning makes from the column, learnt from the kept values with their weights."""
+    """Return the attributes that learning makes from the column, learned from the kept values with their weights."""
     table = of_class.table(summary)
     value, label = np.nonzero(table)
     if not len(value):
         return []
     weights = represented = (table * summary.counted.scale[:, np.newaxis])[value, label]
-    if not summary.counted.exact:  # the sample must be large enough to support what is learnt, not what it stands for
+    if not summary.counted.exact:  # the sample must be large enough to support what is learned, not what it stands for
         weights = weights * (table.sum() / weights.sum())
     columns = {name: column.take(value) for name, column in summary.decision.attributes.items()}
     cells = Columns(len(value), columns, "", CategoricalColumn(label, of_class.labels), weights)
@@ -504,7 +504,7 @@ def _with_verdict(
     learnt: Sequence[LearntAttribute] | None,
     of_class: ClassCounts | None,
 ) -> ColumnReport:
-    """Return the report with what `fit` will do with the column, and why; `learnt` is None without two classes."""
+    """Return the report with what `fit` will do with the column, and why; `learned` is None without two classes."""
     if report.type == "constant":
         use = report.missing > 0 and report.distinct == 1
         what = "one value only" if report.distinct else "no value at all"

@@ -209,7 +209,7 @@ def regions_report(model: Model) -> RegionsReport | None:
 
 
 def search_report(regions: NamedRegions) -> RegionsReport:
-    """Return the report on regions that a search has found, before parameters are learnt."""
+    """Return the report on regions that a search has found, before parameters are learned."""
     orders, steps = _count_orders(regions.chosen), search_steps(regions)
     if steps is None or regions.trace is None:
         return RegionsReport(orders)

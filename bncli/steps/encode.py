@@ -32,7 +32,7 @@ _NOT_CODES = (*(suffix for suffix in TABLE_SUFFIXES if suffix != ".arrow"), ".js
 class EncodeReport:
     """What was written.
 
-    cuts: number of cut points. sampled_rows: number of rows that the cuts were learnt from, None for all. bytes: size
+    cuts: number of cut points. sampled_rows: number of rows that the cuts were learned from, None for all. bytes: size
     of the file.
     """
 
@@ -58,7 +58,7 @@ def encode(
     supplied: SuppliedFiles = SuppliedFiles(),
     run: Run = Run(),
 ) -> EncodeReport:
-    """Encode `source` by supplied cuts, or cuts learnt from it, and write the `.codes` file."""
+    """Encode `source` by supplied cuts, or cuts learned from it, and write the `.codes` file."""
     path = default_output_path(source.paths, ".codes") if output is None else output
     refuse_ending(output, _NOT_CODES, "a table is encoded as a file of codes, an Arrow file named .codes")
     if is_codes_table(source.paths):

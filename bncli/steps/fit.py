@@ -48,7 +48,7 @@ from bncli.watch import Note, Run, Stage
 
 @dataclass(frozen=True)
 class FitReport:
-    """What was learnt from which data, how well it fits, and how long each stage took.
+    """What was learned from which data, how well it fits, and how long each stage took.
 
     rows: number of training rows. holes: missing values of informative attributes that are marginalized, 0 with
         missing_policy `level`.
@@ -60,7 +60,7 @@ class FitReport:
     penalty: None for parameters in closed form; for an ensemble the penalty of its heaviest component.
     penalty_cv: how the penalty was chosen, if by cross-validation. trials: the candidates of an ensemble.
     cll_start, cll: conditional log-likelihood of the training rows at the start and the end, in nats, without the
-        penalty. log_loss: -cll per row. All three are NaN for a model learnt from counts.
+        penalty. log_loss: -cll per row. All three are NaN for a model learned from counts.
     held_out: losses of held-out rows with the chosen settings, or None if no row was held out. held_out_predictions:
         the predictions of these rows, if `run.keep_predictions` is set.
     restarts: where each random start ended, or None; the other figures are of the selected start.
@@ -68,7 +68,7 @@ class FitReport:
     warnings: reasons why the model may be unreliable.
     class_weights: the factor of each label's row weights, or None without class weights.
     decisions: the decision rule, or None if the model has none.
-    split: how rows were split (row by row, by groups or by time), or None for a model learnt from counts.
+    split: how rows were split (row by row, by groups or by time), or None for a model learned from counts.
     card: the points of `--structure card`, or None for other models.
     intervals: where the uncertainty of the parameters comes from and the bytes that it takes, or None if not requested.
     """

@@ -65,10 +65,10 @@ class ExpectedTable:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What would be learnt, and what that would take.
+    """What would be learned, and what that would take.
 
     rows_exact: the number of rows is from a footer and not an estimate. tables: None if the structure is yet to be
-    learnt. bytes: size of the table. rounds: how often the table would be read. memory: bytes. seconds: of one core.
+    learned. bytes: size of the table. rounds: how often the table would be read. memory: bytes. seconds: of one core.
     """
 
     recipe: dict[str, Any]
@@ -126,7 +126,7 @@ def forecast(source: Source, recipe: Recipe, supplied: SuppliedFiles = SuppliedF
 def _expected_tables(
     names: list[str], recipe: Recipe, supplied: SuppliedFiles, sizes: Mapping[str, int]
 ) -> tuple[ExpectedTable, ...] | None:
-    """Return the tables of naive Bayes or of a graph from a file, None for a structure that is yet to be learnt.
+    """Return the tables of naive Bayes or of a graph from a file, None for a structure that is yet to be learned.
 
     `sizes`: number of codes of each attribute, empty if it is not known.
     """

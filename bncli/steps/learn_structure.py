@@ -32,7 +32,7 @@ from bncli.watch import Run, Stage, silent
 
 @dataclass(frozen=True)
 class StructureReport:
-    """The structure that was learnt, and from which data.
+    """The structure that was learned, and from which data.
 
     structure_file: None if it was not written. attributes, used: number of attributes in the schema, and in the
     structure. arcs: None for regions. moves: arcs changed by a greedy search, in order. scored: every score of the
@@ -73,7 +73,7 @@ def learn_structure(
     scores: Strengths | None = None,
     run: Run = Run(),
 ) -> StructureReport:
-    """Learn the recipe's structure from `source`, with supplied or learnt cuts, and write it to `output`.
+    """Learn the recipe's structure from `source`, with supplied or learned cuts, and write it to `output`.
 
     `check` sets the number of resamples with which the steps of a search for regions are checked. `scores` are the
     parameters of the scores of the network; None computes none.

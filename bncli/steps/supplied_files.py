@@ -106,7 +106,7 @@ class SuppliedFiles(SuppliedParts):
         the class column is the one that a supplied file names.
         """
         if isinstance(self.structure, NamedRegions) and self.structure.method == "auto":
-            plain = "they are learnt as one sum of tables, without the others; --structure auto learns the ensemble"
+            plain = "they are learned as one sum of tables, without the others; --structure auto learns the ensemble"
             run.watch(Note(f"{self.structure_path} holds the regions of one component of an ensemble: {plain}"))
         table = self.read_or_sample(source, recipe, run)
         if isinstance(table, Columns):

@@ -92,7 +92,9 @@ class VerifyReport:
         """The error about the first disagreement, or about a property refuted or left open; None if there is none."""
         if self.self_test is not None and not self.self_test.agrees:
             what = f"the model predicts differently here from when it was made: {self.self_test}"
-            return ModelError(what, where=self.model, hint=f"it was learnt by bncli {self.bncli_version}: fit it again")
+            return ModelError(
+                what, where=self.model, hint=f"it was learned by bncli {self.bncli_version}: fit it again"
+            )
         hint = "export the model again"
         if self.export is not None and not self.export.agrees:
             what = f"the {self.format} file differs from the model {self.model}: {self.export}"

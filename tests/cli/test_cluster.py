@@ -19,7 +19,7 @@ NOWHERE = "tcp://127.0.0.1:1"
         (("--structure", "hill-climb"), "--structure hill-climb needs single rows"),
         (("--structure", "auto"), "--structure auto needs single rows"),
         (("--structure", "interactions"), "--structure interactions needs single rows"),
-        (("--param", "em"), "--param em is not learnt on a cluster"),
+        (("--param", "em"), "--param em is not learned on a cluster"),
         (
             ("--structure", "nb", "--param", "discriminative", "--coding", "thermometer"),
             "--coding thermometer needs single rows",

@@ -288,7 +288,7 @@ def test_scores_of_the_structures_learnt_in_the_folds_are_means(bncli: Bncli) ->
     assert found["scores"]["ll"] == pytest.approx(0.8 * one["scores"]["ll"], rel=0.01)
     assert "scores" not in json.loads(bncli(*evaluate[:-1], "--json").out)
     table = bncli(*evaluate).out
-    assert "Scores of the network learnt in a fold, on the rows it was learnt from, in nats: means" in table
+    assert "Scores of the network learned in a fold, on the rows it was learned from, in nats: means" in table
     assert f"{found['scores']['k2']:,.4f}" in table
 
 

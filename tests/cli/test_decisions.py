@@ -1,4 +1,4 @@
-"""Decisions through the command line and from Python: learnt, stored, written, evaluated."""
+"""Decisions through the command line and from Python: learned, stored, written, evaluated."""
 
 from __future__ import annotations
 

@@ -253,7 +253,7 @@ def test_a_model_has_no_learning_curve(bncli: Bncli) -> None:
     for words in (("--train-rows", "9"), ("--csv", "c.csv")):
         ran = bncli("evaluate", "iris.csv", "--model", "m.bnc", *words)
         assert ran.code == 2
-        assert f"{words[0]} has no effect with --model: nothing is learnt" in ran.err
+        assert f"{words[0]} has no effect with --model: nothing is learned" in ran.err
 
 
 def test_two_classes_have_figures_of_their_event(bncli: Bncli, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Regions all the way: cutting, structure and parameters one by one give the file of one fit; what is learnt scores."""
+"""Regions all the way: cutting, structure and parameters one by one give the file of one fit; the model scores."""
 
 from __future__ import annotations
 

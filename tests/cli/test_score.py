@@ -341,7 +341,7 @@ def test_what_does_not_go_together(bncli: Bncli, words: tuple[str, ...], said: s
 
 @pytest.mark.parametrize("words", [("--param", "map"), ("--penalty", "1")], ids=["map", "weighted"])
 def test_class_weights_are_no_drift(bncli: Bncli, words: tuple[str, ...]) -> None:
-    """Drift is told against the rows as they were, so that the very rows learnt from have a PSI of 0."""
+    """Drift is told against the rows as they were, so that the very rows learned from have a PSI of 0."""
     assert bncli("fit", "tumours.csv", *words, "--class-weights", "malignant=20", "-o", "m.bnc").code == 0
     ran = bncli("score", "m.bnc", "tumours.csv", "-o", "s.csv", "--monitor", "m.json", "--fail-on-drift")
     assert ran.code == 0

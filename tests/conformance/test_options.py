@@ -357,7 +357,7 @@ def verdicts(words: Mapping[str, Any], flags: Collection[str] = FLAGS) -> Iterat
             continue
         typed, untyped = accepted(words, entry), quick(dict(words))
         if typed and typed != [untyped]:  # where every other value is refused, the one that it has may be typed
-            # what is untyped is learnt once for all options
+            # what is untyped is learned once for all options
             yield entry.flag, has_effect(list(dict.fromkeys([untyped, *typed])), TELLING.get(entry.flag, 0))
 
 

@@ -1,4 +1,4 @@
-"""Models that are learnt with directions keep them in every row there can be, whatever learns them."""
+"""Models that are learned with directions keep them in every row there can be, whatever learns them."""
 
 from __future__ import annotations
 

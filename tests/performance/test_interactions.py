@@ -33,7 +33,7 @@ from tests.performance.workloads import real_columns
 
 pytestmark = pytest.mark.performance
 
-MISSED = "the model is learnt once more to measure the log-loss of rows held out"
+MISSED = "the model is learned once more to measure the log-loss of rows held out"
 LIGHTGBM = """
 import sys, numpy as np, pandas as pd, lightgbm
 def read(path):

@@ -41,7 +41,7 @@ GENERATIVE = Recipe.of(param="map")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """data.csv and a model m.bnc learnt from it."""
+    """data.csv and a model m.bnc learned from it."""
     folder = tmp_path_factory.mktemp("score")
     generator = np.random.default_rng(0)
     columns: dict[str, object] = {}

@@ -3,7 +3,7 @@
 The rule, written before anything was measured (but that CatBoost waits):
 
 - Tables: all of the folder BNCLI_DATA and of its folder `more`, but for COPIES of others. The first fold of `bncli
-  evaluate --folds 5 --seed 0`, all of whose rows are predicted. Of more than MOST training rows those are learnt from
+  evaluate --folds 5 --seed 0`, all of whose rows are predicted. Of more than MOST training rows those are learned from
   that `--train-rows 50000` would draw.
 - Order: tables of 1,000 rows and more first, then the smaller ones, each in rising order of rows x attributes x
   classes; of the anchors EBM last, since it takes the longest, and before it CatBoost, which proved slow too. What is

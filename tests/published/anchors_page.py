@@ -259,7 +259,7 @@ of each:
   16,320 rows): a bag's log-loss on phoneme 1.02, banana 0.99; on simulated tables without noise, of 5,000 and 10,000
   rows, 0.52 and 0.74 where rare classes are the tails of numbers, 0.93 and 0.98 where they are leaves of a tree and
   boxes
-- of more than 25,000 rows trees judged on all rows but those held out, beside tables that learnt from 20,000 and are
+- of more than 25,000 rows trees judged on all rows but those held out, beside tables that learned from 20,000 and are
   not fitted on as many: shuttle the same, 1.001 on 60,000 flights (late or not), where pairs then get no weight
 - under 1,000 rows (15 tables) components of weight 0.01 to 0.05 dropped as they are of many rows: log-loss 1.012, at
   0.86 of the seconds (balance_scale 1.11); 0.3 seconds in place of 0.4 set aside for any table, beside that: 1.028

@@ -1,4 +1,4 @@
-"""What calibration gives: models learnt generatively, discriminatively and as an ensemble, before and after.
+"""What calibration gives: models learned generatively, discriminatively and as an ensemble, before and after.
 
 Run `BNCLI_DATA=FOLDER python -m tests.published.calibration`: it measures what `calibration.csv` lacks and writes the
 page. Five folds a table; in each the model learns from the other four, the maps from predictions of these rows out of
@@ -41,7 +41,7 @@ FIGURES_TOLD = ("log_loss", "brier", "ece")
 
 
 class Figure(NamedTuple):
-    """Means over five folds; `method` none: as learnt."""
+    """Means over five folds; `method` none: as learned."""
 
     set: str
     rows: int
@@ -84,7 +84,7 @@ def measured(name: str, learner: str) -> list[Figure]:
 
 
 def predictions(train: Columns, test: Columns, learner: str) -> dict[str, Array]:
-    """ln P of the test rows, as learnt and by every method that has rows enough."""
+    """ln P of the test rows, as learned and by every method that has rows enough."""
     assert train.label is not None
     recipe, labels = Recipe.of(**LEARNERS[learner]), train.label.codes
     inner = stratified_folds(labels, FOLDS, (0, 5))
@@ -140,13 +140,13 @@ def page(figures: list[Figure]) -> str:
             losses = [f"{own[method].log_loss:.4f}" if method in own else "-" for method in ("none", *METHODS)]
             errors = [f"{own[method].ece:.4f}" for method in ("none", "temperature")]
             lines.append([name, f"{own['none'].rows:,}", *losses, *errors])
-        header = ["table", "rows", "as learnt", *METHODS, "ece as learnt", "ece, temperature"]
+        header = ["table", "rows", "as learned", *METHODS, "ece as learned", "ece, temperature"]
         parts += [f"## {learner}: log-loss, nats, and ece", "", table(header, lines), ""]
     return "\n".join(parts)
 
 
 _INTRODUCTION = """\
-Means over five folds; the maps are learnt inside the training folds, from predictions out of five folds of their own,
+Means over five folds; the maps are learned inside the training folds, from predictions out of five folds of their own,
 as `bncli fit --calibrate` has it. `map` and `weighted` are trees (`--param map`, `--param weighted`), `auto` is
 `--structure auto --effort 1`. First the geometric means over the tables of each figure after calibration beside that
 before (0.001 added to both): below 1 it is better calibrated.

@@ -2,7 +2,7 @@
 
 Trees (TAN) that are optimal under a score, with the tables that belong to it: aCLL under its two assumptions, each
 with the tables of highest aCLL, and the likelihood with smoothed relative frequencies. What counts is the conditional
-log-likelihood of the rows learnt from, as in the paper, and that of rows held out. The other combinations of trees
+log-likelihood of the rows learned from, as in the paper, and that of rows held out. The other combinations of trees
 and tables tell which of the two makes the difference.
 """
 
@@ -84,7 +84,7 @@ WAYS = {
 B = 1000.0
 """The paper's b of the Dirichlet assumption."""
 FIGURES = ("training", "held out", "approximation")
-"""The conditional log-likelihood of the rows learnt from and of rows held out; of the former also aCLL (Dirichlet)."""
+"""The conditional log-likelihood of the rows learned from and of rows held out; of the former also aCLL (Dirichlet)."""
 
 ARTIFICIAL = "dna"
 DRAWS = 20

@@ -81,7 +81,7 @@ def _columns(
 def page(cases: Sequence[Case], errors: Sequence[LineError]) -> str:
     parts = (
         INTRODUCTION,
-        "## Wilcoxon's test: rows learnt from",
+        "## Wilcoxon's test: rows learned from",
         _tests(cases, "training"),
         "## Wilcoxon's test: rows held out (5 folds)",
         _tests(cases, "held out"),
@@ -159,7 +159,7 @@ ON_TABLES = ("acll", "acll/fgg", "ll")
 
 
 def relative_error(case: Case, way: str) -> float:
-    """|aCLL - CLL| / |CLL| of the same tables on the rows learnt from."""
+    """|aCLL - CLL| / |CLL| of the same tables on the rows learned from."""
     exact = case.nats["training", way]
     return abs(case.nats["approximation", way] - exact) / abs(exact)
 
@@ -190,7 +190,7 @@ OF_LINES = """13.92 % is the mean square error of the Dirichlet line over the sq
 printed. Twice that (1.98 times) is the figure of the uniform line only if the root is taken there. By one measure for
 both, the Dirichlet line has the larger error, not half of it.
 
-On data, |aCLL - CLL| / |CLL| of the rows learnt from, aCLL by the Dirichlet assumption with b = 1,000, both at the
+On data, |aCLL - CLL| / |CLL| of the rows learned from, aCLL by the Dirichlet assumption with b = 1,000, both at the
 same tables (`learn-structure --scores` has it for the tables of highest aCLL):"""
 
 OF_SETS = """With the tables of aCLL the approximation is off by 35 % at the least, in the median by more than 200 %.
@@ -211,7 +211,7 @@ in carvalho.csv and carvalho_errors.csv.
 A. M. Carvalho, P. Adao & P. Mateus, "Efficient approximation of the conditional relative entropy with applications to
 discriminative learning of Bayesian network classifiers", Entropy 15 (2013). Their claim, from 89 sets of DNA sequences
 with two classes and 89 made of them with three, about 1,000 rows each: optimal trees (TAN) by aCLL reach a higher
-conditional log-likelihood (CLL) of the rows learnt from than optimal trees by the likelihood. Wilcoxon's z there:
+conditional log-likelihood (CLL) of the rows learned from than optimal trees by the likelihood. Wilcoxon's z there:
 
 | the better one, the other | two classes | three classes |
 | --- | ---: | ---: |
@@ -242,24 +242,24 @@ smoothed relative frequencies on all trees: acll/fgg and uniform/fgg beside ll."
 TESTS = """z > 0 speaks for the first. Figures are nats a row, so that large sets do not have the large ranks; "of sums"
 is the test of the sums over rows. p is two-sided."""
 
-NATS = """"approximation" is aCLL (Dirichlet) of the rows learnt from, constants included: what stands for the CLL in
+NATS = """"approximation" is aCLL (Dirichlet) of the rows learned from, constants included: what stands for the CLL in
 "training". The CLL itself cannot be above 0; uniform probabilities have -0.693 with two classes, -1.099 with three."""
 
 VERDICT = """Holds here, and is asserted by the test:
 
-- With three classes the uniform assumption gives a higher CLL than the Dirichlet one, on the rows learnt from.
+- With three classes the uniform assumption gives a higher CLL than the Dirichlet one, on the rows learned from.
 
 Does not hold:
 
 - aCLL above the likelihood. Tree and tables by aCLL have the lower CLL on every one of the 71 sets, under both
-  assumptions, on the rows learnt from as on rows held out. On 17 of the 31 real sets that of the rows learnt from is
+  assumptions, on the rows learned from as on rows held out. On 17 of the 31 real sets that of the rows learned from is
   below that of uniform probabilities.
 - The Dirichlet assumption above the uniform one with two classes: no difference that the tests would see.
 
 The tables are the main reason, not the trees. On the trees of the likelihood, too, the tables of highest aCLL have the
 lower CLL on every set (ll/acll beside ll). With smoothed relative frequencies on all trees, which the paper may have
-meant, trees by aCLL are close to those by the likelihood: on the rows learnt from mostly behind; held out behind on the
-real sets, ahead on the artificial ones (28 of 40 sets, p = 0.015 for the Dirichlet assumption).
+meant, trees by aCLL are close to those by the likelihood: on the rows learned from mostly behind; held out behind on
+the real sets, ahead on the artificial ones (28 of 40 sets, p = 0.015 for the Dirichlet assumption).
 
 Why, as far as we can see. The learners do what is asked of them: with the tables of aCLL, aCLL itself is higher on 24
 of the 31 real sets (the other seven have 432 rows or fewer, and N' decides much). But aCLL is not close to the CLL.
@@ -270,5 +270,5 @@ unequal size provided for: with two classes, one that has less than 39 % of the 
 line is fitted where the U_c are of the order of 1/1,000; those of a row of many attributes are far below.
 
 Tried on all but the largest sets: N' = 0.1, 0.5 and 50, and the paper's formula with the plus as it is printed and beta
-above 0. On the rows learnt from only `labor` and `lenses`, of 57 and 24 rows, then have the higher CLL by aCLL (N' of
+above 0. On the rows learned from only `labor` and `lenses`, of 57 and 24 rows, then have the higher CLL by aCLL (N' of
 0.1 and 0.5); held out a few more (four of 27 with N' = 50, six of 26 with the plus, by the Dirichlet assumption)."""

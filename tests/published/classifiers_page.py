@@ -166,7 +166,7 @@ INTRODUCTION = f"""# Classifiers beside each other
 Written by `BNCLI_UPDATE=1 BNCLI_DATA=FOLDER pytest -m slow tests/published/test_classifiers.py` from `classifiers.csv`
 (`python -m tests.published.classifiers`: learners of bncli) and `references.csv` (`python -m
 tests.published.references`: scikit-learn and xgboost), which hold every fold. The tables are UCI's, each as it is
-read, none left out but copies. {FOLDS} stratified folds, the same for all, everything learnt inside the fold, one
+read, none left out but copies. {FOLDS} stratified folds, the same for all, everything learned inside the fold, one
 setting a learner for all tables; covertype: the first fold. Log-loss in nats, RMSE of the true class's probability;
 seconds of the processor a fold, one thread.
 

@@ -124,7 +124,7 @@ def _mean(chosen: list[dict[str, Figure]], other: str) -> str:
 _INTRODUCTION = [
     "`bncli evaluate DATA --structure tan --arcs cv` (`default`: it was the default line then; today's is in",
     "`default_choice.md`), five folds, beside the default line as it was before arcs were chosen on held-out rows,",
-    "levels pooled, and cut points learnt again in the folds that choose the penalty, and beside `--structure nb` of",
+    "levels pooled, and cut points learned again in the folds that choose the penalty, and beside `--structure nb` of",
     f"that time (commit a0317c4). The summary has geometric means of ratios of log-losses, {FLOOR} nats added to each.",
     "",
     "Written by `python -m tests.published.default_line` from `default_line.csv`.",

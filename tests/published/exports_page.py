@@ -18,7 +18,7 @@ HEAD = """# Models outside bncli: how near, how fast, how large
 Largest difference of a probability between the model and what was written, in the comparison that `bncli export` makes
 before it keeps a file: {rows} rows, random ones for networks (bif, xmlbif), for the others made-up ones that show every
 level, both sides of every cut, missing values and values never seen. Above 1e-9 a file is refused. Of scorecards the
-difference is that before points are rounded. A letter says why there is no file. Learnt from sample data
+difference is that before points are rounded. A letter says why there is no file. Learned from sample data
 (`python -m tests.published.exports_gate`).
 
 """

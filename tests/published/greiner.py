@@ -1,8 +1,8 @@
-"""Greiner, Su, Shen & Zhou (2004): probabilities learnt to classify (ELR) against those learnt to describe.
+"""Greiner, Su, Shen & Zhou (2004): probabilities learned to classify (ELR) against those learned to describe.
 
 Naive Bayes, TAN and a general network (GBN), each with probabilities from relative frequencies (OFE), by ELR, and on
 rows with holes also by EM and APN; accuracy by cross-validation or on rows held out. A quarter of all values is removed
-from the tables with holes; what is learnt from them predicts the complete rows, and the same rows with holes.
+from the tables with holes; what is learned from them predicts the complete rows, and the same rows with holes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PARAMETERS = ("OFE", "ELR", "APN", "EM")
 COMPLETE = tuple(f"{structure}+{p}" for structure in STRUCTURES for p in ("OFE", "ELR"))
 INCOMPLETE = tuple(f"{structure}+{p}" for structure in STRUCTURES for p in PARAMETERS)
 WAYS = {"complete": COMPLETE, "holes": INCOMPLETE, "everywhere": INCOMPLETE}
-"""By what has holes: nothing, the rows that are learnt from, or those that are predicted too."""
+"""By what has holes: nothing, the rows that are learned from, or those that are predicted too."""
 
 
 Figures = Mapping[tuple[str, str, str], float]
@@ -51,7 +51,7 @@ Figures = Mapping[tuple[str, str, str], float]
 
 
 class Case(NamedTuple):
-    """A table learnt in a way, and what has holes: accuracy and log-loss of the rows that are predicted."""
+    """A table learned in a way, and what has holes: accuracy and log-loss of the rows that are predicted."""
 
     name: str
     rows: str
@@ -76,7 +76,7 @@ def cases(name: str) -> Iterator[Case]:
 
 
 def cases_with_holes(name: str, share: float, ways: Sequence[str] = INCOMPLETE) -> Iterator[Case]:
-    """Learnt from rows of which a share of the values is missing; general networks are those of the complete rows."""
+    """Learned from rows of which a share of the values is missing; general networks are those of the complete rows."""
     complete = rows_of(name)
     parts = list(splits(name, complete))
     punched = with_missing(complete, share)
@@ -114,7 +114,7 @@ def _cases(
     networks: Sequence[NamedDag | None],
     predicted: Mapping[str, Columns],
 ) -> Iterator[Case]:
-    """A way, learnt from the rows of `columns`; `predicted` are the same rows as they are met afterwards, by kind."""
+    """A way, learned from the rows of `columns`; `predicted` are the same rows as they are met afterwards, by kind."""
     recipe, sums = recipe_of(way), {kind: np.zeros(3) for kind in predicted}
     for (training, test), network in zip(parts, networks, strict=True):
         given = network if way.startswith("GBN") else None

@@ -6,7 +6,7 @@ and samples are those of
 
     bncli evaluate chess_krkp.csv.gz --folds 3 --repeats 2 --train-rows 25,50,100,200,400,800,1600,all OPTIONS
 
-so that 2,130 or 2,131 rows are learnt from and 1,065 or 1,066 predicted, as in the paper (2,130 and 1,066).
+so that 2,130 or 2,131 rows are learned from and 1,065 or 1,066 predicted, as in the paper (2,130 and 1,066).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ZERO = "NB+ELR from zero"
 
 
 class Panel(NamedTuple):
-    """A drawing of the figure: what is learnt from, and in which ways; the first is to be the better one."""
+    """A drawing of the figure: what is learned from, and in which ways; the first is to be the better one."""
 
     title: str
     rows: str
@@ -58,7 +58,7 @@ PANELS = (
 
 
 class Case(NamedTuple):
-    """A way learnt from a sample of `size` rows: error and log-loss, in nats, of the complete rows held out."""
+    """A way learned from a sample of `size` rows: error and log-loss, in nats, of the complete rows held out."""
 
     rows: str
     way: str
@@ -153,11 +153,11 @@ def _lines(found: Sequence[Case], panel: Panel) -> Iterator[list[str]]:
         yield [f"{size:,}", *line, *(f"{paired_t(told[0], other).p_lower:.1g}" for other in told[1:])]
 
 
-CURVES = """Errors in percent and log-loss, in nats, by the rows learnt from: means (and standard deviations) over two
-times three folds, each learnt from nested samples of 2,130 or 2,131 rows and predicting the 1,065 or 1,066 others, as
+CURVES = """Errors in percent and log-loss, in nats, by the rows learned from: means (and standard deviations) over two
+times three folds, each learned from nested samples of 2,130 or 2,131 rows and predicting the 1,065 or 1,066 others, as
 many as in the paper. Right the p of a paired t-test over the six that the first way errs no less; folds share rows, so
-it is rather too small. In (b) a quarter of the values is missing from the rows learnt from. In (c) the general network
-is that of all 2,130, whatever the sample: its parameters alone are learnt anew; trees are learnt from the sample. The
+it is rather too small. In (b) a quarter of the values is missing from the rows learned from. In (c) the general network
+is that of all 2,130, whatever the sample: its parameters alone are learned anew; trees are learned from the sample. The
 paper has drawings without numbers.
 
 - (a) as in the paper: ELR errs less than OFE at every size, and with 400 rows half as often as OFE with all of them.

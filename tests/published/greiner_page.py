@@ -90,7 +90,7 @@ def page(
 
 _TITLES = {
     "complete": "complete rows",
-    "holes": "values missing from the rows that are learnt from",
+    "holes": "values missing from the rows that are learned from",
     "everywhere": "and from those that are predicted",
 }
 _BRIEF = {"complete": "", "holes": ", holes", "everywhere": ", holes everywhere"}

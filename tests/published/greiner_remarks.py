@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.published.greiner_studies import RUNS
 
-INTRODUCTION = """# Probabilities learnt to classify, on complete rows and on rows with holes
+INTRODUCTION = """# Probabilities learned to classify, on complete rows and on rows with holes
 
 Written by `BNCLI_DATA=FOLDER python -m tests.published.greiner_measure` from greiner.csv, greiner_shares.csv and
 greiner_studies.csv; the paper's figures are in greiner_tables.csv (Tables 2 and 3) and greiner_claims.csv (Tables 4 and
@@ -28,8 +28,8 @@ rows held out as in the paper. Each value is removed with probability 0.25, comp
 
 The paper's general networks (GBN) come from PowerConstructor; here they come from `--structure gbn`, tests of
 independence too. The threshold starts at its 0.01 bits and doubles until the tables hold at most 20,000 probabilities,
-without which many of these networks, from few rows, would have millions. On complete rows the network is learnt from
-the rows that are learnt from, on rows with holes once, from all rows before the holes, both as in the paper."""
+without which many of these networks, from few rows, would have millions. On complete rows the network is learned from
+the rows that are learned from, on rows with holes once, from all rows before the holes, both as in the paper."""
 
 COMPARISONS = """Paired one-sided t-tests over tables, the paper's test: p that the first is not more accurate (t p of
 `bncli compare`). x+ pairs all three structures at once. The first is whom the paper's arrow points to, its p as
@@ -44,7 +44,7 @@ not lower.
 - Its tables do not give four more p: NB+ELR against GBN+ELR (0.038, not 0.01), TAN+ELR against TAN+OFE (0.12 as in
   Table 4, not 0.025), x+ELR against x+APN and x+EM (0.014 and 0.013, not 0.0015).
 
-"Holes" are in the rows that are learnt from only; "everywhere", in those that are predicted too. The paper does not
+"Holes" are in the rows that are learned from only; "everywhere", in those that are predicted too. The paper does not
 say which it did, but its accuracies (chess, NB+ELR: 95.4 complete, 94.6 with holes) fit the first."""
 
 NETWORKS = """Mean accuracy in percent over all tables, over those on which the paper's general networks are good (20
@@ -75,12 +75,12 @@ HOLDS = """What this list says of the figures here, `test_greiner.py` asserts.
 
 - ELR is more accurate than OFE on complete rows, over all structures and with naive Bayes by much, with TAN by little
   (p 0.02), with general networks not significantly, all as in its text. The log-loss is lower with each of the three.
-- Learnt from rows with holes, ELR is more accurate than APN and EM, over all structures (p at most 0.0023; paper:
+- Learned from rows with holes, ELR is more accurate than APN and EM, over all structures (p at most 0.0023; paper:
   0.0015) and with naive Bayes, where p is as small as in the paper. With TAN only the lead over APN is significant; in
   the paper neither is. With general networks neither is; in the paper that over APN is, at 0.05.
 - Where predicted rows have holes too, ELR is not significantly more accurate than EM, though it is more than OFE and,
   barely, APN; its log-loss is lower than that of all three.
-- NB+ELR and TAN+ELR beat general networks, however their probabilities are learnt, with holes and without. TAN+ELR is
+- NB+ELR and TAN+ELR beat general networks, however their probabilities are learned, with holes and without. TAN+ELR is
   not significantly better than NB+ELR. All this is so in the paper.
 - In 14 of the 15 pairs of Table 4 and 32 of the 36 of Table 5 the same learner is ahead on average here and in the
   paper's Tables 2 and 3. The other five are not significant there.

@@ -1,12 +1,12 @@
 """The artificial studies of Greiner et al. (2004): structures that say too little, and structures that say too much.
 
-    simpler:  C -> E1, ..., E5 with P(+c) = 0.9, P(+e | +c) = 0.2, P(+e | -c) = 0.8, but E1 = E2 = ... = Em; learnt as
+    simpler:  C -> E1, ..., E5 with P(+c) = 0.9, P(+e | +c) = 0.2, P(+e | -c) = 0.8, but E1 = E2 = ... = Em; learned as
               naive Bayes, which is ever more wrong the larger m is
     single:   E1 is C, or agrees with it in 98% of rows (a correlation of 0.96); E2, ..., Ek are coins; naive Bayes
-    chain:    the first one with m = 0, learnt with arcs E1 -> E2 -> ... -> E5 that nothing calls for
+    chain:    the first one with m = 0, learned with arcs E1 -> E2 -> ... -> E5 that nothing calls for
 
 Errors are exact: every combination of values is predicted and weighed by its probability. Queries are complete; only
-the rows that are learnt from have holes.
+the rows that are learned from have holes.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Truth(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A truth learnt in a way from `size` rows with a share of holes: the error of each run."""
+    """A truth learned in a way from `size` rows with a share of holes: the error of each run."""
 
     study: str
     setting: str

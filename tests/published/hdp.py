@@ -1,6 +1,6 @@
 """Hierarchical Dirichlet back-off beside rules that add to counts: losses on rows held out (Petitjean et al. 2018).
 
-Generative parameters (`--param map`) on TAN and KDB-1, -2 and -3, MDL cuts, 5 stratified folds, everything learnt
+Generative parameters (`--param map`) on TAN and KDB-1, -2 and -3, MDL cuts, 5 stratified folds, everything learned
 inside the fold. The paper's own experiments are on 68 tables; here are 20 that are at hand.
 """
 

@@ -1,6 +1,6 @@
 """The table of Jakulin & Rish (2006, IBM Research Report: Kikuchi-Bayes): regions beside naive Bayes, LR and TAN.
 
-Five replications of five-fold cross-validation, MDL cuts learnt inside the fold, a missing value is one more value.
+Five replications of five-fold cross-validation, MDL cuts learned inside the fold, a missing value is one more value.
 Log-loss in nats a row and error, both over all rows, each predicted without itself. 34 of the paper's 46 sets.
 """
 

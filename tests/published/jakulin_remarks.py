@@ -14,7 +14,7 @@ jakulin_sets.csv, jakulin_theta.csv, jakulin_figure1.csv and jakulin_df.csv, the
 
 A. Jakulin & I. Rish, "Kikuchi-Bayes: Markov networks for classification", IBM Research Report (2006), table 1. Their
 protocol: 5 replications of 5-fold cross-validation, Fayyad-Irani cuts, a missing value is one more value. Here the
-folds are stratified, and everything is learnt inside the fold, cuts too. 34 of the 46 sets are at hand; of mushroom,
+folds are stratified, and everything is learned inside the fold, cuts too. 34 of the 46 sets are at hand; of mushroom,
 krkp, spam and adult one replication. Log-loss is in nats per row. The columns are the learners of
 `bncli compare --preset jakulin`:
 

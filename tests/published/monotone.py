@@ -124,7 +124,7 @@ def cases(name: str, learner: str) -> Iterator[Case]:
 
 
 def measured(name: str, learner: str, how: str, fold: int) -> Fold:
-    """What is learnt from the other folds, tested on this one."""
+    """What is learned from the other folds, tested on this one."""
     columns, known = real_columns(name), TABLES[name]
     assert columns.label is not None
     fold_of = stratified_folds(columns.label.codes, FOLDS, (0, 0))
@@ -195,7 +195,7 @@ def _summary(of: dict[tuple[str, ...], Case], keys: Sequence[tuple[str, ...]]) -
 INTRODUCTION = """# Monotone effects: what they cost and what they lose
 
 Written by `OPENBLAS_NUM_THREADS=1 BNCLI_DATA=FOLDER python -m tests.published.monotone`. Five stratified folds; cuts,
-structure and penalty are learnt inside the fold, each with `--increasing` and `--decreasing` and without; of three
+structure and penalty are learned inside the fold, each with `--increasing` and `--decreasing` and without; of three
 labels or more `--towards` names one. Log-loss in nats a row, error a share of rows; a change below 0 is a gain. CPU and
 passes are ratios, with directions to without: the processor's time of all of learning, and passes over the rows in the
 last fit (of `auto`, in those of its members). Where losses are the same the free models kept the directions already.

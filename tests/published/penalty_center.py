@@ -1,4 +1,4 @@
-"""From naive Bayes to its discriminative form by the penalty: log-loss on rows learnt from and on others.
+"""From naive Bayes to its discriminative form by the penalty: log-loss on rows learned from and on others.
 
 Run `python -m tests.published.penalty_center`: `bncli fit` and `bncli evaluate` on a sample table, all settings anew.
 A table of the manual (penalties) is made from `penalty_center.csv`.
@@ -28,7 +28,7 @@ OPTIONS = (
 
 
 class Figure(NamedTuple):
-    """Nats a row on the rows learnt from and in cross-validation, and the penalty where it was chosen."""
+    """Nats a row on the rows learned from and in cross-validation, and the penalty where it was chosen."""
 
     options: str
     learnt: float

@@ -2,7 +2,7 @@
 
     BNCLI_DATA=FOLDER python -m tests.published.report_sizes        measures, a row of report_sizes.csv a page
 
-The model is learnt from seven rows of ten, in the order of a seeded shuffle, and the page is of the other three.
+The model is learned from seven rows of ten, in the order of a seeded shuffle, and the page is of the other three.
 Seconds are those of the processor for the page alone. Nothing is measured again that the file has already.
 """
 

@@ -6,7 +6,7 @@ Two are written out from their definitions, which John, Kohavi & Pfleger (1994) 
     mofn-3-7-10:  at least 3 of the first 7 of 10 binary attributes are 1
 
 Decided here: corral is every combination of its four relevant attributes and the irrelevant one four times, the
-correlated one wrong in one of the four: 128 rows. mofn-3-7-10 is tested on all 1,024 combinations and learnt from 300
+correlated one wrong in one of the four: 128 rows. mofn-3-7-10 is tested on all 1,024 combinations and learned from 300
 of them, drawn with replacement. glass2 is glass without vessels and lamps: float-processed panes (kinds 1 and 3)
 against the others (kind 2), 163 rows. waveform-21 is the first 21 columns of waveform_5000 (the others are noise);
 shuttle-small a stratified tenth of shuttle. Rows with holes are left out, as there, except in vote, where a vote that

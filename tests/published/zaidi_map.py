@@ -1,6 +1,6 @@
-"""Table 4 of Zaidi et al. (2017): weights learnt to discriminate (w) against MAP, by bias, variance, 0-1 loss and RMSE.
+"""Table 4 of Zaidi et al. (2017): weights learned to discriminate (w) against MAP, by bias, variance, 0-1 loss, RMSE.
 
-Naive Bayes, TAN and KDB-1 on MDL cuts, 5 times 2-fold cross-validation, everything learnt inside the fold; bias and
+Naive Bayes, TAN and KDB-1 on MDL cuts, 5 times 2-fold cross-validation, everything learned inside the fold; bias and
 variance after Kohavi & Wolpert (1996) by Webb's repeats (2000). W-D-L: on how many data sets w loses less, as much,
 more; p by the two-tailed sign test. Run `BNCLI_DATA=FOLDER python -m tests.published.zaidi_map`: it measures the sets
 that `zaidi_map.csv` lacks, one by one, and writes the page.
@@ -49,7 +49,7 @@ LOSSES = ("bias", "variance", "error", "rmse")
 
 
 class Case(NamedTuple):
-    """A data set learnt in a way: means over all rows and repeats, or (RMSE) over all folds."""
+    """A data set learned in a way: means over all rows and repeats, or (RMSE) over all folds."""
 
     name: str
     rows: int

@@ -86,14 +86,14 @@ def _values(found: Sequence[Case], loss: str) -> str:
     return table(("table", "rows", *(f"{structure} {way}" for structure, way in ways)), lines)
 
 
-INTRODUCTION = """# Learnt to discriminate against learnt to describe: Table 4 of Zaidi et al. (2017)
+INTRODUCTION = """# Learned to discriminate against learned to describe: Table 4 of Zaidi et al. (2017)
 
 Written by `BNCLI_DATA=FOLDER python -m tests.published.zaidi_map`; the figures are in
 [zaidi_map.csv](zaidi_map.csv). N. A. Zaidi, G. I. Webb, M. J. Carman, F. Petitjean, W. Buntine, M. Hynes & H. De
 Sterck, "Efficient parameter learning of Bayesian network classifiers", Machine Learning 106, 2017.
 
 Weights (`--param weighted`, one a cell and class, from 0) without a penalty, as in the paper, and with `--penalty 1`,
-against MAP (`--param map`); m-estimates with m = 1, MDL cuts, everything learnt inside the fold, 5 times 2-fold
+against MAP (`--param map`); m-estimates with m = 1, MDL cuts, everything learned inside the fold, 5 times 2-fold
 cross-validation. Bias and variance after Kohavi & Wolpert; they add to the 0-1 loss. {n} data sets (the paper: 72), of
 the largest 20,000 rows drawn at random; {n_big} of them have more than 10,000 rows, the paper's big sets (there 12).
 Sets that repeat another one's rows are left out. The paper's optimiser goes on for up to 10,000 iterations; the default

@@ -327,7 +327,7 @@ class StoredTables:
     def unknown_table_error(self, members: Set) -> BncliError:
         names = ", ".join(repr(self.schema.attributes[i].name) for i in members)
         what = f"the counts hold no table over {names} and the class"
-        return BncliError(what, hint="count the rows with --structure FILE, the structure that is to be learnt")
+        return BncliError(what, hint="count the rows with --structure FILE, the structure that is to be learned")
 
 
 def stored_tables(

@@ -98,7 +98,9 @@ class ArcConstraints:
         most = most if self.max_parents is None else min(most, self.max_parents)
         chosen = [j for j in candidates if self.required[j, child]]
         if len(chosen) > most:
-            what = f"--knowledge requires {len(chosen)} parents of {self.names[child]!r}, and at most {most} are learnt"
+            what = (
+                f"--knowledge requires {len(chosen)} parents of {self.names[child]!r}, and at most {most} are learned"
+            )
             raise UsageError(what, hint="raise --k, or require fewer")
         for j in candidates:
             may_join = self.allowed[j, child] and all(self.together[j, p] for p in chosen)

@@ -251,7 +251,7 @@ class NamedRegions:
         unknown = sorted(set(cuts) - set(attribute.cuts))
         if unknown:
             what = f"cuts[{position}] cuts '{attribute.name}' at {unknown[0]!r}, where it is not cut into intervals"
-            hint = "cut the data as for this structure: with the cuts file that it was learnt with"
+            hint = "cut the data as for this structure: with the cuts file that it was learned with"
             raise BncliError(what, where=self.where, hint=hint)
         if len(cuts) == len(attribute.cuts):
             return None

@@ -139,7 +139,7 @@ def dump_model(model: Model) -> bytes:
     predictor = model.predictor
     arrays = predictor_arrays(predictor)
     if not all(np.isfinite(array).all() for array in arrays):
-        raise BncliError("the learnt parameters are not finite numbers", hint="learn with a penalty above 0")
+        raise BncliError("the learned parameters are not finite numbers", hint="learn with a penalty above 0")
     text = json.dumps(_description_json(model), sort_keys=True, ensure_ascii=False, allow_nan=False)
     names = array_names(len(arrays) - 1)
     if is_compact(predictor.families):

@@ -4,7 +4,7 @@
 number the labels in the order in which they occur, since no batch knows the labels of the next ones.
 
 A table larger than memory is read in two passes. The first one (`training_rows`) reads all rows, finds types, levels
-and missing values, and keeps a sample of the rows, from which cuts are learnt. The second pass (`SampledTable`) reads
+and missing values, and keeps a sample of the rows, from which cuts are learned. The second pass (`SampledTable`) reads
 the table again and keeps one code per value. Files that have changed in between are an error.
 
 Rows of weight 0 are dropped.
@@ -227,7 +227,7 @@ def read_table(source: Source, *, cuts: Cuts | None, seed: int, run: Run) -> Col
         return columns
     if cuts is None:
         what = f"{n_rows:,} rows are more than fit the budget of exact values"
-        run.watch(Note(f"{what}: cuts and levels are learnt from {columns.n_rows:,} of them, drawn by the seed"))
+        run.watch(Note(f"{what}: cuts and levels are learned from {columns.n_rows:,} of them, drawn by the seed"))
     return SampledTable(source, columns, n_rows, files, run)
 
 

@@ -123,7 +123,7 @@ class ColumnEncoder:
     def of_label(name: str, labels: tuple[str, ...], tokens: MissingTokens, *, as_text: bool = False) -> ColumnEncoder:
         """Return the encoder of the class in the column `name`.
 
-        If all labels are numbers, the missing tokens of numbers apply, as in the table that was learnt from, unless
+        If all labels are numbers, the missing tokens of numbers apply, as in the table that was learned from, unless
         the class was declared categorical (`as_text`).
         """
         if not as_text and to_numbers(pa.array(labels, pa.string()), ())[1] is None:

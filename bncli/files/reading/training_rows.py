@@ -571,7 +571,7 @@ def _attributes_of_cuts(
 
     Raises BncliError if a text is not among the levels of the cuts, unless only rows that are dropped have it.
     """
-    # Levels are sorted as they would be found, whatever their order in the cuts: cuts may be learnt again for folds.
+    # Levels are sorted as they would be found, whatever their order in the cuts: cuts may be learned again for folds.
     categorical = [a for a in cuts.attributes if isinstance(a, CategoricalAttribute)]
     levels = {a.name: sort_levels(a.code_of) for a in categorical}
     attributes: dict[str, Column] = {}

@@ -59,7 +59,7 @@ def refuse_on_cluster(source: Source, recipe: Recipe, supplied: SuppliedFiles) -
         what = f"--structure {word} needs single rows, which stay on the workers of a cluster"
         raise UsageError(f"{what}; with --cluster it is {_alternatives(_STRUCTURES)}, or a file of a network")
     if recipe.param not in _PARAMETERS:
-        what = f"--param {recipe.param} is not learnt on a cluster"
+        what = f"--param {recipe.param} is not learned on a cluster"
         raise UsageError(what, hint=f"with --cluster it is {_alternatives(_PARAMETERS)}")
     if recipe.coding == "thermometer" or recipe.early_stop not in (None, "none"):
         option = "--coding thermometer" if recipe.coding == "thermometer" else "--early-stop"

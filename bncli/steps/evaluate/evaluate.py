@@ -471,7 +471,7 @@ def _fit_samples(
             size_text = f"{size:,} {'row' if size == 1 else 'rows'}"
             watch(Progress(done, total, f"a sample of {size_text}"))
             begun, rows = watch.seconds()["fit"], columns.take(taken)
-            model = fit(rows, silent if repeat else forward_warnings(watch, f"learnt from {size_text}, "))
+            model = fit(rows, silent if repeat else forward_warnings(watch, f"learned from {size_text}, "))
             frequencies = class_frequencies(encode_labels(rows, model.schema), len(model.schema.labels), rows.weights)
             yield size, repeat, model, frequencies, watch.seconds()["fit"] - begun
             done += size

@@ -339,7 +339,7 @@ def _mean_blocks(report: MonitorReport) -> Iterator[Block]:
         held_out = report.whole.model.held_out_log_loss if field == "log_loss" else None
         sentence = f"{ends} ({better})."
         if held_out is not None:
-            sentence += f" Rows held out when it was learnt had {held_out:.3f} (dashed)."
+            sentence += f" Rows held out when it was learned had {held_out:.3f} (dashed)."
         drawing = series_plot(title, upwards, values, [held_out] * len(values), report.short_names)
         pictures.append(Picture(field.replace("_", "-"), title, sentence, drawing))
     yield Cards(pictures)

@@ -282,7 +282,7 @@ GIVEN = Cuts(
 def test_the_codes_are_those_under_the_schema(
     columns: Columns, cutting: tuple[str, int | None], cuts: Cuts | None, policy: MissingPolicy, threads: int
 ) -> None:
-    """What is learnt in one pass is what a scorer finds under the schema, and the schema counts it."""
+    """What is learned in one pass is what a scorer finds under the schema, and the schema counts it."""
     method, bins = cutting
     data = learn_dataset(
         columns,

@@ -111,7 +111,7 @@ def test_what_the_watch_hears() -> None:
 def test_samples_of_a_fold_are_nested_and_each_is_learnt_from_alone() -> None:
     columns, protocol = table(61), Protocol(3, 2, 5)
     folds = list(cross_validate(columns, CrossValidation(RECIPE, protocol, sizes=(7, 20, 41))))
-    # of 61 rows in 3 folds 40 or 41 are learnt from: where there are no more than 41, no sample is drawn
+    # of 61 rows in 3 folds 40 or 41 are learned from: where there are no more than 41, no sample is drawn
     assert [(f.repeat, f.number, f.size) for f in folds] == [
         (r, f, size) for r in (0, 1) for f in (0, 1, 2) for size in (None, 7, 20)
     ]

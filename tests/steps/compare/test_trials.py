@@ -260,7 +260,7 @@ def test_seconds_are_those_of_the_processor(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_loading_the_code_of_a_learner_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first fold is learnt twice where it is quick, and the others once."""
+    """The first fold is learned twice where it is quick, and the others once."""
     plan, _ = planned([write_table(tmp_path / "a.csv", 30, 0)])
     turned = iter([0.0, 0.0, 0.5, 0.6, 0.6, 1.0, 1.0, 1.25, 1.5, 1.5, 2.0, 2.0, 2.125, 2.25, 2.25])
     monkeypatch.setattr(module.time, "thread_time", lambda: next(turned))

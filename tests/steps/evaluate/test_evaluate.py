@@ -261,7 +261,7 @@ def test_figures_of_labels_and_curves_come_from_the_predictions_of_all_rows(sour
 
 @pytest.mark.parametrize("param", ["map", "weighted"])
 def test_row_weights_count_in_every_figure(param: str, tmp_path: Path) -> None:
-    """A test row of weight 2 is the row twice; what is learnt from is the same."""
+    """A test row of weight 2 is the row twice; what is learned from is the same."""
     train = write_table(tmp_path / "train.csv", 60, 0)
     header, *lines = (tmp_path / "train.csv").read_text().splitlines()
     weights = [i % 3 for i in range(60)]
