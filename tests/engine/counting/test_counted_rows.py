@@ -142,7 +142,7 @@ def test_what_is_not_held_is_refused() -> None:
         counts.tables([(3, 0)])
     with pytest.raises(BncliError, match="hold no table over 'a', 'd' and the class"):
         list(counts.pair_batches([0, 1, 3]))
-    with pytest.raises(BncliError, match="takes the rows"):
+    with pytest.raises(BncliError, match="needs the rows"):
         _ = counts.data
     with pytest.raises(BncliError, match="made from no rows"):
         empty_counts(CUTS, None).stored("level", ReadingRules())

@@ -145,8 +145,8 @@ def test_noise_in_the_last_digits_is_no_difference() -> None:
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
-        ([1.0], [1.0, 2.0], "two lists of one length"),
-        ([[1.0]], [[1.0]], "two lists of one length"),
+        ([1.0], [1.0, 2.0], "two lists of the same length"),
+        ([[1.0]], [[1.0]], "two lists of the same length"),
         ([math.nan], [1.0], "finite"),
         ([1.0], [math.inf], "finite"),
     ],
@@ -237,7 +237,7 @@ def test_corrected_t_refused() -> None:
             corrected_resampled_t([0.1, 0.2], share)
     with pytest.raises(BncliError, match="finite"):
         corrected_resampled_t([0.1, math.nan], 0.2)
-    with pytest.raises(BncliError, match="one length"):
+    with pytest.raises(BncliError, match="the same length"):
         corrected_resampled_t([[0.1, 0.2]], 0.2)
 
 
@@ -328,9 +328,9 @@ def test_the_ratio_without_data_sets_is_one() -> None:
 @pytest.mark.parametrize(
     ("first", "second", "rows", "message"),
     [
-        ([0.1], [0.1, 0.2], [10], "one length"),
-        ([0.1], [0.1], [10, 10], "one length"),
-        ([[0.1]], [[0.1]], [[10]], "one length"),
+        ([0.1], [0.1, 0.2], [10], "the same length"),
+        ([0.1], [0.1], [10, 10], "the same length"),
+        ([[0.1]], [[0.1]], [[10]], "the same length"),
         ([math.nan], [0.1], [10], "finite"),
         ([0.1], [math.inf], [10], "finite"),
         ([-0.1], [0.1], [10], "not negative"),
@@ -343,5 +343,5 @@ def test_ratio_refused(first: list[float], second: list[float], rows: list[float
 
 
 def test_a_plain_ratio_needs_positive_figures() -> None:
-    with pytest.raises(BncliError, match="ratios"):
+    with pytest.raises(BncliError, match="losses must be finite"):
         geometric_mean_ratio([0.0], [0.1], [10], "plain")
