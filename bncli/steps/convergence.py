@@ -72,8 +72,8 @@ class TraceReport:
     """A trace.
 
     likelihood: what was maximised, `cll` or `ll`. start, end: the log-likelihood in nats, without the penalty.
-    iterations, passes, flops: totals, None if the trace does not have them. arrived: when it had arrived, in the unit
-    of effort; None if it never did.
+    iterations, passes, flops: totals, None if the trace does not have them. arrived: the effort at which it had
+    converged, None if it did not.
     """
 
     table: str

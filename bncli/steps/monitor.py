@@ -50,7 +50,7 @@ _SERIES = ("psi", "p", "missing", "unseen", "drift")
 
 @dataclass(frozen=True)
 class MonitorReport:
-    """The monitors, and the files that they were read from."""
+    """Monitors, one per period, and the files that hold them."""
 
     files: tuple[str, ...]
     monitors: tuple[Monitor, ...]

@@ -150,8 +150,8 @@ class ObservedFamilies:
     """Fused look-ups of families, for rows in which all attributes of the family are observed.
 
     An attribute with missing values has one more code, so the table of a family is padded with cells that hold 0: rows
-    in these cells get the family's part from a program. own[i] is the table cell that has the number padded[i] in the
-    fusion.
+    in these cells get the family's part from a program. own[i] is the cell of the table, padded[i] that of the padded
+    one.
     """
 
     fusion: Fusion

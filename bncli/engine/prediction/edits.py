@@ -63,7 +63,7 @@ class EditableEffect:
     """An effect as a linear function of the tables.
 
     attributes: ascending. seen: the attributes as the effect bins them. frequencies: those of the values on each axis.
-    host: the table to which edits are added. temperature: what the scores are divided by for effects to be shown.
+    host: the table to which edits are added. temperature: the divisor of scores in shown effects.
     """
 
     attributes: tuple[int, ...]
