@@ -206,7 +206,7 @@ OPTIONS: tuple[Option, ...] = (
         "",
         PARAMETER,
         "Calibrate the probabilities with the out-of-fold predictions of five folds (bncli help calibration).",
-        default_words="none",
+        default_words="no calibration",
         none_if_default=True,
     ),
     Option(
