@@ -95,6 +95,9 @@ class ColumnBuilder:
 
     def add(self, block: ColumnBlock, locate: Callable[[int], str]) -> None:
         """Append the next block; `locate` returns the place of a row of the block, for messages."""
+        if isinstance(block, CodedTexts) and block.texts.equals(self.shared):
+            # Blocks that were parsed before the first was added have the same texts in an array of their own.
+            block = CodedTexts(block.codes, self.shared)
         self.blocks.append(block)
         if isinstance(block, CodedTexts):
             if block.texts is not self.shared:

@@ -61,7 +61,7 @@ _MIN_IDENTIFIER_LEVELS = 20
 _IDENTIFIER_SHARE = 0.9
 _WORDS_OF_FREE_TEXT = 4
 _MAX_CODES = 10
-_SHORT_NUMBER = re.compile("[0-9]{1,3}")
+_PLAIN_NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 _N_SAMPLED, _N_SAMPLED_INTEGERS = 64, 4096
 _PARTS_IN_ORDER: dict[str, tuple[str, ...]] = {
     "dmy": ("day", "month", "year"),
@@ -233,8 +233,8 @@ class _ColumnInterpreter:
     def _take_text(self, name: str, column: ColumnBuilder) -> None:
         """Add a column of text as dates, as numbers in a national form or with words, or as names."""
         delimiter, texts = self._table.delimiter, column.texts()
-        if len(texts) <= 2 and column.difference is None and all(map(_SHORT_NUMBER.fullmatch, texts.to_pylist())):
-            # One or two short numbers are names and nothing else; wide tables have very many such columns.
+        if len(texts) <= 2 and column.difference is None and all(map(_PLAIN_NUMBER.fullmatch, texts.to_pylist())):
+            # One or two plain numbers are names and nothing else; wide tables have very many such columns.
             self.attributes[name] = column.categorical()
             return
         recognized = recognize_format(name, texts, self._tokens, self._source, delimiter)

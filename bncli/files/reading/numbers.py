@@ -35,6 +35,7 @@ from bncli.files.reading.source import BLANKS, ValueKind
 FEW = 128
 """Up to this many texts are processed in Python, because a call of Arrow costs more; wide tables have many columns."""
 _LEADING_ZEROS = "^0[0-9]+$"
+_has_leading_zero = re.compile("0[0-9]+").fullmatch
 _INTEGER = "^-?[0-9]{1,19}$"
 _MAYBE_BEYOND_INT64 = 1e18
 _CURRENCIES = (
@@ -135,6 +136,8 @@ def guess_kinds(columns: Sequence[pa.Array], missing: Sequence[str]) -> list[Val
 
 def has_leading_zeros(texts: pa.Array) -> bool:
     """Return whether any of the texts is a number with leading zeros."""
+    if len(texts) <= FEW:
+        return any(_has_leading_zero(text.strip(BLANKS)) for text in texts.to_pylist())
     trimmed = pc.utf8_trim(texts, characters=BLANKS)
     return bool(pc.any(pc.match_substring_regex(trimmed, _LEADING_ZEROS)).as_py())
 

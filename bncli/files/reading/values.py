@@ -177,6 +177,8 @@ def distinct_levels(texts: pa.Array, missing: Sequence[str]) -> pa.Array:
 def sort_levels(levels: pa.Array | Iterable[str]) -> tuple[str, ...]:
     """Return levels sorted by number if all are numbers (equal numbers by code point), else by code point."""
     array = levels if isinstance(levels, pa.Array) else pa.array(list(levels), pa.string())
+    if len(array) <= 1:  # most columns of some wide tables
+        return tuple(array.to_pylist())
     numbers, wrong = to_numbers(array, ())
     texts = array.to_pylist()
     if wrong is not None:
