@@ -243,6 +243,12 @@ def _log_likelihood(table: Array) -> Array:
     return np.asarray(terms.sum(axis=1))
 
 
+def _logistic(margin: Array) -> Array:
+    """Return 1 / (1 + exp(-margin)) without overflow."""
+    small = np.exp(-np.abs(margin))
+    return np.where(margin < 0, small, 1.0) / (1 + small)
+
+
 class CardFit:
     """Losses and fits over rows: labels (n,) of K classes, weights `mass` (n,).
 
@@ -253,14 +259,24 @@ class CardFit:
         self.labels, self.mass, self.penalty, self.raised = labels, mass, PENALTY, raised
         self.target = np.eye(n_labels)[labels]
 
+    def _margin_loss(self, margin: Array) -> float:
+        """Return the weighted log-loss, summed, in nats, for two classes with log-odds `margin` (n,) of the second."""
+        wrong = np.where(self.labels == 1, -margin, margin)
+        return float(self.mass @ (np.maximum(wrong, 0.0) + np.log1p(np.exp(-np.abs(wrong)))))
+
     def probabilities(self, scores: Array) -> Array:
         """Return P(y | x), (n, K), from scores (n, K)."""
+        if scores.shape[1] == 2:  # reductions over an axis of two elements take most of the time otherwise
+            second = _logistic(scores[:, 1] - scores[:, 0])
+            return np.stack([1 - second, second], axis=1)
         p = np.exp(scores - scores.max(axis=1, keepdims=True))
         shares: Array = p / p.sum(axis=1, keepdims=True)
         return shares
 
     def loss(self, scores: Array) -> float:
         """Return the weighted log-loss, summed, in nats."""
+        if scores.shape[1] == 2:
+            return self._margin_loss(scores[:, 1] - scores[:, 0])
         top = scores.max(axis=1)
         log_sum = top + np.log(np.exp(scores - top[:, np.newaxis]).sum(axis=1))
         return float(self.mass @ (log_sum - scores[np.arange(len(scores)), self.labels]))
@@ -273,7 +289,7 @@ class CardFit:
         """Return S (n, K); columns[f] (n,): the group of every row in table f; values[f]: the numbers of the groups."""
         total: Array = np.tile(bias, (len(self.mass), 1))
         for column, own in zip(columns, values, strict=True):
-            total += own[column]
+            total += own.take(column, axis=0)
         return total
 
     def _design(self, columns: Sequence[Index], sizes: Sequence[int]) -> Array:
@@ -336,23 +352,26 @@ class CardFit:
             inverse = np.linalg.inv(0.5 * design.T @ (design * self.mass[:, np.newaxis]) + np.diag(ridge))
         best, before = beta, np.inf
         for _ in range(steps):
-            scores = design @ beta
-            now = self.loss(scores) + 0.5 * float(ridge @ (beta**2).sum(axis=1))
+            scores = design @ (beta[:, 1] - beta[:, 0] if two else beta)
+            now = self._margin_loss(scores) if two else self.loss(scores)
+            now += 0.5 * float(ridge @ (beta**2).sum(axis=1))
             if now < before:
                 best = beta
             if before - now <= tolerance * max(now, 1.0):
                 before = min(now, before)
                 break
             before = now
-            p = self.probabilities(scores)
-            gradient = design.T @ (self.mass[:, np.newaxis] * (self.target - p)) - ridge[:, np.newaxis] * beta
             if two:
-                curvature = self.mass * p[:, 0] * p[:, 1]
-                hessian = design.T @ (design * curvature[:, np.newaxis]) + np.diag(ridge / 2)
-                step = np.linalg.solve(hessian, gradient[:, 1])
+                second = _logistic(scores)
+                hessian = design.T @ (design * (self.mass * second * (1 - second))[:, np.newaxis]) + np.diag(ridge / 2)
+                step = np.linalg.solve(
+                    hessian, design.T @ (self.mass * (self.target[:, 1] - second)) - ridge * beta[:, 1]
+                )
                 beta = beta + np.stack([-step, step], axis=1) / 2
             else:
                 assert inverse is not None
+                residuals = self.mass[:, np.newaxis] * (self.target - self.probabilities(scores))
+                gradient = design.T @ residuals - ridge[:, np.newaxis] * beta
                 step = inverse @ gradient
                 beta = beta + step - step.mean(axis=1, keepdims=True)
         rises = rises_of(orders, edges)
