@@ -319,7 +319,7 @@ def within(limit: int, *arguments: str, stdin: bytes = b"") -> subprocess.Comple
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
     return subprocess.run(
-        [sys.executable, *arguments], input=stdin, capture_output=True, cwd=ROOT, timeout=300, preexec_fn=limit_it
+        [sys.executable, *arguments], input=stdin, capture_output=True, cwd=ROOT, timeout=1200, preexec_fn=limit_it
     )
 
 

@@ -246,7 +246,8 @@ def _log_likelihood(table: Array) -> Array:
 def _logistic(margin: Array) -> Array:
     """Return 1 / (1 + exp(-margin)) without overflow."""
     small = np.exp(-np.abs(margin))
-    return np.where(margin < 0, small, 1.0) / (1 + small)
+    share: Array = np.where(margin < 0, small, 1.0) / (1 + small)
+    return share
 
 
 class CardFit:
