@@ -141,7 +141,7 @@ ADDED = {
         'Option("--turn", Integer(0, 9), "1", STRUCTURE, "Places by which the ring is turned.")',
         "--turn 2",
         ("turn", 2),
-        ("--structure nb", "--turn has no effect with --structure nb; it goes with --structure ring"),
+        ("--structure nb", "--turn has no effect with --structure nb; use it with --structure ring"),
         "--turn 10",
     ),
     "probabilities": Added(
@@ -154,7 +154,7 @@ ADDED = {
         'Option("--tilt", Real(above=True), "2", PARAMETER, "Rows that are spread.")',
         "--tilt 3",
         ("tilt", 3.0),
-        ("--param map", "--tilt has no effect with --param map; it goes with --param tilted"),
+        ("--param map", "--tilt has no effect with --param map; use it with --param tilted"),
         "--tilt 0",
     ),
     "coordinates": Added(
@@ -167,7 +167,7 @@ ADDED = {
         'Option("--slope", Real(above=True, below=50), "1", PARAMETER, "The unit.")',
         "--slope 2.5",
         ("slope", 2.5),
-        ("--param lr", "--slope has no effect with --param lr; it goes with --param steep"),
+        ("--param lr", "--slope has no effect with --param lr; use it with --param steep"),
         "--slope 50",
     ),
     "discretizer": Added(
@@ -180,7 +180,7 @@ ADDED = {
         'Option("--share", Real(below=1), "0.5", CUTTING, "Where the cut is.")',
         "--share 0.25",
         ("share", 0.25),
-        ("--discretize mdl", "--share has no effect with --discretize mdl; it goes with --discretize middle"),
+        ("--discretize mdl", "--share has no effect with --discretize mdl; use it with --discretize middle"),
         "--share 1",
     ),
     "optimizer": Added(
@@ -193,7 +193,7 @@ ADDED = {
         'Option("--shrink", Real(above=True, below=1), "0.5", PARAMETER, "By which a step is shortened.")',
         "--shrink 0.25",
         ("shrink", 0.25),
-        ("--optimizer cg", "--shrink has no effect with --optimizer cg; it goes with --optimizer steepest"),
+        ("--optimizer cg", "--shrink has no effect with --optimizer cg; use it with --optimizer steepest"),
         "--shrink 1",
     ),
     "score": Added(

@@ -102,7 +102,7 @@ def test_a_structure_file_takes_no_options() -> None:
 def test_one_of_several_choices_may_take_an_option() -> None:
     for score, param in (("acll", "map"), ("bic", "acll"), ("acll", "acll")):
         refuse_options_without_effect(["--pseudo-counts"], {"--structure-score": score, "--param": param})
-    with pytest.raises(UsageError, match="has no effect with --structure-score bic and --param map; it goes with"):
+    with pytest.raises(UsageError, match="has no effect with --structure-score bic and --param map; use it with"):
         refuse_options_without_effect(["--pseudo-counts"], {"--structure-score": "bic", "--param": "map"})
 
 

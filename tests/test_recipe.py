@@ -46,7 +46,7 @@ def test_an_option_of_another_type_is_an_error(name: str, value: Any) -> None:
     ("words", "line"),
     [
         ({"structur": "tan"}, "there is no learning option 'structur'; did you mean structure?"),
-        ({"structure": "tam"}, "--structure knows no 'tam'; did you mean tan?"),
+        ({"structure": "tam"}, "unknown --structure 'tam'; did you mean tan?"),
         ({"structure": "kdb", "k": 1001}, "Invalid value for '--k': 1001 is too large: the maximum is 1000"),
         ({"structure": "kdb", "k": True}, "Invalid value for '--k': 'True' is not a whole number of at least 0"),
         (
@@ -93,7 +93,7 @@ def test_what_a_file_does_not_say_is_none() -> None:
 
 REFUSED = (
     r"--smoothing has no effect with --param (discriminative|extended|lr|lr-roos) that starts from zero"
-    r"|--discretize knows no 'auto'"
+    r"|unknown --discretize 'auto'"
 )
 """What is recorded and cannot be typed: the smoothing of a start that is not made, and the cuts of auto."""
 

@@ -127,7 +127,7 @@ def _watching(progress: ProgressOption) -> Iterator[Watch]:
         yield _warn
     else:
         what = f"progress is a {type(progress).__name__}; it should be True or a function that takes an event"
-        raise UsageError(what, hint="leave it out for warnings alone")
+        raise UsageError(what, hint="leave it out to see warnings only")
 
 
 def _warn(event: Event) -> None:

@@ -174,7 +174,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             class_weights = {str(code_of[label]): w for label, w in learnt.items()} or None
         if (towards := options.get("towards")) is None:
             if (options.get("increasing") or options.get("decreasing")) and len(self._codes_learnt) > 2:
-                what = f"directions are about one label, and y has {len(self._codes_learnt)}"
+                what = f"directions refer to one label, but y has {len(self._codes_learnt)}"
                 example = f"'towards': {labels[max(self._codes_learnt)]!r}"
                 raise ValueError(f"{what}: name it in the options, as in {example}")
             return {"class_weights": class_weights}

@@ -67,11 +67,11 @@ def source_options(
     """Return options about a table as fields of `Source`; TypeError for an option that is not `allowed`."""
     for key in options:
         if key not in allowed:
-            raise TypeError(f"there is no option {key!r} for tables here; the options are {', '.join(allowed)}")
+            raise TypeError(f"there is no option {key!r} for this table; the options are {', '.join(allowed)}")
     options = {key: value for key, value in options.items() if value is not None}
     for key in ("class_", "weights", "time"):
         if not isinstance(options.get(key, ""), str):
-            what = f"{key} is a {type(options[key]).__name__}; it should be the name of a column, a text"
+            what = f"{key} is a {type(options[key]).__name__}; it should be the name of a column, as text"
             raise UsageError(what, hint="give the name of a column as text, such as '1'")
     fields: dict[str, Any] = {}
     for key, value in options.items():
@@ -118,7 +118,7 @@ def source_of(data: Any, *, in_memory: bool = False, **options: Any) -> Iterator
         yield Source((os.fspath(data),), **fields)
         return
     if unused := next((key for key in FILE_OPTIONS if key in fields), None):
-        raise UsageError(f"{unused}= says how a file is read, but the table is not a file", hint="leave it out")
+        raise UsageError(f"{unused}= sets how a file is read, but the table is not a file", hint="leave it out")
     table = table_of(data)
     if in_memory:
         yield Source((), rows=table, **fields)
@@ -201,7 +201,7 @@ def column_of(values: Any, name: str) -> pa.Array:
     """Return values as an Arrow column, or if Arrow refuses, as numbers or texts; UsageError for anything else."""
     if isinstance(values, str) or not hasattr(values, "__iter__"):
         what = f"column {name!r} is a {type(values).__name__}; it should be a list or an array"
-        raise UsageError(what, hint="a table of one row has columns of one value, as in {'a': [1]}")
+        raise UsageError(what, hint="each column of a one-row table holds one value, as in {'a': [1]}")
     if not hasattr(values, "__len__"):
         values = list(values)  # an iterator can be read only once
     try:

@@ -82,7 +82,8 @@ _CUTTING_OPTIONS: tuple[Option, ...] = (
         Integer(1, 1_000_000, ("auto", "off")),
         "auto",
         CUTTING,
-        "Merge levels of categorical columns that tell the same about the class: where levels have few rows (auto), "
+        "Merge levels of categorical columns that carry the same information about the class: where levels have few "
+        "rows (auto), "
         "never (off), or until at most N are left.",
     ),
 )
@@ -91,11 +92,10 @@ MISSING_POLICIES = Choice(
     "--missing-policy",
     "level",
     (
-        Method("level", "a missing value is a value of its own"),
+        Method("level", "a missing value is one more value of the attribute"),
         Method(
             "marginalize",
-            "what is missing is marginalized, in learning and in scoring; it goes with --param "
-            + ", ".join(MARGINALIZED),
+            "missing values are marginalized, in learning and in scoring; for --param " + ", ".join(MARGINALIZED),
         ),
     ),
     DATA,
@@ -109,7 +109,7 @@ _DECISION_OPTIONS: tuple[Option, ...] = (
         Costs(),
         "",
         DECISIONS,
-        "Decide for the label with the lowest expected cost. TRUE:DECISION=COST,... (right decisions cost 0 unless "
+        "Decide for the label with the lowest expected cost. TRUE:DECISION=COST,... (correct decisions cost 0 unless "
         "given), or a CSV file with a row per true label and a column per decision.",
         default_words="the most probable label",
         none_if_default=True,
@@ -138,7 +138,7 @@ _DECISION_OPTIONS: tuple[Option, ...] = (
         Real(above=True, below=1),
         "",
         DECISIONS,
-        "Conformal prediction sets: sets of labels that miss the true one in at most a share ALPHA of rows. fit "
+        "Conformal prediction sets: sets of labels that miss the true one in at most a fraction ALPHA of the rows. fit "
         "holds out a fifth of the rows for them.",
         "ALPHA",
         none_if_default=True,
@@ -239,7 +239,7 @@ def refuse_options_without_effect(
             ]
             idle = f"{' and '.join(dict.fromkeys(above))}, which takes no {' or '.join(flags)}"
         fitting = [as_typed(choice, m.word) for choice in takers for m in choice.methods if flag in m.options]
-        raise UsageError(f"{flag} has no effect with {idle}", hint=f"it goes with {', '.join(dict.fromkeys(fitting))}")
+        raise UsageError(f"{flag} has no effect with {idle}", hint=f"use it with {', '.join(dict.fromkeys(fitting))}")
 
 
 def as_typed(choice: Choice, word: str) -> str:

@@ -109,9 +109,11 @@ class Knowledge:
         parents: dict[str, list[str]] = {}
         for parent, child in self.require:
             if ANY in (parent, child):
-                raise ValueError(f"require names both columns of an arc; {ANY!r} is for forbid and no_interaction")
+                raise ValueError(
+                    f"require must name both columns of an arc; only forbid and no_interaction accept {ANY!r}"
+                )
             if not self.allows(parent, child):
-                why = "it is the root" if child == self.root else "forbid, before or no_interaction excludes that"
+                why = "it is the root" if child == self.root else "forbid, before or no_interaction rules it out"
                 raise ValueError(f"the arc {parent} -> {child} is required, but {why}")
             parents.setdefault(child, []).append(parent)
         for child, listed in parents.items():
@@ -122,7 +124,7 @@ class Knowledge:
                 for other in listed[position + 1 :]:
                     if not self.allows_together(one, other):
                         what = f"{one!r} and {other!r} are required parents of {child!r}"
-                        raise ValueError(f"{what}, which puts them in one table; no_interaction excludes that")
+                        raise ValueError(f"{what}, which puts them in one table; no_interaction rules that out")
         try:
             TopologicalSorter(parents).prepare()
         except CycleError as error:

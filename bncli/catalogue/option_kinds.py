@@ -139,7 +139,7 @@ class Label(NamedTuple):
         """Return the text without surrounding blanks; an integer label becomes its digits."""
         text = str(value).strip()
         if isinstance(value, bool) or not isinstance(value, str | int) or not text:
-            raise ValueError(f"{value!r} is not the text of a label")
+            raise ValueError(f"{value!r} is not a label: labels are texts")
         return text
 
 
@@ -213,7 +213,7 @@ class ThresholdRule(NamedTuple):
                 f"{text!r} is not one of recall=R, precision=R (above 0, at most 1) and top=X% (at most 100%)"
             )
         if digits.endswith("%") != bool(percent):
-            raise ValueError(f"{text!r}: top takes a percentage, as in top=5%, the others a share, as in recall=0.9")
+            raise ValueError(f"{text!r}: top takes a percentage, as in top=5%, the others a fraction, as in recall=0.9")
         return f"{name}={format_number(number)}{percent}"
 
 
@@ -295,7 +295,7 @@ def parse_label_numbers(text: str, words: tuple[str, ...] = (), what: str = "lab
                 # A label may have been cut at its comma: show how to type it with the next field.
                 comma = ", " if f"{field}, {following}" in text else ","
                 bare = f"{field}{comma}{following}".replace('"', "")
-                advice = f"""; a label with a comma is typed in double quotes with its number: '"{bare}"'"""
+                advice = f"""; quote a label that contains a comma, with its number: '"{bare}"'"""
             raise ValueError(f"{field!r} is not {what}{other}, and {text!r} no file{advice}")
         if label in numbers:
             raise ValueError(f"{label!r} appears twice")

@@ -44,7 +44,7 @@ PARAMETERS = Choice(
         ),
         Method(
             "acll-uniform",
-            "the same with the uniform assumption",
+            "the same under the uniform assumption",
             ("--pseudo-counts",),
             probabilities=True,
             from_counts=True,
@@ -126,7 +126,7 @@ PARAMETERS = Choice(
         ),
         Method(
             "points",
-            "whole points: the parameters of --structure card",
+            "integer points: the parameters of --structure card",
             ("--rows", "--points", *DIRECTIONS),
             networks=False,
         ),
@@ -264,7 +264,7 @@ OPTIONS: tuple[Option, ...] = (
         Word(("log-loss", "error", "rmse")),
         "log-loss",
         PARAMETER,
-        "The held-out figure that auto minimizes.",
+        "The held-out loss that auto minimizes.",
         "NAME",
     ),
     Option(
@@ -281,7 +281,7 @@ OPTIONS: tuple[Option, ...] = (
         Real(above=True),
         "",
         PARAMETER,
-        "auto: start no further candidate after this time. Without --effort, all of it is used.",
+        "auto: start no new candidate after this time. Without --effort, all of the time is used.",
         "SECONDS",
     ),
     Option(
@@ -349,7 +349,7 @@ OPTIONS: tuple[Option, ...] = (
         ColumnNames(),
         "",
         PARAMETER,
-        "Likewise, they never rise as this column rises.",
+        "Likewise, but they never rise as this column rises.",
         "COLUMN",
         none_if_default=True,
     ),
@@ -380,7 +380,7 @@ OPTIMIZER_OPTIONS: tuple[Option, ...] = (
         Real(words=("auto",)),
         "auto",
         PARAMETER,
-        "Stop when an iteration improves the objective by less than this share; auto: 1e-10, or with a penalty and "
+        "Stop when an iteration improves the objective by less than this fraction; auto: 1e-10, or with a penalty and "
         "10,000 rows or more a small part of the statistical error, at most 1e-4.",
         "NUMBER|auto",
     ),

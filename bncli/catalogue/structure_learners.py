@@ -29,7 +29,7 @@ STRUCTURES = Choice(
         ),
         Method(
             "hill-climb",
-            "from naive Bayes, adds the arc that improves a score most, one at a time",
+            "starts from naive Bayes and adds, one at a time, the arc that improves a score most",
             ("--structure-score", "--max-parents", "--perfect"),
             defaults=(("--structure-score", "bic"),),
             single_attribute_limit=("--max-parents", 0),
@@ -52,7 +52,7 @@ STRUCTURES = Choice(
         ),
         Method(
             "interactions",
-            "an effect of each attribute, then of the pairs and triples that explain most of the rest",
+            "an effect of each attribute, then of the pairs and triples that explain most of what remains",
             ("--max-order",),
             defaults=(("--discretize", "equal-frequency"), ("--bins", "255"), ("--coding", "thermometer")),
             fixed=(("--init", "zero"),),
@@ -62,7 +62,7 @@ STRUCTURES = Choice(
         ),
         Method(
             "card",
-            "a score card: few columns, each with a short table of whole points",
+            "a score card: few columns, each with a short table of integer points",
             ("--columns", "--rows", "--pairs"),
             # a column takes at least two rows, a pair two columns
             requires=(("--columns", "--rows", 3), ("--pairs", "--columns", 1), ("--pairs", "--rows", 2)),

@@ -28,7 +28,7 @@ METHOD = flag(
     help="The kind of calibration map.",
     words=(
         ("temperature", "divide all log-odds by one number; the most probable label stays the same"),
-        ("isotonic", "a non-decreasing curve per label, against all others; needs many rows"),
+        ("isotonic", "a non-decreasing curve per label against all others; needs many rows"),
         ("per-class", "a scale and a shift per label (vector scaling; with two labels beta calibration)"),
     ),
 )
@@ -49,8 +49,8 @@ METHOD = flag(
     ),
     (options.output("The calibrated model; required."),),
     (options.JSON, options.QUIET, options.THREADS, options.CONFIG, options.DEBUG),
-    more="The rows should be none that the model was learned from. The tables of the model stay; the map is stored "
-    "beside them and applied by whatever says probabilities. A calibration that is there is replaced.",
+    more="The model must not have been learned from these rows. The tables of the model do not change; the map is "
+    "stored beside them and applied to every predicted probability. An existing calibration is replaced.",
 )
 def command(**typed: Any) -> None:
     """Learn the map, and report the log-loss of the rows before and after."""

@@ -87,7 +87,7 @@ COMMANDS = (
         "Show the effects of a model, or why a row got its prediction.",
         ("explain", "score", "what-if"),
     ),
-    Command("inspect", "Use", "Show what a model, structure, cuts or counts file holds.", ("explain", "files")),
+    Command("inspect", "Use", "Show what is in a model, structure, cuts or counts file.", ("explain", "files")),
     Command("report", "Use", "Write a web page about a model and its performance.", ("report", "evaluate", "explain")),
     Command(
         "export", "Use", "Write a model as SQL, ONNX, Python, a scorecard or a network.", ("export", "verify", "files")
@@ -98,7 +98,7 @@ COMMANDS = (
         "Correct the probabilities of a model with held-out rows.",
         ("calibration", "evaluate", "score"),
     ),
-    Command("edit", "Use", "Change an effect of a model by hand, on the record.", ("edit", "explain", "verify")),
+    Command("edit", "Use", "Change an effect of a model by hand; edits are recorded.", ("edit", "explain", "verify")),
     Command(
         "evaluate",
         "Judge",
@@ -123,10 +123,8 @@ COMMANDS = (
         "Compare learners on several tables, with significance tests.",
         ("compare", "evaluate", "which-one", "cluster"),
     ),
-    Command(
-        "monitor", "Judge", "Report which attributes of new rows drift from training.", ("monitor", "score", "json")
-    ),
-    Command("diff", "Judge", "Show what differs between two models.", ("verify", "explain")),
+    Command("monitor", "Judge", "Report which attributes have drifted since training.", ("monitor", "score", "json")),
+    Command("diff", "Judge", "Show how two models differ.", ("verify", "explain")),
     Command(
         "verify",
         "Judge",
@@ -136,7 +134,7 @@ COMMANDS = (
     Command(
         "dossier",
         "Judge",
-        "Fill in the checklists of a validator, with all figures.",
+        "Fill in a validator's checklists, with all figures.",
         ("dossier", "report", "evaluate", "properties"),
     ),
     Command(
@@ -148,7 +146,7 @@ COMMANDS = (
     Command(
         "learn-structure",
         "Build by steps",
-        "Learn which attributes depend on which; write a structure.",
+        "Learn the dependences between attributes; write a structure.",
         ("structures", "structure-scores", "regions", "interactions", "step-by-step"),
     ),
     Command(
@@ -225,7 +223,7 @@ class CommandGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        formatter.write_text("Bayesian network classifiers: learn them from tables, score with them, look inside.")
+        formatter.write_text("Bayesian network classifiers: learn them from tables, score with them, inspect them.")
         write_examples(formatter, EXAMPLES)
         self.format_usage(ctx, formatter)
         width = max(len(command.word) for command in COMMANDS)
@@ -237,7 +235,7 @@ class CommandGroup(click.Group):
         with formatter.section("Options"):
             formatter.write_dl(
                 [
-                    ("--version", "Show the version; with --verbose, of all libraries too."),
+                    ("--version", "Show the version; with --verbose, those of all libraries too."),
                     ("-h, --help", "Show this help."),
                 ]
             )

@@ -47,7 +47,7 @@ LEARNERS = (
         multiple=True,
         default_text="fast, unless --learner is given",
         words=tuple((word, what) for word, (what, _) in PRESETS.items()),
-        help="A list of learners that are often compared, added after those typed.",
+        help="A list of learners that are often compared, added after those of --learner.",
     ),
 )
 PROTOCOL = (
@@ -58,12 +58,12 @@ PROTOCOL = (
         "--repeats",
         type=integer(1),
         default_text="1",
-        help="Repeat N times with new random folds; with 2 or more, bias and variance are reported too.",
+        help="Repeat N times with new random folds; from 2 on, bias and variance are reported too.",
     ),
     _protocol_flag(
         "--resume",
         metavar="FILE",
-        help="Save each result in FILE as soon as it is there, and continue an interrupted run from FILE.",
+        help="Save each result in FILE as soon as it is known, and continue an interrupted run from FILE.",
     ),
 )
 CONCLUSIONS = (
@@ -121,8 +121,8 @@ JOBS = other_flag(
     options.UNSEEN,
     OUTPUT,
     (options.SEED, JOBS, options.CLUSTER, options.CONFIG, options.DEBUG),
-    more="Every DATA is a data set of its own; the files of a folder are one. The options of tables hold for all of "
-    "them. All learners see the same folds, and cuts and structure are learned anew inside every fold.",
+    more="Every DATA is a data set of its own; the files of a folder are one. The options about tables apply to all "
+    "of them. All learners see the same folds, and cuts and structure are learned anew inside every fold.",
     notes=("Options of a learner", help_rows(show_all=False), help_rows(show_all=True)),
 )
 def command(**typed: Any) -> None:
@@ -130,11 +130,11 @@ def command(**typed: Any) -> None:
     if typed["resume"] == "-":
         raise UsageError("--resume needs a file that can be read again", hint="name one")
     if typed["jobs"]:
-        refuse_cluster(typed, "--jobs: workers have as many threads as they were started with")
+        refuse_cluster(typed, "--jobs: the number of threads is set when workers are started")
     learners = parse_learners(typed["learner"], typed["preset"], typed["seed"])
     if typed["time"] and (typed["repeats"] or 1) > 1:
         hint = "leave one of them out"
-        raise UsageError("--repeats has no effect with --time, whose blocks are not drawn at random", hint=hint)
+        raise UsageError("--repeats has no effect with --time, because blocks are not drawn at random", hint=hint)
     if typed["window"] and not typed["time"]:
         raise UsageError("--window has no effect without --time", hint="add --time COLUMN")
     # the protocol has the window

@@ -29,14 +29,14 @@ _BEST, _NOT_WORSE = "*", "="
 _MARKS_LEGEND = f"{_BEST} best; {_NOT_WORSE} marks what is not significantly worse (corrected resampled t-test, 5 %)"
 _COLUMN_LEGEND = (
     ("rank", "average rank over the data sets; 1 is the best everywhere"),
-    ("mean", "geometric mean of its figures, of costs"),
+    ("mean", "geometric mean over the data sets (costs only)"),
     ("group", "learners sharing a letter do not differ significantly (Nemenyi, 5 %)"),
-    ("W-D-L", "on how many data sets it wins, draws, loses against the baseline"),
-    ("ratio", "geometric mean of its figures over the baseline's"),
-    ("sign p", "p-value: are wins and losses equally likely? (two-sided)"),
-    ("Wilcoxon", "the same of the sizes of the differences too (signed ranks, two-sided)"),
-    ("Holm p", "Wilcoxon's, raised for as many comparisons as there are learners"),
-    ("t p", "p-value: is its mean better than the baseline's? (paired t, one-sided)"),
+    ("W-D-L", "number of data sets with a win, draw or loss against the baseline"),
+    ("ratio", "geometric mean of the ratios to the baseline's figures"),
+    ("sign p", "p-value of the sign test against the baseline (two-sided)"),
+    ("Wilcoxon", "p-value of Wilcoxon's signed-rank test (two-sided)"),
+    ("Holm p", "Wilcoxon's p-value, adjusted for all comparisons (Holm)"),
+    ("t p", "p-value of the paired t-test against the baseline (one-sided)"),
 )
 """The columns of ranks and tests in their order, and what they mean; a line has at most 80 characters."""
 _WITHOUT_TESTS = ("rank", "W-D-L", "ratio")
@@ -64,7 +64,7 @@ def comparison_tables(report: CompareReport) -> list[str | Table]:
         for metric in report.metrics:
             shown += _tables_of_metric(report, metric)
     if report.gaps:
-        table, most = plain_table("Could not be tried", "data", "learner", "reason"), page_width() // 4
+        table, most = plain_table("Failed", "data", "learner", "reason"), page_width() // 4
         for column in table.columns[:2]:
             column.no_wrap = True
         for (data, name), reason in report.gaps.items():
@@ -218,10 +218,10 @@ def _remarks(report: CompareReport, summary: Summary, metric: str) -> list[str]:
     if summary.caution:
         lines.append(summary.caution)
     if summary.left_out:
-        lines.append(f"Left out, for a learner has no figure there: {', '.join(summary.left_out)}")
+        lines.append(f"Left out because a learner has no figure there: {', '.join(summary.left_out)}")
     if summary.without_figures:
         why = f"parameters in closed form have no {metric_text(metric)}" if metric in COSTS else "they have no figures"
-        lines.append(f"Left out, for {why}: {', '.join(summary.without_figures)}")
+        lines.append(f"Left out because {why}: {', '.join(summary.without_figures)}")
         if report.baseline in summary.without_figures:
             lines.append(f"The baseline, {report.baseline}, is among them; name another one with --baseline")
     return lines
@@ -230,7 +230,7 @@ def _remarks(report: CompareReport, summary: Summary, metric: str) -> list[str]:
 def _seconds_tables(report: CompareReport) -> Iterator[Table]:
     """Yield the processor seconds per fold of each learner, with their ratios to the baseline."""
     baseline = shortened(report.baseline, page_width() // 3)
-    title = f"Seconds a fold, of the processor; ratios are geometric means against {baseline}"
+    title = f"CPU seconds per fold; ratios are geometric means against {baseline}"
     columns: list[TextColumn] = []
     for stage in ("fit", "score"):
         ratios = [pace.ratio[stage] for pace in report.times.values()]

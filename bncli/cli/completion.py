@@ -158,7 +158,7 @@ def print_completions(instruction: str) -> None:
     "completion",
     EXAMPLES,
     (click.argument("shell", type=click.Choice(list(SHELLS))), options.DEBUG),
-    more="Completed are commands, options, methods, files, and the columns of the table that is typed already.",
+    more="Completes commands, options, methods, files, and the columns of a table that is already on the command line.",
 )
 def command(**typed: Any) -> None:
     """Print the script."""

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 bncli config > bncli.toml             a file to edit, for --config of the other commands
-bncli config --config bncli.toml      the same with what it sets
+bncli config --config bncli.toml      the same, with the values of this file
 BNCLI_THREADS=1 bncli fit data.csv    one option by its variable
 bncli config --schema fit             what 'bncli fit' prints as JSON, as JSON Schema
 """
@@ -61,7 +61,8 @@ _COMMENT_WIDTH = 96
     "config",
     EXAMPLES,
     (SCHEMA, options.CONFIG, options.DEBUG),
-    more="What is typed wins, then variables, then the file. Options that --config or a variable sets now are shown "
+    more="Typed options have precedence, then environment variables, then the file. Options that --config or a "
+    "variable sets now are shown "
     "with their values, all others as comments with their defaults.",
 )
 def command(**typed: Any) -> None:
@@ -110,8 +111,8 @@ def _configuration_lines(file: SettingsFile) -> Iterator[str]:
 
     The meaning, the words and the default of an option are comments above the line that sets it.
     """
-    yield "# Settings of bncli, in TOML: take away the # before an option to set it."
-    yield "# Keys in a table such as [score] hold for that command alone."
+    yield "# Settings of bncli, in TOML: remove the # before an option to set it."
+    yield "# Keys in a table such as [score] apply to that command only."
     groups: dict[str, list[Flag]] = {}
     for option in all_settings().values():
         groups.setdefault(option.group, []).append(option)

@@ -50,7 +50,7 @@ CURVES = (
         metavar="SHARE",
         type=share,
         default="0.001",
-        help="A trace has converged when it is within this share of the lowest value in its folder.",
+        help="A trace has converged when it is within this fraction of the lowest value in its folder.",
     ),
 )
 LAGS = (
@@ -77,7 +77,7 @@ OUTPUT = (
     LAGS,
     OUTPUT,
     (options.CONFIG, options.DEBUG),
-    more="The traces in a folder are those of one table; their names are those of the files, unless typed.",
+    more="The traces in a folder belong to one table; each is named after its file, or by NAME=FILE.",
 )
 def command(**typed: Any) -> None:
     """Read the traces, draw the curves, and print the tables."""

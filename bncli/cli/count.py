@@ -24,7 +24,7 @@ STRUCTURE = flag(
     metavar="pairs|FILE",
     default_text="pairs",
     setting=False,
-    help="Count the tables of this structure, or those of all pairs of attributes (pairs).",
+    help="Count the tables of this structure, or of all pairs of attributes (pairs).",
 )
 _PAIRS = "pairs"
 
@@ -47,8 +47,8 @@ def command(**typed: Any) -> None:
         what = f"--cuts has no effect on {typed['data'][0]}, whose rows are codes"
         raise UsageError(what, hint="leave --cuts out")
     if not coded and typed["cuts"] is None:
-        what = "--cuts FILE is missing: counts of parts can be added only if all parts have the same cuts"
-        raise UsageError(what, hint="bncli discretize SAMPLE --cuts-out cuts.json makes the file")
+        what = "--cuts FILE is missing: counts can be added up only if all parts have the same cuts"
+        raise UsageError(what, hint="bncli discretize SAMPLE --cuts-out cuts.json writes the file")
     source = options.source(typed, typed["data"])
     from bncli.steps.count import count
     from bncli.steps.supplied_files import read_supplied

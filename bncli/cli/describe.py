@@ -88,7 +88,7 @@ def _tables(report: DescribeReport) -> list[str | Table]:
     if hidden:
         lines += [f"... and {hidden:,} more columns with less information about the class; --json has all", ""]
     if any(not column.exact for column in columns):
-        lines += ["~ estimated: there are more different values than are kept", ""]
+        lines += ["~ estimated: there are more distinct values than can be kept", ""]
     lines += ["What fit does", "", *_verdict_lines(columns), ""]
     if report.bins is not None:
         lines += _bin_tables(report.bins, report.event or "")
@@ -111,7 +111,7 @@ def _heading(report: DescribeReport) -> list[str]:
     order = sorted(range(len(known.rows)), key=lambda i: -known.rows[i])
     parts = [f"{_clipped(known.labels[i])} {_percent(known.rows[i], total)}" for i in order[:_MOST_LABELS]]
     parts += [f"{len(order) - _MOST_LABELS} more labels"] if len(order) > _MOST_LABELS else []
-    parts += [f"{known.unlabelled:,} rows without"] if known.unlabelled else []
+    parts += [f"{known.unlabelled:,} rows without a class"] if known.unlabelled else []
     return [size, *_wrapped(f"Class {_clipped(known.name)}: {', '.join(parts)}; {known.bits:.3f} bits")]
 
 
@@ -144,7 +144,7 @@ def _value_table(columns: list[ColumnReport]) -> Table:
                     break
                 values += f"{', ' if values else ''}{part}"
         rows.append((_clipped(column.name), _clipped(column.example, _EXAMPLE_WIDTH), values))
-    return filled_table("Values", ("name", "example", "smallest, median, largest, or commonest"), rows)
+    return filled_table("Values", ("name", "example", "smallest, median, largest; most frequent"), rows)
 
 
 def _bin_tables(bins: tuple[AttributeBins, ...], event: str) -> list[str | Table]:

@@ -28,8 +28,8 @@ DATA = data_flag(
     "--data",
     metavar="FILE",
     setting=False,
-    help="Score this table with both models, and report the share of changed decisions and the largest change of a "
-    "probability.",
+    help="Score this table with both models, and report the proportion of changed decisions and the largest change of "
+    "a probability.",
 )
 _MOST_NAMES = 4
 """Number of names in a line."""
@@ -42,7 +42,7 @@ _MOST_NAMES = 4
     (DATA, *options.MISSING, *options.MISSING_COLUMNS, *options.FORMAT),
     (options.JSON, options.QUIET),
     (options.THREADS, options.CONFIG, options.DEBUG),
-    more="Columns, labels and values are compared by name; what B has and A lacks is marked +, the contrary -. "
+    more="Columns, labels and values are compared by name; + marks what only B has, - what only A has. "
     "The exit code is 0 whether they differ or not.",
 )
 def command(**typed: Any) -> None:
@@ -122,7 +122,7 @@ def _text(value: object) -> str:
 def _table_lines(report: DiffReport) -> list[str]:
     """Return how many tables of scores differ, in their numbers or in their attributes."""
     tables = report.tables
-    counts = {"added": tables.added, "removed": tables.removed, "over other values": tables.recut}
+    counts = {"added": tables.added, "removed": tables.removed, "with other values": tables.recut}
     parts = [f"{len(names):,} {word}" for word, names in counts.items() if names]
     if tables.changed:
         parts.insert(0, f"{len(tables.changed):,} changed, by up to {tables.largest:.2g} nats")
@@ -136,14 +136,13 @@ def _decision_lines(report: DiffReport) -> list[tuple[str, str]]:
     lines: list[tuple[str, str]] = []
     if report.class_weights is not None:
         before, after = (
-            "alike"
+            "equal"
             if weights is None
             else first_names([f"{label} {w:.4g}" for label, w in weights.items()], _MOST_NAMES)
             for weights in report.class_weights
         )
-        lines.append(
-            ("classes", f"weigh {before} -> {after}" if before != after else f"weigh otherwise beyond {before}")
-        )
+        text = f"{before} -> {after}" if before != after else f"{before}; they differ in further labels"
+        lines.append(("classes", f"weights {text}"))
     if report.calibration is not None:
         facts = [{} if part is None else calibration_facts(part, report.labels) for part in report.calibration]
         # Equal maps differ at least in the rows, and so in the log-losses, that they were learned with.
@@ -153,13 +152,13 @@ def _decision_lines(report: DiffReport) -> list[tuple[str, str]]:
         rules = (None if rule is None else rule_lines(rule_summary_json(rule), report.labels) for rule in report.rule)
         before, after = ("; ".join(rule or ()) for rule in rules)
         if before == after:
-            lines.append(("decides", f"{before or 'by rows held out'}, by other numbers"))
+            lines.append(("decides", f"{before or 'from held-out rows'}, with other numbers"))
         else:
             lines.append(("decides", " -> ".join(text or "the most probable label" for text in (before, after))))
     if report.training_log_p is not None:
         means = [
             None if part is None else f"mean {part.mean:.4g} of {part.rows:,} rows" for part in report.training_log_p
         ]
-        text = f"{means[0]}, other quantiles" if means[0] == means[1] else " -> ".join(map(_text, means))
+        text = f"{means[0]}, with other quantiles" if means[0] == means[1] else " -> ".join(map(_text, means))
         lines.append(("ln P(x)", text))
     return lines

@@ -31,7 +31,7 @@ CUTS_OUT = output_flag("--cuts-out", metavar="FILE", help="Write the cuts file."
         CUTS_OUT,
     ),
     options.RUNNING,
-    more="Without -o and --cuts-out the cuts are shown.",
+    more="Without -o and --cuts-out, the cuts are printed.",
 )
 def command(**typed: Any) -> None:
     """Learn the cuts and write them, or show them if no file was named."""

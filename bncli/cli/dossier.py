@@ -13,7 +13,7 @@ from bncli.cli.options import Paths, data_flag, output_flag
 from bncli.errors import UsageError
 
 EXAMPLES = """\
-bncli dossier --template > about.toml                               what only you know, to fill in
+bncli dossier --template > about.toml                               a form for what only you know
 bncli dossier data.bnc --data test.csv --about about.toml -o dossier
 bncli dossier data.bnc --data test.csv --time month --by sex -o dossier
 bncli dossier data.bnc --data test.csv --beside old.bnc -o dossier  beside a challenger
@@ -52,9 +52,8 @@ OUTPUT = output_flag("-o", "--output", metavar="DIR", help="Folder for dossier.h
     (options.BESIDE, ABOUT, TEMPLATE),
     (OUTPUT,),
     (options.JSON, options.QUIET, options.THREADS, options.CONFIG, options.DEBUG),
-    more="The checklists are TRIPOD+AI, model validation as in SR 26-2, and Annex IV of the EU AI Act. Items that "
-    "nobody answers are reported as not provided. Properties in ABOUT.toml that are refuted are reported, and are no "
-    "error.",
+    more="The checklists are TRIPOD+AI, model validation as in SR 26-2, and Annex IV of the EU AI Act. Unanswered "
+    "items are reported as not provided. Refuted properties of ABOUT.toml are reported, but are not errors.",
 )
 def command(**typed: Any) -> None:
     """Write the dossier for a validator: checklists, figures with intervals, and the model in numbers."""

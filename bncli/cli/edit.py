@@ -72,9 +72,9 @@ EDIT = (
 )
 RECORD = (
     flag("--why", group="Record", setting=False, metavar="TEXT", help="The reason; required."),
-    flag("--by", group="Record", setting=False, metavar="NAME", help="The name of the person who makes the edit."),
+    flag("--by", group="Record", setting=False, metavar="NAME", help="The person who makes the edit."),
     flag("--when", group="Record", setting=False, metavar="TEXT", help="The date, as text; bncli reads no clock."),
-    flag("--undo", group="Record", setting=False, is_flag=True, help="Take back the last edit."),
+    flag("--undo", group="Record", setting=False, is_flag=True, help="Undo the last edit."),
     flag("--list", "list_edits", group="Record", setting=False, is_flag=True, help="List the edits; change nothing."),
 )
 
@@ -87,7 +87,8 @@ RECORD = (
     RECORD,
     (options.output("The edited model [MODEL itself]."),),
     (options.JSON, options.QUIET, options.THREADS, options.CONFIG, options.DEBUG),
-    more="Rows with other values keep their predictions. The model file keeps each edit, and what it replaced.",
+    more="Predictions of rows with other values do not change. The model file records each edit and the values that "
+    "it replaced.",
 )
 def command(**typed: Any) -> None:
     """Change one effect, take back the last change, or list all changes."""
@@ -135,10 +136,10 @@ def _check_options(typed: Mapping[str, Any]) -> str:
     actions = [name for name in ACTIONS if typed[name]]
     actions += [word for word, name in (("undo", "undo"), ("list", "list_edits")) if typed[name]]
     if len(actions) != 1:
-        what = "an edit needs one of --set, --flatten, --smooth and --monotone"
+        what = "an edit needs --set, --flatten, --smooth or --monotone"
         if len(actions) > 1:
-            what = f"--{actions[0]} and --{actions[1]} exclude each other"
-        raise UsageError(what, hint="use one of them; --undo takes back the last edit, --list shows all")
+            what = f"--{actions[0]} and --{actions[1]} cannot be combined"
+        raise UsageError(what, hint="use one of them; --undo undoes the last edit, --list shows all edits")
     (action,) = actions
     if action in ("undo", "list"):
         others = ("effect", "label", "refit", "why", "by", "when", *(("output",) if action == "list" else ()))

@@ -33,7 +33,7 @@ _MOST_SHADED = 26
 _BAR_WIDTH = 16
 """Characters on either side of zero."""
 _POSITIVE_SHADES, _NEGATIVE_SHADES = " ░▒▓█", " ·∘○●"
-_LEGEND = "Cells of pairs: ░▒▓█ above 0, ·∘○● below, in quarters of the largest number of a table."
+_LEGEND = "Cells of pairs: ░▒▓█ positive, ·∘○● negative, in quarters of the largest absolute value of a table."
 
 
 def effect_tables(report: EffectsReport, labels: Sequence[str]) -> list[str | Table]:
@@ -44,7 +44,7 @@ def effect_tables(report: EffectsReport, labels: Sequence[str]) -> list[str | Ta
         lines.append(f"{towards}: base {signed(report.base[1])}, plus these effects")
     else:
         bases = ", ".join(f"{label} {signed(b)}" for label, b in zip(labels, report.base, strict=True))
-        lines.append("Log-odds of a class against the geometric mean of the others: a base, plus these effects")
+        lines.append("Log-odds of each class against the geometric mean of the others: a base, plus these effects")
         lines.append(f"Base: {bases}")
     if report.models > 1:
         lines.append(f"Effects on the average score of {report.models:,} models; their probabilities are averaged.")
@@ -167,8 +167,6 @@ def _nomogram(report: EffectsReport, label: str) -> list[str | Table]:
         (scale.name, ", ".join(f"{name} {at:.0f}" for name, at in sorted(scale.values, key=lambda pair: pair[1])))
         for scale in points.scales
     ]
-    tables: list[str | Table] = [
-        filled_table("Nomogram: points to add up", ("attribute", "points of its values"), rows)
-    ]
+    tables: list[str | Table] = [filled_table("Nomogram: points to add up", ("attribute", "points by value"), rows)]
     sums = [(f"{total:.0f}", f"{p:g}") for p, total in points.sums if 0 <= total <= points.total]
     return tables + ([filled_table("", ("sum of points", f"P({label})"), sums, (0, 1))] if sums else [])

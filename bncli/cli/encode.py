@@ -25,7 +25,7 @@ bncli encode old.csv --class sick -o old.codes             then: bncli fit old.c
     options.TABLE,
     (options.output("The file of codes [NAME.codes beside DATA]."),),
     (*options.RUNNING, options.CLUSTER),
-    more="The file is an Arrow file, and is mapped into memory when it is learned from.",
+    more="The file is an Arrow file; fit maps it into memory.",
 )
 def command(**typed: Any) -> None:
     """Write the codes and print a summary of them."""

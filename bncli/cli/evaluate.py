@@ -52,13 +52,15 @@ PROTOCOL = (
     _protocol_flag(
         "--model",
         metavar="FILE",
-        help="Test this model on DATA instead of learning. Its own decision rule applies unless options give another.",
+        help="Test this model on DATA instead of learning. The model's decision rule applies unless options set "
+        "another.",
     ),
 )
 PREDICTIONS = output_flag(
     "--predictions",
     metavar="FILE",
-    help="Write prediction and true label of every tested row. Rows are in the order of the table, each predicted by "
+    help="Write the prediction and the true label of every test row. Rows are in the order of the table, each "
+    "predicted by "
     "a model that has not seen it (with --repeats, in the first repeat). Rows of weight 0 and dropped rows are "
     "left out.",
 )
@@ -73,14 +75,14 @@ GAINS = output_flag(
     "--gains",
     is_flag=True,
     help="With two labels: report KS, Gini, capture rate and gains by tenths of the rows; also calibration slope and "
-    "intercept. The first tenth has the highest probabilities of the second label.",
+    "intercept. Rows are sorted by the probability of the second label, highest first.",
 )
 NET_BENEFIT = output_flag(
     "--net-benefit",
     is_flag=True,
     everyday=False,
-    help="With two labels: report the net benefit at the thresholds 0.01 to 0.99, compared with always and never "
-    "deciding for the second label.",
+    help="With two labels: report the net benefit at the thresholds 0.01 to 0.99, compared with deciding always or "
+    "never for the second label.",
 )
 PICTURES = output_flag(
     "--svg",
@@ -93,21 +95,21 @@ CURVE = output_flag(
     "--csv", everyday=False, metavar="FILE", help="Write the learning curve of --train-rows, one row per size and fold."
 )
 FIGURES = (
-    ("accuracy, error", "Share of rows whose most probable class is right, and wrong."),
+    ("accuracy, error", "Proportion of rows whose most probable class is right, and wrong."),
     ("log-loss", "Mean of -ln P(true class), in nats."),
     ("rmse", "Root mean square of 1 - P(true class)."),
     ("brier", "Mean over rows of the squared differences between P and 0 or 1, summed over the classes."),
-    ("auc", "Area under the ROC curve; with more classes the mean over their pairs."),
+    ("auc", "Area under the ROC curve; with more than two classes, the mean over their pairs."),
     ("ece", "Expected calibration error: how far confidence and accuracy lie apart."),
-    ("cll", "Conditional log-likelihood: the sum of ln P(true class) over the rows tested."),
-    ("balanced-accuracy", "Mean over the labels of the share of their rows that is found (recall)."),
-    ("mcc", "Matthews' correlation of true and predicted labels: 1 perfect, 0 no better than guessing."),
+    ("cll", "Conditional log-likelihood: the sum of ln P(true class) over the test rows."),
+    ("balanced-accuracy", "Mean recall over the labels."),
+    ("mcc", "Matthews correlation of true and predicted labels: 1 is perfect, 0 is no better than guessing."),
     (
         "base",
-        "The class frequencies of the rows learned from (with --model: tested) as a classifier, beside the figures.",
+        "The class frequencies of the training rows (with --model: of the test rows) as a classifier, for comparison.",
     ),
-    ("skill-score", "1 - log-loss / that of the base: 1 is perfect, 0 no better than the class frequencies."),
-    ("precision", "Of the rows predicted as a label, the share that are; f1 is its harmonic mean with recall."),
+    ("skill-score", "1 - log-loss / log-loss of the base: 1 is perfect, 0 is no better than the class frequencies."),
+    ("precision", "Proportion of rows predicted as a label that have it; f1: harmonic mean of precision and recall."),
 )
 
 
@@ -176,9 +178,9 @@ def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
     """Raise UsageError for options that were typed (not set) and have no effect with the protocol."""
     settings = settings_of_run()
     if typed["scores"] and (typed["model"] or typed["test"]):
-        why = "a model file keeps no rows to score" if typed["model"] else "--test has no folds"
-        hint = "leave one of them out; learn-structure --scores prints them for one table"
-        raise UsageError(f"--scores goes with cross-validation: {why}", hint=hint)
+        why = "a model file stores no rows to score" if typed["model"] else "--test makes no folds"
+        hint = "leave one of them out; learn-structure --scores prints the scores for one table"
+        raise UsageError(f"--scores needs cross-validation: {why}", hint=hint)
     protocol = ("--folds", "--repeats", "--test", "--train-rows", "--csv")
     columns = ("--categorical", "--numeric", "--ignore", "--use", "--drop-incomplete", "--time")
     is_typed = {name: bool(typed[key_of(name)]) and key_of(name) not in settings for name in (*protocol, *columns)}
@@ -191,11 +193,11 @@ def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
         idle, why = [name for name in without_folds if is_typed[name]], "--test"
     else:
         is_idle = typed["allow_missing_columns"] and "allow_missing_columns" not in settings
-        idle, why = ["--allow-missing-columns"] if is_idle else [], "cross-validation: all rows are of DATA"
+        idle, why = ["--allow-missing-columns"] if is_idle else [], "cross-validation: all rows come from DATA"
         if typed["time"] and (typed["repeats"] or 1) > 1:
-            idle, why = ["--repeats"], "--time, whose blocks are not drawn at random"
+            idle, why = ["--repeats"], "--time, because blocks are not drawn at random"
     if typed["model"] or typed["test"]:
-        refuse_cluster(typed, f"{'--model' if typed['model'] else '--test'}: its tasks are folds")
+        refuse_cluster(typed, f"{'--model' if typed['model'] else '--test'}: only folds are distributed")
     if typed["beside"] and not typed["report"]:
         raise UsageError(
             "--beside has no effect without --report", hint="its figures are shown on the page of --report FILE"
@@ -212,7 +214,7 @@ def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
     if typed["window"] and not typed["time"] and not idle:
         raise UsageError("--window has no effect without --time", hint="add --time COLUMN")
     if typed["csv"] and not typed["train_rows"] and not idle:
-        raise UsageError("--csv has no effect without --train-rows", hint="--csv writes the learning curve")
+        raise UsageError("--csv has no effect without --train-rows", hint="it writes the learning curve")
     if idle:
         raise UsageError(f"{idle[0]} has no effect with {why}", hint="leave one of them out")
 

@@ -42,7 +42,7 @@ def evaluation_tables(report: EvaluateReport, *, verbose: bool = False) -> Itera
     yield f"{report.rows:,} rows{of_units}; {report.protocol}"
     yield _figure_table(report, verbose=verbose)
     whose = "this model" if report.folds is None else "these models"
-    yield f"95 %: for {whose} on new rows ({report.intervals.method})"
+    yield f"95 %: intervals for {whose} on new rows ({report.intervals.method})"
     yield ""
     if verbose and report.folds is not None:
         yield _fold_table(report.folds)
@@ -65,7 +65,7 @@ def evaluation_tables(report: EvaluateReport, *, verbose: bool = False) -> Itera
     if report.scored is not None:
         scores = report.scored.scores._asdict().items()
         rows = ((name, "-" if value is None else f"{value:,.4f}") for name, value in scores)
-        title = "Scores of the network learned in a fold, on the rows it was learned from, in nats: means"
+        title = "Scores of the networks on their training rows, in nats: means over the folds"
         yield filled_table(title, ("score", "nats"), rows, numbers=(1,))
         if report.scored.acll_relative_error is not None:
             yield f"acll is {acll_error_text(report.scored.acll_relative_error)}, on average"
@@ -218,7 +218,7 @@ def _reliability_tables(figures: CalibrationFigures) -> Iterator[str | Table]:
         yield filled_table(f"Reliability of P({label})", headings, rows, numbers=range(6))
     if len(labels) > _MOST_RELIABILITY_LABELS:
         yield f"... and {len(labels) - _MOST_RELIABILITY_LABELS:,} more labels; --json has them"
-    table = plain_table("The Brier score in parts", "part", "value", numbers=(1,))
+    table = plain_table("Decomposition of the Brier score", "part", "value", numbers=(1,))
     for name, value in figures.brier_parts._asdict().items():
         add_row(table, name.replace("_", " "), f"{value + 0.0:.4f}")
     add_row(table, "ece, equal mass", f"{figures.ece_equal_mass:.4f}")
@@ -242,7 +242,7 @@ def _two_class_tables(report: EvaluateReport) -> Iterator[Table]:
         )
         shown = ((name, _figure(value)) for name, value in facts)
         yield filled_table(f"Ranking and calibration of p_{event}", ("figure", "value"), shown, numbers=(1,))
-        headings = ("rows from the top", "rows", "events", "event rate", "lowest p", "captured", "lift", "ks")
+        headings = ("rows, highest first", "rows", "events", "event rate", "lowest p", "captured", "lift", "ks")
         rows = (
             (f"{line.share:.0%}", f"{line.rows:,.6g}", f"{line.events:,.6g}", *map(_decimals, line[3:]))
             for line in figures.gains
@@ -268,7 +268,7 @@ def _group_tables(report: EvaluateReport) -> Iterator[str | Table]:
         groups.sort(key=lambda group: -abs((group.metrics["error"] or 0.0) - error))
         yield from _tables_of_groups(by, groups[:_MOST_GROUPS], error, has_two_labels=len(report.labels) == 2)
         if (hidden := len(groups) - _MOST_GROUPS) > 0:
-            yield f"... and {hidden:,} more groups nearer to all rows; --json has them"
+            yield f"... and {hidden:,} more groups whose error is nearer to that of all rows; --json has them"
         fairness = [entry for entry in report.groups.fairness if entry.by == by]
         if len(fairness) == 1:
             gaps = {**fairness[0].gaps, "equalized_odds": fairness[0].equalized_odds}
@@ -278,7 +278,7 @@ def _group_tables(report: EvaluateReport) -> Iterator[str | Table]:
                 for heading, field in (("highest - lowest", "difference"), ("lowest / highest", "ratio"))
             ]
             what = "Rates" if report.decisions.rows is None else "Rates of decisions"
-            yield from fitted_tables(f"{what} over the groups of {by}", names, columns)
+            yield from fitted_tables(f"{what} across the groups of {by}", names, columns)
 
 
 def _tables_of_groups(by: str, groups: Sequence[Group], error: float, *, has_two_labels: bool) -> Iterator[Table]:

@@ -49,7 +49,7 @@ _DEFAULT_TOP = 5
     (*options.MISSING, *options.UNSEEN, *options.MISSING_COLUMNS, options.POSITIVE, *options.FORMAT, *options.BAD_ROWS),
     (options.JSON, options.QUIET, options.THREADS, options.CONFIG, options.DEBUG),
     more="Without DATA, the effects of the model are shown, as inspect --effects does. With DATA (- is the standard "
-    "input), each row is shown with its most probable label and the largest contributions to it.",
+    "input), each row is shown with its most probable label and the largest contributions to its log-odds.",
 )
 def command(**typed: Any) -> None:
     """Show the effects of a model, or why the rows of a table got their predictions."""
@@ -69,7 +69,7 @@ def command(**typed: Any) -> None:
             console.tables(*effect_tables(report.effects, report.labels))
         return
     if typed["positive"] is not None:
-        what = "--positive has no effect with DATA, where contributions count towards the prediction"
+        what = "--positive has no effect with DATA, because contributions refer to the predicted label"
         raise UsageError(what, hint="leave it out")
     wanted = options.parse_rows("--rows", typed["rows"])
     source = options.source(typed, typed["data"])

@@ -50,11 +50,11 @@ PDO = output_flag(
     "--pdo",
     everyday=False,
     type=real,
-    default_text="20, or a card's own",
+    default_text="20, or that of the card",
     help="Scorecard: number of points that double the odds.",
 )
 BASE = output_flag(
-    "--base", everyday=False, type=real, default_text="600, or a card's own", help="Scorecard: points at --odds."
+    "--base", everyday=False, type=real, default_text="600, or those of the card", help="Scorecard: points at --odds."
 )
 ODDS = output_flag(
     "--odds", everyday=False, type=real, default_text="50", help="Scorecard: odds, N to 1, at --base points."
@@ -64,7 +64,7 @@ DIGITS = output_flag(
     everyday=False,
     type=integer(0, 15),
     default_text="0",
-    help="Scorecard: decimals of the points.",
+    help="Scorecard: number of decimals of the points.",
 )
 
 DIALECT = _sql_flag("--dialect", type=click.Choice(DIALECTS), default_text=DIALECTS[0], help="The SQL dialect.")
@@ -78,12 +78,12 @@ KEY = _sql_flag(
     "--key",
     metavar="NAME",
     default_text="id, if training saw such a column",
-    help="The column that identifies the rows; the view of scores repeats it.",
+    help="The column that identifies the rows; the view of scores contains it too.",
 )
 MIN_ROWS = output_flag(
     "--min-rows",
     type=integer(1),
-    help="Pool levels and intervals that rest on fewer training rows than N, so that the file does not reveal them.",
+    help="Pool levels and intervals with fewer than N training rows, so that the file does not reveal them.",
 )
 
 OPTIONS = {
@@ -115,7 +115,8 @@ OPTIONS = {
         options.QUIET,
     ),
     (options.SEED, options.CONFIG, options.DEBUG),
-    more="Parameters that are no probabilities (weighted, discriminative, lr-roos, lr) are first turned into a network "
+    more="Parameters that are not probabilities (weighted, discriminative, lr-roos, lr) are first turned into a "
+    "network "
     "with the same P(class | attributes), which needs a perfect graph. A network is read back and compared with the "
     "model on 10,000 random rows before it is written. A program (python, javascript, sql) is run, and compared on "
     "10,000 rows or more that show every level, both sides of every cut, missing values and unseen ones; so are ONNX "
@@ -171,7 +172,7 @@ def _format_options(form: str, typed: Mapping[str, Any]) -> dict[str, Any]:
     for owner, words in OPTIONS.items():
         idle = next((word for word in words if owner != form and typed[word] not in (None, False)), None)
         if idle is not None:
-            raise UsageError(f"--{idle} has no effect with --to {form}", hint=f"it belongs to --to {owner}")
+            raise UsageError(f"--{idle} has no effect with --to {form}", hint=f"use it with --to {owner}")
     record = export_format(form)
     if typed["min_rows"] is not None and isinstance(record, StructureFormat):
         raise UsageError(f"--min-rows has no effect with --to {form}", hint="a structure file has no counts of rows")

@@ -70,8 +70,8 @@ DRY_RUN = output_flag(
     "--dry-run",
     everyday=False,
     is_flag=True,
-    help="Learn nothing: read only the beginnings and footers of files, and report what would be learned and the "
-    "memory and time needed.",
+    help="Learn nothing: read only the beginnings and footers of files, and report what would be learned and how much "
+    "memory and time it would need.",
 )
 
 
@@ -92,7 +92,7 @@ def command(**typed: Any) -> None:
     """Learn a model, write it, and print a summary; with --dry-run, print what would be learned."""
     counts = learning.counts_file(typed)
     if counts is not None:
-        refuse_cluster(typed, "--from-counts: counts have no rows to share out")
+        refuse_cluster(typed, "--from-counts: there are no rows to distribute")
     resolved = learning.resolve_learning_options(typed)
     source = None if counts is not None else options.source(typed, typed["data"])
     if typed["report"] and typed["dry_run"]:
@@ -103,11 +103,11 @@ def command(**typed: Any) -> None:
     if typed["alternatives"] is not None:
         if resolved.recipe.param != "points":
             what = f"--alternatives has no effect with --structure {resolved.recipe.structure}"
-            raise UsageError(what, hint="it goes with --structure card")
+            raise UsageError(what, hint="use it with --structure card")
         if typed["dry_run"]:
             raise UsageError("--alternatives has no effect with --dry-run", hint="leave one of them out")
     if typed["intervals"]:
-        refuse_cluster(typed, "--intervals: the curvature is taken on this machine")
+        refuse_cluster(typed, "--intervals: the curvature is computed on this machine")
         if typed["dry_run"]:
             raise UsageError(
                 "--intervals has no effect with --dry-run: nothing is learned", hint="leave one of them out"
@@ -164,7 +164,7 @@ def _cluster(
     try:
         refuse_on_cluster(source, resolved.recipe, resolved.supplied)
     except UsageError as reason:
-        console.notes([f"{setting.where} is left aside: {reason}"])
+        console.notes([f"{setting.where} is ignored: {reason}"])
         return None
     return address
 
@@ -181,7 +181,7 @@ def _print_forecast(source: Source | None, resolved: learning.LearningOptions, c
         return
     tables = "to be learned" if report.tables is None else f"{len(report.tables):,}"
     cells = [table.cells for table in report.tables or () if table.cells is not None]
-    reading = {0: "mapped, as codes", 1: "read once", 2: "read in two rounds, cuts from a sample"}[report.rounds]
+    reading = {0: "mapped, as codes", 1: "read once", 2: "read twice, cuts from a sample"}[report.rounds]
     recipe = ((key, ",".join(value) if isinstance(value, tuple) else value) for key, value in report.recipe.items())
     lines = [
         f"class       {report.class_name}",
@@ -283,7 +283,7 @@ def _optimization_lines(report: FitReport, heaviest: str, *, verbose: bool) -> l
     log_loss = f"(log-loss {report.log_loss:.4g} per training row)"
     if report.stopped_by is StoppedBy.CLOSED_FORM:
         if verbose and math.isnan(report.cll):
-            lines.append("CLL         not known, since counts do not hold the rows")
+            lines.append("CLL         unknown, because counts do not contain the rows")
         elif verbose:
             lines.append(f"CLL         {report.cll + 0.0:.6g} {log_loss}, parameters in closed form")
     else:
@@ -320,7 +320,7 @@ def candidate_lines(candidates: Sequence[TriedCandidate]) -> list[str]:
         return []
     rows = [CANDIDATE_HEADINGS, *map(candidate_cells, candidates)]
     name_width, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
-    lines = [f"candidates  {len(candidates):,}, with held-out losses and the weight in the ensemble"]
+    lines = [f"candidates  {len(candidates):,}, with held-out losses and ensemble weights"]
     for name, *cells in rows:
         numbers = (f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
         lines.append(f"{'':12}{'  '.join([f'{name:<{name_width}}', *numbers])}")

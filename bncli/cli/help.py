@@ -27,8 +27,8 @@ EXAMPLES = """\
 bncli help                   the topics
 bncli help tasks             "I want to ...": thirty tasks, a command each
 bncli help quick-start       one of them
-bncli help kdb               what a word means, and the topics that tell more
-bncli help imbalanced        where the manual speaks of it
+bncli help kdb               the meaning of a word, and the topics about it
+bncli help imbalanced        where the manual mentions it
 bncli help files | less      Markdown, as it stands
 bncli help --html manual     a small web site; begin with manual/index.html
 bncli help --man manual      man pages; man -l manual/bncli.1
@@ -85,8 +85,9 @@ def command(**typed: Any) -> None:
         _show(_page(" ".join(typed["topic"])))
     else:
         parts = [
-            "The manual. 'bncli help tasks' has a command for each of the thirty commonest tasks. 'bncli help TOPIC'\n"
-            "shows a topic, 'bncli help WORD' where a word stands, 'bncli COMMAND --help' the everyday options of a\n"
+            "The manual. 'bncli help tasks' has a command for each of the thirty most frequent tasks. 'bncli help "
+            "TOPIC'\n"
+            "shows a topic, 'bncli help WORD' where a word occurs, 'bncli COMMAND --help' the everyday options of a\n"
             "command, 'bncli COMMAND --help-all' every option.\n"
         ]
         for title, topics in TOPIC_GROUPS:

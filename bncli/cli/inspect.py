@@ -60,7 +60,9 @@ _MOST_REGIONS = 200
 _MOST_TABLES = 100
 """Number of tables of a component above which they are also counted by the number of their attributes."""
 _UNSEEN = {"average": "count as unknown", "error": "are an error"}
-_CUTS_LEGEND = "In parentheses: the intervals that an attribute has in this region, cut where that gains most."
+_CUTS_LEGEND = (
+    "In parentheses: number of intervals of the attribute in this region; the cuts are those with the largest gain."
+)
 _GAINS_LEGEND = (
     "A gain estimates what a region adds to the log-likelihood of the classes, in nats, beyond the smaller regions."
 )
@@ -88,7 +90,7 @@ def command(**typed: Any) -> None:
         console.tables(*counts_lines(report.counted), "", attribute_table(cuts.attributes, has_rows=False))
     elif isinstance(report, CutsReport):
         cuts = report.cuts
-        sampled = [] if cuts.sampled_rows is None else [f"Learned from {cuts.sampled_rows:,} sampled rows"]
+        sampled = [] if cuts.sampled_rows is None else [f"Learned from a sample of {cuts.sampled_rows:,} rows"]
         title = f"Cuts for the class {cuts.class_name}"
         console.tables(title, *sampled, attribute_table(cuts.attributes, has_rows=False))
     elif isinstance(report, StructureReport):
@@ -115,7 +117,7 @@ def _perfection(structure: NamedStructure) -> str | None:
     if isinstance(structure, NamedRegions):
         return None
     pair = structure.unmarried
-    return "yes" if pair is None else f"no, nothing joins {pair.first} and {pair.second}, parents of {pair.child}"
+    return "yes" if pair is None else f"no, no arc joins {pair.first} and {pair.second}, both parents of {pair.child}"
 
 
 def _structure_tables(report: step.StructureReport | step.ModelReport, param: str | None) -> list[str | Table | Tree]:
@@ -131,10 +133,10 @@ def _structure_tables(report: step.StructureReport | step.ModelReport, param: st
     bins = [bins_text(structure.bins)] if structure.bins else []
     if report.steps is not None and report.best_step is not None:
         use = {
-            None: "kbma averages the models of all steps by these weights; kmap is the best step alone, marked *.",
-            "kmap": "The model is that of the best step alone, marked *.",
-        }.get(param, "The model averages those of all steps by these weights; the best is marked *.")
-        meaning = "Each step adds a region: attributes that are looked up together with the class."
+            None: "kbma averages the models of all steps with these weights; kmap is the best step alone (marked *).",
+            "kmap": "The model is that of the best step alone (marked *).",
+        }.get(param, "The model is the average of the models of all steps with these weights; * marks the best step.")
+        meaning = "Each step adds a region: attributes that share a table with the class."
         return [path_table(report.steps, report.best_step), *bins, meaning, use]
     if param is not None and len(structure.chosen) > _MOST_REGIONS:
         sizes = sorted(Counter(map(len, structure.chosen)).items())
@@ -147,7 +149,7 @@ def _structure_tables(report: step.StructureReport | step.ModelReport, param: st
 
 def path_table(steps: Sequence[NamedStep], best: int) -> Table:
     """Return the steps of a search for regions, with a mark at the best one."""
-    headings = ["step", "", "region", "df", "log likelihood", "log posterior", "weight"]
+    headings = ["step", "", "region", "df", "log-likelihood", "log posterior", "weight"]
     if any(step.bootstrap_log_loss is not None for step in steps):
         headings.append("bootstrap log-loss")
     rows = []
@@ -198,22 +200,22 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
             if n_tables > _MOST_TABLES:
                 sizes = ", ".join(f"{n:,} over {size}" for size, n in component.sizes.items())
                 tables.append(f"{component.name} is a sum of {n_tables:,} tables, by attributes: {sizes}")
-        tables.append(f"Of the heaviest component of the ensemble, {report.components[0].name}:")
+        tables.append(f"Details of the component with the largest weight, {report.components[0].name}:")
     tables += [*_structure_tables(report, model.recipe.param), "", fact_table("Recipe", recipe)]
 
     if model.penalty_cv is not None:
         trials = ((f"{trial.penalty:g}", f"{trial.log_loss:.5f}") for trial in model.penalty_cv.tried)
-        tables.append(filled_table("Penalties", ("penalty", "log-loss of held-out rows"), trials, numbers=(0, 1)))
+        tables.append(filled_table("Penalties", ("penalty", "held-out log-loss"), trials, numbers=(0, 1)))
         if model.penalty_cv.structures:
             of_structures = ((s.structure, f"{s.penalty:g}", f"{s.log_loss:.5f}") for s in model.penalty_cv.structures)
-            columns = ("structure", "penalty", "log-loss of held-out rows")
+            columns = ("structure", "penalty", "held-out log-loss")
             tables.append(filled_table("Structures", columns, of_structures, numbers=(1, 2)))
         if model.penalty_cv.arcs:
             choices = (
                 (ARC_CHOICES[tried.arcs], f"{tried.n_arcs:,}", f"{tried.penalty:g}", f"{tried.log_loss:.5f}")
                 for tried in model.penalty_cv.arcs
             )
-            headings = ("choice", "arcs", "penalty", "log-loss of held-out rows")
+            headings = ("choice", "arcs", "penalty", "held-out log-loss")
             tables.append(filled_table("Arcs", headings, choices, numbers=(1, 2, 3)))
     if model.edits:
         lines = [line for edit in model.edits for line in edit_lines(edit, schema.labels)]
@@ -264,12 +266,12 @@ def _model_facts(report: step.ModelReport) -> dict[str, str]:
     if model.restarts is not None:
         restarts = model.restarts
         what = "held-out likelihoods" if restarts.held_out else "objectives"
-        which = f"random start {restarts.best_start}" if restarts.best_start else "the usual start"
+        which = f"random start {restarts.best_start}" if restarts.best_start else "the default start"
         ends = f"{what} from {min(restarts.objectives):.7g} to {restarts.objectives[restarts.best_start]:.7g} nats"
-        facts["starts"] = f"{which} kept of the usual one and {len(restarts.objectives) - 1:,} random: {ends}"
+        facts["starts"] = f"{which} kept, of the default one and {len(restarts.objectives) - 1:,} random: {ends}"
     if model.class_weights is not None:
         weights = zip(schema.labels, model.class_weights, strict=True)
-        facts["classes weigh"] = ", ".join(f"{label} {weight:.4g}" for label, weight in weights)
+        facts["class weights"] = ", ".join(f"{label} {weight:.4g}" for label, weight in weights)
     if model.calibration is not None:
         facts |= calibration_facts(model.calibration, schema.labels)
     if model.uncertainty is not None:
@@ -286,10 +288,10 @@ def _model_facts(report: step.ModelReport) -> dict[str, str]:
 def _tokens_text(tokens: tuple[str, ...] | None) -> str:
     """Return the texts that mean a missing value besides the empty field; a plus means in addition to the default."""
     if tokens is None:
-        return "as by default"
+        return "the default ones"
     added = [token.removeprefix("+") for token in tokens if token.startswith("+")]
     if len(added) == len(tokens):
-        return f"as by default, and {', '.join(added)}"
+        return f"the default ones, and {', '.join(added)}"
     return ", ".join(["the empty field", *tokens])
 
 

@@ -52,9 +52,9 @@ def command(**typed: Any) -> None:
         raise UsageError("--structure auto learns an ensemble of models, not a structure", hint="use bncli fit")
     if typed["bootstrap"] is not None and recipe.structure != "kikuchi":
         what = f"--bootstrap has no effect with --structure {recipe.structure}"
-        raise UsageError(what, hint="it goes with --structure kikuchi")
+        raise UsageError(what, hint="use it with --structure kikuchi")
     if counts is not None and typed["scores"]:
-        what = "--scores needs the likelihood of the rows, which counts do not hold"
+        what = "--scores needs the rows, which counts do not contain"
         raise UsageError(what, hint="leave it out, or learn from the table itself")
     from bncli.engine.kikuchi.search_trace import Resampling
     from bncli.files.exports.structure_json import dump_structure

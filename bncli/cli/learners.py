@@ -178,8 +178,8 @@ _TYPED_PAPERS = {
     for word, (_, learners) in PAPERS.items()
 }
 PRESETS = {
-    "fast": ("closed forms, and weights for naive Bayes and trees", FAST),
-    "all-methods": ("every structure and every parameters, with the defaults of this program", ALL_METHODS),
+    "fast": ("parameters in closed form, and weights for naive Bayes and trees", FAST),
+    "all-methods": ("every structure and all parameters, with the defaults of bncli", ALL_METHODS),
     **{word: (f"{PAPERS[word][0]}, with the settings of the paper", texts) for word, texts in _TYPED_PAPERS.items()},
     "papers": ("these six papers", tuple(chain.from_iterable(_TYPED_PAPERS.values()))),
 }
@@ -217,7 +217,7 @@ def parse_learner(text: str, seed: int) -> Learner:
         typed = typed_options(options)
         for key in catalogue.DECISION_KEYS:
             if typed[key] is not None:
-                what = f"{flag_of(key)} has no effect in a comparison, which measures probabilities"
+                what = f"{flag_of(key)} has no effect in a comparison, because only probabilities are compared"
                 raise UsageError(what, hint="bncli evaluate measures decisions")
         resolved = resolve_learning_options({**typed, "seed": seed}, settings={})
     except BncliError as error:
@@ -225,7 +225,7 @@ def parse_learner(text: str, seed: int) -> Learner:
         raise type(error)(error.what, where=where, hint=error.hint) from error
     except (click.ClickException, ValueError) as error:
         what = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        raise UsageError(what.rstrip("."), where=place, hint="it takes the learning options of bncli fit") from error
+        raise UsageError(what.rstrip("."), where=place, hint="give learning options of bncli fit") from error
     return Learner(name or _default_name(typed, resolved.recipe), resolved.recipe, options, resolved.supplied)
 
 
@@ -288,5 +288,5 @@ def notes_about_coded_tables(learners: Iterable[Learner], sources: Iterable[Sour
         typed = typed_options(learner.options)
         flags = " and ".join(flag_of(key) for key in keys if typed[key] is not None)
         if flags:
-            notes += [f"on {path}, whose rows are codes, {learner.name} goes without its {flags}" for path in coded]
+            notes += [f"on {path}, whose rows are codes, {learner.name} is run without its {flags}" for path in coded]
     return notes

@@ -131,7 +131,7 @@ def resolve_learning_options(
             rest = _resolve(typed, words, others)
         except UsageError:
             raise refusal from None
-        return rest._replace(notes=(f"{structure.where} is left aside: {refusal}", *rest.notes))
+        return rest._replace(notes=(f"{structure.where} is ignored: {refusal}", *rest.notes))
 
 
 def resolve_with_scores(typed: Mapping[str, Any]) -> tuple[LearningOptions, Strengths | None]:
@@ -187,7 +187,7 @@ def _resolve(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[
         supplied = supplied.with_prior(recipe.prior_network, recipe.prior_rows)
         if supplied.prior is None:  # worth no row: as if it had not been named
             recipe = make_recipe(**{**chosen, "prior_network": None, "prior_rows": None})
-    notes = tuple(f"{settings[key].where} is left aside: {refusal}" for key, refusal in refusals.items())
+    notes = tuple(f"{settings[key].where} is ignored: {refusal}" for key, refusal in refusals.items())
     return LearningOptions(recipe, supplied, notes)
 
 
@@ -258,7 +258,7 @@ def is_structure_file(structure: str) -> bool:
         raise UsageError(f"there is no structure file {structure!r}{': ' if more else ''}{more}", hint=hint)
     from bncli.recipe.defaults import suggestion
 
-    raise UsageError(f"--structure knows no {structure!r}", hint=suggestion(structure, STRUCTURES.words, " or a file"))
+    raise UsageError(f"unknown --structure {structure!r}", hint=suggestion(structure, STRUCTURES.words, " or a file"))
 
 
 def typed_learning_flags(typed: Mapping[str, Any]) -> list[str]:
@@ -288,7 +288,7 @@ def counts_file(typed: Mapping[str, Any]) -> str | None:
             with open(data[0], "rb") as file:
                 is_counts = recognise(file.read(HEAD_BYTES)).kind == "counts"
             if is_counts:
-                hint = f"counts are read with --from-counts {data[0]}"
+                hint = f"read counts with --from-counts {data[0]}"
                 raise UsageError(f"{data[0]} is not a table", hint=hint)
         return None
     if data:

@@ -44,7 +44,7 @@ def make_man_pages() -> dict[str, str]:
 def _first_page() -> str:
     lines = [*_head("bncli", 1, "Bayesian network classifiers on the command line")]
     lines += [".SH SYNOPSIS", r"\fBbncli\fR \fICOMMAND\fR ..."]
-    lines += [".SH DESCRIPTION", "Learn Bayesian network classifiers from tables, score with them, and look inside."]
+    lines += [".SH DESCRIPTION", "Learn Bayesian network classifiers from tables, score with them, and inspect them."]
     lines += [".SH EXAMPLES", *_block(EXAMPLES), ".SH COMMANDS"]
     for task in dict.fromkeys(command.task for command in COMMANDS):
         lines.append(f".SS {_quoted(task)}")

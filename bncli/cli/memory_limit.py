@@ -65,7 +65,7 @@ def run_within_memory_limit(work: Callable[[], int]) -> int:
                 shutil.copyfileobj(library_messages, sys.stderr.buffer)
             return code
     what = f"the run ended within a library, under the limit of {limit / 2**20:,.0f} MiB on address space (ulimit -v)"
-    print(f"Error: not enough memory, most likely: {what}; allow more, or use fewer --threads", file=sys.stderr)
+    print(f"Error: probably not enough memory: {what}; allow more, or use fewer --threads", file=sys.stderr)
     return 1
 
 

@@ -35,20 +35,20 @@ def move_lines(moves: Sequence[NamedMove]) -> list[str]:
 
 def acll_error_text(error: float) -> str:
     """Return the relative error of the approximate conditional log-likelihood (acll) as text."""
-    return f"{100 * error:.4g} % off the CLL of the same parameters"
+    return f"{100 * error:.4g} % relative error against the CLL of the same parameters"
 
 
 def penalty_text(penalty: ChosenPenalty) -> str:
     """Return the penalty and the range it was chosen from, or that it is the largest or smallest that was tried."""
     if not penalty.tried:
-        return f"{penalty.penalty:g}, for there are too few rows to choose it by cross-validation"
+        return f"{penalty.penalty:g}, because there are too few rows for cross-validation"
     if len(penalty.tried) == 1:
         return f"{penalty.penalty:g}"
     penalties = [trial.penalty for trial in penalty.tried]
     most, least = max(penalties), min(penalties)
     which = f" between {least:g} and {most:g}"
     if penalty.penalty in (most, least):
-        which = f", the {'largest' if penalty.penalty == most else 'smallest'} of those tried"
+        which = f", the {'largest' if penalty.penalty == most else 'smallest'} of the values tried"
     return f"{penalty.penalty:g}, chosen by cross-validation{which}"
 
 
@@ -60,8 +60,8 @@ def split_text(split: SplitRecord) -> str:
 
 def shrinkage_text(shrinkage: Shrinkage) -> str:
     """Return by how much the log-odds of a model were shrunk."""
-    left = f"to {shrinkage.factor:g} of the log-odds, towards those of the class frequencies"
-    return f"{left}: rows held out support no more"
+    left = f"log-odds multiplied by {shrinkage.factor:g}, towards those of the class frequencies"
+    return f"{left}; chosen by held-out rows"
 
 
 def candidate_cells(candidate: TriedCandidate) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ def candidate_cells(candidate: TriedCandidate) -> tuple[str, ...]:
 def regions_text(report: RegionsReport) -> str:
     """Return the number of regions of each order and, if a search found them, the step with the best model."""
     counts = [f"{count:,} of order {order}" for order, count in report.orders.items()]
-    text = f"{', '.join(counts)} (attributes and the class)" if counts else "none, so the class alone"
+    text = f"{', '.join(counts)} (attributes and the class)" if counts else "none: the model is the class alone"
     if report.steps is None:
         return text
     return f"{text}; step {report.best_step} of {report.steps:,}, weight {report.weight:.3g}"
@@ -89,13 +89,13 @@ def calibration_facts(calibration: Calibration, labels: tuple[str, ...]) -> dict
     elif isinstance(found, Isotonic):
         names = labels if len(found.knots) > 1 else labels[1:]
         knots = zip(names, found.knots, strict=True)
-        parts = [f"{label} by {len(of_label.at):,} knots" for label, of_label in knots]
+        parts = [f"{label} with {len(of_label.at):,} knots" for label, of_label in knots]
         text = f"isotonic, {first_names(parts, 5, 'labels')}"
     else:
         lines = zip(labels, found.scales, found.shifts, strict=True)
         parts = [f"{label} x {scale:.4g} {shift:+.4g}" for label, scale, shift in lines]
         text = f"per-class, {first_names(parts, 5, 'labels')}"
-    change = f"{calibration.before:.4f} before, {calibration.after:.4f} after, on the {rows} it was learned from"
+    change = f"{calibration.before:.4f} before, {calibration.after:.4f} after, on the {rows} that it was fitted to"
     return {"calibration": text, "log-loss": change}
 
 
@@ -103,12 +103,12 @@ def rule_lines(rule: Mapping[str, Any], labels: Sequence[str]) -> list[str]:
     """Return a line per part of a decision rule, given as `files.artifacts.model.rule_summary_json` returns it."""
     lines = []
     if "costs" in rule:
-        lines.append("the label of the least expected cost")
+        lines.append("the label with the lowest expected cost")
     if "threshold" in rule:
         value, chosen = rule["threshold"]["value"], rule["threshold"]["chosen"]
-        lines.append(f"{labels[1]} from a probability of {value:.4g} on{f' ({chosen})' if chosen else ''}")
+        lines.append(f"{labels[1]} if its probability is at least {value:.4g}{f' ({chosen})' if chosen else ''}")
     if "abstain_below" in rule:
-        lines.append(f"none where no label has a probability of {rule['abstain_below']:g}")
+        lines.append(f"no label if none has a probability of at least {rule['abstain_below']:g}")
     if "sets" in rule:
         rows = "each class's" if rule["sets"]["by"] == "class" else "all"
         lines.append(f"sets that miss the true label in at most {rule['sets']['alpha']:.3g} of {rows} rows")
@@ -118,13 +118,13 @@ def rule_lines(rule: Mapping[str, Any], labels: Sequence[str]) -> list[str]:
 def counts_lines(counted: CountedRows) -> list[str]:
     """Return a summary of a counts file: class, rows, attributes and tables."""
     weight = counted.class_counts.sum().item()
-    weighted = "" if weight == counted.n_rows else f", which weigh {weight:,.10g}"
-    tables = "all pairs" if counted.requested is None else "those of a structure"
+    weighted = "" if weight == counted.n_rows else f", with total weight {weight:,.10g}"
+    tables = "all pairs" if counted.requested is None else "tables of a structure"
     return [
         f"class       {counted.cuts.class_name} ({len(counted.labels):,} labels)",
         f"rows        {counted.n_rows:,}{weighted}",
         f"attributes  {len(counted.cuts.attributes):,}",
-        f"tables      {tables}, {len(counted.numbers):,} {'sums that decay' if counted.is_decayed else 'numbers'}",
+        f"tables      {tables}, {len(counted.numbers):,} {'decayed sums' if counted.is_decayed else 'numbers'}",
     ]
 
 
@@ -133,7 +133,7 @@ def intervals_text(intervals: Mapping[str, Any]) -> str:
     text = {
         "posterior": "posterior of the tables",
         "laplace": "Laplace approximation",
-        "laplace-diagonal": "Laplace approximation, table entries taken as independent (they are too many)",
+        "laplace-diagonal": "Laplace approximation, treating table entries as independent because there are too many",
         "spread": "spread within and between the components of the ensemble",
     }[intervals["method"]]
     return f"{text}; {intervals['bytes']:,} bytes in the model file"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bncli.steps.monitor import MonitorReport
 
 EXAMPLES = """\
-bncli monitor data.bnc new.csv                            have these rows drifted from those of training?
+bncli monitor data.bnc new.csv                            have these rows drifted since training?
 bncli monitor data.bnc week1.csv -o week1.json --fail-on-drift
 bncli monitor week1.json week2.json week3.json
 bncli monitor weeks/*.json --svg drift.svg --json > drift.json
@@ -51,12 +51,12 @@ _FULL_BAR = 0.25
     EXAMPLES,
     (FILES,),
     ROWS,
-    (options.output("Write the counts to this monitor file, which can be combined with those of other rows."), FAIL),
+    (options.output("Write the counts to this monitor file, which can be combined with other monitor files."), FAIL),
     (SVG, options.REPORT, options.JSON, options.QUIET),
     (options.THREADS, options.CONFIG, options.DEBUG),
-    more="After a MODEL come rows (or the standard input), which are counted beside those of training; no score is "
-    "written. MONITOR.json are such counts, of one model, and their order is that of time. The exit code is 0 whether "
-    "anything has drifted or not, unless --fail-on-drift is typed.",
+    more="A MODEL is followed by rows (or the standard input), whose counts are compared with those of training; no "
+    "scores are written. MONITOR.json files hold such counts, of one model, in time order. The exit code is 0 whether "
+    "or not anything has drifted, unless --fail-on-drift is typed.",
 )
 def command(**typed: Any) -> None:
     """Count rows and compare them with the training rows, or combine such counts; print a line per attribute."""
@@ -80,7 +80,7 @@ def command(**typed: Any) -> None:
                 what = f"--{word.replace('_', '-')} has no effect on monitors: they hold counts, not rows"
                 raise UsageError(what, hint="name a MODEL and rows: bncli monitor MODEL DATA")
         if typed["fail_on_drift"]:
-            raise UsageError("--fail-on-drift goes with rows, not with monitors", hint="bncli monitor MODEL DATA")
+            raise UsageError("--fail-on-drift needs rows, not monitors", hint="bncli monitor MODEL DATA")
     options.check_page(typed, *typed["files"], typed["svg"], typed["output"])
     from bncli.steps.monitor import monitor, monitor_rows
     from bncli.watch import Note, Run

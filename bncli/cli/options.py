@@ -86,7 +86,7 @@ class Flag(click.Option):
             return values
         if len(values) > 1:
             raise click.BadParameter(
-                f"it is given {len(values)} times, with {' and '.join(map(repr, values))}", ctx, self
+                f"it was given {len(values)} times, with {' and '.join(map(repr, values))}", ctx, self
             )
         return values[0] if values else None
 
@@ -316,7 +316,7 @@ UNSEEN = (
         "--unseen",
         type=click.Choice(["average", "error"]),
         default_text="average, stored in the model",
-        help="When scoring, a value that was not seen in training is averaged over (average) or stops the run (error).",
+        help="When scoring, a value that was not seen in training counts as unknown (average) or is an error (error).",
     ),
 )
 MISSING_COLUMNS = (
@@ -379,7 +379,7 @@ POSITIVE = _rare_data_flag(
     "--positive",
     metavar="LABEL",
     default_text="the second of two, stored in the model",
-    help="The label that is the event, to which thresholds, rates, effects and points refer.",
+    help="The label of the event, to which thresholds, rates, effects and points refer.",
 )
 GROUP = data_flag(
     "--group",
@@ -435,7 +435,8 @@ BY = output_flag(
     multiple=True,
     metavar="COLUMN[,COLUMN]",
     setting=False,
-    help="Also report all figures for each value of this column; numbers by the intervals of the model. The column "
+    help="Also report all figures for each value of this column; for numeric columns, each interval of the model. The "
+    "column "
     "may be one that --ignore leaves out. May be repeated.",
 )
 REPORT = output_flag("--report", metavar="FILE", setting=False, help="Also write an HTML page (bncli help report).")
@@ -533,14 +534,14 @@ def parse_delimiter(text: str | None) -> str | None:
         return None
     character = {"tab": "\t", "\\t": "\t"}.get(text, text)
     if len(character) != 1 or character in '"\r\n' or not character.isascii():
-        raise UsageError(f"--delimiter takes one character, not {text!r}", hint="use ',' ';' '|' or tab")
+        raise UsageError(f"--delimiter must be one character, not {text!r}", hint="use ',' ';' '|' or tab")
     return character
 
 
 def check_decimal_mark(mark: str | None) -> str | None:
     """Return the mark; raise UsageError unless it is a point, a comma or None."""
     if mark not in (None, ".", ","):
-        raise UsageError(f"--decimal takes a point or a comma, not {mark!r}")
+        raise UsageError(f"--decimal must be a point or a comma, not {mark!r}")
     return mark
 
 

@@ -13,10 +13,10 @@ from bncli.cli.options import Paths, data_flag, output_flag
 from bncli.errors import UsageError
 
 EXAMPLES = """\
-bncli report data.bnc --data test.csv -o report.html     all of it, in one file that opens in any browser
+bncli report data.bnc --data test.csv -o report.html     everything, in one file that opens in any browser
 bncli report data.bnc -o report.html                     what needs no data
 bncli report data.bnc test.csv -o report.html --svg pictures
-bncli report data.bnc test.csv --by sex -o report.html             and for whom it is good
+bncli report data.bnc test.csv --by sex -o report.html             with figures by group
 bncli report data.bnc test.csv --beside nb.bnc -o report.html      beside another model
 """
 
@@ -43,8 +43,8 @@ PICTURES = output_flag("--svg", metavar="DIR", help="Also write every picture as
     (options.BESIDE,),
     (options.output("The page [MODEL with the ending .html]."), PICTURES),
     (options.JSON, options.QUIET, options.THREADS, options.CONFIG, options.DEBUG),
-    more="DATA are labelled rows that the model has not seen; without them the page says what needs no data. It holds "
-    "figures, curves and tables, never rows; it loads nothing and opens offline.",
+    more="DATA are labelled rows that the model has not seen; without them the page has only what needs no data. It "
+    "contains figures, curves and tables, never rows; it loads nothing and opens offline.",
 )
 def command(**typed: Any) -> None:
     """Write the page."""

@@ -58,14 +58,14 @@ WRITING = (
     output_flag("--keep-all", everyday=False, is_flag=True, help="Copy all columns of the table to the output."),
     output_flag("--labels-only", is_flag=True, help="Write the labels without probabilities."),
     output_flag("--log-proba", everyday=False, is_flag=True, help="Write natural logarithms of the probabilities."),
-    output_flag("--digits", type=integer(0, 14), default_text="all", help="Decimals of the probabilities, 0 to 14."),
+    output_flag("--digits", type=integer(0, 14), default_text="all", help="Number of decimals, 0 to 14."),
     output_flag(
         "--prior",
         everyday=False,
         metavar="training|FILE",
         default_text="none",
         help="Correct the probabilities for other class frequencies: LABEL=P,... or a FILE of such lines (CSV or a "
-        "JSON object). training: the frequencies of the training data, which undoes --class-weights.",
+        "JSON object). training stands for the frequencies of the training data, which undoes --class-weights.",
     ),
     output_flag(
         "--interval",
@@ -88,10 +88,10 @@ WRITING = (
         help="Add the N largest contributions to the log-odds of the prediction.",
         words=(
             ("log_odds", "of the predicted label, against the geometric mean of the others"),
-            ("base", "the part of no attribute: the average row, and the effect of averaging models"),
+            ("base", "the part due to no attribute: the average row, and the effect of averaging models"),
             ("explain_1 ...", "attribute=value:contribution; a&b=... for a pair"),
             ("rest", "all other contributions; base + explain_1 + ... + rest = log_odds"),
-            ("towards", "the label that positive numbers favour: the predicted one"),
+            ("towards", "the label that positive contributions favour: the predicted one"),
         ),
     ),
 )
@@ -106,8 +106,8 @@ WHAT_IF = (
     _what_if_flag(
         "--flip",
         is_flag=True,
-        help="The smallest change of values that leads to another prediction, or to another decision if there is a "
-        "decision rule; of several, the most probable (flip).",
+        help="The smallest change of values that leads to another prediction, or with a decision rule to another "
+        "decision; ties go to the most probable change (flip).",
     ),
     _what_if_flag(
         "--flip-columns",
@@ -139,8 +139,8 @@ WHAT_IF = (
     _what_if_flag(
         "--because",
         is_flag=True,
-        help="A smallest set of the row's values that fixes the decision whatever the other attributes are "
-        "(because), and whether it is proven that there is no smaller one (because_exact).",
+        help="A smallest set of the row's values that fixes the decision whatever the other values are (because), and "
+        "whether it is proven that no smaller set exists (because_exact).",
     ),
     _what_if_flag(
         "--because-seconds",
@@ -148,7 +148,7 @@ WHAT_IF = (
         type=real,
         metavar="SECONDS",
         default_text="1",
-        help="Time per row, after which --because writes the smallest set found so far.",
+        help="Time limit per row, after which --because writes the smallest set found so far.",
     ),
 )
 MONITORING = (
@@ -156,7 +156,8 @@ MONITORING = (
         "--monitor",
         group="Monitoring",
         metavar="FILE",
-        help="Compare values, predictions and confidence with those of training, and write the counts to FILE as JSON.",
+        help="Compare values, predictions and confidence with those of the training rows, and write the counts to "
+        "FILE as JSON.",
     ),
     flag(
         "--fail-on-drift",
@@ -179,7 +180,7 @@ MONITORING = (
     WHAT_IF,
     (*options.RUNNING, options.CLUSTER),
     more="DATA defaults to the standard input; --json needs -o. Columns are matched by name; a class among them is "
-    "ignored. Missing tokens and the treatment of values never seen come from the model unless they are typed.",
+    "ignored. Missing tokens and the treatment of unseen values come from the model unless they are typed.",
 )
 def command(**typed: Any) -> None:
     """Score the rows and print how many there were."""
@@ -187,7 +188,7 @@ def command(**typed: Any) -> None:
     source = options.source(typed, typed["data"] or ("-",))
     prior, rows = _parse_prior(typed["prior"]), options.parse_rows("--row", typed["row"])
     if rows is not None:
-        refuse_cluster(typed, "--row: a few rows have no work to share out")
+        refuse_cluster(typed, "--row: a few rows leave nothing to distribute")
     cluster = None if rows is not None else cluster_for_files(typed, source)
     from bncli.engine.prediction.decision_rules import DecisionOptions
     from bncli.steps.score import ScoreOutput, score
@@ -287,7 +288,7 @@ def _what_if_questions(typed: Mapping[str, Any]) -> WhatIfQuestions:
     for text in typed["set"]:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
-            raise UsageError(f"--set takes COLUMN=VALUE, not {text!r}", hint="for example --set smoker=no")
+            raise UsageError(f"--set must be COLUMN=VALUE, not {text!r}", hint="for example --set smoker=no")
         changes.append((name.strip(), value))
     return WhatIfQuestions(
         next_best=typed["next_best"],

@@ -60,11 +60,11 @@ def read_settings(path: str) -> SettingsFile:
     for word, table in tables.items():
         if word not in BY_WORD:
             what = f"there is no command {clipped(repr(word))}"
-            raise UsageError(what, where=f"in the tables of {path}", hint=suggestion(word, BY_WORD))
+            raise UsageError(what, where=f"in {path}", hint=suggestion(word, BY_WORD))
         known = settings_of(word)
         for key in table:
             if key not in known:
-                hint = suggestion(key, known) if known else f"nothing of {word} can be set"
+                hint = suggestion(key, known) if known else f"{word} has no options that can be set"
                 what = f"{word} has no option {clipped(repr(key))} to set"
                 raise UsageError(what, where=f"[{word}] in {path}", hint=hint)
     return SettingsFile(path, shared, tables)

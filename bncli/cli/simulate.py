@@ -87,7 +87,7 @@ MISSING = (
         group="Missing values",
         is_flag=True,
         setting=False,
-        help="Remove values as often as the attribute was missing in the training rows of MODEL.",
+        help="Remove values as often as they were missing in the training rows of MODEL.",
     ),
 )
 WRITING = (
@@ -113,7 +113,7 @@ WRITING = (
     WRITING,
     options.RUNNING,
     more="A MODEL must hold the probabilities of a network (--param map, acll, extended, em or apn). --json needs -o. "
-    "The seed decides the network, then the rows; every distribution in a random network is drawn uniformly.",
+    "The seed determines the network, then the rows; every distribution in a random network is drawn uniformly.",
 )
 def command(**typed: Any) -> None:
     """Draw rows and write them, and the network and the model behind them if files for these were named."""
@@ -157,17 +157,17 @@ def _refuse_contradictions(typed: Mapping[str, Any], network_options: Sequence[s
     """Raise UsageError for options that exclude each other, and for two results on the standard output."""
     has_model = typed["model"] is not None
     if has_model and typed["network"] is not None:
-        raise UsageError("both a MODEL and --network are given", hint="leave one of them out")
+        raise UsageError("MODEL and --network were both given", hint="leave one of them out")
     if not has_model and typed["network"] is None:
         raise UsageError("there is no network to draw from", hint="give a MODEL, or --network tan")
     if has_model and typed["model_out"] is not None:
         raise UsageError("--model-out has no effect with a MODEL", hint="the model is already in that file")
     if has_model and network_options:
-        raise UsageError(f"{network_options[0]} has no effect with a MODEL", hint="it goes with --network")
+        raise UsageError(f"{network_options[0]} has no effect with a MODEL", hint="use it with --network")
     if typed["missing_from_model"] and not has_model:
         raise UsageError("--missing-from-model has no effect with --network", hint="give a MODEL, or --missing 0.25")
     if typed["missing_from_model"] and typed["missing"] is not None:
-        raise UsageError("both --missing and --missing-from-model are given", hint="leave one of them out")
+        raise UsageError("--missing and --missing-from-model were both given", hint="leave one of them out")
     if typed["model"] == "-":
         raise UsageError("a model cannot be read from the standard input", hint="name its file")
     rows_to_stdout = typed["output"] in (None, "-")
@@ -200,13 +200,13 @@ def _origin(typed: Mapping[str, Any], network_options: Sequence[str]) -> tuple[s
         from difflib import get_close_matches
 
         similar = get_close_matches(word, NETWORKS.words, n=1)
-        choices = f"the choices are {', '.join(NETWORKS.words)} and names like 2.30.2-3.1000"
+        choices = f"choose {', '.join(NETWORKS.words)} or a name like 2.30.2-3.1000"
         hint = f"did you mean {similar[0]}?" if similar else choices
-        raise UsageError(f"--network knows no {word!r}", hint=hint)
+        raise UsageError(f"unknown --network {word!r}", hint=hint)
     refuse_options_without_effect(network_options, {NETWORKS.flag: word}, (NETWORKS,))
     if spec is not None:
         if typed["rows"] is not None:
-            raise UsageError(f"--rows has no effect with --network {word}", hint="the name says how many rows")
+            raise UsageError(f"--rows has no effect with --network {word}", hint="the name contains the number of rows")
         return spec, spec.rows or n_rows
     if word == "conditioning":
         return float(1.0 if typed["exponent"] is None else typed["exponent"]), n_rows

@@ -66,7 +66,7 @@ _ARGUMENTS = ("model", "data", "input", "file", "i", "f")
 _WITHOUT = {
     "class": "the model knows its class",
     "seed": "nothing in its result is random",
-    "output": "it prints its result: > FILE keeps it",
+    "output": "it prints its result; use > FILE to keep it",
 }
 """Hints for commands that do not have the option."""
 _AMBIGUOUS = ("groups",)
@@ -83,11 +83,11 @@ _OTHER_VALUES = {
 }
 """Values of an option, each with the words that people may type for it."""
 _REMARKS = {
-    ("evaluate", "ci"): "every figure has its 95 % interval beside it",
-    ("evaluate", "confidence"): "every figure has its 95 % interval beside it",
-    ("evaluate", "bootstrap"): "every figure has its 95 % interval beside it, by the bootstrap",
-    ("score", "proba"): "it writes the probability of every label",
-    ("score", "probabilities"): "it writes the probability of every label",
+    ("evaluate", "ci"): "every figure is printed with its 95 % interval",
+    ("evaluate", "confidence"): "every figure is printed with its 95 % interval",
+    ("evaluate", "bootstrap"): "every figure is printed with its 95 % bootstrap interval",
+    ("score", "proba"): "the probability of every label is always written",
+    ("score", "probabilities"): "the probability of every label is always written",
 }
 """Hints for options that a command does not need, by the command and the option that was typed."""
 _CLOSE, _LIKE = 0.8, 0.6
@@ -115,7 +115,7 @@ def unknown_option(ctx: click.Context, typed: str) -> UsageError:
         return UsageError(what, hint=f"did you mean {_as_typed(ctx, close[0])}?")
     if name in _ARGUMENTS and (arguments := [p for p in ctx.command.params if isinstance(p, click.Argument)]):
         usage = " ".join(argument.make_metavar(ctx) for argument in arguments)
-        return UsageError(what, hint=f"files are typed without one: {ctx.command_path} {usage}")
+        return UsageError(what, hint=f"files need no option: {ctx.command_path} {usage}")
     for option in (name, *meant_options(name)):
         if option in _WITHOUT:
             return UsageError(what, hint=_WITHOUT[option])

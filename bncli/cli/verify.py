@@ -28,7 +28,7 @@ AGAINST = flag(
     group="Verifying",
     metavar="FILE",
     setting=False,
-    help="An export of the model to compare with it; the ending of its name tells the format.",
+    help="An export of the model to compare with it; the ending of its name determines the format.",
 )
 PROPERTY = flag(
     "--property",
@@ -44,7 +44,7 @@ PROPERTY_SECONDS = flag(
     type=options.real,
     metavar="SECONDS",
     default_text="60",
-    help="Time for each property, after which it is left undecided.",
+    help="Time limit for each property, after which it stays undecided.",
 )
 DISCLOSURE = flag(
     "--disclosure",
@@ -57,7 +57,7 @@ MIN_ROWS = flag(
     group="Verifying",
     type=integer(1),
     default_text="10",
-    help="With --disclosure: fewer rows than N are a small number.",
+    help="With --disclosure: fewer than N rows are a small number.",
 )
 
 
@@ -68,9 +68,9 @@ MIN_ROWS = flag(
     (AGAINST, PROPERTY, PROPERTY_SECONDS, DISCLOSURE, MIN_ROWS),
     (options.JSON, options.QUIET),
     (options.SEED, options.CONFIG, options.DEBUG),
-    more="A model carries some made-up rows with their probabilities; they are scored again. The exit code is 0 where "
-    "no probability differs by more than 1e-9, nor any decision of a program that decides, and every property is "
-    "proven, else 3. A program is run: name none that you do not trust.",
+    more="A model contains some made-up rows with their probabilities, which are scored again. The exit code is 0 if "
+    "no probability differs by more than 1e-9, no decision of an exported program differs, and every property is "
+    "proven; else it is 3. Exported programs are run, so verify only those that you trust.",
 )
 def command(**typed: Any) -> None:
     """Score the rows stored in the model again and print by how much the probabilities differ."""
@@ -112,11 +112,11 @@ def _disclosure_lines(found: Disclosure) -> list[str]:
     """Return what the file discloses about few rows, a line for each value and each table."""
     few = f"fewer than {found.min_rows:,} training rows"
     n = len(found.values)
-    lines = [f"disclosure  {n:,} value{'s rest' if n != 1 else ' rests'} on {few}"]
+    lines = [f"disclosure  {n:,} value{'s have' if n != 1 else ' has'} {few}"]
     lines += [f"            {v.attribute}={v.value}: {v.rows:,.6g} ({', '.join(v.where)})" for v in found.values]
     for table in found.tables:
         if table.below or table.unknown:
-            cells = f"{table.below:,} of {table.cells:,} cells below, {table.unknown:,} not known from the file"
+            cells = f"{table.below:,} of {table.cells:,} cells below that, {table.unknown:,} not known from the file"
             lines.append(f"            table {' & '.join(table.attributes)}: {cells}")
     if found.held_out:
         lines.append(f"            held-out probabilities of {found.held_out:,} single rows, for thresholds and sets")

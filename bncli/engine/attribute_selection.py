@@ -63,7 +63,7 @@ def keep_needed(columns: Columns, recipe: Recipe, run: Run) -> Columns:
     names = ", ".join(map(repr, left_out[:MOST_NAMED]))
     more = f" and {len(left_out) - MOST_NAMED:,} more" if len(left_out) > MOST_NAMED else ""
     of_all = f"{len(left_out):,} of {len(columns.attributes):,} attributes"
-    run.watch(Note(f"--max-attributes {most} leaves {of_all} out: {names}{more}"))
+    run.watch(Note(f"--max-attributes {most} left out {of_all}: {names}{more}"))
     return with_attributes(columns, kept)
 
 
@@ -100,7 +100,7 @@ def rank_attributes(columns: Columns, recipe: Recipe, n: int, run: Run) -> list[
     if rows.label is None or (rows.label.codes < 0).any():
         raise BncliError(f"there are rows without a class {rows.class_name!r}")
     if rows.n_rows == 1:
-        raise BncliError("--max-attributes holds rows out, and there is only one", hint="leave it out")
+        raise BncliError("--max-attributes needs held-out rows, but there is only one row", hint="leave it out")
     n_rows = max(FEWEST_ROWS, min(MOST_ROWS, MOST_SCORES // len(rows.label.levels)))
     rows = rows.take(stratified_sample(rows.label.codes, n_rows, seed, rows.split_by))
     quiet = run._replace(watch=silent, distribute=None)

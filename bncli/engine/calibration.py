@@ -218,12 +218,12 @@ def refuse_few(method: str, names: tuple[str, ...], labels: Integers, units: Int
         counted, noun = np.unique(np.stack((units, labels)), axis=1)[1], "group"
     for name, n in zip(names, np.bincount(counted, minlength=len(names)).tolist(), strict=True):
         if n < FEWEST_ROWS:
-            what = f"{method} calibration has a map for each label, and only {n} {noun}{'s' * (n != 1)} have {name!r}"
-            raise BncliError(what, hint=f"it takes {FEWEST_ROWS} {noun}s of each, or --method temperature")
+            what = f"{method} calibration fits a map for each label, but only {n} {noun}{'s' * (n != 1)} have {name!r}"
+            raise BncliError(what, hint=f"it needs {FEWEST_ROWS} {noun}s of each label; or use --method temperature")
 
 
 def refuse_directed(method: str, n_labels: int) -> None:
     """Raise UsageError if the map may break monotone directions: a map per label with three or more labels."""
     if method != Temperature.method and n_labels > 2:
-        what = f"{method} calibration has a map for each of {n_labels} labels, which do not keep directions"
-        raise UsageError(what, hint="temperature keeps them")
+        what = f"{method} calibration fits a map for each of {n_labels} labels, which may break monotone directions"
+        raise UsageError(what, hint="use temperature, which keeps them")

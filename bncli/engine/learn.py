@@ -163,7 +163,9 @@ def learn(
         )
         raise BncliError(what, hint=f"use --param {', '.join(MARGINALIZED)}, or --missing-policy level")
     if run.intervals and recipe.class_weights is not None and supplied.prior is not None:
-        what = "--intervals: with --class-weights and a prior network, it is not known how many rows a class is worth"
+        what = (
+            "--intervals: with --class-weights and a prior network, the effective number of rows per class is unknown"
+        )
         raise UsageError(what, hint="leave one of the three out")
     if recipe.max_attributes is not None and len(columns.attributes) <= recipe.max_attributes:
         recipe = recipe.without_limit()
@@ -366,9 +368,9 @@ def _not_compared(columns: Columns, run: Run) -> str:
     if columns.label is None or not inner_splits(columns.label.codes, FOLDS, 0, columns.split_by):
         return "no row can be held out"
     if run.distribute is not None:
-        return "a cluster learns networks"
+        return "only networks can be learned on a cluster"
     if columns.origin is not None:
-        return "the rows have been coded by the cuts of one of them"
+        return "the rows are already encoded with the cuts of one of them"
     if columns.n_rows * (len(columns.attributes) + 1) > MOST_CELLS:
         return f"the table has more than {MOST_CELLS:,} values"
     if len(columns.attributes) > MOST_ATTRIBUTES:
@@ -546,7 +548,7 @@ def _choose_penalty_and_arcs(
         without_arcs = naive_bayes_loss(search, parameter_space, folds=folds, path=path, near=chosen.penalty)
         with_arcs = loss_of(chosen)
         if without_arcs < with_arcs:
-            losses = f"log-loss {without_arcs:.4g} of held-out rows, {with_arcs:.4g} with all {structure.n_arcs:,} arcs"
+            losses = f"held-out log-loss {without_arcs:.4g}, against {with_arcs:.4g} with all {structure.n_arcs:,} arcs"
             what = f"naive Bayes predicts better here: {losses} of {structure.method}"
             run.watch(Note(f"{what}; --arcs cv lets held-out rows choose"))
     return "all", chosen
@@ -779,18 +781,18 @@ def warnings_about(model: Model, parameters: Parameters) -> Iterator[str]:
         what = f"the model does not use {which}: every row gets the class frequencies of {schema.class_name!r}"
         is_uncut = any(isinstance(a, NumericAttribute) and not a.informative for a in schema.attributes)
         if any(a.informative for a in schema.attributes):
-            yield f"{what}, which were better on rows held out; is it the class that you mean (--class)?"
+            yield f"{what}, which predicted held-out rows better; is the class the right column (--class)?"
         elif is_uncut and model.recipe.discretize in SUPERVISED:
-            cut = "--discretize equal-frequency cuts numbers all the same"
-            yield f"{what}; {cut}; is it the class that you mean (--class)?"
+            cut = "--discretize equal-frequency cuts numeric columns in any case"
+            yield f"{what}; {cut}; is the class the right column (--class)?"
         else:
-            yield f"{what}; is it the class that you mean (--class)?"
+            yield f"{what}; is the class the right column (--class)?"
         return
     if held_out is not None and held_out.log_loss >= held_out.base_log_loss * (1 - NEGLIGIBLE_GAIN):
-        losses = f"log-loss {held_out.log_loss:.4g} a row, theirs {held_out.base_log_loss:.4g}"
+        losses = f"log-loss {held_out.log_loss:.4g} against {held_out.base_log_loss:.4g} nats per row"
         other = "" if is_ensemble else "try --structure auto, or "
         yield (
-            f"on rows held out the model is no better than the class frequencies alone ({losses}); "
+            f"on held-out rows, the model is no better than the class frequencies alone ({losses}); "
             f"{other}look for attributes with more information about {schema.class_name!r}"
         )
     if not is_ensemble and parameters.n_parameters > model.n_rows:
@@ -815,9 +817,9 @@ def _warn_of_parameters(model: Model, n_parameters: int) -> Iterator[str]:
     if isinstance(attribute, CategoricalAttribute) and n_values > MANY_VALUES and 2 * share > 1:
         leave_out = f"leave it out (--ignore {attribute.name!r}){',' if naive_bayes else ' or'}"
         advice = f"{leave_out} pool its values (--group-levels){naive_bayes}"
-        yield f"{what}: {100 * share:.0f} % of them are about {attribute.name!r} and its {n_values:,} values; {advice}"
+        yield f"{what}: {100 * share:.0f} % of them belong to {attribute.name!r} with its {n_values:,} values; {advice}"
     elif n_parameters > PARAMETERS_PER_ROW * model.n_rows and not model.penalty:
         largest_family = max(families, key=lambda family: family.n_cells).attributes
         names = ", ".join(repr(schema.attributes[i].name) for i in largest_family)
         penalised = "--param discriminative" if model.recipe.penalty is None else "--penalty cv"
-        yield f"{what}, and no penalty: the largest table is over {names}; learn with {penalised}{naive_bayes}"
+        yield f"{what} and no penalty; the largest table is over {names}; learn with {penalised}{naive_bayes}"

@@ -360,11 +360,11 @@ class StoppedBy(Enum):
     """Why an optimizer stopped: the name (with hyphens) is the JSON word, the value is the sentence printed."""
 
     TOLERANCE = "the objective no longer improved by more than the tolerance"
-    GRADIENT = "the gradient is 0 within rounding"
-    MAX_ITERATIONS = "the cap on iterations was reached before convergence; raise --max-iterations"
+    GRADIENT = "the gradient is 0 up to rounding"
+    MAX_ITERATIONS = "the largest number of iterations was reached before convergence; raise --max-iterations"
     LINE_SEARCH = "no better point could be found along the search direction"
     SEPARABLE = "the classes are separable, so there is no finite optimum; use a penalty above 0"
-    CROSS_TUNING = "more iterations did not help rows that were held out"
+    CROSS_TUNING = "more iterations did not improve the held-out log-loss"
     CLOSED_FORM = "the parameters have a closed form"
 
     @property

@@ -248,7 +248,7 @@ def parse_rule(text: str, choice: Choice) -> str:
     name, colon, number = text.partition(":")
     method = choice.method(name)
     if method is None:
-        raise UsageError(f"{choice.flag} knows no {name!r}", hint=suggestion(name, choice.words))
+        raise UsageError(f"unknown {choice.flag} {name!r}", hint=suggestion(name, choice.words))
     if not method.number:
         if colon:
             raise UsageError(f"{choice.flag} {name} takes no number", hint=f"leave out ':{number}'")

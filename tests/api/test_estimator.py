@@ -71,7 +71,7 @@ def test_directions_lead_to_a_label_as_y_has_it() -> None:
     with pytest.raises(ValueError, match="towards names the label 'rosa', which y does not have"):
         Classifier(options=said | {"towards": "rosa"}).fit(X, labels)
     with pytest.raises(
-        ValueError, match="about one label, and y has 3: name it in the options, as in 'towards': 'virginica'"
+        ValueError, match="to one label, but y has 3: name it in the options, as in 'towards': 'virginica'"
     ):
         Classifier(options=said).fit(X, labels)
 

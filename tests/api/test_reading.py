@@ -145,13 +145,13 @@ def test_values_never_seen() -> None:
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ({"delimiter": ";"}, "delimiter= says how a file is read, but the table is not a file"),
+        ({"delimiter": ";"}, "delimiter= sets how a file is read, but the table is not a file"),
         ({"format": "xlsx"}, "format is 'xlsx'; it should be one of 'csv', 'tsv', 'parquet', 'arrow'"),
         ({"dates": "foo"}, "dates is 'foo'; it should be one of 'auto', 'off', 'dmy', 'mdy'"),
         ({"unseen": "ignore"}, "unseen is 'ignore'; it should be one of 'average', 'error'"),
-        ({"decimal": "x"}, "decimal= takes a point or a comma, not 'x'"),
-        ({"delimiter": ";;"}, "delimiter= takes one character, not ';;'"),
-        ({"encoding": "klingon"}, "encoding= says how a file is read, but the table is not a file"),
+        ({"decimal": "x"}, "decimal= must be a point or a comma, not 'x'"),
+        ({"delimiter": ";;"}, "delimiter= must be one character, not ';;'"),
+        ({"encoding": "klingon"}, "encoding= sets how a file is read, but the table is not a file"),
     ],
 )
 def test_what_cannot_be(said: dict[str, Any], message: str) -> None:

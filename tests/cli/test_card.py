@@ -1,4 +1,4 @@
-"""`--structure card`: limits, whole points, and probabilities that follow from the printed card alone."""
+"""`--structure card`: limits, integer points, and probabilities that follow from the printed card alone."""
 
 from __future__ import annotations
 

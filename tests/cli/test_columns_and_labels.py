@@ -210,6 +210,6 @@ def test_what_cannot_be_the_event(bncli: Bncli) -> None:
         ("export", "m.bnc", "--to", "dot"),
     ):
         ran = bncli(*words, "--positive", "setosa")
-        assert (ran.code, "of a class of two labels, and 'class' has 3" in ran.err) == (2, True)
+        assert (ran.code, "needs a class with two labels, but 'class' has 3" in ran.err) == (2, True)
         ran = bncli(*words, "--positive", "rose")
         assert (ran.code, "'class' has no such label; its labels are 'setosa'" in ran.err) == (2, True)

@@ -109,7 +109,7 @@ def test_inspect_names_what_keeps_a_graph_from_being_perfect(bncli: Bncli, tmp_p
     parents = {"a": ["class"], "b": ["class"], "c": ["class", "a", "b"]}
     content = {"format": "bncli-structure", "version": 1, "class": "class", "parents": parents}
     (tmp_path / "apart.json").write_text(json.dumps(content))
-    assert "Perfect graph: no, nothing joins a and b, parents of c" in bncli("inspect", "apart.json").out
+    assert "Perfect graph: no, no arc joins a and b, both parents of c" in bncli("inspect", "apart.json").out
     assert json.loads(bncli("inspect", "apart.json", "--json").out)["perfect"] is False
 
 
@@ -258,7 +258,7 @@ def test_scores_of_the_structure_learnt(bncli: Bncli) -> None:
     assert "scores" not in json.loads(bncli("learn-structure", "tumours.csv", "--json").out)
     told = bncli("learn-structure", "tumours.csv", "--scores", "-o", "s.json").err
     assert f"scores      ll   {report['scores']['ll']:,.4f}" in told
-    assert f"{100 * report['acll_relative_error']:.4g} % off the CLL of the same parameters" in told
+    assert f"{100 * report['acll_relative_error']:.4g} % relative error against the CLL of the same parameters" in told
 
 
 def test_options_of_acll_hold_for_its_score_whatever_learns(bncli: Bncli) -> None:
@@ -288,7 +288,7 @@ def test_scores_of_the_structures_learnt_in_the_folds_are_means(bncli: Bncli) ->
     assert found["scores"]["ll"] == pytest.approx(0.8 * one["scores"]["ll"], rel=0.01)
     assert "scores" not in json.loads(bncli(*evaluate[:-1], "--json").out)
     table = bncli(*evaluate).out
-    assert "Scores of the network learned in a fold, on the rows it was learned from, in nats: means" in table
+    assert "Scores of the networks on their training rows, in nats: means over the folds" in table
     assert f"{found['scores']['k2']:,.4f}" in table
 
 
@@ -302,8 +302,11 @@ def test_scores_of_the_structures_learnt_in_the_folds_are_means(bncli: Bncli) ->
         ("evaluate monks1.csv --scores --structure auto", "--scores has no meaning with --structure auto"),
         ("evaluate monks1.csv --scores --structure interactions", "--scores has no meaning with --structure inter"),
         ("learn-structure monks1.csv --scores --structure kikuchi", "--scores has no meaning with --structure kikuchi"),
-        ("evaluate monks1.csv --scores --test monks1.csv", "--scores goes with cross-validation: --test has no folds"),
-        ("evaluate monks1.csv --scores --model m.bnc", "--scores goes with cross-validation: a model file keeps no"),
+        (
+            "evaluate monks1.csv --scores --test monks1.csv",
+            "--scores needs cross-validation: --test makes no folds",
+        ),
+        ("evaluate monks1.csv --scores --model m.bnc", "--scores needs cross-validation: a model file stores no"),
     ],
 )
 def test_scores_that_cannot_be(bncli: Bncli, words: str, told: str) -> None:

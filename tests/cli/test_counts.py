@@ -227,7 +227,11 @@ def test_what_is_old_fades(bncli: Bncli) -> None:
     assert (report["rows"], report["cll"], report["log_loss"]) == (239, None, None)
     assert bncli("score", "d.bnc", "iris.csv", "-o", "scores.csv").code == 0
     shown = bncli("inspect", "d.counts")
-    assert (shown.code, "rows        239, which weigh 164" in shown.out, "petal_length" in shown.out) == (0, True, True)
+    assert (shown.code, "239, with total weight 164" in shown.out, "petal_length" in shown.out) == (
+        0,
+        True,
+        True,
+    )
     assert json.loads(bncli("inspect", "d.counts", "--json").out)["counted"] == "pairs"
 
 
@@ -296,14 +300,14 @@ REFUSED = [
     ("count level.csv --cuts monks.json -o x.counts --on-bad-row skip", 1, "not among its levels in the cuts"),
     ("count lost.csv --cuts cuts.json -o x.counts", 1, "the class is missing in 1 row"),
     ("count iris.counts --cuts cuts.json -o x.counts", 1, "not a table"),
-    ("fit iris.counts", 2, "iris.counts is not a table; counts are read with --from-counts iris.counts"),
+    ("fit iris.counts", 2, "iris.counts is not a table; read counts with --from-counts iris.counts"),
     ("fit --from-counts iris.csv --param map", 1, "not a bncli counts file"),
     ("fit --from-counts iris.counts", 2, "--param weighted learns from the rows"),
     ("fit --from-counts iris.counts --structure auto", 2, "--structure auto learns from the rows"),
     ("fit --from-counts iris.counts --structure hill-climb --param map", 2, "use --structure nb, tan or kdb"),
     ("fit --from-counts iris.counts --param discriminative", 2, "use --param map, acll or acll-uniform"),
-    ("fit --from-counts iris.counts --param map --structure kdb --k 2", 1, "the counts hold no table over"),
-    ("fit --from-counts kdb.counts --param map --structure tan", 1, "the counts hold no table over"),
+    ("fit --from-counts iris.counts --param map --structure kdb --k 2", 1, "the counts have no table over"),
+    ("fit --from-counts kdb.counts --param map --structure tan", 1, "the counts have no table over"),
     ("fit --from-counts iris.counts iris.csv --param map", 2, "replaces DATA"),
     ("fit --from-counts iris.counts --param map --class y", 2, "--class has no effect with --from-counts"),
     ("fit --from-counts iris.counts --param map --weights w", 2, "--weights has no effect with --from-counts"),

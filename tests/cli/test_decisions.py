@@ -278,10 +278,10 @@ def test_row_weights_are_rows_so_many_times(bncli: Bncli) -> None:
         (f"--costs {COSTS} --threshold 0.5", "--costs and --threshold both define the decisions"),
         ("--threshold 1.5", "'1.5' is neither a probability nor one of"),
         ("--threshold best:auc", "'best:auc' is neither"),
-        ("--threshold top=0.01%", "no threshold has top=0.01% on the rows held out"),
+        ("--threshold top=0.01%", "no threshold reaches top=0.01% on the held-out rows"),
         ("--sets 0", "above 0"),
         ("--sets 1", "below 1"),
-        ("--sets 0.001", "need 999 rows held out, and there are 114"),
+        ("--sets 0.001", "need 999 held-out rows, but there are 114"),
         ("--sets-by class", "--sets-by has no effect without --sets"),
         ("--abstain-below 1", "below 1"),
     ],
@@ -319,8 +319,8 @@ def test_tables_of_costs_that_are_none(bncli: Bncli, content: str, message: str)
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--sets 0.1", "no held-out rows for prediction sets; learn it with bncli fit --sets ALPHA"),
-        ("--threshold best:f1", "keeps no rows held out to choose a threshold best:f1 by"),
+        ("--sets 0.1", "no held-out rows for prediction sets; fit it with --sets ALPHA"),
+        ("--threshold best:f1", "has no held-out rows from which to choose the threshold best:f1"),
         ("--sets-by class", "--sets-by has no effect without --sets"),
         ("--costs benign:malignant=1", "of deciding for 'benign' where 'malignant' is true"),
     ],
@@ -380,7 +380,7 @@ def test_a_calibration_takes_out_what_rows_held_out_gave(bncli: Bncli) -> None:
 def test_a_comparison_is_of_probabilities(bncli: Bncli, words: str) -> None:
     ran = bncli("compare", "tumours.csv", "--learner", f"a=--structure nb {words}", "--learner", "b=")
     assert (ran.code, ran.out) == (2, "")
-    assert "has no effect in a comparison, which measures probabilities" in " ".join(ran.err.split())
+    assert "has no effect in a comparison, because only probabilities are compared" in " ".join(ran.err.split())
 
 
 @pytest.mark.parametrize("words", ["--sets 0.1", "--threshold best:f1", "--class-weights balanced"])
@@ -403,7 +403,7 @@ def test_cuts_and_structure_by_hand_go_with_decisions(bncli: Bncli, words: tuple
     bncli("discretize", "tumours.csv", "--cuts-out", "c.json", "-q")
     ran = bncli("fit", "tumours.csv", "--cuts", "c.json", *NB, "--threshold", "recall=0.9", *words, "-o", "m.bnc")
     assert ran.code == 0, ran.err
-    assert "decides     malignant from a probability of" in ran.err
+    assert "decides     malignant if its probability is at least" in ran.err
 
 
 def test_damaged_rules_are_refused() -> None:

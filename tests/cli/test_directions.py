@@ -91,15 +91,15 @@ def test_scores_rise_and_fall_as_was_said(bncli: Bncli, learner: str) -> None:
         ("--towards setosa --param map --increasing petal_length", "has no effect with --param map"),
         (
             "--increasing petal_length --towards setosa --towards virginica",
-            "Invalid value for '--towards': it is given 2 times, with 'setosa' and 'virginica'",
+            "Invalid value for '--towards': it was given 2 times, with 'setosa' and 'virginica'",
         ),
         (
             "--increasing petal_length --towards setosa --towards setosa",
-            "Invalid value for '--towards': it is given 2 times, with 'setosa' and 'setosa'",
+            "Invalid value for '--towards': it was given 2 times, with 'setosa' and 'setosa'",
         ),
         (
             "--increasing petal_length --towards setosa --calibrate per-class",
-            "per-class calibration has a map for each of 3 labels, which do not keep directions",
+            "per-class calibration fits a map for each of 3 labels, which may break monotone directions",
         ),
     ],
 )
@@ -113,7 +113,7 @@ def test_bad_input_is_named(bncli: Bncli, words: str, message: str) -> None:
 
 def test_an_empty_label_is_none(bncli: Bncli) -> None:
     ran = bncli(*FIT, *RISING, "--towards", " ", "-o", "m.bnc")
-    assert (ran.code, ran.err) == (2, "Error: Invalid value for '--towards': ' ' is not the text of a label\n")
+    assert (ran.code, ran.err) == (2, "Error: Invalid value for '--towards': ' ' is not a label: labels are texts\n")
 
 
 def test_maps_a_label_undo_directions_and_a_temperature_does_not(bncli: Bncli) -> None:
@@ -121,7 +121,7 @@ def test_maps_a_label_undo_directions_and_a_temperature_does_not(bncli: Bncli) -
     for method in ("isotonic", "per-class"):
         ran = bncli("calibrate", "m.bnc", "iris.csv", "--method", method, "-o", "c.bnc")
         assert (ran.code, ran.err.count("\n")) == (2, 1)
-        assert "temperature keeps them" in ran.err
+        assert "use temperature, which keeps them" in ran.err
     assert bncli("calibrate", "m.bnc", "iris.csv", "--method", "temperature", "-o", "c.bnc").code == 0
     assert read_model("c.bnc").schema.towards == "setosa"
 
@@ -138,7 +138,7 @@ def test_labels_that_are_numbers(bncli: Bncli) -> None:
     model.save("p.bnc")
     assert Path("p.bnc").read_bytes() == Path("m.bnc").read_bytes()
     for wrong in (10.0, True, ["10"], ""):
-        with pytest.raises(BncliError, match="is not the text of a label"):
+        with pytest.raises(BncliError, match="is not a label: labels are texts"):
             package.fit("n.csv", **options, towards=wrong)
 
 
@@ -149,7 +149,7 @@ def test_a_setting_is_a_label_too(bncli: Bncli, monkeypatch: pytest.MonkeyPatch)
     fit = ("fit", "n.csv", "--structure", "nb", "--penalty", "1", "-q")
     assert bncli(*fit, *RISING, "-o", "m.bnc").code == 0
     assert read_model("m.bnc").schema.towards == "wild, and old"
-    assert "BNCLI_TOWARDS is left aside: --towards has no effect" in bncli(*fit[:-1], "-o", "m.bnc").err
+    assert "BNCLI_TOWARDS is ignored: --towards has no effect" in bncli(*fit[:-1], "-o", "m.bnc").err
     monkeypatch.delenv("BNCLI_TOWARDS")
     Path("c.toml").write_text('towards = ["virginica", "setosa"]\n')
     ran = bncli(*fit, *RISING, "--config", "c.toml", "-o", "m.bnc")

@@ -39,7 +39,7 @@ def test_what_rests_on_few_rows(bncli: Bncli, model: str) -> None:
     assert [(table["attributes"], table["below"]) for table in found["tables"]] == [(["colour"], 2), (["age"], 1)]
     ran = bncli("verify", model, "--disclosure", "--min-rows", "2")
     assert ran.code == 0
-    assert "1 value rests on fewer than 2 training rows" in ran.err
+    assert "1 value has fewer than 2 training rows" in ran.err
     assert "colour=grey: 1 (frequencies, tables, explanations)" in ran.err
 
 

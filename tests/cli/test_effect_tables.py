@@ -46,7 +46,7 @@ def test_a_wide_pair_is_a_heat_map_of_shades(capfdbinary: pytest.CaptureFixture[
     values[0, :, 1] = [4, 3, 2, 1, 0, -1, -2, -3, -4]
     pair = NamedEffect(("age", "colour"), 0.2, values, (AGE, COLOUR), (None, None))
     text = shown(EffectsReport(np.zeros(2), (pair,), 1), ["no", "yes"], capfdbinary)
-    assert "Cells of pairs: ░▒▓█ above 0, ·∘○● below" in text
+    assert "Cells of pairs: ░▒▓█ positive, ·∘○● negative" in text
     assert " <=27.5   ██▓▓▒▒░░  ··∘∘○○●●\n" in text
     assert "colour: a c0, b c1, c c2, d c3, e c4, f c5, g c6, h c7, i c8; the largest is 4.000" in text
 

@@ -53,7 +53,7 @@ def test_auto_takes_the_codes_and_says_so(bncli: Bncli) -> None:
     bncli("encode", "iris.csv")
     ran = bncli("fit", "iris.codes", "--structure", "auto", "--effort", 1, "-o", "a.bnc")
     assert ran.code == 0
-    assert "takes the cuts of the codes" in ran.err
+    assert "uses the cuts of the codes" in ran.err
 
 
 def test_compare_says_which_cuts_of_a_learner_are_idle(bncli: Bncli) -> None:
@@ -62,7 +62,7 @@ def test_compare_says_which_cuts_of_a_learner_are_idle(bncli: Bncli) -> None:
     words = [word for learner in learners for word in ("--learner", learner)]
     ran = bncli("compare", "iris.codes", "monks1.csv", *words, "--folds", 2, "--jobs", 1)
     assert ran.code == 0
-    note = "Note: on iris.codes, whose rows are codes, b goes without its --discretize and --bins"
+    note = "Note: on iris.codes, whose rows are codes, b is run without its --discretize and --bins"
     assert [line for line in ran.err.splitlines() if "codes" in line] == [note]
     assert "goes without" not in bncli("compare", "iris.csv", *words, "--folds", 2, "--jobs", 1).err
 

@@ -24,7 +24,7 @@ def test_what_is_shown_of_one_component_names_it(bncli: Bncli, tmp_path: Path) -
     heaviest = components[0].name
     assert f" (attributes and the class) in {heaviest}, the component with the largest weight\n" in fitted.err
     text = bncli("inspect", "m.bnc", "--tables").out
-    assert f"Of the heaviest component of the ensemble, {heaviest}:\n" in text
+    assert f"Details of the component with the largest weight, {heaviest}:\n" in text
     assert [line for line in text.splitlines() if line.startswith("Component ")] == [
         f"Component {one.name}, weight {one.weight:.4f}" for one in components
     ]

@@ -71,7 +71,7 @@ def test_rows_held_out_serve_another_threshold_and_other_sets(bncli: Bncli) -> N
     ("words", "message"),
     [
         ("--sets 0.1", "no held-out rows for prediction sets"),
-        ("--threshold best:f1", "keeps no rows held out to choose a threshold best:f1 by"),
+        ("--threshold best:f1", "has no held-out rows from which to choose the threshold best:f1"),
         ("--sets-by class", "--sets-by has no effect without --sets"),
         ("--threshold 0.3 --costs " + COSTS, "--costs and --threshold both define the decisions"),
         ("--structure nb --threshold 0.3", "--structure has no effect with --model"),
@@ -182,7 +182,7 @@ def test_rates_under_cross_validation_are_those_of_the_folds_decisions(bncli: Bn
     fit(bncli, "--costs", COSTS)
     assert bncli("evaluate", "tumours.csv", "--model", "m.bnc", "-q", "--report", "m.html").code == 0
     assert "Decision rule of the model: it predicts the class with the lowest" in Path("m.html").read_text()
-    assert "Rates of decisions over the groups" in " ".join(bncli(*words, "--costs", COSTS).out.split())
+    assert "Rates of decisions across the groups" in " ".join(bncli(*words, "--costs", COSTS).out.split())
     assert "Rates of decisions" not in bncli(*words).out
 
 

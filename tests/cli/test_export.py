@@ -123,7 +123,7 @@ def test_options_of_sql(bncli: Bncli, model: str) -> None:
     for option in (("--dialect", "sqlite"), ("--input", "rows"), ("--key", "id")):
         ran = bncli("export", model, "--to", "python", *option)
         assert (ran.code, ran.out) == (2, "")
-        assert f"{option[0]} has no effect with --to python; it belongs to --to sql" in ran.err
+        assert f"{option[0]} has no effect with --to python; use it with --to sql" in ran.err
 
 
 def test_sql_needs_a_key_unless_training_saw_it(bncli: Bncli) -> None:

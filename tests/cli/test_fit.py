@@ -27,7 +27,7 @@ def test_the_plain_line(bncli: Bncli, tmp_path: Path) -> None:
     assert (tmp_path / "iris.bnc").exists()
     note, first, second, *_ = ran.err.splitlines()
     assert re.fullmatch(
-        r"Note: naive Bayes predicts better here: log-loss 0\.\d+ of held-out rows, 0\.\d+ with all 3 arcs of tan; "
+        r"Note: naive Bayes predicts better here: held-out log-loss 0\.\d+, against 0\.\d+ with all 3 arcs of tan; "
         r"--arcs cv lets held-out rows choose",
         note,
     )
@@ -349,10 +349,10 @@ def test_random_starts_are_told_kept_and_traced(bncli: Bncli, tmp_path: Path) ->
     assert (tmp_path / "one.bnc").read_bytes() == (tmp_path / "two.bnc").read_bytes()
     last = list(csv.DictReader((tmp_path / "t.csv").read_text().splitlines()))[-1]
     assert (int(last["iteration"]), float(last["cll"])) == (report["iterations"], report["cll"])
-    assert first.err.startswith("Note: the usual start and 2 random ones have objectives from -67.33")
+    assert first.err.startswith("Note: the default start and 2 random ones have objectives from -67.33")
     shown = json.loads(bncli("inspect", "one.bnc", "--json").out)
     assert (shown["restarts"], shown["recipe"]["restarts"], shown["recipe"]["seed"]) == (starts, 2, 0)
-    assert "kept of the usual one and 2 random" in bncli("inspect", "one.bnc").out
+    assert "kept, of the default one and 2 random" in bncli("inspect", "one.bnc").out
 
 
 def test_no_random_starts_leave_no_mark(bncli: Bncli, tmp_path: Path) -> None:
@@ -371,7 +371,7 @@ def test_no_random_starts_leave_no_mark(bncli: Bncli, tmp_path: Path) -> None:
         ("--restarts 1.5", "'1.5' is not a whole number"),
         (
             "--restarts 3 --param weighted",
-            "--restarts has no effect with --param weighted; it goes with --param extend",
+            "--restarts has no effect with --param weighted; use it with --param extend",
         ),
         ("--restarts 3 --param lr", "--restarts has no effect with --param lr"),
         ("--restarts 3 --param map", "--restarts has no effect with --param map"),
@@ -434,7 +434,7 @@ def test_a_distribution_of_other_classes_or_without_acll_is_one_line(bncli: Bncl
     prior = ("--class-pair-prior", "1,2,3,1000")
     ran = bncli("fit", "tumours.csv", "--param", "acll", *prior)
     assert ran.code == 1
-    assert "the class pair prior 1,2,3,1000 has 4 numbers, but there are 2 classes; give two, A,B, or 3" in ran.err
+    assert "the class pair prior 1,2,3,1000 has 4 numbers, but there are 2 classes; give two numbers" in ran.err
     for words in (("--param", "map"), ("--param", "acll-uniform"), ("--structure-score", "acll-uniform")):
         ran = bncli("fit", "tumours.csv", *words, *prior)
         assert ran.code == 2

@@ -94,7 +94,7 @@ def test_evaluate_and_compare_know_dates(bncli: Bncli) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--decimal", ";"), "--decimal takes a point or a comma, not ';'"),
+        (("--decimal", ";"), "--decimal must be a point or a comma, not ';'"),
         (("--encoding", "klingon"), "unknown encoding 'klingon'"),
         (("--dates", "ydm"), "ydm"),
         (("--categorical", "signup.month"), "'signup.month' can only be a number"),

@@ -73,7 +73,7 @@ def test_the_recipe_is_that_of_fit() -> None:
         ("a=--strukture nb", "No such option.*--strukture.*, in --learner 'a=--strukture nb'"),
         (
             "a=--structure hillclimb",
-            "--structure knows no 'hillclimb', in --learner 'a=--structure hillclimb'; did you mean hill-climb",
+            "unknown --structure 'hillclimb', in --learner 'a=--structure hillclimb'; did you mean hill-climb",
         ),
         ("a=--structure nb --k 2", "--k has no effect with --structure nb, in --learner"),
         ("a=nb", r"unexpected extra argument \(nb\), in --learner 'a=nb'"),

@@ -170,16 +170,16 @@ WITHOUT_SUBSETS: dict[str, dict[str, object]] = {
 @pytest.mark.parametrize(
     ("typed", "line"),
     [
-        ({"structure": "tam"}, "--structure knows no 'tam'; did you mean tan?"),
+        ({"structure": "tam"}, "unknown --structure 'tam'; did you mean tan?"),
         ({"structure": "x/y.json"}, "there is no structure file 'x/y.json'"),
-        ({"discretize": "mld"}, "--discretize knows no 'mld'; did you mean mdl?"),
+        ({"discretize": "mld"}, "unknown --discretize 'mld'; did you mean mdl?"),
         (
             {"param": "qqq"},
-            "--param knows no 'qqq'; the choices are map, acll, acll-uniform, weighted, discriminative, extended",
+            "unknown --param 'qqq'; the choices are map, acll, acll-uniform, weighted, discriminative, extended",
         ),
-        ({"optimizer": "sgd"}, "--optimizer knows no 'sgd'"),
-        ({"k": 2}, "--k has no effect with --structure tan; it goes with --structure kdb, --structure skdb"),
-        ({"structure_score": "bdue"}, "--structure-score knows no 'bdue'; did you mean bdeu?"),
+        ({"optimizer": "sgd"}, "unknown --optimizer 'sgd'"),
+        ({"k": 2}, "--k has no effect with --structure tan; use it with --structure kdb, --structure skdb"),
+        ({"structure_score": "bdue"}, "unknown --structure-score 'bdue'; did you mean bdeu?"),
         ({"structure_score": "bic:2"}, "--structure-score bic takes no number"),
         ({"structure_score": "acll:2"}, "--structure-score acll takes no number"),
         ({"structure_score": "bdeu:0"}, "--structure-score bdeu takes a number above 0"),
@@ -190,10 +190,10 @@ WITHOUT_SUBSETS: dict[str, dict[str, object]] = {
         ),
         ({"structure": "hill-climb", "forest": True}, "--forest has no effect with --structure hill-climb"),
         ({"structure": "gbn", "k": 2}, "--k has no effect with --structure gbn"),
-        ({"loss": "error"}, "--loss has no effect with --structure tan; it goes with --structure skdb"),
+        ({"loss": "error"}, "--loss has no effect with --structure tan; use it with --structure skdb"),
         (
             {"pseudo_counts": 2.0},
-            "--pseudo-counts has no effect with --structure-score cmi and --param weighted; it goes with",
+            "--pseudo-counts has no effect with --structure-score cmi and --param weighted; use it with",
         ),
         (
             {"param": None, "missing_policy": "marginalize"},
@@ -201,7 +201,7 @@ WITHOUT_SUBSETS: dict[str, dict[str, object]] = {
         ),
         ({"param": "em", "missing_policy": "level"}, "--missing-policy level has no meaning with --param em; em marg"),
         ({"param": "em", "optimizer": "cg"}, "--optimizer has no effect with --param em"),
-        ({"early_stop": "cv"}, "--early-stop has no effect with --param weighted; it goes with --param extended"),
+        ({"early_stop": "cv"}, "--early-stop has no effect with --param weighted; use it with --param extended"),
         (
             {"param": "extended", "early_stop": "cv", "penalty": "cv"},
             "--penalty cv and --early-stop cv both use held-out rows to prevent overfitting; choose one of them",
@@ -221,7 +221,7 @@ WITHOUT_SUBSETS: dict[str, dict[str, object]] = {
         ),
         ({"penalty": 0.0, "penalty_center": "1"}, "--penalty-center has no effect with --penalty 0; leave one of"),
         ({"structure": "nb", "k": 2, "level": "7"}, "Invalid value for '--level': '7' is not one of"),
-        ({"structure": "nb", "k": 2, "param": "mpa"}, "--param knows no 'mpa'; did you mean map?"),
+        ({"structure": "nb", "k": 2, "param": "mpa"}, "unknown --param 'mpa'; did you mean map?"),
         *(
             ({"param": param, "smoothing": "fgg"}, f"--smoothing has no effect with --param {param} that starts from")
             for param in ("discriminative", "lr", "lr-roos", "extended")
@@ -285,9 +285,9 @@ def test_a_command_without_param_speaks_of_none(typed: dict[str, object], said: 
         ({"structure": "tan", "param": "discriminative", "theta": 2.0}, "--theta has no effect without regions"),
         (
             {"structure": "tan", "metric": "error"},
-            "--metric has no effect with --param weighted; it goes with --structure auto",
+            "--metric has no effect with --param weighted; use it with --structure auto",
         ),
-        ({"structure": "auto", "init": "zero"}, "--init has no effect with --structure auto; it goes with --param w"),
+        ({"structure": "auto", "init": "zero"}, "--init has no effect with --structure auto; use it with --param w"),
         ({"structure": "auto", "missing_policy": "marginalize"}, "marginalize cannot go with --structure auto, whose"),
     ],
 )

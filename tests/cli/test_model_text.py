@@ -20,9 +20,9 @@ THREE = tuple(TriedPenalty(penalty, 0.5) for penalty in (300.0, 100.0, 0.01))
     ("penalty", "tried", "text"),
     [
         (100.0, THREE, "100, chosen by cross-validation between 0.01 and 300"),
-        (0.01, THREE, "0.01, chosen by cross-validation, the smallest of those tried"),
-        (300.0, THREE, "300, chosen by cross-validation, the largest of those tried"),
-        (1.0, (), "1, for there are too few rows to choose it by cross-validation"),
+        (0.01, THREE, "0.01, chosen by cross-validation, the smallest of the values tried"),
+        (300.0, THREE, "300, chosen by cross-validation, the largest of the values tried"),
+        (1.0, (), "1, because there are too few rows for cross-validation"),
     ],
 )
 def test_an_end_of_the_grid_is_named(penalty: float, tried: tuple[TriedPenalty, ...], text: str) -> None:
@@ -30,7 +30,7 @@ def test_an_end_of_the_grid_is_named(penalty: float, tried: tuple[TriedPenalty, 
 
 
 def test_what_is_left_of_the_log_odds_is_told() -> None:
-    text = "to 0.4 of the log-odds, towards those of the class frequencies: rows held out support no more"
+    text = "log-odds multiplied by 0.4, towards those of the class frequencies; chosen by held-out rows"
     assert shrinkage_text(Shrinkage(0.4, 0.6)) == text
 
 
@@ -92,7 +92,7 @@ def test_a_line_each() -> None:
         (TriedCandidate("all pairs", 0.03, 0.25, 0.125, 1.0), TriedCandidate("tree", 300.0, 1.5, 0.5, 0.0))
     )
     assert lines == [
-        "candidates  2, with held-out losses and the weight in the ensemble",
+        "candidates  2, with held-out losses and ensemble weights",
         "            candidate  penalty  log-loss   error  weight",
         "            all pairs     0.03   0.25000  0.1250    1.00",
         "            tree           300   1.50000  0.5000       -",

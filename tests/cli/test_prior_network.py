@@ -85,7 +85,7 @@ def test_counts_take_it(asthma: Bncli) -> None:
     prior = ("--prior-network", "asthma.bnc", "--prior-rows", 20)
     refused = asthma("fit", "--from-counts", "seen.counts", *TREE, *prior, "-q")
     assert refused.code == 1
-    assert "'peak_flow' are not the states of the network" in refused.err
+    assert "'peak_flow' do not match the states of the network" in refused.err
 
 
 @pytest.mark.parametrize(

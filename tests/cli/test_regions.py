@@ -17,7 +17,7 @@ def test_the_line_of_a_summary() -> None:
     assert (
         regions_text(RegionsReport({"2": 1, "3": 1200})) == "1 of order 2, 1,200 of order 3 (attributes and the class)"
     )
-    assert regions_text(RegionsReport({}, 0, 0, 1.0)) == "none, so the class alone; step 0 of 0, weight 1"
+    assert regions_text(RegionsReport({}, 0, 0, 1.0)) == "none: the model is the class alone; step 0 of 0, weight 1"
     assert regions_text(RegionsReport({"2": 3})) == "3 of order 2 (attributes and the class)"
 
 
@@ -60,8 +60,8 @@ def test_regions_by_hand_are_fitted(bncli: Bncli, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("param", "words"),
     [
-        ("kbma", "The model averages those of all steps by these weights; the best is marked *."),
-        ("kmap", "The model is that of the best step alone, marked *."),
+        ("kbma", "The model is the average of the models of all steps with these weights; * marks the best step."),
+        ("kmap", "The model is that of the best step alone (marked *)."),
     ],
 )
 def test_the_path_says_what_it_means(bncli: Bncli, tmp_path: Path, param: str, words: str) -> None:
@@ -79,7 +79,7 @@ def test_a_file_of_regions_is_shown(bncli: Bncli, tmp_path: Path) -> None:
     assert json.loads(bncli("inspect", "r.json", "--json").out)["perfect"] is None
     bncli("learn-structure", "monks1.csv", "--structure", "kikuchi", "-o", "found.json")
     shown = bncli("inspect", "found.json").out
-    assert "kbma averages the models of all steps by these weights" in shown
+    assert "kbma averages the models of all steps with these weights" in shown
     assert "the class alone" in shown
 
 
@@ -131,7 +131,7 @@ def test_the_bootstrap_of_a_table_with_missing_values(bncli: Bncli, tmp_path: Pa
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("--bootstrap", "3"), "Error: --bootstrap has no effect with --structure tan; it goes with --structure k"),
+        (("--bootstrap", "3"), "Error: --bootstrap has no effect with --structure tan; use it with --structure k"),
         (("--structure", "kikuchi", "--bootstrap", "0"), "Error: Invalid value for '--bootstrap': "),
     ],
 )

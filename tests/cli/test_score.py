@@ -151,7 +151,7 @@ def test_a_column_that_is_not_there_can_be_asked_for(bncli: Bncli) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("--set", "a1"), 2, "--set takes COLUMN=VALUE, not 'a1'"),
+        (("--set", "a1"), 2, "--set must be COLUMN=VALUE, not 'a1'"),
         (("--set", "a9=1"), 2, "the model has no column 'a9'; did you mean"),
         (("--set", "a1=9"), 2, "'a1' has no value '9'; it has 1, 2, 3"),
         (("--set", "a1=1", "--set", "a1=2"), 2, "the column 'a1' is set twice"),
@@ -174,7 +174,7 @@ def test_missing_as_a_value_is_not_asked_for(bncli: Bncli) -> None:
     assert bncli("fit", "wine_holes.csv", "--param", "map", "-o", "m.bnc").code == 0
     done = bncli("score", "m.bnc", "wine_holes.csv", "--next-best")
     assert done.code == 3
-    assert "is a value of its own in this model" in done.err
+    assert "counts as one more value in this model" in done.err
     assert "--missing-policy marginalize" in done.err
 
 

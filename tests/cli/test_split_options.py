@@ -276,7 +276,7 @@ def test_columns_of_groups_are_attributes_only_if_they_are_named(bncli: Bncli) -
         (("visit", lambda i, old: old), ("--group", "pateint"), 2, "did you mean 'patient'?"),
         (("visit", lambda i, old: old), ("--group", "outcome", "--class", "outcome"), 2, "holds the class"),
         (("visit", lambda i, old: old), ("--group", "age", "--weights", "age"), 2, "holds the row weights"),
-        (("visit", lambda i, old: old), ("--group", "smoker", "--time", "visit"), 1, "no group of rows that is new"),
+        (("visit", lambda i, old: old), ("--group", "smoker", "--time", "visit"), 1, "contains no new group"),
     ],
 )
 def test_what_cannot_be_split_is_one_clear_line(

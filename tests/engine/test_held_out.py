@@ -1,4 +1,4 @@
-"""Tests of the log-loss of held-out rows that `fit` reports: that of models learned anew without these rows."""
+"""Tests of the held-out log-loss that `fit` reports: that of models learned anew without these rows."""
 
 from __future__ import annotations
 

@@ -415,14 +415,14 @@ def test_attributes_that_do_not_help_on_held_out_rows_are_not_used(rng: np.rando
     )
     (text,) = warnings_of(noise)
     assert text.startswith("the model does not use any of the 2 attributes: every row gets the class frequencies of")
-    assert "which were better on rows held out" in text
+    assert "which predicted held-out rows better" in text
     assert "--discretize" not in text
 
 
 def test_a_model_no_better_than_the_class_frequencies(rng: np.random.Generator, good: dict[str, Column]) -> None:
     noise = {name: names(rng.integers(0, 6, N), 6) for name in ("a", "b")}
     (text,) = warnings_of(table(**noise, label=good["label"]), arcs="all")
-    assert text.startswith("on rows held out the model is no better than the class frequencies alone (log-loss 0.6")
+    assert text.startswith("on held-out rows, the model is no better than the class frequencies alone (log-loss 0.6")
     assert "'label'" in text
     assert "--structure auto" in text
     # nothing is held out where there is nothing to choose by it
@@ -437,7 +437,7 @@ def test_a_negligible_gain_is_no_gain(good: dict[str, Column], loss: float, base
     fitted = learn(table(**good), Recipe.of(param="map"))
     parameters = replace(fitted.parameters, held_out=HeldOutLoss(loss, base))
     texts = list(warnings_about(fitted.model, parameters))
-    assert [text.startswith("on rows held out the model is no better") for text in texts] == [True] * is_warned
+    assert [text.startswith("on held-out rows, the model is no better") for text in texts] == [True] * is_warned
 
 
 def test_the_column_that_makes_most_parameters_is_named(rng: np.random.Generator, good: dict[str, Column]) -> None:
@@ -451,7 +451,7 @@ def test_the_column_that_makes_most_parameters_is_named(rng: np.random.Generator
     n = int(text.split()[0].replace(",", ""))
     assert n > N
     assert f" parameters from {N} rows: " in text
-    assert " of them are about 'my town' and its 300 values; " in text
+    assert " of them belong to 'my town' with its 300 values; " in text
     assert text.endswith("leave it out (--ignore 'my town'), pool its values (--group-levels) or learn --structure nb")
 
 
@@ -460,7 +460,7 @@ def test_naive_bayes_is_not_advised_to_use_naive_bayes(rng: np.random.Generator,
     texts = warnings_of(table(town=town, **good), structure="nb", param="map", group_levels="off")
     (text,) = (text for text in texts if "parameters" in text)
     assert text.endswith(
-        "'town' and its 400 values; leave it out (--ignore 'town') or pool its values (--group-levels)"
+        "'town' with its 400 values; leave it out (--ignore 'town') or pool its values (--group-levels)"
     )
     assert "--structure nb" not in text
 
@@ -470,7 +470,7 @@ def test_far_too_many_parameters_without_a_penalty_are_reported(rng: np.random.G
     columns = {f"a{i}": names(np.where(rng.random(N) < 0.3, y, rng.integers(0, 6, N)), 6) for i in range(8)}
     deep = {"structure": "kdb", "k": 4}
     (text,) = warnings_of(table(**columns, label=names(y, 2)), param="map", **deep)
-    assert re.match(r"[0-9,]+ parameters from 600 rows, and no penalty: the largest table is over 'a.', ", text)
+    assert re.match(r"[0-9,]+ parameters from 600 rows and no penalty; the largest table is over 'a.', ", text)
     assert text.endswith("; learn with --param discriminative or learn --structure nb")
     (text,) = warnings_of(table(**columns, label=names(y, 2)), penalty=0, max_iterations=2, **deep)
     assert text.endswith("; learn with --penalty cv or learn --structure nb")
@@ -488,7 +488,7 @@ def test_fifty_times_the_rows_are_too_many_parameters_without_a_penalty(
 ) -> None:
     found = learn(table(**good), Recipe.of(param="map"))
     texts = list(warnings_about(found.model, replace(found.parameters, n_parameters=n_parameters)))
-    assert [text.startswith(f"{n_parameters:,} parameters from 600 rows, and no penalty") for text in texts] == (
+    assert [text.startswith(f"{n_parameters:,} parameters from 600 rows and no penalty") for text in texts] == (
         [True] if is_warned else []
     )
 
@@ -498,7 +498,7 @@ def test_more_than_twenty_values_are_many(good: dict[str, Column], n_values: int
     codes = names(np.arange(N) % n_values, n_values)
     found = learn(table(codes=codes, **good), Recipe.of(param="map", structure="nb", group_levels="off"))
     texts = list(warnings_about(found.model, replace(found.parameters, n_parameters=N + 1)))
-    assert ["'codes' and its 21 values" in text for text in texts] == ([True] if is_warned else [])
+    assert ["'codes' with its 21 values" in text for text in texts] == ([True] if is_warned else [])
 
 
 def test_an_ensemble_is_judged_by_held_out_rows_alone(rng: np.random.Generator, good: dict[str, Column]) -> None:
@@ -508,7 +508,7 @@ def test_an_ensemble_is_judged_by_held_out_rows_alone(rng: np.random.Generator, 
     ensemble = replace(found.model, predictor=Ensemble((Component(1.0, found.model.tables, "tree"),)))
     assert list(warnings_about(ensemble, found.parameters)) == []
     (text,) = warnings_about(ensemble, replace(found.parameters, held_out=HeldOutLoss(0.7, 0.69)))
-    assert text.startswith("on rows held out the model is no better than the class frequencies alone (log-loss 0.7 ")
+    assert text.startswith("on held-out rows, the model is no better than the class frequencies alone (log-loss 0.7 ")
     assert "--structure auto" not in text
 
 

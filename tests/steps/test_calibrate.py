@@ -282,7 +282,7 @@ def test_bad_input_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
         "unseen.csv": [f"{header}\n{rows[0].rpartition(',')[0]},draw\n", "'draw', which is not a label of the model"],
         "unlabelled.csv": [f"{header}\n{rows[1]}\n{rows[0].rpartition(',')[0]},\n", "--drop-unlabelled"],
         "empty.csv": [f"{header}\n", "the table has no rows"],
-        "few.csv": ["\n".join([header, *rows[:6], ""]), "isotonic calibration has a map for each label, and only"],
+        "few.csv": ["\n".join([header, *rows[:6], ""]), "isotonic calibration fits a map for each label, but only"],
     }
     for name, (text, said) in hostile.items():
         (folder / name).write_text(text)
@@ -303,7 +303,7 @@ def test_the_summary_and_inspect_tell_of_the_map(folder: Path, capsys: pytest.Ca
     assert run(["calibrate", *words]) == 0
     told = capsys.readouterr().err
     assert "calibration temperature" in told
-    assert "on the 89 rows it was learned from" in told
+    assert "on the 89 rows that it was fitted to" in told
     assert run(["inspect", str(folder / "t.bnc"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["calibration"]
     assert found["method"] == "temperature"

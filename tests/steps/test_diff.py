@@ -210,7 +210,7 @@ def test_a_calibration_and_a_rule_are_differences(models: dict[str, str], tmp_pa
     report = diff(models["tan"], paths[2])
     assert report.calibration is None
     assert report.as_json()["rule"] == [None, {"abstain_below": 0.6}]
-    told = "decides     the most probable label -> none where no label has a probability of 0.6"
+    told = "decides     the most probable label -> no label if none has a probability of at least 0.6"
     assert difference_lines(report) == [told]
     assert difference_lines(diff(models["tan"], paths[0])) == ["calibration none -> temperature 2"]
 
@@ -268,7 +268,7 @@ CHANGES: dict[str, tuple[str, Callable[[Model], Model], str]] = {
     "class_weights": (
         "nb",
         lambda m: replace(m, class_weights=(2.0, 1.0)),
-        "classes     weigh alike -> benign 2, malignant 1",
+        "classes     weights equal -> benign 2, malignant 1",
     ),
     "plain_frequencies": ("nb", lambda m: replace(m, plain_frequencies={2: (1.0,) * 3}), "other keys"),
     "calibration": (
@@ -349,5 +349,5 @@ def test_other_numbers_behind_the_same_mean_are_told(tumours: dict[str, Model], 
     for path, low in zip(paths, (-9.5, -9.0), strict=True):
         write_model(path, replace(tumours["nb"], log_p=TrainingLogP(569, -8.25, (low, *(-9.0,) * 6))))
     report = diff(*paths)
-    assert difference_lines(report) == ["ln P(x)     mean -8.25 of 569 rows, other quantiles"]
+    assert difference_lines(report) == ["ln P(x)     mean -8.25 of 569 rows, with other quantiles"]
     assert [one["quantiles"]["0.01"] for one in report.as_json()["training_log_p"]] == [-9.5, -9.0]

@@ -108,7 +108,7 @@ LEARNING: dict[str, Callable[[str], object]] = {
 @pytest.mark.parametrize("step", LEARNING)
 def test_every_step_that_learns_limits_its_memory(step: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(run_module, "free_memory", lambda: 100)
-    with pytest.raises(BncliError, match=r"compares 9 attributes two by two: about 0\.0 MiB of memory"):
+    with pytest.raises(BncliError, match=r"compares all pairs of 9 attributes: about 0\.0 MiB of memory"):
         LEARNING[step](str(tmp_path / "m.bnc"))
     assert not list(tmp_path.iterdir())
 
@@ -365,7 +365,7 @@ def test_every_structure_learns_from_a_wide_table_in_2_gb_or_names_a_way(
     done = within(2_000_000_000, "-m", "bncli", *words)
     if structure in ("gbn", "auto"):
         assert done.returncode == 1
-        assert re.fullmatch(rb"Error: .* of memory, and .* are free; .*(--epsilon|--ignore).*\n", done.stderr)
+        assert re.fullmatch(rb"Error: .* of memory, but .* are free; .*(--epsilon|--ignore).*\n", done.stderr)
         assert not (tmp_path / "m.bnc").exists()
     else:
         assert (done.returncode, done.stderr) == (0, b"")

@@ -70,7 +70,7 @@ class Counts:
     def data(self) -> Dataset:
         """The rows; raises BncliError if only their tables are known."""
         if isinstance(self.source, StoredTables):
-            raise BncliError("this needs the rows, which counts do not hold", hint="learn from the table itself")
+            raise BncliError("this needs the rows, which counts do not contain", hint="learn from the table itself")
         return self.source
 
     @cached_property
@@ -106,7 +106,7 @@ class Counts:
         data = self.data
         if not any(data.n_missing):
             return self
-        watch(Note(f"{method} treats a missing value as one more value while it compares networks"))
+        watch(Note(f"{method} treats a missing value as one more value while comparing networks"))
         attributes = tuple(
             replace(a, missing=n > 0) for a, n in zip(data.schema.attributes, data.n_missing, strict=True)
         )
@@ -326,7 +326,7 @@ class StoredTables:
 
     def unknown_table_error(self, members: Set) -> BncliError:
         names = ", ".join(repr(self.schema.attributes[i].name) for i in members)
-        what = f"the counts hold no table over {names} and the class"
+        what = f"the counts have no table over {names} and the class"
         return BncliError(what, hint="count the rows with --structure FILE, the structure that is to be learned")
 
 

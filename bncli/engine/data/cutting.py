@@ -255,7 +255,7 @@ class _ColumnEncoder:
         assert self.supplied is not None
         attribute, column = self.supplied[name], self.columns.attributes.get(name)
         if column is None:
-            raise BncliError(f"the cuts have an attribute {name!r} that is not a column of the data")
+            raise BncliError(f"the cuts name the attribute {name!r}, which is not a column of the data")
         if isinstance(column, CodedColumn):
             if column.attribute != attribute:
                 raise BncliError(f"the codes of column {name!r} are not those of the cuts")
@@ -269,7 +269,7 @@ class _ColumnEncoder:
                     raise BncliError(f"column {name!r} has the value {level!r}, which is not a level of the cuts")
             return _with_frequencies(attribute, occurring)
         kind = "numeric" if isinstance(column, NumericColumn) else "categorical"
-        raise BncliError(f"column {name!r} is {kind} in the data and not in the cuts")
+        raise BncliError(f"column {name!r} is {kind} in the data but not in the cuts")
 
 
 def _surely_uncut(columns: Columns, labels: Codes, module: Any) -> frozenset[str]:
@@ -432,7 +432,7 @@ def pooling_notes(attributes: Sequence[Attribute], n_rows: int) -> list[str]:
         )
     if idle:
         verb, them = ("shows", "it") if len(idle) == 1 else ("show", "them")
-        why = f"{verb} no relation to the class in {n_rows:,} rows: left out"
+        why = f"{verb} no relation to the class in {n_rows:,} rows, so left out"
         sentences.append(f"{_list_few(idle)} {why} (--group-levels off keeps {them})")
     return sentences
 

@@ -32,7 +32,7 @@ def set_directions(data: Dataset, increasing: Sequence[str], decreasing: Sequenc
         raise UsageError(error.what, hint=error.hint)
     flag = "--increasing" if increasing else "--decreasing"
     if n < 2:
-        what = f"{flag} takes a class of at least two labels, and {schema.class_name!r} has {n}"
+        what = f"{flag} needs a class with at least two labels, but {schema.class_name!r} has {n}"
         raise UsageError(what, hint="leave it out")
     if n > 2 and towards is None:
         what = f"{flag} refers to one label, but {schema.class_name!r} has {n}"
@@ -43,7 +43,7 @@ def set_directions(data: Dataset, increasing: Sequence[str], decreasing: Sequenc
             i = _find_attribute(schema, flag, name)
             attribute = attributes[i]
             if not isinstance(attribute, NumericAttribute):
-                hint = "a direction needs numbers; --numeric reads a column as numbers"
+                hint = "only numeric columns have directions; --numeric reads a column as numbers"
                 raise UsageError(f"{flag} {name}: this column is categorical", hint=hint)
             attributes[i] = replace(attribute, direction=direction)
     return replace(data, schema=replace(schema, attributes=tuple(attributes), towards=towards))

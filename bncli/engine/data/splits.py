@@ -106,7 +106,7 @@ def stratified_folds(labels: Integers, n_folds: int, seed: Seed, by: SplitBy | N
     if units is not None:
         return _folds_of_units(labels, units, n_folds, seed)
     if n_folds > len(labels):
-        raise BncliError(f"{n_folds} folds are more than the {len(labels)} rows", hint="ask for fewer folds")
+        raise BncliError(f"{n_folds} folds are more than the {len(labels)} rows", hint="use fewer folds")
     folds = np.empty(len(labels), np.intp)
     folds[_shuffled_by_class(labels, seed)] = np.arange(len(labels)) % n_folds
     return folds
@@ -145,19 +145,19 @@ def time_splits(by: SplitBy, n_blocks: int, window: int | None = None) -> list[R
     block_of = _cut_by_time(by.times, [n * block // n_blocks for block in range(1, n_blocks)])
     n_different = int(block_of.max(initial=0)) + 1
     if n_different == 1:
-        raise BncliError("all rows have the same time, so that none comes after the others")
+        raise BncliError("all rows have the same time, so they cannot be split by time")
     if n_different < n_blocks:
-        what = f"many rows have equal times: they make {n_different} blocks, not {n_blocks}"
+        what = f"many rows have the same time, so there are only {n_different} blocks, not {n_blocks}"
         raise BncliError(what, hint=f"--folds {n_different}")
     splits = []
     for block in range(1, n_blocks):
         others, rows = _before_block(by, block_of, block, window)
         if not len(others):
             what = f"no row to learn from is left before block {block + 1} of {n_blocks}"
-            raise BncliError(what, hint="make --gap shorter, or ask for fewer --folds")
+            raise BncliError(what, hint="use a shorter --gap or fewer --folds")
         if not len(rows):
-            what = f"block {block + 1} of {n_blocks} has no group of rows that is new in it"
-            raise BncliError(what, hint="ask for fewer --folds, or leave out --group or --time")
+            what = f"block {block + 1} of {n_blocks} contains no new group of rows"
+            raise BncliError(what, hint="use fewer --folds, or leave out --group or --time")
         splits.append((others, rows))
     return splits
 
@@ -258,7 +258,7 @@ def _folds_of_units(labels: Integers, units: Index, n_folds: int, seed: Seed) ->
     n_units = int(units.max()) + 1
     if n_folds > n_units:
         what = f"{n_folds} folds are more than the {n_units} groups of rows that belong together"
-        raise BncliError(what, hint="ask for fewer folds" if n_units > 1 else "group by another column")
+        raise BncliError(what, hint="use fewer folds" if n_units > 1 else "group by another column")
     owner, label, counts = _class_counts(labels, units)
     n_classes = len(np.unique(labels))
     sizes = np.bincount(owner, counts)

@@ -114,9 +114,8 @@ def learn_auto(columns: Columns, recipe: Recipe, reading_rules: ReadingRules, ru
     budget, watch = ComputeBudget.start(recipe.time_limit, run.clock), run.watch
     watch(Stage("discretize"))
     if columns.origin is not None and columns.origin.file:
-        watch(
-            Note("--structure auto takes the cuts of the codes, which are coarser than its own: a table may do better")
-        )
+        what = "--structure auto uses the cuts of the codes, which are coarser than its own"
+        watch(Note(f"{what}; learning from the table itself may give a better model"))
     data = fine_dataset(columns, reading_rules, run, recipe.group_levels)
     del columns  # the codes are enough from here on
     if data.n_rows == 0:

@@ -122,7 +122,7 @@ class Trials:
     def run(self) -> list[HeldOutEvaluation]:
         """Try the promising candidates, then the others if there is time left; return all evaluations."""
         if self._data.schema.directed and self._data.n_rows >= self._effort.boosted_from:
-            self._report_skipped("it cannot keep directions", [BOOSTED])
+            self._report_skipped("they cannot keep monotone directions", [BOOSTED])
         self._try_all(self._effort.prunes)
         if self._effort.prunes:
             too_costly = list(self._too_costly)
@@ -131,8 +131,8 @@ class Trials:
         if self._probes and self._is_worth_trying(BOOSTED, prunes=False) and self._wins_on_first_fold():
             self._try_boosted(len(self._considered))
         late = self._without_time
-        self._report_skipped("there was no time", [name for name in self._too_costly if name in late])
-        self._report_skipped("too costly for this effort", [name for name in self._too_costly if name not in late])
+        self._report_skipped("the time limit was reached", [name for name in self._too_costly if name in late])
+        self._report_skipped("too slow for this effort", [name for name in self._too_costly if name not in late])
         self._report_skipped("too large for the memory", self._too_large)
         return self._evaluations
 

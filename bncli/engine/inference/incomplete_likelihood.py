@@ -280,7 +280,7 @@ def _compile_rows(block: RowBlock, rows: Index, plan: _Plan) -> CompiledRows:
     except TooWideError as error:
         names = [schema.attributes[attribute].name for attribute in error.scope]
         listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-        what = "the missing values of a row must be marginalized over a table too large"
+        what = "the missing values of a row must be marginalized over a table that is too large"
         raise BncliError(
             f"{what}: {listed} are unobserved together",
             hint="learn with fewer parents, or with --missing-policy level, where a missing value is one more level",

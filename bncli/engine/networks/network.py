@@ -117,8 +117,8 @@ def network_of(model: Model) -> Network:
     Raises ModelError if the tables are not log probabilities, a table is lacking, or the model is calibrated.
     """
     if model.calibration is not None:
-        what = "the model is calibrated, but a network gives the probabilities before calibration"
-        raise ModelError(what, hint="use the model that was calibrated")
+        what = "the model is calibrated, but a network has the probabilities before calibration"
+        raise ModelError(what, hint="use the model from before the calibration")
     graph, schema = graph_of(model), model.schema
     if model.recipe.param not in MARGINALIZED:
         what = f"the parameters {model.recipe.param!r} of the model are not the probabilities of a network"
@@ -136,7 +136,7 @@ def network_of(model: Model) -> Network:
             continue
         if graph.parents[i]:
             what = f"the model has no table for {attribute.name!r}, which has parents but not the class among them"
-            raise ModelError(what, hint="learn with a structure in which the class is a parent of it too")
+            raise ModelError(what, hint="learn a structure in which the class is also its parent")
         weights = np.array(attribute.frequencies, np.float64)
         if not weights.sum() > 0:
             weights = np.ones(max(attribute.cardinality, 1))

@@ -128,7 +128,7 @@ def random_network(spec: RandomNetworkKind | str, rng: np.random.Generator) -> N
     if isinstance(spec, str):
         named = named_spec(spec)
         if named is None:
-            raise UsageError(f"there is no network {spec!r}", hint="a name is like 2.30.2-3.1000")
+            raise UsageError(f"there is no network {spec!r}", hint="use a name like 2.30.2-3.1000")
         spec = named
     n, k = spec.attributes, spec.k
     _refuse_size(spec.values[0] ** min(k + 1, n) * spec.classes[0])  # at least one table is as large

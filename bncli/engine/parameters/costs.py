@@ -94,7 +94,9 @@ def refuse_wide(schema: Schema, recipe: Recipe, memory: int | None) -> None:
     n = len(schema.informative)
     needed = MATRICES * BYTES * n * n
     if memory is not None and recipe.structure not in ("nb", "file") and needed > memory:
-        what = f"--structure {recipe.structure} compares {n:,} attributes two by two: {needed_and_free(needed, memory)}"
+        what = (
+            f"--structure {recipe.structure} compares all pairs of {n:,} attributes: {needed_and_free(needed, memory)}"
+        )
         raise BncliError(what, hint="leave columns out with --ignore, or use --structure nb")
 
 
@@ -120,7 +122,7 @@ def _advice(structure: Structure, schema: Schema, recipe: Recipe, memory: int) -
     The hint names the method of the recipe, even if the structure came from a file.
     """
     if not isinstance(structure, Dag):
-        return "use smaller regions (--max-order), or leave out columns with many levels with --ignore"
+        return "use smaller regions (--max-order), or --ignore columns with many levels"
     method = STRUCTURES.method(recipe.structure)
     limit = method.single_attribute_limit[0] if method is not None and method.single_attribute_limit is not None else ""
     for k in range(max(map(len, structure.parents), default=0) - 1, -1, -1):
@@ -136,7 +138,7 @@ def _advice(structure: Structure, schema: Schema, recipe: Recipe, memory: int) -
         return f"use --param map (about {_size(needed)})"
     widest = max(structure.attributes, key=lambda i: (schema.cardinalities[i], -i))
     column = schema.attributes[widest]
-    return f"leave out columns with many levels, first {column.name!r} ({column.cardinality:,}) with --ignore"
+    return f"leave out columns with many levels with --ignore, first {column.name!r} ({column.cardinality:,})"
 
 
 def table_memory(structure: Structure, schema: Schema, recipe: Recipe) -> int:
@@ -166,7 +168,7 @@ def _families(structure: Structure, schema: Schema, recipe: Recipe) -> tuple[Fam
 
 
 def needed_and_free(needed: int, memory: int) -> str:
-    return f"about {_size(needed)} of memory, and {_size(memory)} are free"
+    return f"about {_size(needed)} of memory, but {_size(memory)} are free"
 
 
 def _size(n_bytes: int) -> str:

@@ -423,10 +423,10 @@ def best_start(
     restarted = Restarts(tuple(objectives), held_out)
     number = restarted.best_start
     watch(SelectedRun(number))
-    starts = f"the usual start and {restarts:,} random one{'' if restarts == 1 else 's'}"
+    starts = f"the default start and {restarts:,} random one{'' if restarts == 1 else 's'}"
     what = "held-out likelihoods" if held_out else "objectives"
     gain = objectives[number] - objectives[0]
-    which = f"random start {number}, {gain:.4g} above the usual one," if number else "the usual one"
+    which = f"random start {number}, {gain:.4g} above the default one," if number else "the default one"
     spread = f"from {min(objectives):.7g} to {max(objectives):.7g} nats"
     watch(Note(f"{starts} have {what} {spread}; {which} is kept"))
     return replace(best, restarts=restarted)

@@ -120,12 +120,12 @@ def refuse_intervals(recipe: Recipe) -> None:
         what = f"--intervals: there is no posterior of the parameters {recipe.param!r}"
         hint = f"use --param {', '.join(WITH_INTERVALS)}, or --structure auto"
     elif recipe.param == "map" and recipe.smoothing == "mle":
-        what = "--intervals: with --smoothing mle there is no posterior where a value has no rows"
+        what = "--intervals: with --smoothing mle, values without rows have no posterior"
         hint = "use --smoothing m-estimate"
     elif recipe.missing_policy == "marginalize":
-        what, hint = "--intervals: not with marginalized missing values", "use --missing-policy level"
+        what, hint = "--intervals cannot be combined with marginalized missing values", "use --missing-policy level"
     elif recipe.early_stop not in (None, "none"):
-        what, hint = "--intervals: parameters of --early-stop are no optimum", "use --early-stop none"
+        what, hint = "--intervals: with --early-stop, the parameters are not an optimum", "use --early-stop none"
     elif recipe.penalty == 0:
         what = "--intervals: without a penalty the parameters have no prior, and may have no finite variance"
         hint = "use a --penalty above 0, or cv"

@@ -90,8 +90,8 @@ def make_rule(
         if number is not None:
             threshold = Threshold(number)
         elif rule.held_out is None:
-            what = f"the model keeps no rows held out to choose a threshold {options.threshold} by"
-            raise BncliError(what, hint=f"bncli fit --threshold {options.threshold} holds some out; or give a number")
+            what = f"the model has no held-out rows from which to choose the threshold {options.threshold}"
+            raise BncliError(what, hint=f"fit it with --threshold {options.threshold}, or give a number")
         else:
             threshold = choose_threshold(options.threshold, held_out_steps(rule.held_out))
         rule = replace(rule, threshold=threshold, costs=None)
@@ -115,7 +115,7 @@ def check_options(options: DecisionOptions, labels: tuple[str, ...], class_name:
 
 def _refuse_many_labels(labels: tuple[str, ...], class_name: str) -> None:
     if len(labels) != 2:
-        what = f"--threshold takes two classes, and {class_name!r} has {len(labels)}"
+        what = f"--threshold needs two classes, but {class_name!r} has {len(labels)}"
         raise UsageError(what, hint="use --costs, which works for any number of labels")
 
 
@@ -128,19 +128,20 @@ def cost_matrix(text: str, labels: tuple[str, ...], class_name: str) -> tuple[tu
     for key, cost in parse_label_numbers(text).items():
         true, decision = pair = _parse_pair(key, labels, class_name)
         if pair in costs:
-            raise UsageError(f"--costs repeats the cost of deciding for {decision!r} where {true!r} is true")
+            raise UsageError(f"--costs has two costs of deciding for {decision!r} where {true!r} is true")
         if cost < 0:
-            what = f"--costs says {cost:g} for deciding {decision!r} where {true!r} is true"
-            raise UsageError(what, hint="a cost is 0 or more: add the same to a whole row, and decisions stay")
+            what = f"--costs has the cost {cost:g} for deciding {decision!r} where {true!r} is true"
+            hint = "a cost must be 0 or more; adding the same number to all costs of a true label changes no decision"
+            raise UsageError(what, hint=hint)
         costs[pair] = cost
     for true in labels:
         for decision in labels:
             if (true, decision) not in costs and true != decision:
                 what = f"--costs lacks the cost of deciding for {decision!r} where {true!r} is true"
-                raise UsageError(what, hint=f"add {true}:{decision}=COST; only right decisions may be left out")
+                raise UsageError(what, hint=f"add {true}:{decision}=COST; only correct decisions may be left out")
     matrix = tuple(tuple(costs.get((true, decision), 0.0) for decision in labels) for true in labels)
     if not any(map(any, matrix)):
-        raise UsageError("--costs says 0 for every decision", hint="with such costs all decisions are equally good")
+        raise UsageError("all costs in --costs are 0", hint="with these costs all decisions are equally good")
     return matrix
 
 
@@ -156,7 +157,7 @@ def _parse_pair(key: str, labels: tuple[str, ...], class_name: str) -> tuple[str
     listed = ", ".join(labels[:10]) + (", ..." if len(labels) > 10 else "")
     if not pairs:
         raise UsageError(
-            f"--costs says {key!r}, which is not of the form TRUE:DECISION", hint="for example yes:no=5,no:yes=1"
+            f"--costs has the key {key!r}, which is not of the form TRUE:DECISION", hint="for example yes:no=5,no:yes=1"
         )
     unknown = next((label for label in pairs[0] if label not in labels), key)
     what = f"--costs names the label {unknown!r}, which the class {class_name!r} does not have"
@@ -203,7 +204,7 @@ class Decider:
             return cls(rule, costs, None)
         if rule.held_out is None or not rule.held_out.split:
             what = "the model has no held-out rows for prediction sets"
-            raise BncliError(what, hint="learn it with bncli fit --sets ALPHA, which holds rows out")
+            raise BncliError(what, hint="fit it with --sets ALPHA, which holds rows out")
         if ambiguous := [label for label in labels if "|" in label]:
             what = f"the label {ambiguous[0]!r} contains a '|', which separates the labels of a set"
             raise BncliError(what, hint="rename it in the data")
@@ -287,8 +288,8 @@ def _conformal_threshold(
     reached = np.flatnonzero(above >= (total + 1) * (1 - alpha) - _ROUNDING)
     if not len(reached):
         least = int(np.ceil(1 / alpha - 1 - _ROUNDING))
-        what = f"sets with alpha {alpha:g} need {least:,} rows held out{whose}, and there are {total:,.6g}"
-        raise BncliError(what, hint="ask for a larger alpha, or learn from more rows")
+        what = f"sets with alpha {alpha:g} need {least:,} held-out rows{whose}, but there are {total:,.6g}"
+        raise BncliError(what, hint="use a larger alpha, or learn from more rows")
     return float(falling[reached[0]])
 
 
@@ -350,7 +351,7 @@ def choose_threshold(criterion: str, steps: ThresholdSteps) -> Threshold:
     """
     metrics = threshold_metrics(steps)
     if not steps.positives or not steps.negatives:
-        what = f"--threshold {criterion} needs rows of both labels among those held out"
+        what = f"--threshold {criterion} needs held-out rows of both labels"
         raise BncliError(what, hint="there are too few rows of one of them")
     name, _, number = criterion.partition("=")
     if criterion.startswith("best:"):
@@ -359,12 +360,13 @@ def choose_threshold(criterion: str, steps: ThresholdSteps) -> Threshold:
     elif name == "top":
         share = float(number.removesuffix("%")) / 100
         reached = np.flatnonzero(metrics["selected"] <= share + _SAME)
-        shortfall = f"the highest probability is that of {100 * float(metrics['selected'][0]):.3g} % of the rows"
+        shortfall = f"the highest probability is shared by {100 * float(metrics['selected'][0]):.3g} % of the rows"
     else:
         reached = np.flatnonzero(metrics[name] >= float(number) - _SAME)
         shortfall = f"the highest {name} is {float(metrics[name].max()):.4g}"
     if not len(reached):
-        raise BncliError(f"no threshold has {criterion} on the rows held out: {shortfall}", hint="ask for less")
+        what = f"no threshold reaches {criterion} on the held-out rows: {shortfall}"
+        raise BncliError(what, hint="use a value that can be reached")
     step = int(reached[-1] if name in ("top", "precision") else reached[0])
     # halfway to the next lower probability, so that rounding moves no row to the other side
     lower = steps.thresholds[step + 1] if step + 1 < len(steps.thresholds) else 0.0

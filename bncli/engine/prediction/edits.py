@@ -153,7 +153,7 @@ def editable_effect(model: Model, names: Sequence[str]) -> EditableEffect:
     if len(set(names)) < len(names):
         raise UsageError(f"--effect {','.join(names)} names an attribute twice")
     if len(schema.labels) < 2:
-        raise ModelError("a model of one label has no effects")
+        raise ModelError("a model with a single label has no effects")
     attributes = tuple(sorted(known[name] for name in names))
     tables = [
         (array, weight, family)
@@ -203,10 +203,10 @@ def _weighted_families(model: Model) -> list[tuple[int, float, Family]]:
     """
     predictor = model.predictor
     if model.schema.marginalizes:
-        what = "the tables of this model are the probabilities of a network, with which missing values are marginalized"
+        what = "the tables of this model are probabilities of a network over which missing values are marginalized"
         raise ModelError(what, hint="fit with --missing-policy level to edit effects")
     if isinstance(predictor, Path) or (isinstance(predictor, Ensemble) and predictor.pool is Pool.LINEAR):
-        what = "this model averages the probabilities of several models, so that no table holds an effect"
+        what = "this model averages the probabilities of several models, so no table is an effect"
         raise ModelError(what, hint="fit one of --structure nb, tan or interactions")
     if isinstance(predictor, Tables):
         return [(i, 1.0, family) for i, family in enumerate(predictor.families, 1)]
@@ -353,7 +353,7 @@ def _numeric(effect: EditableEffect, option: str) -> NumericAttribute:
     """Return the only attribute of the effect; raise UsageError if it has several, or is not numeric."""
     attribute = effect.seen[0]
     if len(effect.seen) > 1 or not isinstance(attribute, NumericAttribute):
-        what = f"{option} needs the effect of one numeric attribute, which {effect.name} is not"
+        what = f"{option} needs the effect of a single numeric attribute, but {effect.name} is not one"
         raise UsageError(what, hint="use --set or --flatten")
     return attribute
 

@@ -78,7 +78,7 @@ def learn_with_rule(
         fitted = fit(columns)
         return fitted, make_rule(options, labels, columns.class_name, stored)
     if columns.n_rows < FOLDS:
-        raise BncliError(f"{columns.n_rows} rows are too few to hold some out", hint=f"it takes {FOLDS} at least")
+        raise BncliError(f"{columns.n_rows} rows are too few to hold out any", hint=f"at least {FOLDS} rows are needed")
     splits = _splits(columns, (seed, 0))
     if options.sets is not None:
         others, held_out = splits[0]
@@ -114,7 +114,7 @@ def _splits(columns: Columns, seed: tuple[int, int]) -> list[RowSplit]:
     if not splits:
         is_one = count_units(columns.n_rows, columns.split_by) == 1
         what = "all rows belong to one group" if is_one else "no rows come after the others in time"
-        raise BncliError(f"{what}, so that none can be held out", hint="leave out the option that holds rows out")
+        raise BncliError(f"{what}, so none can be held out", hint="leave out the option that holds rows out")
     return splits
 
 
@@ -164,7 +164,7 @@ def calibrate_out_of_fold(
     """
     method, labels = model.recipe.calibrate, encode_labels(columns, model.schema)
     if columns.n_rows < FOLDS:
-        what = f"--calibrate holds out a fifth of the rows, and there are {columns.n_rows}"
+        what = f"--calibrate holds out a fifth of the rows, but there are only {columns.n_rows}"
         raise BncliError(what, hint="learn without it")
     refuse_few(method, model.schema.labels, labels)
     watch(Stage("calibrate"))

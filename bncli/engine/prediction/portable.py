@@ -264,8 +264,8 @@ def make_portable_effects(model: Model, inputs: Sequence[Input], *, apart: bool 
     """
     mixture, schema = mixture_of(model.predictor, model.schema), model.schema
     if len(mixture.weights) > 1:
-        what = f"the model averages the probabilities of {len(mixture.weights):,} models: no effects add up to them"
-        raise ModelError(what, hint="learn one with --structure tan or interactions, say, and without --param kbma")
+        what = f"the model averages the probabilities of {len(mixture.weights):,} models, so no effects add up to them"
+        raise ModelError(what, hint="learn with --structure tan or interactions, for example, and without --param kbma")
     score = mixture.averaged().purified(schema)
     terms = list(score.tensors)
     for table in score.tables:

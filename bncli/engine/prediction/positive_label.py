@@ -33,7 +33,7 @@ def check_positive(positive: str, class_name: str, labels: tuple[str, ...]) -> N
         listed = ", ".join(map(repr, labels[:_MOST_LISTED])) + (", ..." if len(labels) > _MOST_LISTED else "")
         raise UsageError(f"--positive {positive}: '{class_name}' has no such label", hint=f"its labels are {listed}")
     if len(labels) != 2:
-        what = f"--positive names the event of a class of two labels, and '{class_name}' has {len(labels)}"
+        what = f"--positive needs a class with two labels, but '{class_name}' has {len(labels)}"
         raise UsageError(what, hint="leave it out")
 
 

@@ -44,10 +44,11 @@ def prior_shift(model: Model, prior: Mapping[str, float] | str) -> Array:
             raise UsageError(error.what, hint=error.hint)
         if not 0 < share < math.inf:
             what = f"--prior gives {label!r} the probability {share:g}"
-            raise UsageError(what, hint="every label needs one above 0: a class of 0 could never be predicted")
+            raise UsageError(what, hint="every label needs a probability above 0")
     for label in labels:
         if label not in prior:
-            raise UsageError(f"--prior has no probability for the label {label!r}", hint="every label needs one")
+            what = f"--prior has no probability for the label {label!r}"
+            raise UsageError(what, hint="give a probability for every label")
     total = math.fsum(prior.values())
     if abs(total - 1) > _SUM_TOLERANCE:
         raise UsageError(f"the probabilities of --prior sum to {total:g}", hint="they should sum to 1")
@@ -69,7 +70,7 @@ def _class_frequencies(model: Model) -> Array:
     frequencies = model.schema.label_frequencies
     if not frequencies or min(frequencies) <= 0:
         what = "the model does not record its class frequencies, so its prior cannot be replaced"
-        raise ModelError(what, hint="fit it again: models keep that since format 7")
+        raise ModelError(what, hint="fit it again: models record them since format 7")
     return np.array(frequencies)
 
 

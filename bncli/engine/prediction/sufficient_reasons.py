@@ -131,10 +131,13 @@ class ReasonSearch:
         if isinstance(calibration, Temperature):
             self._temperature = calibration.temperature
         elif calibration is not None:
-            what = f"with more than two classes and {calibration.method} calibration no smallest set of values is found"
+            what = (
+                f"with more than two classes and {calibration.method} calibration, no smallest set of values can be "
+                f"found"
+            )
             raise ModelError(what, hint="calibrate with --method temperature")
         if rule is not None and (rule.costs is not None or rule.abstain_below is not None):
-            what = "with more than two classes the values that fix a decision are found for the most probable label"
+            what = "with more than two classes, --because explains the most probable label, not a decision rule"
             raise ModelError(what, hint="leave --costs and --abstain-below out")
 
     def find(self, codes: Sequence[Codes], log_p: Array) -> Reasons:

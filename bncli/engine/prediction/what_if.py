@@ -85,7 +85,10 @@ class CounterfactualSearch:
         n_changes = sum(counts[1:])
         if n_changes > MOST_CHANGES:
             what = f"there are {n_changes:,} ways to change up to {most} of {len(self._n_values)} columns"
-            hint = f"at most {MOST_CHANGES:,} are tried: name fewer by --flip-columns, or give a lower --flip-changes"
+            hint = (
+                f"at most {MOST_CHANGES:,} are tried: name fewer columns with --flip-columns, or use a lower "
+                f"--flip-changes"
+            )
             raise UsageError(what, hint=hint)
 
     def find(self, codes: Sequence[Codes], log_p: Array) -> list[str]:
@@ -135,9 +138,7 @@ class NextBest:
         attributes = [model.schema.attributes[i] for i in used]
         levels = [attribute.name for attribute in attributes if attribute.missing]
         if levels:
-            what = (
-                f"a missing {levels[0]!r} is a value of its own in this model, so no missing column can be recommended"
-            )
+            what = f"a missing {levels[0]!r} counts as one more value in this model, so no column can be recommended"
             raise ModelError(what, hint="learn it with --missing-policy marginalize")
         self._joint = JointModel(model, used)
         self._shift = 0.0 if shift is None else shift[:, np.newaxis]

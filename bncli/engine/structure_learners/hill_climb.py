@@ -262,8 +262,11 @@ class Arcs:
                 raise UsageError(what, hint="raise --max-parents")
             joined = self.present | self.present.T
             if perfect and (_sum_over_parents(joined, self.present) < n_parents - 1)[self.present].any():
-                what = "--perfect joins all parents of an attribute, and --knowledge requires parents without an arc"
-                raise UsageError(what, hint="require an arc between them too, or leave --perfect out")
+                what = (
+                    "--perfect joins all parents of an attribute, but --knowledge requires parents without an arc "
+                    "between them"
+                )
+                raise UsageError(what, hint="require that arc too, or leave --perfect out")
 
     def parents(self, child: int) -> frozenset[int]:
         return frozenset(np.flatnonzero(self.present[:, child]).tolist())

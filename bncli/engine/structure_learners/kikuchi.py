@@ -119,7 +119,7 @@ class _Search:
             while size == largest and self._step(gains, max(self.model.log_posterior) - DOWNHILL, self._noise):
                 pass
             if not self._in_time:
-                self._watch(Note(f"time ran out: the search stopped among {name} (--max-seconds)"))
+                self._watch(Note(f"the time limit was reached: the search stopped at {name} (--max-seconds)"))
                 return
 
     def _step(self, look: CandidateGains, least_posterior: float, least_gain: float) -> bool:

@@ -77,7 +77,7 @@ def learn(
     what = f"the first {n_chosen} of {len(attributes)} attributes and k = {best_k}"
     limit = ""
     if n_k and n_k[-1] != n_k[0]:
-        limit = f" (k above {n_k[-1] - 1} was tried with fewer attributes only: larger tables do not fit)"
+        limit = f" (k above {n_k[-1] - 1} was only tried with fewer attributes, because larger tables do not fit)"
     method = "leave-one-out" if held_out is None else held_out.method
     watch(Note(f"skdb chose {what}: {method} {loss} {losses[best_k, n_chosen]:.6g}{limit}"))
     return Dag(tuple(parents), tuple(sorted(chosen)), method="skdb", options={"k": k, "loss": loss})

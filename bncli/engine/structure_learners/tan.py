@@ -86,7 +86,7 @@ def _constrained_tree(
         allowed = np.zeros_like(allowed)
     for v, n_required in enumerate(required.sum(axis=0)):
         if n_required > 1:
-            what = f"--knowledge requires {n_required} parents of {constraints.names[order[v]]!r}, and tan gives it one"
+            what = f"--knowledge requires {n_required} parents of {constraints.names[order[v]]!r}, but tan allows one"
             raise UsageError(what, hint="use --structure kdb or hill-climb")
     has_required: Mask = np.asarray(required.any(axis=0))
     allowed = np.where(has_required, required, allowed)

@@ -45,10 +45,10 @@ class ArcConstraints:
         for name in knowledge.names:
             if name not in names:
                 near = get_close_matches(name, names, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else "--keep keeps a column that is left out"
+                hint = f"did you mean {near[0]!r}?" if near else "--categorical NAME keeps an identifier"
                 what = "not an attribute of the table"
                 if name == schema.class_name:
-                    what, hint = "the class", "constraints are about attributes; the class is a parent of each"
+                    what, hint = "the class", "constraints concern attributes only; the class is a parent of each"
                 raise UsageError(f"--knowledge names {name!r}, which is {what}", hint=hint)
         n, place = len(names), {name: slice(i, i + 1) for i, name in enumerate(names)}
         place[ANY] = slice(0, n)
@@ -99,9 +99,9 @@ class ArcConstraints:
         chosen = [j for j in candidates if self.required[j, child]]
         if len(chosen) > most:
             what = (
-                f"--knowledge requires {len(chosen)} parents of {self.names[child]!r}, and at most {most} are learned"
+                f"--knowledge requires {len(chosen)} parents of {self.names[child]!r}, but at most {most} are learned"
             )
-            raise UsageError(what, hint="raise --k, or require fewer")
+            raise UsageError(what, hint="raise --k, or require fewer parents")
         for j in candidates:
             may_join = self.allowed[j, child] and all(self.together[j, p] for p in chosen)
             if len(chosen) < most and j not in chosen and may_join:
@@ -133,4 +133,4 @@ class ArcConstraints:
         """Raise BncliError unless a structure obeys all constraints."""
         if not self.is_obeyed(structure):
             what = f"--structure {structure.method} found no structure that obeys all of --knowledge"
-            raise BncliError(what, hint="use --structure tan, kdb or hill-climb, or require less")
+            raise BncliError(what, hint="use --structure tan, kdb or hill-climb, or require fewer arcs")

@@ -53,7 +53,7 @@ class NamedDag:
             if len(set(parents)) < len(parents):
                 twice = next(parent for i, parent in enumerate(parents) if parent in parents[:i])
                 what = f"'{child}' lists its parent '{twice}' twice"
-                raise BncliError(what, where=self.where, hint="name every parent once")
+                raise BncliError(what, where=self.where, hint="list every parent once")
         cycle = _find_cycle(self.parents)
         if cycle:
             path = " -> ".join(cycle if len(cycle) < 12 else [*cycle[:9], "...", cycle[-1]])
@@ -158,7 +158,7 @@ class NamedRegions:
                 if cuts is not None and not all(map(math.isfinite, cuts)):
                     yield f"cuts[{position}] of '{name}' has a cut that is not a number", "give numbers"
                 if cuts is not None and any(right <= left for left, right in itertools.pairwise(cuts)):
-                    yield f"the cuts[{position}] of '{name}' do not ascend", "give each once, in order"
+                    yield f"cuts[{position}] of '{name}' are not increasing", "give each cut once, in increasing order"
 
     def _wrong_regions(self) -> Iterable[tuple[str, str]]:
         for position, region in enumerate(self.regions):
@@ -168,7 +168,7 @@ class NamedRegions:
             if len(region) > MAX_REGION:
                 yield f"{key} has {len(region)} attributes", f"give a region at most {MAX_REGION}"
             if self.class_name in region:
-                yield f"{key} names the class '{self.class_name}'", "leave it out: it is part of every region"
+                yield f"{key} names the class '{self.class_name}'", "leave it out: the class is part of every region"
             if len(set(region)) < len(region):
                 twice = next(name for i, name in enumerate(region) if name in region[:i])
                 yield f"{key} names '{twice}' twice", "name every attribute once"
@@ -183,7 +183,7 @@ class NamedRegions:
                 what = f"{key} has {len(values)} values for {len(self.regions)} regions"
                 yield what, "give one for the class alone, then one for each region"
         if not 0 <= self.trace.map_step < n_steps:
-            hint = f"the steps are 0 to {n_steps - 1}: so many regions are in the best model"
+            hint = f"it is the number of regions in the best model, from 0 to {n_steps - 1}"
             yield f"map_step is {self.trace.map_step}", hint
         for position in inside_earlier(binned_members(self.regions, self.bins, self.cuts)):
             hint = "leave it out, or leave out df, log_likelihood, log_posterior and map_step"
@@ -250,8 +250,10 @@ class NamedRegions:
             raise BncliError(what, where=self.where, hint="leave it out of the cuts")
         unknown = sorted(set(cuts) - set(attribute.cuts))
         if unknown:
-            what = f"cuts[{position}] cuts '{attribute.name}' at {unknown[0]!r}, where it is not cut into intervals"
-            hint = "cut the data as for this structure: with the cuts file that it was learned with"
+            what = (
+                f"cuts[{position}] cuts '{attribute.name}' at {unknown[0]!r}, which is not one of its cuts in the data"
+            )
+            hint = "use the cuts file that the structure was learned with"
             raise BncliError(what, where=self.where, hint=hint)
         if len(cuts) == len(attribute.cuts):
             return None
@@ -321,7 +323,7 @@ def _check_class(own: str, requested: str, where: str) -> None:
     """Raise BncliError if the structure's class is not the requested one."""
     if own != requested:
         what = f"the structure is for the class '{own}', not for '{requested}'"
-        hint = f"name the right column with --class {own}, or mend the structure"
+        hint = f"name the right column with --class {own}, or correct the structure"
         raise BncliError(what, where=where, hint=hint)
 
 

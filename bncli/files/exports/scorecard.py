@@ -8,7 +8,7 @@ The tables are the purified effects of the model (`bncli.engine.prediction.porta
 points that its two attributes alone cannot give. Each of the n single attributes also has offset/n and its share of the
 base rate.
 
-A card (`--structure card`) has whole points of its own, which are written as they are unless a scale is given:
+A card (`--structure card`) has integer points of its own, which are written as they are unless a scale is given:
 
     P(second label) = 1 / (1 + exp(-(score - offset) / factor))
     P(label) = exp((base + score) / factor) / the sum of that over labels, with more than two

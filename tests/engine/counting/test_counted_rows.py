@@ -138,9 +138,9 @@ def test_what_is_not_held_is_refused() -> None:
     table = np.array([[0, 0, 0, 0, 0, 1], [1, 1, 0, 1, 1, 1], [2, 1, 0, 2, 2, 1]])
     counts = Counts(count_rows(dataset(table), CUTS, ((0, 1),)).stored("level", ReadingRules()))
     assert counts.tables([(1, 0)])[0].shape == (2, 3, 3)
-    with pytest.raises(BncliError, match="hold no table over 'a', 'd' and the class"):
+    with pytest.raises(BncliError, match="have no table over 'a', 'd' and the class"):
         counts.tables([(3, 0)])
-    with pytest.raises(BncliError, match="hold no table over 'a', 'd' and the class"):
+    with pytest.raises(BncliError, match="have no table over 'a', 'd' and the class"):
         list(counts.pair_batches([0, 1, 3]))
     with pytest.raises(BncliError, match="needs the rows"):
         _ = counts.data

@@ -109,8 +109,8 @@ def test_given_cuts_are_used_as_they_are_in_their_order() -> None:
 @pytest.mark.parametrize(
     ("attribute", "message"),
     [
-        (NumericAttribute("zz", False, (), ()), "'zz' that is not a column"),
-        (NumericAttribute("b", False, (), ()), "'b' is categorical in the data and not in the cuts"),
+        (NumericAttribute("zz", False, (), ()), "'zz', which is not a column"),
+        (NumericAttribute("b", False, (), ()), "'b' is categorical in the data but not in the cuts"),
         (CategoricalAttribute("a", False, (), ("1",)), "'a' is numeric in the data"),
         (CategoricalAttribute("b", False, (), ("p",)), "'b' has the value 'q'"),
     ],
@@ -466,7 +466,7 @@ def test_what_was_pooled_is_told_once() -> None:
     pooled = "levels pooled by their information about the class: town 30 -> 2 groups"
     assert first == f"{pooled} (--group-levels off keeps them)"
     assert second.startswith("'street' (")
-    assert second.endswith("values) shows no relation to the class in 400 rows: left out "
+    assert second.endswith("values) shows no relation to the class in 400 rows, so left out "
                            "(--group-levels off keeps it)")  # fmt: skip
 
 

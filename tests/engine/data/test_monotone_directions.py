@@ -54,13 +54,13 @@ def test_without_a_direction_a_label_is_of_no_account() -> None:
             ("a",),
             (("age",), ()),
             None,
-            "--increasing takes a class of at least two labels, and 'ill' has 1; leave it out",
+            "--increasing needs a class with at least two labels, but 'ill' has 1; leave it out",
         ),
         (
             ("a",),
             (("age",), ()),
             "a",
-            "--increasing takes a class of at least two labels, and 'ill' has 1; leave it out",
+            "--increasing needs a class with at least two labels, but 'ill' has 1; leave it out",
         ),
         (
             ("1", "2", "3"),
@@ -78,8 +78,8 @@ def test_without_a_direction_a_label_is_of_no_account() -> None:
             ("no", "yes"),
             (("site",), ()),
             None,
-            "--increasing site: this column is categorical; a direction needs numbers; --numeric reads a column "
-            "as numbers",
+            "--increasing site: this column is categorical; only numeric columns have directions; --numeric reads "
+            "a column as numbers",
         ),
         (("no", "yes"), (("ill",), ()), None, "--increasing ill: this column is the class; name an attribute"),
         (("no", "yes"), ((), ("aeg",)), None, "--decreasing names no attribute: 'aeg'; did you mean 'age'?"),

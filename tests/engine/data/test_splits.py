@@ -230,9 +230,9 @@ def test_the_last_rows_stay_held_out_although_their_units_were_seen_before() -> 
     ("by", "n_blocks", "message"),
     [
         (SplitBy(None, np.zeros(9)), 3, "the same time"),
-        (SplitBy(None, np.arange(9.0) // 5), 3, "they make 2 blocks, not 3"),
+        (SplitBy(None, np.arange(9.0) // 5), 3, "there are only 2 blocks, not 3"),
         (SplitBy(None, np.arange(9.0), 4.0), 3, "before block 2 of 3"),
-        (SplitBy(np.zeros(9, np.intp), np.arange(9.0)), 3, "new in it"),
+        (SplitBy(np.zeros(9, np.intp), np.arange(9.0)), 3, "no new group"),
         (SplitBy(None, np.arange(9.0)), 1, "at least 2 blocks"),
     ],
 )

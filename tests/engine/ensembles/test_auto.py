@@ -219,7 +219,7 @@ def test_an_effort_of_five_tries_all_there_is() -> None:
 def test_a_note_lists_the_candidates_too_costly_for_the_effort(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(budget.EFFORTS, budget.DEFAULT, replace(SOME, share=0.0))
     _, reason, listed = left_out(mixed(100), "nothing", None)
-    assert reason == "candidates that were not tried, too costly for this effort"
+    assert reason == "candidates that were not tried, too slow for this effort"
     assert ("singles", *listed) == tuple(name for name in candidate_names(coded(mixed(100))) if name != "boosted")
 
 
@@ -243,7 +243,7 @@ def test_a_time_limit_skips_candidates() -> None:
     found = learn(mixed(80), recipe(time_limit=2.5), run=Run(clock=lambda: float(next(now)), watch=events.append)).model
     notes = [event.text for event in events if isinstance(event, Note)]
     assert len(notes) == 1
-    assert "there was no time" in notes[0]
+    assert "the time limit was reached" in notes[0]
     assert next(trial.name for trial in ensemble_of(found).trials) == "singles"
     left_out = notes[0].rpartition(": ")[2].split(", ")
     assert not {trial.name for trial in ensemble_of(found).trials} & set(left_out)
@@ -278,7 +278,7 @@ def test_the_note_lists_all_candidates_without_time_in_their_order() -> None:
     """This includes those that build on the residuals of a skipped candidate."""
     columns = mixed(60)
     found, reason, listed = left_out(columns, "singles")
-    assert reason == "candidates that were not tried, there was no time"
+    assert reason == "candidates that were not tried, the time limit was reached"
     assert ("singles", *listed) == candidate_names(coded(columns))
     assert "triples" in listed
     assert {one.name for one in ensemble_of(found).components} == {"singles", FREQUENCIES}
@@ -398,7 +398,7 @@ def test_the_note_lists_candidates_too_large_for_the_memory_once(word: int) -> N
 
 
 def test_too_little_memory_for_the_first_candidate_is_an_error() -> None:
-    with pytest.raises(BncliError, match=r"about .* of memory, and .* are free"):
+    with pytest.raises(BncliError, match=r"about .* of memory, but .* are free"):
         learn(mixed(100), Recipe.of(structure="auto"), run=Run(memory=1_000))
 
 

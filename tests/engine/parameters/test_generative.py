@@ -153,7 +153,7 @@ def test_a_table_that_all_classes_share_counts_once() -> None:
 
 
 def test_regions_are_no_network() -> None:
-    with pytest.raises(BncliError, match="cannot be learned on regions; use --param kbma, kmap or discriminative"):
+    with pytest.raises(BncliError, match="cannot be learned for regions; use --param kbma, kmap or discriminative"):
         generative_tables(Counts(random_dataset(9, (2, 2), 2)), Regions(((0, 1),)), "m-estimate:1")
 
 

@@ -152,9 +152,9 @@ def test_the_true_label_is_missed_with_the_given_probability(by_class: bool) -> 
 @pytest.mark.parametrize(
     ("sets", "message"),
     [
-        (PredictionSets(0.1), "alpha 0.1 need 9 rows held out, and there are 5; ask for a larger alpha"),
-        (PredictionSets(0.3, by_class=True), "alpha 0.3 need 3 rows held out of the label 'b', and there are 2"),
-        (PredictionSets(0.2, by_class=True), "alpha 0.2 need 4 rows held out of the label 'a', and there are 3"),
+        (PredictionSets(0.1), "alpha 0.1 need 9 held-out rows, but there are 5; use a larger alpha"),
+        (PredictionSets(0.3, by_class=True), "alpha 0.3 need 3 held-out rows of the label 'b', but there are 2"),
+        (PredictionSets(0.2, by_class=True), "alpha 0.2 need 4 held-out rows of the label 'a', but there are 3"),
     ],
 )
 def test_too_few_held_out_rows_are_an_error(sets: PredictionSets, message: str) -> None:
@@ -166,16 +166,20 @@ def test_too_few_held_out_rows_are_an_error(sets: PredictionSets, message: str) 
 @pytest.mark.parametrize(
     ("wanted", "labels", "message"),
     [
-        (DecisionOptions(threshold="0.3"), LABELS, "--threshold takes two classes, and 'class' has 3"),
-        (DecisionOptions(threshold="best:f1"), ("a", "b"), "keeps no rows held out to choose a threshold best:f1 by"),
+        (DecisionOptions(threshold="0.3"), LABELS, "--threshold needs two classes, but 'class' has 3"),
+        (
+            DecisionOptions(threshold="best:f1"),
+            ("a", "b"),
+            "has no held-out rows from which to choose the threshold best:f1",
+        ),
         (DecisionOptions(costs="a:b=1"), ("a", "b"), "lacks the cost of deciding for 'a' where 'b' is true"),
         (
             DecisionOptions(costs="a:b=1,b:d=1"),
             ("a", "b"),
             "names the label 'd', which the class 'class' does not have",
         ),
-        (DecisionOptions(costs="a:b=1,b:a=-1"), ("a", "b"), "says -1 for deciding 'a' where 'b' is true"),
-        (DecisionOptions(costs="a:b=0,b:a=0"), ("a", "b"), "says 0 for every decision"),
+        (DecisionOptions(costs="a:b=1,b:a=-1"), ("a", "b"), "the cost -1 for deciding 'a' where 'b' is true"),
+        (DecisionOptions(costs="a:b=0,b:a=0"), ("a", "b"), "all costs in --costs are 0"),
         (DecisionOptions(costs="x:x:x=1,x:x=1"), ("x", "x:x"), "can be read in two ways"),
     ],
 )
@@ -192,7 +196,7 @@ def test_sets_need_rows_that_the_model_has_not_seen() -> None:
         DecisionRule(held_out=HeldOutScores(((0.5,), (0.5,)), None, False)),
     )
     assert rule is not None
-    with pytest.raises(BncliError, match=r"no held-out rows for prediction sets; learn it with bncli fit --sets"):
+    with pytest.raises(BncliError, match=r"no held-out rows for prediction sets; fit it with --sets"):
         Decider.of(rule, ("a", "b"))
     kept = HeldOutScores(((0.5,) * 20, (0.5,) * 20), None, split=True)
     with pytest.raises(BncliError, match=r"'a\|b' contains a"):
@@ -357,8 +361,11 @@ def test_rounding_moves_no_row_across_the_threshold() -> None:
 @pytest.mark.parametrize(
     ("criterion", "message"),
     [
-        ("precision=0.9", "no threshold has precision=0.9 on the rows held out: the highest precision is 0.5"),
-        ("top=1%", "no threshold has top=1% on the rows held out: the highest probability is that of 50 % of the rows"),
+        ("precision=0.9", "no threshold reaches precision=0.9 on the held-out rows: the highest precision is 0.5"),
+        (
+            "top=1%",
+            "no threshold reaches top=1% on the held-out rows: the highest probability is shared by 50 % of the rows",
+        ),
     ],
 )
 def test_a_criterion_that_no_threshold_reaches_is_an_error(criterion: str, message: str) -> None:
@@ -368,7 +375,7 @@ def test_a_criterion_that_no_threshold_reaches_is_an_error(criterion: str, messa
 
 
 def test_rows_of_one_label_are_an_error() -> None:
-    with pytest.raises(BncliError, match="needs rows of both labels"):
+    with pytest.raises(BncliError, match="needs held-out rows of both labels"):
         choose_threshold("best:f1", ThresholdSteps.of(np.array([0.5, 0.1]), np.array([True, True])))
 
 
@@ -456,7 +463,7 @@ def test_sets_by_class_are_those_of_the_rows_of_each_class(alpha: float, n_rows:
 
 
 def test_a_threshold_is_refused_for_three_labels_before_anything_is_learned() -> None:
-    with pytest.raises(BncliError, match="--threshold takes two classes, and 'y' has 3"):
+    with pytest.raises(BncliError, match="--threshold needs two classes, but 'y' has 3"):
         check_options(DecisionOptions(threshold="0.3"), LABELS, "y")
     check_options(DecisionOptions(threshold="0.3"), LABELS[:2], "y")
     check_options(DecisionOptions(abstain_below=0.5), LABELS, "y")

@@ -86,9 +86,9 @@ def test_too_few_rows_for_calibration_are_an_error(tmp_path: Path, capsys: pytes
     few = [lines[0], *[line for line in lines if "malignant" in line][:3], *[x for x in lines if "benign" in x][:30]]
     (tmp_path / "few.csv").write_text("\n".join([*few, ""]))
     assert run(["fit", str(tmp_path / "few.csv"), "--calibrate", "isotonic", "--param", "map"]) == 1
-    assert "isotonic calibration has a map for each label, and only 3 rows" in capsys.readouterr().err
+    assert "isotonic calibration fits a map for each label, but only 3 rows" in capsys.readouterr().err
     (tmp_path / "four.csv").write_text("\n".join([*few[:3], *few[-2:], ""]))
     assert run(["fit", str(tmp_path / "four.csv"), "--calibrate", "temperature", "--param", "map"]) == 1
-    assert "--calibrate holds out a fifth of the rows, and there are 4" in capsys.readouterr().err
+    assert "--calibrate holds out a fifth of the rows, but there are only 4" in capsys.readouterr().err
     assert run(["fit", "--from-counts", "x.counts", "--param", "map", "--calibrate", "temperature"]) == 2
     assert "--calibrate has no effect with --from-counts FILE" in capsys.readouterr().err

@@ -87,5 +87,5 @@ def test_other_numbers_of_labels_are_refused(model: Model) -> None:
     with pytest.raises(UsageError, match="has no such label"):
         with_positive_label(model, "no label")
     if len(model.schema.labels) != 2:
-        with pytest.raises(UsageError, match="of a class of two labels"):
+        with pytest.raises(UsageError, match="needs a class with two labels"):
             with_positive_label(model, model.schema.labels[0])

@@ -217,7 +217,7 @@ def test_no_more_than_the_time_allows() -> None:
         assert len(found.trace.df) == len(found.regions) + 1
         stopped = [event.text for event in events if isinstance(event, Note)]
         assert bool(stopped) or found.regions == whole
-        assert all(text.startswith("time ran out: the search stopped among ") for text in stopped)
+        assert all(text.startswith("the time limit was reached: the search stopped at ") for text in stopped)
     assert found.regions == whole
 
 

@@ -72,7 +72,10 @@ def test_what_comes_out_is_what_regions_are(regions: list[tuple[str, ...]], cons
         ({"trace": replace(TRACE, df=(1, 2, 3))}, "df has 3 values for 3 regions, .*one for the class alone"),
         ({"trace": replace(TRACE, log_likelihood=())}, "log_likelihood has 0 values for 3 regions"),
         ({"trace": replace(TRACE, log_posterior=(0.0,) * 5)}, "log_posterior has 5 values for 3 regions"),
-        ({"trace": replace(TRACE, map_step=4)}, "map_step is 4, f.json; the steps are 0 to 3"),
+        (
+            {"trace": replace(TRACE, map_step=4)},
+            "map_step is 4, f.json; it is the number of regions in the best model, from 0 to 3",
+        ),
         ({"trace": replace(TRACE, map_step=-1)}, "map_step is -1"),
         ({"regions": (("a",), ("a", "b"), ("b",))}, r"regions\[2\] is inside an earlier region"),
         ({"bins": (None, 1)}, r"bins\[1\] is 1, f.json; .* 2 intervals"),
@@ -171,7 +174,11 @@ def test_cuts_of_what_drops_out() -> None:
 @pytest.mark.parametrize(
     ("regions", "cuts", "message"),
     [
-        ((("a",),), (((2.5,),),), r"cuts\[0\] cuts 'a' at 2.5, where it is not cut into intervals, .*the cuts file"),
+        (
+            (("a",),),
+            (((2.5,),),),
+            r"cuts\[0\] cuts 'a' at 2.5, which is not one of its cuts in the data, .*cuts file",
+        ),
         ((("b",), ("c",)), ((None,), ((1.0,),)), r"cuts\[1\] cuts 'c', which is not a numeric column"),
     ],
 )
@@ -184,7 +191,7 @@ def test_cuts_that_the_data_do_not_have(regions: Any, cuts: Any, message: str) -
     ("cuts", "message"),
     [
         (((None,),), "cuts has 1 entries for 2 regions"),
-        (((None,), ((2.0, 1.0),)), r"the cuts\[1\] of 'b' do not ascend"),
+        (((None,), ((2.0, 1.0),)), r"cuts\[1\] of 'b' are not increasing"),
         (((None,), ((math.nan,),)), r"cuts\[1\] of 'b' has a cut that is not a number"),
     ],
 )

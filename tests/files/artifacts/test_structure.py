@@ -307,7 +307,10 @@ def test_what_the_bootstrap_says_is_kept_where_it_was_asked(tmp_path: Path) -> N
         (STATISTICS | {"log_posterior": 1}, "expected a list, found a number, .*json, log_posterior"),
         (STATISTICS | {"log_posterior": [0.0, 0.0, math.nan]}, "NaN is not a JSON number"),
         (STATISTICS | {"log_posterior": [0.0, 0.0, -math.inf]}, "-Infinity is not a JSON number"),
-        (STATISTICS | {"map_step": 3}, "map_step is 3, .*json; the steps are 0 to 2"),
+        (
+            STATISTICS | {"map_step": 3},
+            "map_step is 3, .*json; it is the number of regions in the best model, from 0 to 2",
+        ),
         (STATISTICS | {"map_step": -1}, "map_step is -1"),
         (STATISTICS | {"map_step": 1.0}, "expected a whole number, found a number, .*json, map_step"),
     ],
@@ -382,8 +385,8 @@ def test_cuts_stand_beside_the_regions(tmp_path: Path) -> None:
         ([{"b": [1]}, {}], r"unknown key 'b', .*cuts\[0\]"),
         ([{"a": 1}, {}], r"expected a list, found a number, .*cuts\[0\]\.a"),
         ([{"a": ["1"]}, {}], r"expected a number, found a text"),
-        ([{"a": [2, 1]}, {}], r"the cuts\[0\] of 'a' do not ascend"),
-        ([{"a": [1, 1]}, {}], r"the cuts\[0\] of 'a' do not ascend"),
+        ([{"a": [2, 1]}, {}], r"cuts\[0\] of 'a' are not increasing"),
+        ([{"a": [1, 1]}, {}], r"cuts\[0\] of 'a' are not increasing"),
         ([{"a": [10**400]}, {}], "number"),
     ],
 )
@@ -403,7 +406,10 @@ def test_a_graph_has_no_bins(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"structure_score": "foo"}, "'structure_score' is 'foo', .*options.structure_score; .*knows no 'foo'"),
+        (
+            {"structure_score": "foo"},
+            "'structure_score' is 'foo', .*options.structure_score; .*unknown --structure-score 'foo'",
+        ),
         ({"structure_score": "bdeu:x"}, "takes a number above 0, not 'x'"),
         ({"loss": "none"}, "it should be one of rmse, error, log-loss"),
         ({"forest": "maybe"}, "it should be of the type bool"),

@@ -190,7 +190,7 @@ def test_the_largest_gaps_come_first(folder: Path, capsys: pytest.CaptureFixture
     lines = told[told.index("By site, the largest gaps of the error first") :].splitlines()
     gaps = [abs(float(next(cell for cell in line.split() if cell[0] in "+-" and len(cell) > 1))) for line in lines[4:7]]
     assert gaps == sorted(gaps, reverse=True)
-    assert "Rates over the groups of site" in told
+    assert "Rates across the groups of site" in told
     assert "equalized odds" in told
 
 
