@@ -63,6 +63,6 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def fewer_export_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is exported is compared with the model on 1,000 made-up rows: a tenth of those that the command makes up."""
+    """What is exported is compared with the model on 1,000 synthetic rows: a tenth of those that the command uses."""
     for step in ("export", "verify"):
         monkeypatch.setattr(f"bncli.steps.{step}.EXPORT_ROWS", 1_000)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from bncli.cli.model_text import acll_error_text
+from bncli.cli.model_text import acll_error_text, rule_lines
 from bncli.cli.terminal_tables import TextColumn, add_row, filled_table, fitted_tables, plain_table
 
 if TYPE_CHECKING:
@@ -42,7 +42,11 @@ def evaluation_tables(report: EvaluateReport, *, verbose: bool = False) -> Itera
     yield f"{report.rows:,} rows{of_units}; {report.protocol}"
     yield _figure_table(report, verbose=verbose)
     whose = "this model" if report.folds is None else "these models"
-    yield f"95 %: intervals for {whose} on new rows ({report.intervals.method})"
+    if report.on_training_rows:
+        method = report.intervals.method
+        yield f"Figures on the training rows are too optimistic; test the model on other rows (95 %: {method})"
+    else:
+        yield f"95 %: intervals for {whose} on new rows ({report.intervals.method})"
     yield ""
     if verbose and report.folds is not None:
         yield _fold_table(report.folds)
@@ -159,7 +163,12 @@ def _decision_tables(report: EvaluateReport) -> Iterator[Table]:
         return
     has_std = bool(decisions.std)
     headings = ("figure", "mean" if has_std else "value", *(["std"] if has_std else []))
-    table = plain_table("Decisions", *headings, numbers=range(1, len(headings)))
+    title = "Decisions"
+    if decisions.rows is not None:
+        from bncli.files.artifacts.model import rule_summary_json
+
+        title += f" ({'; '.join(rule_lines(rule_summary_json(decisions.rows.rule), report.labels))})"
+    table = plain_table(title, *headings, numbers=range(1, len(headings)))
     for name, value in decisions.metrics.items():
         std = [_decimals(decisions.std.get(name))] if has_std else []
         add_row(table, name.replace("_", "-"), _decimals(value), *std)
@@ -279,6 +288,10 @@ def _group_tables(report: EvaluateReport) -> Iterator[str | Table]:
             ]
             what = "Rates" if report.decisions.rows is None else "Rates of decisions"
             yield from fitted_tables(f"{what} across the groups of {by}", names, columns)
+            verb, label = "predicted" if report.decisions.rows is None else "decided", fairness[0].label
+            yield f"selected: share of the rows {verb} {label!r}; true positives: that share of the rows with the label"
+            yield f"{label!r}; false positives: that share of the other rows"
+            yield ""
 
 
 def _tables_of_groups(by: str, groups: Sequence[Group], error: float, *, has_two_labels: bool) -> Iterator[Table]:

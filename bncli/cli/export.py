@@ -146,7 +146,8 @@ def command(**typed: Any) -> None:
         min_rows=typed["min_rows"],
         watch=console.watch,
     )
-    console.finish(report, summary_lines(report))
+    dialect = format_options.get("dialect", DIALECTS[0]) if form == "sql" else None
+    console.finish(report, summary_lines(report, dialect))
     if not console.as_json and output is None and isinstance(report.text, str):
         console.text(report.text)
 
@@ -185,16 +186,17 @@ def _format_options(form: str, typed: Mapping[str, Any]) -> dict[str, Any]:
     return values | {"json": str(typed["output"]).lower().endswith(".json")}
 
 
-def summary_lines(report: ExportReport) -> list[str]:
-    """Return the last lines of a run."""
+def summary_lines(report: ExportReport, dialect: str | None) -> list[str]:
+    """Return the last lines of a run; `dialect` is that of SQL, None for other formats."""
     kind = "probabilities" if report.arcs is not None else "table entries"
     numbers = "" if report.probabilities is None else f", {report.probabilities:,} {kind}"
     arcs = "" if report.arcs is None else f", {report.arcs:,} arcs"
-    lines = [f"{report.format:<12}{report.nodes:,} nodes{arcs}{numbers}"]
+    of_dialect = "" if dialect is None else f", dialect {dialect}"
+    lines = [f"{report.format:<12}{report.nodes:,} nodes{arcs}{numbers}{of_dialect}"]
     for attribute, values, into in report.pooled or ():
         lines.append(f"pooled      {attribute}: {', '.join(values)} {'left out' if into is None else f'-> {into}'}")
     if report.rows is not None:
-        rows = f"{report.rows:,} {'made-up' if report.arcs is None else 'random'} rows"
+        rows = f"{report.rows:,} {'synthetic' if report.arcs is None else 'random'} rows"
         lines.append(f"verified    on {rows}: max |dP| {report.max_dp:.1e}")
     if report.rounding is not None:
         loss = f"max |dP| {report.rounding.max_dp:.1e}, log-loss {report.rounding.log_loss:+.1e}"

@@ -103,7 +103,12 @@ def rule_lines(rule: Mapping[str, Any], labels: Sequence[str]) -> list[str]:
     """Return a line per part of a decision rule, given as `files.artifacts.model.rule_summary_json` returns it."""
     lines = []
     if "costs" in rule:
-        lines.append("the label with the lowest expected cost")
+        costs, from_where = rule["costs"], ""
+        if len(labels) == 2:
+            alarm, miss = costs[0][1] - costs[0][0], costs[1][0] - costs[1][1]
+            if alarm > 0 and miss > 0:
+                from_where = f": {labels[1]} if its probability is at least {alarm / (alarm + miss):.4g}"
+        lines.append(f"the label with the lowest expected cost{from_where}")
     if "threshold" in rule:
         value, chosen = rule["threshold"]["value"], rule["threshold"]["chosen"]
         lines.append(f"{labels[1]} if its probability is at least {value:.4g}{f' ({chosen})' if chosen else ''}")

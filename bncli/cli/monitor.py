@@ -176,7 +176,8 @@ def _attribute_table(report: MonitorReport) -> Table:
         times = sum(drift.drifted for drift in drifts)
         rows.append((name, "".join(_bar(drift.psi) for drift in drifts), *figures, *shares, f"{times:,}"))
     headings = ("attribute", "PSI", "last", "highest", "missing", "unseen", "drifted")
-    return filled_table(f"bars full at PSI {_FULL_BAR:g}", headings, rows, numbers=(2, 3, 4, 5, 6))
+    title = f"PSI of each attribute, a bar per file (a full bar is {_FULL_BAR:g} or more)"
+    return filled_table(title, headings, rows, numbers=(2, 3, 4, 5, 6))
 
 
 def _bar(psi: float | None) -> str:

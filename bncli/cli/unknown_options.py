@@ -18,7 +18,7 @@ _OTHER_NAMES = {
     "class": "target label labels y response outcome target-column label-column class-column class-name dependent",
     "output-format jsonl": "jsonl ndjson",
     "row": "rows",
-    "rows": "row n-rows nrows",
+    "rows": "row n-rows nrows lines max-rows max-lines",
     "output": "out o outfile output-file save",
     "seed": "random-state random-seed s",
     "folds": "cv k-fold k-folds kfold kfolds n-folds nfold nfolds",

@@ -68,7 +68,7 @@ MIN_ROWS = flag(
     (AGAINST, PROPERTY, PROPERTY_SECONDS, DISCLOSURE, MIN_ROWS),
     (options.JSON, options.QUIET),
     (options.SEED, options.CONFIG, options.DEBUG),
-    more="A model contains some made-up rows with their probabilities, which are scored again. The exit code is 0 if "
+    more="A model contains some synthetic rows with their probabilities, which are scored again. The exit code is 0 if "
     "no probability differs by more than 1e-9, no decision of an exported program differs, and every property is "
     "proven; else it is 3. Exported programs are run, so verify only those that you trust.",
 )
@@ -102,9 +102,9 @@ def command(**typed: Any) -> None:
     lines = [] if report.self_test is not None else ["self-test   none: an earlier version wrote the model"]
     for name, comparison in (("self-test", report.self_test), (report.format or "", report.export)):
         if comparison is not None:
-            lines.append(f"{name:<12}{comparison.rows:,} made-up rows: max |dP| {comparison.max_dp:.1e}")
+            lines.append(f"{name:<12}{comparison.rows:,} synthetic rows: max |dP| {comparison.max_dp:.1e}")
     if report.decisions is not None:
-        lines.append(f"{'decisions':<12}{report.decisions.rows:,} made-up rows: all as the model decides")
+        lines.append(f"{'decisions':<12}{report.decisions.rows:,} synthetic rows: all as the model decides")
     console.summary([*lines, *proven, "verified"])
 
 

@@ -525,7 +525,7 @@ def _with_verdict(
     if not use:
         why = "no cut of them has" if report.type != "categorical" else "they do not have enough"
         kind = reasons.pop(0) if report.type == "date" and reasons else _PLURAL[report.type]
-        reasons.insert(0, f"{kind}, and {why} information about the class")
+        reasons.insert(0, f"{kind}, and {why} information about the class (interactions may still use them)")
     elif not reasons or report.type != "date":
         reasons.insert(0, _PLURAL[report.type] + _describe_cuts([entry.attribute for entry in learnt or []]))
     class_bits = 0.0 if of_class is None else of_class.bits

@@ -53,7 +53,7 @@ WHOLE = 1e-6
 
 
 class Rounding(NamedTuple):
-    """The effect of rounding on made-up rows: the largest change of a probability, and of the mean log-loss in nats.
+    """The effect of rounding on synthetic rows: the largest change of a probability, and of the mean log-loss in nats.
 
     All values of a row are equally likely, and labels are as likely as the model says.
     """
@@ -238,14 +238,14 @@ def _export_program(
         if (remark := form.remark(text)) is not None:
             watch(Note(remark))
         rows, max_dp = probes.n_rows, float(np.abs(np.array(answers).T - probes.probabilities).max())
-        _refuse_difference(max_dp, "program", "made-up", model.recipe)
+        _refuse_difference(max_dp, "program", "synthetic", model.recipe)
         if rule is not None and form.decide is not None:
             decisions = form.decide(text, probes.rows())
             assert decisions is not None
             labels = model.schema.labels
             n_other = Decider.of(rule, labels).count_disagreements(probes.probabilities, decisions, labels, TOLERANCE)
             if n_other:
-                what = f"the program would decide differently from the model in {n_other:,} of {rows:,} made-up rows"
+                what = f"the program would decide differently from the model in {n_other:,} of {rows:,} synthetic rows"
                 raise BncliError(what, hint="this is a defect of bncli: please report it")
     if form.rounds:
         with _errors_about(model_path):

@@ -1,7 +1,7 @@
 """Verify a model: score the rows stored in it again, and compare an export with it.
 
 The self-test (`bncli.engine.prediction.verification`) checks that this machine, with its libraries, gives the same
-probabilities as the machine that fitted the model. A program or a network is compared with the model on made-up rows:
+probabilities as the machine that fitted the model. A program or a network is compared with the model on synthetic rows:
 for a program rows with every level, both sides of every cut, missing and unseen values; for a network random states.
 The decisions of a program that decides are compared too.
 
@@ -63,7 +63,7 @@ class LargestDifference(NamedTuple):
         return self.max_dp <= TOLERANCE
 
     def __str__(self) -> str:
-        return f"max |dP| {self.max_dp:.1e} on {self.rows:,} made-up rows"
+        return f"max |dP| {self.max_dp:.1e} on {self.rows:,} synthetic rows"
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class VerifyReport:
             what = f"the {self.format} file decides, and the model {self.model} has no rule for decisions"
         elif self.decisions is not None and self.decisions.others:
             rows, others = self.decisions
-            what = f"the {self.format} file decides differently from the model in {others:,} of {rows:,} made-up rows"
+            what = f"the {self.format} file decides differently from the model in {others:,} of {rows:,} synthetic rows"
         else:
             return self._property_fault
         return ModelError(what, where=self.against or "", hint=hint)

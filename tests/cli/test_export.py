@@ -116,7 +116,8 @@ def test_a_graph_that_is_not_perfect(bncli: Bncli) -> None:
 def test_options_of_sql(bncli: Bncli, model: str) -> None:
     ran = bncli("export", model, "--to", "sql", "--input", "rows", "--key", "flower", "-o", "x.sql")
     assert ran.code == 0
-    assert "made-up rows: max |dP|" in ran.err
+    assert "synthetic rows: max |dP|" in ran.err
+    assert "table entries, dialect sqlite\n" in ran.err
     ran = bncli("export", model, "-o", "y.sql", "--key", "petal_length")
     assert (ran.code, ran.out) == (3, "")
     assert "--key petal_length: the model uses that column" in ran.err
@@ -188,7 +189,7 @@ def test_onnx_with_contributions(bncli: Bncli, tmp_path: Path, model: str) -> No
 @pytest.mark.parametrize(("change", "told"), [(2e-4, "+2.0e-04"), (-4e-18, "-4.0e-18")])
 def test_what_rounding_costs_has_one_sign(change: float, told: str) -> None:
     report = ExportReport("m", "scorecard", None, 3, None, 9, 10_000, 0.0, "", Rounding(1e-3, change))
-    assert summary_lines(report)[-1].endswith(f"log-loss {told}")
+    assert summary_lines(report, None)[-1].endswith(f"log-loss {told}")
 
 
 NB = ("--structure", "nb", "--param", "map")

@@ -42,7 +42,10 @@ def test_every_command_says_whether_rows_are_those_of_training(
     ]
     for command in commands:
         assert json.loads(bncli(*command, "--json", "-q").out)["on_training_rows"] is expected, command
-    assert ("a model on its training rows" in bncli(*commands[0]).out) is expected
+    evaluated = bncli(*commands[0]).out
+    assert ("a model on its training rows" in evaluated) is expected
+    assert ("Figures on the training rows are too optimistic" in evaluated) is expected
+    assert ("95 %: intervals for this model on new rows" in evaluated) is not expected
     page = Path("r.html").read_text()
     assert ("Figures on the training rows, too optimistic" in page) is expected
     assert ("figures of the training rows" in bncli(*commands[3]).err) is expected

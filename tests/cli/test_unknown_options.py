@@ -54,6 +54,7 @@ ANYWHERE = {
         ("evaluate iris.csv --ci", "every figure is printed with its 95 % interval"),
         ("evaluate iris.csv --groups class", "did you mean --group COLUMN,... or --by COLUMN[,COLUMN]?"),
         ("fit iris.csv --forbid a,b", "did you mean --knowledge FILE?"),
+        ("fit iris.csv --lines 8", "did you mean --rows N?"),
         ("fit iris.csv --xyzzy", "bncli fit --help-all lists its options"),
         ("fit iris.csv -x", "bncli fit --help-all lists its options"),
         ("inspect iris.bnc --threads 2", "bncli describe, bncli fit, bncli score and others have --threads"),

@@ -373,7 +373,7 @@ def test_a_program_that_cannot_be_run_is_told(tmp_path: Path, monkeypatch: pytes
 
 def test_a_program_that_says_something_else_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(python, "FORMAT", python.FORMAT._replace(run=lambda _, rows: [[0.25, 0.5, 0.25]] * len(rows)))
-    with pytest.raises(BncliError, match=r"the program would differ from the model: max \|dP\| .* made-up rows"):
+    with pytest.raises(BncliError, match=r"the program would differ from the model: max \|dP\| .* synthetic rows"):
         export(learnt("iris.csv", tmp_path), "python", output=str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 

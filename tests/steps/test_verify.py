@@ -54,7 +54,7 @@ def test_a_model_that_says_another_thing_is_a_fault(model: str, tmp_path: Path) 
     assert 1e-6 < report.self_test.max_dp < 1e-2
     assert report.fault is not None
     assert report.fault.exit_code == 3
-    assert f"max |dP| {report.self_test.max_dp:.1e} on 32 made-up rows" in str(report.fault)
+    assert f"max |dP| {report.self_test.max_dp:.1e} on 32 synthetic rows" in str(report.fault)
     assert report.as_json()["verified"] is False
 
 

@@ -63,5 +63,11 @@ def run_onnx(content: str | bytes, rows: list[dict[str, Any]]) -> list[list[floa
 
 
 FORMAT = ProgramFormat(
-    "onnx", "a graph that runtimes of ONNX score by", (".onnx",), onnx_bytes, run_onnx, "onnxruntime", is_text=False
+    "onnx",
+    "a graph that scores rows in any ONNX runtime",
+    (".onnx",),
+    onnx_bytes,
+    run_onnx,
+    "onnxruntime",
+    is_text=False,
 )

@@ -435,7 +435,7 @@ def unquote(text: str) -> str:
 
 FORMAT = ProgramFormat(
     "scorecard",
-    "points for every value: CSV or JSON; of two classes, or of a card",
+    "points for every value, as CSV or JSON; for two classes, or a card",
     (".csv",),
     scorecard_text,
     run_scorecard,

@@ -52,7 +52,7 @@ def _facts_of_model(found: Findings) -> dict[str, str]:
         chosen = f", chosen by {rule.threshold.chosen}" if rule.threshold.chosen else ""
         rules.append(f"{schema.labels[1]} if its probability is at least {rule.threshold.value:.4g}{chosen}")
     if rule is not None and rule.costs is not None:
-        rules.append("the label of least expected cost")
+        rules.append("the label with the lowest expected cost")
     if rule is not None and rule.abstain_below is not None:
         rules.append(f"no decision below a probability of {rule.abstain_below:g}")
     weighted = "Classes have equal weight: probabilities are those of the frequencies in training."
