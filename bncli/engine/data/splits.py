@@ -271,24 +271,28 @@ def _folds_of_units(labels: Integers, units: Index, n_folds: int, seed: Seed) ->
     first = np.searchsorted(owner, np.arange(n_units + 1)).tolist()
     classes, rows = label.tolist(), sizes.tolist()
     n_labels = int(labels.max()) + 1
-    shares = [[0.0] * n_labels for _ in range(n_folds)]
-    totals, squares, n_rows = [0.0] * n_labels, [0.0] * n_labels, [0.0] * n_folds
+    shares = [[0.0] * n_folds for _ in range(n_labels)]
+    totals, squares, n_rows = [0.0] * n_labels, [0.0] * n_labels, [0] * n_folds
     fold_of = np.empty(n_units, np.intp)
     for unit in order.tolist():
-        own = [(classes[i], share[i]) for i in range(first[unit], first[unit + 1])]
-        terms = [(c, s, squares[c] + s * s, ((totals[c] + s) / n_folds) ** 2) for c, s in own]
-        best, least = 0, math.inf
-        for fold, held in enumerate(shares):
-            # other classes do not depend on the fold
-            deviation = sum(
-                math.sqrt(max((square + 2 * held[c] * s) / n_folds - mean, 0.0)) for c, s, square, mean in terms
-            )
-            if deviation < least - 1e-12 or (deviation <= least + 1e-12 and n_rows[fold] < n_rows[best]):
-                best, least = fold, min(deviation, least)
-        for c, s in own:
-            squares[c] += s * s + 2 * shares[best][c] * s
+        deviations = [0.0] * n_folds
+        # other classes do not depend on the fold
+        for i in range(first[unit], first[unit + 1]):
+            c, s = classes[i], share[i]
+            squares[c] += s * s
             totals[c] += s
-            shares[best][c] += s
+            known, slope = squares[c] / n_folds - (totals[c] / n_folds) ** 2, 2 * s / n_folds
+            own = [math.sqrt(v) if (v := known + slope * held) > 0 else 0.0 for held in shares[c]]
+            deviations = [a + b for a, b in zip(deviations, own, strict=True)]
+        most = min(deviations) + 1e-12
+        best = -1
+        for fold, deviation in enumerate(deviations):
+            if deviation <= most and (best < 0 or n_rows[fold] < n_rows[best]):
+                best = fold
+        for i in range(first[unit], first[unit + 1]):
+            c, s = classes[i], share[i]
+            squares[c] += 2 * shares[c][best] * s
+            shares[c][best] += s
         n_rows[best] += rows[unit]
         fold_of[unit] = best
     return fold_of[units]

@@ -177,7 +177,7 @@ def penalty_path(
         tried = [TriedPenalty(best, loss) if trial.penalty == best else trial for trial in tried]
     shrinkage = None
     if shrink:
-        totals = [unit_share * sum(clls) for clls in zip(*(path.shrunk[best] for path in paths), strict=True)]
+        totals = [unit_share * sum(path.shrunk_cll(best, factor) for path in paths) for factor in FACTORS]
         shrinkage = choose_factor(totals, n_units, unit_share * weight)
     return ChosenPenalty(best, tuple(tried), shrinkage=shrinkage)
 
@@ -218,6 +218,8 @@ def _follow(
         # 0.0 - x instead of -x, so that a loss of 0 is never written as -0
         tried.append(TriedPenalty(penalty, 0.0 - cll / weight))
         lowest = min(trial.log_loss for trial in tried)
+        for path in paths:
+            path.forget({trial.penalty for trial in tried if trial.log_loss > lowest * (1 + TIE)})
         if has_many_classes and best_of(tried) != penalty:
             break
         lowest = least if penalty == near else lowest
@@ -231,8 +233,8 @@ def _follow(
 class _FoldPath:
     """The path of one fold: the parameter space of its training rows, and the likelihood of its held-out rows.
 
-    `free` is the space without monotone directions. `optima` are the last two optima. If `shrinks`, `shrunk` has, for
-    each penalty, the CLL of the held-out rows under tables shrunk by each of FACTORS.
+    `free` is the space without monotone directions. `optima` are the last two optima. If `shrinks`, `cells` are the
+    tables at each penalty that can still be chosen.
     """
 
     space: Space
@@ -241,7 +243,7 @@ class _FoldPath:
     center: float
     shrinks: bool
     optima: list[Array] = field(default_factory=list)
-    shrunk: dict[float, list[float]] = field(default_factory=dict)
+    cells: dict[float, Array] = field(default_factory=dict)
 
     @classmethod
     def of(cls, fold: HeldOutFold, space_of: SpaceOf, center: float, shrinks: bool) -> _FoldPath:
@@ -277,12 +279,19 @@ class _FoldPath:
         settings = OptimizerSettings("zero", penalty, self.center, "lbfgs", TOLERANCE, MAX_ITERATIONS)
         point = find_optimum_from(space, settings, start).point
         cells = space.cells(point)
-        if not self.shrinks:
-            return point, self.held_out.value_and_gradient(cells)[0]
-        n = space.likelihood.data.class_counts
-        shrunk = [shrink_cells(cells, n, factor) for factor in FACTORS]
-        self.shrunk[penalty] = [self.held_out.value_and_gradient(each)[0] for each in shrunk]
-        return point, self.shrunk[penalty][-1]
+        if self.shrinks:
+            self.cells[penalty] = cells
+        return point, self.held_out.value_and_gradient(cells)[0]
+
+    def forget(self, penalties: set[float]) -> None:
+        """Drop the tables at penalties that will not be chosen."""
+        for penalty in penalties & self.cells.keys():
+            del self.cells[penalty]
+
+    def shrunk_cll(self, penalty: float, factor: float) -> float:
+        """Return the conditional log-likelihood of held-out rows under the tables at a penalty, shrunk by a factor."""
+        cells = shrink_cells(self.cells[penalty], self.space.likelihood.data.class_counts, factor)
+        return self.held_out.value_and_gradient(cells)[0]
 
 
 def choose_factor(log_likelihoods: Sequence[float], n_rows: int, weight: float) -> Shrinkage | None:
