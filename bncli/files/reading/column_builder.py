@@ -135,9 +135,11 @@ class ColumnBuilder:
     def settle(self) -> list[int]:
         """Decide the type after the last block; return the blocks of numbers that must be read again as text."""
         if self.is_free:
+            # Blocks mostly share their texts, which are parsed once.
+            distinct = {id(b.texts if isinstance(b, CodedTexts) else b): b for b in self.blocks}.values()
             if not more_than_two(
                 (to_numbers(block.texts, self._tokens.number)[0] if isinstance(block, CodedTexts) else block)
-                for block in self.blocks
+                for block in distinct
             ) or (self.has_leading_zeros and self._all_whole):
                 self.request = ColumnRequest(self.request.name, ValueKind.TEXT)
             elif self.request.form is None:
