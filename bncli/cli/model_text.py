@@ -107,7 +107,7 @@ def rule_lines(rule: Mapping[str, Any], labels: Sequence[str]) -> list[str]:
         if len(labels) == 2:
             alarm, miss = costs[0][1] - costs[0][0], costs[1][0] - costs[1][1]
             if alarm > 0 and miss > 0:
-                from_where = f": {labels[1]} if its probability is at least {alarm / (alarm + miss):.4g}"
+                from_where = f": {labels[1]} if its probability is above {alarm / (alarm + miss):.4g}"
         lines.append(f"the label with the lowest expected cost{from_where}")
     if "threshold" in rule:
         value, chosen = rule["threshold"]["value"], rule["threshold"]["chosen"]

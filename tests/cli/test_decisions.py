@@ -234,7 +234,7 @@ def test_confusion_and_costs_are_those_of_the_decisions(bncli: Bncli) -> None:
     assert "always predicting malignant costs" in page
     text = bncli(*words, "--costs", COSTS, "--abstain-below", "0.7").out
     # benign:malignant=1 and malignant:benign=8: malignant costs less from P on where 8 P = 1 - P
-    rule = f"(the label with the lowest expected cost: malignant if its probability is at least {1 / 9:.4g}; no label"
+    rule = f"(the label with the lowest expected cost: malignant if its probability is above {1 / 9:.4g}; no label"
     for shown in (
         rule,
         "cost, always benign",

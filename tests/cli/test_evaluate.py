@@ -179,6 +179,9 @@ def test_rates_under_cross_validation_are_those_of_the_folds_decisions(bncli: Bn
     assert "error rate of the rule" in page
     told = percent(1 - found["groups"][0]["decided_accuracy"])
     assert f">{told}<" in page.partition("error rate of the rule")[2]
+    table = page.partition("error rate of the rule")[2].partition("</table>")[0]
+    assert all(f">{heading}<" in table for heading in ("decided malignant", "true positive rate"))
+    assert all(f">{percent(rate)}<" in table for rate in rates)
     fit(bncli, "--costs", COSTS)
     assert bncli("evaluate", "tumours.csv", "--model", "m.bnc", "-q", "--report", "m.html").code == 0
     assert "Decision rule of the model: it predicts the class with the lowest" in Path("m.html").read_text()

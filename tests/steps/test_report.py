@@ -412,7 +412,7 @@ def test_groups_that_were_asked_for_are_in_the_pages(tmp_path: Path) -> None:
         sizes = Counter(row["name"] for row in csv.DictReader(file))
     for page in pages:
         cells = cells_of(page.read_text(encoding="utf-8"), "Groups by name, highest error rate first")
-        assert {cells[i]: cells[i + 1] for i in (6, 12)} == {name: str(n) for name, n in sizes.items()}
+        assert {cells[i]: cells[i + 1] for i in (9, 18)} == {name: str(n) for name, n in sizes.items()}
         assert "By name, the highest error rate is that of" in Read(page.read_text(encoding="utf-8")).text
     assert run(["report", model, "--by", "name", "-q", "-o", str(pages[0])]) == 2
 

@@ -188,7 +188,7 @@ def _checklist_blocks(checklist: Checklist, answers: Sequence[Answer]) -> Iterat
         yield FoldedBlocks(
             f"fields-{checklist.word}",
             f"Fields of ABOUT.toml that are empty ({len(empty):,})",
-            [Grid("Empty fields", ("field", "what belongs into it"), [(name, FIELDS[name]) for name in empty])],
+            [Grid("Empty fields", ("field", "what to write"), [(name, FIELDS[name]) for name in empty])],
         )
     rows = []
     for answer in answers:
@@ -244,7 +244,7 @@ def _sensitivity_blocks(found: Findings) -> Iterator[Block]:
         for name, own in order[:_MOST_LINES]
     ]
     caption = f"Attributes whose values are exchanged ({count(found.sensitivity_rows, 'row')})"
-    headings = ("attribute", "log-loss added", "mean change of a probability", "rows that may be decided otherwise")
+    headings = ("attribute", "log-loss added", "mean change of a probability", "rows whose decision may change")
     yield Grid(caption, headings, rows, (1, 2, 3))
     words = {True: "proven", False: "refuted", None: "open: the time ran out"}
     properties = [(one.text, words[one.holds], one.shown or "–") for one in found.verified.properties or ()]

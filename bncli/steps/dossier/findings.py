@@ -20,8 +20,9 @@ from bncli.engine.discretizers.equal_frequency import cut_points
 from bncli.engine.evaluation.cross_validation import predict
 from bncli.engine.evaluation.groups import Group, GroupColumn, measure_groups
 from bncli.engine.evaluation.two_class import TwoClassFigures, measure_two_classes
-from bncli.engine.model import Model
+from bncli.engine.model import DecisionRule, Model
 from bncli.engine.prediction.contributions import value_names
+from bncli.engine.prediction.decision_rules import Decider
 from bncli.engine.prediction.expected_figures import ExpectedFigure
 from bncli.engine.prediction.monitoring import Monitor, ScoreMonitor, are_training_rows
 from bncli.engine.prediction.scoring import compile_scorer
@@ -132,8 +133,13 @@ def find_all(model_path: str, sources: DossierSources, about: About, run: Run) -
     step = -(-rows.n_rows // SENSITIVITY_ROWS)
     codes = [column[::step] for column in scored.encoded.codes]
     weights = report.predictions.weights
+    decider = Decider.of(replace(model.rule or DecisionRule(), sets=None), model.schema.labels)
     sensitivities = measure_sensitivities(
-        compile_scorer(model), codes, report.predictions.codes[::step], None if weights is None else weights[::step]
+        compile_scorer(model),
+        codes,
+        report.predictions.codes[::step],
+        None if weights is None else weights[::step],
+        lambda log_p: decider.decide(log_p).codes,
     )
     names = [model.schema.attributes[i].name for i in scored.used]
     files = [("model", model_path), *(("data", file.path) for file in find_inputs(source.paths, keep=True))]

@@ -104,8 +104,11 @@ def performance_tiles(report: EvaluateReport) -> list[Tile]:
     error, metrics, baseline = _error_of_decisions(report), report.metrics, report.baseline
     rows = "training rows, too optimistic" if report.on_training_rows else report.protocol
     base_error = f"most frequent class: {percent(1 - baseline.accuracy)}"
+    has_rule = report.decisions.confusion is not None
     return [
-        Tile("Error rate", "–" if error is None else percent(error), base_error),
+        Tile(
+            "Error rate of the rule" if has_rule else "Error rate", "–" if error is None else percent(error), base_error
+        ),
         Tile("Log-loss", figure(metrics["log_loss"]), f"class frequencies: {figure(baseline.log_loss)}"),
         Tile("AUC", figure(metrics["auc"]), f"class frequencies: {figure(0.5)}"),
         Tile("Calibration error", figure(metrics["ece"]), "0 is perfect"),
@@ -169,15 +172,14 @@ def _blocks(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Iterator
     if decided is not None:
         yield Paragraph(_rule_text(report, decided.rule))
         if len(report.labels) <= MOST_CELLS:
-            caption = "Confusion matrix of the model's own rule"
-            tables.append(_confusion_grid(caption, report.labels, confusion, decisions.undecided))
+            whose = "Confusion matrix of the model's own rule"
+            tables.append(_confusion_grid(whose, report.labels, confusion, decisions.undecided))
     if len(shown) < len(report.labels):
         yield Paragraph(f"The {len(shown)} of {len(report.labels):,} labels with the most rows are shown.", "gap")
-    per_label = [(report.labels[c], report.per_label[c]) for c in shown]
+    per_label = [(report.labels[c], report.shown_per_label[c]) for c in shown]
     lines = [(label, *map(figure, own[:3]), f"{own.support:,.10g}") for label, own in per_label]
-    by_label = Grid(
-        "Each label against all others", ("label", "precision", "recall", "F1", "rows"), lines, (1, 2, 3, 4)
-    )
+    caption = f"Each label against all others{'' if decided is None else ', as decided by the rule'}"
+    by_label = Grid(caption, ("label", "precision", "recall", "F1", "rows"), lines, (1, 2, 3, 4))
     if len(report.labels) == 2:
         panel, recalls = _threshold_blocks(report, None if decided is None else decided.rule)
         first, second, *others = _curves(report, [1])
@@ -222,7 +224,9 @@ def _metrics_grid(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Gr
         "mcc": 0.0,
     }
     columns.append([*(figure(base.get(name)) for name, _ in _METRICS), figure(0.0)])
-    names = [*(text for _, text in _METRICS), "skill score (log-loss saved)"]
+    of_classes = () if report.decisions.confusion is None else ("error", "balanced_accuracy", "mcc")
+    names = [f"{text}, most probable class" if name in of_classes else text for name, text in _METRICS]
+    names.append("skill score (log-loss saved)")
     headings = ("figure", "model", "95 % interval", *(other.name for other in beside), "class frequencies")
     rows = list(zip(names, *columns, strict=True))
     caption = "Figures on the training rows, too optimistic" if report.on_training_rows else "Figures"
@@ -340,7 +344,7 @@ def _threshold_blocks(report: EvaluateReport, rule: DecisionRule | None) -> tupl
         "costs": costs,
         "frame": UNIT_FRAME,
     }
-    fallback = (_confusion_grid("Confusion matrix at threshold 0.5", report.labels, report.confusion),)
+    fallback = (_confusion_grid("Confusion matrix of the most probable class", report.labels, report.confusion),)
     panel = InteractivePanel("thresholds", f"Decision threshold for {label}", data, fallback)
     if not table.positives:
         return panel, []

@@ -161,6 +161,7 @@ def group_blocks(report: EvaluateReport) -> Iterator[Block]:
     """Yield a sentence and a table per column of --by, with the groups in descending order of error."""
     groups = () if report.groups is None else report.groups.groups
     error = report.metrics["error"] or 0.0
+    event = report.labels[1] if len(report.labels) == 2 else None
     for by in dict.fromkeys(group.by for group in groups):
         own = sorted((g for g in groups if g.by == by), key=lambda g: -(g.metrics["error"] or 0.0))
         rows = []
@@ -174,6 +175,8 @@ def group_blocks(report: EvaluateReport) -> Iterator[Block]:
             if group.decisions:
                 accuracy = group.decisions["decided_accuracy"]
                 row.append("–" if accuracy is None else percent(1 - accuracy))
+            if event is not None:
+                row += ["–" if rate is None else percent(rate.share) for rate in group.rates[event].values()]
             rows.append(row)
         worst = next((group for group in own if group.rows >= _LEAST), own[0])
         name = "missing" if worst.value is None else worst.value
@@ -182,6 +185,9 @@ def group_blocks(report: EvaluateReport) -> Iterator[Block]:
         headings = [by, "rows", "error rate", "95 % interval", "log-loss", "AUC"]
         if worst.decisions:
             headings.append("error rate of the rule")
+        if event is not None:
+            verb = "decided" if worst.decisions else "predicted"
+            headings += [f"{verb} {event}", "true positive rate", "false positive rate"]
         yield Grid(f"Groups by {by}, highest error rate first", headings, rows, tuple(range(1, len(headings))))
         if len(own) > _MOST_REQUESTED_GROUPS:
             yield Paragraph(

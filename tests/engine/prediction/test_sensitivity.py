@@ -10,6 +10,8 @@ import pytest
 from bncli.engine.data.columns import CategoricalColumn, Columns
 from bncli.engine.data.encoding import encode_attributes
 from bncli.engine.learn import learn
+from bncli.engine.model import DecisionRule, Threshold
+from bncli.engine.prediction.decision_rules import Decider
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.engine.prediction.sensitivity import measure_sensitivities
 from bncli.recipe import Recipe
@@ -43,6 +45,23 @@ def test_it_is_the_mean_over_all_permutations(n_labels: int) -> None:
         assert own.log_loss_increase == pytest.approx(np.mean(increases), abs=1e-12)
         assert own.mean_change == pytest.approx(np.mean(changes), abs=1e-12)
         assert own.changed == pytest.approx(changed.mean())
+
+
+def test_a_decision_rule_says_what_has_changed() -> None:
+    labels = np.array([0] * 9 + [1])
+    values = CategoricalColumn(np.array([0, 1] * 4 + [1, 1], np.int32), ("x", "y"))
+    columns = Columns(10, {"a": values}, "class", CategoricalColumn(labels.astype(np.int32), ("p", "q")))
+    model = learn(columns, Recipe.of(structure="nb", param="map")).model
+    scorer = compile_scorer(model)
+    codes = encode_attributes(columns, model.schema, scorer.used).codes
+    # p is most probable for both values; the probability of q is above a threshold between its two probabilities for y
+    low, high = sorted(set(np.exp(log_probabilities(scorer, codes)[1]).tolist()))
+    assert high < 0.5
+    rule = Decider.of(DecisionRule(threshold=Threshold((low + high) / 2)), model.schema.labels)
+    assert measure_sensitivities(scorer, codes, labels)[0].changed == 0.0
+    assert measure_sensitivities(scorer, codes, labels, None, lambda p: rule.decide(p).codes)[
+        0
+    ].changed == pytest.approx(1)
 
 
 def test_weights_are_repeated_rows() -> None:
