@@ -27,10 +27,17 @@ import numpy as np
 
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.schema import Cuts, ReadingRules
-from bncli.engine.data.splits import stratified_sample
+from bncli.engine.data.schema import Cuts, NumericAttribute, ReadingRules
+from bncli.engine.data.splits import stratified_sample, units_of_several_rows
+from bncli.engine.discretizers import SUPERVISED
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.parameters.penalty_choice import HeldOutFold, folds_with_own_cuts, log_frequencies
+from bncli.engine.parameters.penalty_choice import (
+    HeldOutFold,
+    folds_with_own_cuts,
+    is_measured_as_read,
+    log_frequencies,
+    with_recut_rows,
+)
 from bncli.engine.structure_learners.dependence import relevance
 from bncli.engine.training_data import encode_training_rows
 from bncli.errors import BncliError
@@ -72,7 +79,8 @@ def encode_needed(
 ) -> Dataset:
     """Select attributes if the recipe limits them, and encode the rows as `encode_training_rows` does.
 
-    Monotone directions of attributes that are left out are ignored.
+    Monotone directions of attributes that are left out are ignored. For skdb, rows that belong together or have times
+    are also encoded with the cuts of folds, since cuts that follow the labels of a unit would favour its attributes.
     """
     needed = keep_needed(columns, recipe, run)
     left_out = columns.attributes.keys() - needed.attributes.keys()
@@ -81,7 +89,17 @@ def encode_needed(
         recipe = recipe.replaced(
             **{key: tuple(n for n in names if n not in left_out) for key, names in directed.items()}
         )
-    return encode_training_rows(needed, recipe, cuts, reading_rules, run)
+    data = encode_training_rows(needed, recipe, cuts, reading_rules, run)
+    if recipe.structure != "skdb" or (by := needed.split_by) is None:
+        return data
+    is_raw = cuts is None and columns.origin is None and is_measured_as_read(needed.n_rows, len(needed.attributes))
+    is_cut = recipe.discretize in SUPERVISED and any(isinstance(a, NumericAttribute) for a in data.schema.attributes)
+    if is_raw and (is_cut or data.schema.pooled) and (by.times is not None or units_of_several_rows(by) is not None):
+        quiet = run._replace(watch=silent, distribute=None)
+        return with_recut_rows(
+            data, needed, lambda rows: encode_training_rows(rows, recipe, None, reading_rules, quiet), recipe.seed or 0
+        )
+    return data
 
 
 def with_attributes(columns: Columns, names: set[str]) -> Columns:

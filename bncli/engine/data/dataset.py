@@ -21,7 +21,7 @@ import numpy as np
 
 from bncli.engine.data.columns import ChunkedColumn, ColumnsJoinedOnDemand
 from bncli.engine.data.schema import Schema
-from bncli.engine.data.splits import SplitBy
+from bncli.engine.data.splits import RowSplit, SplitBy
 from bncli.engine.kernels.arrays import Array, Codes, Index
 
 ROWS_PER_BLOCK = 1 << 16
@@ -64,7 +64,8 @@ class Dataset:
 
     weights (N,) are positive; None means that every row weighs 1. If the schema marginalizes missing values, the code
     of a missing value is the cardinality of its attribute; otherwise every code is below the cardinality. split_by has
-    the groups and times that splits of the rows respect, if any.
+    the groups and times that splits of the rows respect, if any. recut has, for some splits, the same rows encoded with
+    cuts and levels that were learned from the training rows of the split alone.
     """
 
     schema: Schema
@@ -73,6 +74,7 @@ class Dataset:
     weights: Array | None = None
     threads: int = 1
     split_by: SplitBy | None = None
+    recut: tuple[tuple[Dataset, RowSplit], ...] = ()
 
     @property
     def n_rows(self) -> int:
@@ -113,6 +115,7 @@ class Dataset:
             labels=self.labels[rows],
             weights=None if self.weights is None else self.weights[rows],
             split_by=None if self.split_by is None else self.split_by.take(rows),
+            recut=(),
         )
 
     def bounds(self) -> list[tuple[int, int]]:

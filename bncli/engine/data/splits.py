@@ -36,6 +36,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
@@ -275,23 +276,24 @@ def _folds_of_units(labels: Integers, units: Index, n_folds: int, seed: Seed) ->
     totals, squares, n_rows = [0.0] * n_labels, [0.0] * n_labels, [0] * n_folds
     fold_of = np.empty(n_units, np.intp)
     for unit in order.tolist():
-        deviations = [0.0] * n_folds
-        # other classes do not depend on the fold
-        for i in range(first[unit], first[unit + 1]):
-            c, s = classes[i], share[i]
-            squares[c] += s * s
-            totals[c] += s
-            known, slope = squares[c] / n_folds - (totals[c] / n_folds) ** 2, 2 * s / n_folds
-            own = [math.sqrt(v) if (v := known + slope * held) > 0 else 0.0 for held in shares[c]]
-            deviations = [a + b for a, b in zip(deviations, own, strict=True)]
-        most = min(deviations) + 1e-12
-        best = -1
+        start, stop = first[unit], first[unit + 1]
+        # Other classes do not depend on the fold, and the deviation of a single class rises with what the fold has.
+        deviations = shares[classes[start]]
+        if stop - start > 1:
+            deviations = [0.0] * n_folds
+            for i in range(start, stop):
+                c, s = classes[i], share[i]
+                known, slope = (squares[c] + s * s) / n_folds - ((totals[c] + s) / n_folds) ** 2, 2 * s / n_folds
+                own = [math.sqrt(v) if (v := known + slope * held) > 0 else 0.0 for held in shares[c]]
+                deviations = list(map(add, deviations, own))
+        most, best = min(deviations) + 1e-12, -1
         for fold, deviation in enumerate(deviations):
             if deviation <= most and (best < 0 or n_rows[fold] < n_rows[best]):
                 best = fold
-        for i in range(first[unit], first[unit + 1]):
+        for i in range(start, stop):
             c, s = classes[i], share[i]
-            squares[c] += 2 * shares[c][best] * s
+            squares[c] += s * s + 2 * shares[c][best] * s
+            totals[c] += s
             shares[c][best] += s
         n_rows[best] += rows[unit]
         fold_of[unit] = best

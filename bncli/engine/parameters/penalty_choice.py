@@ -353,6 +353,15 @@ def folds_with_own_cuts(sample: Columns, recode: Callable[[Columns], Dataset], s
     return folds
 
 
+def with_recut_rows(data: Dataset, columns: Columns, recode: Callable[[Columns], Dataset], seed: int) -> Dataset:
+    """Return encoded rows, with those of every fold that has cuts and levels of its own as `Dataset.recut`."""
+    folds = []
+    for split in inner_splits(data.labels, FOLDS, seed, columns.split_by):
+        training = recode(columns.take(split[0]))
+        folds.append((_encode_held_out(training, columns), split))
+    return replace(data, recut=tuple(folds))
+
+
 def _encode_held_out(data: Dataset, columns: Columns) -> Dataset:
     """Encode held-out rows with the schema of a data set; a value without a code counts as the most frequent value."""
     schema = data.schema

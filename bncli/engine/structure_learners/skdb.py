@@ -8,7 +8,10 @@ Machine Learning Research 17). With p_t = P(y_t | x_t) from the network learned 
     rmse = sqrt( mean of (1 - p_t)^2 ),    error = mean of [y_t is not predicted],    log-loss = mean of -ln p_t
 
 If rows belong together, the network is without all rows of the row's unit. If rows have times, the latest rows are held
-out once, and the losses are theirs, from the network of the earlier rows (`bncli.engine.data.splits`).
+out once, and the losses are theirs, from the network of the earlier rows (`bncli.engine.data.splits`). In both cases,
+cuts and groups of levels that follow the labels must not know the rows left out, since the labels of a unit agree. If
+the raw rows are at hand, cuts, the order of the attributes and their parents are therefore learned again in 5 folds of
+units (or without the latest rows), and k' and the number of attributes are those of lowest loss on the held-out rows.
 
 Conventions: ties (at 12 significant digits) go to fewer parents, then to fewer attributes. The choice may be no
 attribute at all if none is informative about the class. Networks whose tables with parents have more than 2^27 entries
@@ -60,7 +63,12 @@ def learn(
     attributes = [(i, k_parents[i]) for i in order]
     n_k = _feasible_k(data.schema, attributes, min(k, max(len(attributes) - 1, 0)))
     held_out = find_held_out(data)
-    losses = nested_losses(data, attributes, n_k, loss, watch, held_out)
+    method = "leave-one-out" if held_out is None else held_out.method
+    if data.recut:
+        losses = _losses_with_own_cuts(data, k, loss, constraints, (max(n_k, default=1), 1 + len(attributes)))
+        method = "cross-validated" if len(data.recut) > 1 else "held-out"
+    else:
+        losses = nested_losses(data, attributes, n_k, loss, watch, held_out)
     if constraints is not None:
         n_required = constraints.required.sum(axis=0)
         losses[: int(n_required.max(initial=0))] = np.inf
@@ -78,9 +86,30 @@ def learn(
     limit = ""
     if n_k and n_k[-1] != n_k[0]:
         limit = f" (k above {n_k[-1] - 1} was only tried with fewer attributes, because larger tables do not fit)"
-    method = "leave-one-out" if held_out is None else held_out.method
     watch(Note(f"skdb chose {what}: {method} {loss} {losses[best_k, n_chosen]:.6g}{limit}"))
     return Dag(tuple(parents), tuple(sorted(chosen)), method="skdb", options={"k": k, "loss": loss})
+
+
+def _losses_with_own_cuts(
+    data: Dataset, k: int, loss: str, constraints: ArcConstraints | None, shape: tuple[int, int]
+) -> Array:
+    """Return the loss on the held-out rows of all splits as `nested_losses` does, with cuts and networks of each split.
+
+    A split with fewer attributes or parents to choose from has the loss of all of them in place of more.
+    """
+    sums, total = np.zeros(shape), 0.0
+    for recut, (others, rows) in data.recut:
+        coded = Counts(recut).with_missing_levels("skdb", silent).data
+        order, k_parents = k_dependence_parents(Counts(coded.take(others)), k, silent, constraints)
+        attributes = [(i, k_parents[i]) for i in order]
+        n_k = _feasible_k(coded.schema, attributes, min(k, max(len(attributes) - 1, 0)))
+        losses = nested_losses(coded, attributes, n_k, loss, silent, _leave_out(coded, others, rows))
+        own = losses[np.minimum(np.arange(shape[0]), losses.shape[0] - 1)]
+        own = own[:, np.minimum(np.arange(shape[1]), losses.shape[1] - 1)]
+        weight = float(len(rows) if coded.weights is None else coded.weights[rows].sum())
+        sums += weight * (np.square(own) if loss == "rmse" else own)
+        total += weight
+    return np.sqrt(sums / total) if loss == "rmse" else sums / total
 
 
 class HeldOut(NamedTuple):
@@ -97,16 +126,26 @@ class HeldOut(NamedTuple):
 def find_held_out(data: Dataset) -> HeldOut | None:
     """Return what is left out together: units of rows, or all rows from the first held-out time on; None: each row."""
     by = data.split_by
-    weights = np.ones(data.n_rows) if data.weights is None else data.weights
-    sets, method = units_of_several_rows(by), "leave-one-group-out"
-    for others, rows in (
-        inner_splits(data.labels, LATEST_PART, 0, by) if by is not None and by.times is not None else []
-    ):
-        sets, method = np.ones(data.n_rows, np.intp), "held-out"
-        sets[others] = 0
-        weights = np.where(np.isin(np.arange(data.n_rows), rows), weights, 0.0)
-    if sets is None:
+    if by is not None and by.times is not None:
+        for others, rows in inner_splits(data.labels, LATEST_PART, 0, by):
+            return _leave_out(data, others, rows)
+    units = units_of_several_rows(by)
+    if units is None:
         return None
+    weights = np.ones(data.n_rows) if data.weights is None else data.weights
+    return _held_out_sets(data, "leave-one-group-out", units, weights)
+
+
+def _leave_out(data: Dataset, others: Index, rows: Index) -> HeldOut:
+    """Leave out all rows but `others` together; `rows` are those that count in the loss."""
+    sets = np.ones(data.n_rows, np.intp)
+    sets[others] = 0
+    weights = np.zeros(data.n_rows)
+    weights[rows] = 1.0 if data.weights is None else data.weights[rows]
+    return _held_out_sets(data, "held-out", sets, weights)
+
+
+def _held_out_sets(data: Dataset, method: str, sets: Index, weights: Array) -> HeldOut:
     bounds = data.bounds()
     codes = JointCodes([sets[a:b].astype(np.uint32) for a, b in bounds], int(sets.max()) + 1)
     return HeldOut(method, codes, [weights[a:b] for a, b in bounds])

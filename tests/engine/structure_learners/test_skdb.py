@@ -11,8 +11,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from bncli.engine.attribute_selection import encode_needed
 from bncli.engine.counting.counts import Counts
+from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.schema import ReadingRules
 from bncli.engine.data.splits import SplitBy, inner_splits
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.information import rounded
@@ -20,7 +23,8 @@ from bncli.engine.parameter_learners.closed_form import learn_map
 from bncli.engine.structure_learners import kdb, skdb
 from bncli.engine.structure_learners.skdb import errors, find_held_out, log_losses, nested_losses, squared_errors
 from bncli.engine.structures.structure import Dag
-from bncli.watch import Event, Note, Progress
+from bncli.recipe import Recipe
+from bncli.watch import Event, Note, Progress, Run
 from tests.datasets import dataset_of, random_dataset
 from tests.engine.leaving_out import LOSSES, members_of, slow_loss
 from tests.oracles import log_posterior, weights_of
@@ -166,6 +170,56 @@ def test_an_identifier_of_units_is_no_evidence() -> None:
     grouped = replace(data, split_by=SplitBy(units))
     assert skdb.learn(Counts(grouped), k=0, loss="log-loss", watch=notes.append).class_children == ()
     assert "leave-one-group-out log-loss" in str(notes[-1])
+
+
+def test_cuts_that_know_the_labels_of_a_unit_are_no_evidence() -> None:
+    """With random labels per unit, cuts follow single units; cuts of folds show that they are worth nothing."""
+    rng = np.random.default_rng(5)
+    units = np.repeat(np.arange(60), 6)
+    labels = rng.integers(0, 2, 60)[units]
+    noise = {f"x{i}": NumericColumn(rng.normal(size=60)[units]) for i in range(4)}
+    columns = Columns(360, noise, "class", CategoricalColumn(labels, ("a", "b")), split_by=SplitBy(units))
+    notes: list[Event] = []
+    data = encode_needed(columns, Recipe.of(structure="skdb"), None, ReadingRules(), Run(watch=notes.append))
+    assert skdb.learn(Counts(replace(data, recut=())), k=1, loss="rmse").class_children
+    dag = skdb.learn(Counts(data), k=1, loss="rmse", watch=notes.append)
+    assert dag.class_children == ()
+    squares = np.zeros(360)
+    for others, rows in inner_splits(labels, 5, 0, columns.split_by):
+        p = (np.bincount(labels[others], minlength=2) + 0.5) / (len(others) + 1)
+        squares[rows] = (1 - p[labels[rows]]) ** 2
+    assert f"cross-validated rmse {math.sqrt(squares.mean()):.6g}" in str(notes[-1])
+    # an attribute that tells something of new units is taken
+    told = {**noise, "told": NumericColumn(labels + rng.normal(0, 0.5, 60)[units])}
+    data = encode_needed(replace(columns, attributes=told), Recipe.of(structure="skdb"), None, ReadingRules(), Run())
+    assert 4 in skdb.learn(Counts(data), k=1, loss="rmse").class_children
+
+
+@settings(max_examples=examples(20))
+@given(st.integers(0, 2), st.sampled_from(LOSSES), st.booleans(), st.integers(0, 99))
+def test_losses_with_own_cuts_are_those_of_networks_of_the_training_rows(
+    k: int, loss: str, has_times: bool, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    units = np.repeat(np.arange(20), 3)
+    labels = rng.integers(0, 2, 20)[units]
+    values = {f"x{i}": NumericColumn(labels + rng.normal(0, 0.4, 60)) for i in range(3)}
+    by = SplitBy(units, times=np.arange(60.0) if has_times else None)
+    columns = Columns(60, values, "class", CategoricalColumn(labels, ("a", "b")), split_by=by)
+    data = encode_needed(columns, Recipe.of(structure="skdb"), None, ReadingRules(), Run())
+    found = skdb._losses_with_own_cuts(data, 2, loss, None, (3, 4))
+    for p in range(4):
+        losses, n_rows = 0.0, 0
+        for coded, (others, rows) in data.recut:
+            members = members_of(coded.take(others), 2)
+            fitted = np.isin(np.arange(60), others).astype(float).tolist()
+            rest = [fitted if t in set(rows.tolist()) else [] for t in range(60)]
+            own = min(k, max(len(members) - 1, 0))
+            one = slow_loss(coded, members, own, min(p, len(members)), loss, rest)
+            losses += len(rows) * (one**2 if loss == "rmse" else one)
+            n_rows += len(rows)
+        expected = math.sqrt(losses / n_rows) if loss == "rmse" else losses / n_rows
+        assert found[k, p] == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
 @settings(max_examples=examples(13))
