@@ -34,7 +34,7 @@ _SYNONYMS = {
     "auto": "automl ensemble ensembles stacking blending",
     "calibration": "calibrated miscalibrated overconfident platt isotonic temperature probability reliability",
     "cluster": "dask distributed parallel spark",
-    "counts": "federated incremental",
+    "counts": "federated incremental retrain update",
     "data": "csv tsv parquet arrow excel xlsx date dates header delimiter encoding utf-8 gzip gz compressed zip",
     "decisions": "threshold thresholds cutoff cut-off cost costs imbalance imbalanced unbalanced utility profit "
     "abstain reject conformal prior oversampling smote",
@@ -52,7 +52,7 @@ _SYNONYMS = {
     "databases javascript js pmml bif deploy deployment production",
     "files": "format formats",
     "groups": "fairness fair unfair bias biased discrimination disparity parity equity equal-opportunity protected "
-    "gender race subgroup subgroups refused",
+    "gender race subgroup subgroups refused refuse refusal",
     "install": "pip pipx docker podman offline conda air-gapped",
     "interactions": "gam gams ebm additive curves shape",
     "intervals": "uncertainty uncertain credible posterior sure",
@@ -73,7 +73,7 @@ _SYNONYMS = {
     "simulate": "synthetic generate sampling",
     "speed": "slow duration benchmark",
     "structures": "dag graph network tree naive naive-bayes",
-    "validation": "customer customers patient patients visits repeated grouped holdout temporal time-series "
+    "validation": "customer customers patient patients visits repeated grouped holdout temporal time-series series "
     "forecasting",
     "verify": "reproducible reproducibility privacy disclosure gdpr checksum",
     "web-service": "rest http server fastapi flask latency service real-time realtime",

@@ -335,6 +335,8 @@ def test_other_words_are_searched_for(bncli: Bncli) -> None:
     ("word", "topic"),
     [
         ("fairness", "groups"),
+        ("refuse", "groups"),
+        ("time series", "validation"),
         ("auc", "evaluate"),
         ("importance", "explain"),
         ("threshold", "decisions"),
