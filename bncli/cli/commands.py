@@ -18,7 +18,7 @@ from bncli.errors import UsageError
 
 EXAMPLE_WIDTH = 80
 EXAMPLES = """\
-bncli fit data.csv --structure tan --param weighted    learn data.bnc from data.csv
+bncli fit data.csv                                     learn data.bnc from data.csv
 bncli score data.bnc new.csv > scores.csv              predict
 bncli evaluate data.csv                                cross-validate
 """

@@ -24,7 +24,7 @@ bncli export data.bnc -o data.bif                       the network, for other p
 bncli export data.bnc --to xmlbif > data.xml
 bncli export data.bnc --to dot | dot -Tsvg > data.svg   a drawing, by Graphviz
 bncli export data.bnc -o data.py                        a module that scores rows by itself
-bncli export data.bnc -o data.onnx                      the same for runtimes of ONNX
+bncli export data.bnc -o data.onnx                      the same for ONNX runtimes
 bncli export data.bnc --to scorecard -o card.csv        points for every value
 bncli export data.bnc -o data.sql --key customer        a view that scores the rows of a table
 bncli export data.bnc -o data.sql --key customer --dialect postgres   the same for PostgreSQL

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from bncli.steps.fit import FitReport
 
 EXAMPLES = """\
-bncli fit data.csv --structure tan --param weighted       writes data.bnc
+bncli fit data.csv                                      writes data.bnc
+bncli fit data.csv --structure tan --param map          a Bayesian network
 zcat train.csv.gz | bncli fit - --class diagnosis --ignore id -o m.bnc --json
 """
 TRACE = output_flag(

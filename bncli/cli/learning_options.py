@@ -49,7 +49,7 @@ def _flag(entry: Choice | Option, structure_file: bool) -> Decorator:
         takes_file = entry is STRUCTURES and structure_file
         settings = {
             "metavar": f"{entry.metavar}|FILE" if takes_file else entry.metavar,
-            "default_text": entry.default,
+            "default_text": "tan or interactions, by cross-validation" if takes_file else entry.default,
             "words": [(method.word, method.summary) for method in entry.methods],
             "help": entry.summary,
         }
