@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 bncli fit data.csv                                      writes data.bnc
-bncli fit data.csv --structure tan --param map          a Bayesian network
 zcat train.csv.gz | bncli fit - --class diagnosis --ignore id -o m.bnc --json
 """
 TRACE = output_flag(
