@@ -88,7 +88,7 @@ PICTURES = output_flag(
     "--svg",
     metavar="DIR",
     help="Draw ROC, precision-recall and reliability curves into this folder. The files are roc.svg, "
-    "precision_recall.svg and reliability.svg, each label against all others, from all tested rows together; "
+    "precision_recall.svg and reliability.svg, each label against all others, from all test rows together; "
     "with --train-rows also learning_curve.svg, with --time blocks.svg.",
 )
 CURVE = output_flag(

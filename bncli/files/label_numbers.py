@@ -43,12 +43,12 @@ def read_label_numbers(path: str) -> dict[str, float]:
         number = parse_decimal(fields[1]) if len(fields) == 2 else None
         if number is None:
             what = f"expected a label and a number, found {','.join(fields)[:60]!r}"
-            raise BncliError(what, where=f"{path}, line {line}", hint="a line holds label,number")
+            raise BncliError(what, where=f"{path}, line {line}", hint="a line must be label,number")
         if fields[0] in numbers:
             raise BncliError(f"the label {fields[0]!r} appears twice", where=f"{path}, line {line}")
         numbers[fields[0]] = number
     if not numbers:
-        raise BncliError("there is no label with a number", where=path, hint="a line holds label,number")
+        raise BncliError("there is no label with a number", where=path, hint="a line must be label,number")
     return numbers
 
 
@@ -65,7 +65,7 @@ def resolve_costs(value: Any) -> Any:
     rows = _csv_rows(_read_text(path), path)
     if len(rows) < 2 or len(rows[0][1]) < 2:
         what = "this is not a table of costs"
-        hint = "commas between fields; a first line with the decisions, then one line per true label"
+        hint = "use commas between fields, a first line with the decisions, then one line per true label"
         raise BncliError(what, where=path, hint=hint)
     header = rows[0][1]
     decisions = header if all(len(fields) == len(header) + 1 for _, fields in rows[1:]) else header[1:]
@@ -74,13 +74,13 @@ def resolve_costs(value: Any) -> Any:
         where = f"{path}, line {line}"
         if len(fields) != len(decisions):
             what = f"{len(fields)} costs for {len(decisions)} decision{'s' * (len(decisions) != 1)}"
-            raise BncliError(what, where=where, hint="a line holds a true label, then a cost for each decision")
+            raise BncliError(what, where=where, hint="a line must be a true label, then a cost for each decision")
         for decision, text in zip(decisions, fields, strict=True):
             cost = 0.0 if not text and decision == true else parse_decimal(text)
             if cost is None or cost < 0:
                 problem = f"costs {text!r}" if text else "has no cost"
                 what = f"deciding {decision!r} where {true!r} is true {problem}"
-                raise BncliError(what, where=where, hint="a cost is a number of at least 0")
+                raise BncliError(what, where=where, hint="a cost must be a number of at least 0")
             if f"{true}:{decision}" in costs:
                 raise BncliError(f"deciding {decision!r} where {true!r} is true appears twice", where=where)
             costs[f"{true}:{decision}"] = cost
@@ -95,7 +95,7 @@ def _read_text(path: str) -> str:
     except OSError as error:
         raise cannot_read(path, error) from error
     if len(content) > _MAX_BYTES:
-        raise BncliError(f"the file has more than {_MAX_BYTES:,} bytes: it is not such a list", where=path)
+        raise BncliError(f"the file has more than {_MAX_BYTES:,} bytes, too many for such a list", where=path)
     return decode_utf8(content, path)
 
 

@@ -127,7 +127,7 @@ def explain_missing(path: str, *, is_data: bool = False) -> tuple[str, str]:
             hint = f"download it first, e.g. aws s3 cp {shlex.quote(path)} {'-' if is_data else '.'}{reading}"
         return "this is a URL, and only files are read", hint
     if (home := os.path.expanduser(path)) != path:
-        return "no such file: the shell leaves a '~' in quotes, or behind '=', as it is", f"write {home}"
+        return "no such file: the shell does not expand '~' in quotes or after '='", f"write {home}"
     folder, name = os.path.split(path)
     if not folder or os.path.isdir(folder):
         return "no such file", _suggest_name(folder, name)
@@ -189,7 +189,7 @@ def cannot_write(path: str, error: OSError) -> BncliError:
     if _URL.match(path):
         what, hint = "cannot write to a URL", "write a file, then copy it there"
     elif (home := os.path.expanduser(path)) != path:
-        what, hint = "cannot write: the shell leaves a '~' in quotes, or behind '=', as it is", f"write {home}"
+        what, hint = "cannot write: the shell does not expand '~' in quotes or after '='", f"write {home}"
     elif os.path.isdir(folder):  # file systems such as /proc accept no new files
         what, hint = f"cannot write in the folder '{folder}'", "choose another one"
     else:

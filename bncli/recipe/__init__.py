@@ -190,7 +190,7 @@ def check_structure_option(key: str, value: Any) -> Any:
         try:
             return entry.kind.parse(value)
         except ValueError as error:
-            raise BncliError(f"the structure's option {key!r} is wrong: {error}") from error
+            raise BncliError(f"the structure's option {key!r} is invalid: {error}") from error
     elif isinstance(entry.kind, Switch):
         required = bool
     else:

@@ -255,9 +255,9 @@ def parse_rule(text: str, choice: Choice) -> str:
         return name
     value = parse_decimal(number if colon else method.number)
     if value is None or value <= 0:
-        raise UsageError(f"{choice.flag} {name} takes a number above 0, not {number!r}", hint=f"for example {name}:5")
+        raise UsageError(f"{choice.flag} {name} needs a number above 0, not {number!r}", hint=f"for example {name}:5")
     if value > _MOST_ROWS:
-        raise UsageError(f"{choice.flag} {name} takes a number up to {_MOST_ROWS:.0e}, not {number}")
+        raise UsageError(f"{choice.flag} {name} needs a number of at most {_MOST_ROWS:.0e}, not {number}")
     return f"{name}:{format_number(value)}"
 
 

@@ -30,8 +30,8 @@ from bncli.recipe.defaults import (
 )
 
 _KIND_NAMES = {
-    "kikuchi": "regions, which are no Bayesian network",
-    "interactions": "regions that look at attributes through fewer intervals",
+    "kikuchi": "regions, which are not a Bayesian network",
+    "interactions": "regions that use coarser intervals",
     "card": "a card, whose tables are points",
     "auto": "--structure auto, which learns them itself",
 }
@@ -54,7 +54,7 @@ def refuse(chosen: ChosenMethods, files: SuppliedKinds, choices: Collection[Choi
     refuse_options_without_effect(flags, words, choices)
     if score == "cmi" and words["--structure"] != "tan":
         hint = "choose " + ", ".join(word for word in SCORES.words if word != "cmi")
-        raise UsageError(f"--structure-score cmi has no meaning with --structure {words['--structure']}", hint=hint)
+        raise UsageError(f"--structure-score cmi has no effect with --structure {words['--structure']}", hint=hint)
 
     _refuse_limit(chosen, files)
     _refuse_knowledge(chosen, files)
@@ -82,13 +82,13 @@ def _refuse_beside_files(
     cutting = (DISCRETIZERS.flag, *DISCRETIZERS.method_options)
     if files.counts is None:
         if files.cuts is not None and files.coded:
-            _refuse_flags(flags, cutting, f"on {files.cuts}, whose rows are codes", "give it when the table is encoded")
+            _refuse_flags(flags, cutting, f"on {files.cuts}, whose rows are codes", "use it when the table is encoded")
         elif files.cuts is not None:
             _refuse_flags(flags, cutting, "with --cuts FILE")
         return
 
     _refuse_flags(flags, (*cutting, "--cuts"), "with --from-counts FILE, which holds the cuts")
-    _refuse_flags(flags, ("--class-weights",), "with --from-counts FILE: the rows were counted as they weighed")
+    _refuse_flags(flags, ("--class-weights",), "with --from-counts FILE, because rows were counted with their weights")
     # A threshold that is a number needs no rows, but a rule such as best:f1 does.
     is_rule = "--threshold" in chosen.typed and parse_decimal(chosen.typed["--threshold"]) is None
     holding_out = ("--calibrate", "--sets", *(("--threshold",) if is_rule else ()))
@@ -98,7 +98,7 @@ def _refuse_beside_files(
         if method is not None and not method.from_counts:
             words = [m.word for m in choice.methods if m.from_counts]
             fitting = f"use {choice.flag} {', '.join(words[:-1])} or {words[-1]}"
-            what = f"{choice.flag} {method.word} learns from the rows, and counts do not hold them"
+            what = f"{choice.flag} {method.word} needs the rows, which counts do not contain"
             raise UsageError(what, hint=f"{fitting}, or fit the table itself")
 
 
@@ -140,13 +140,13 @@ def _refuse_knowledge(chosen: ChosenMethods, files: SuppliedKinds) -> None:
         raise UsageError(f"--knowledge has no effect with the structure in {files.structure}", hint=_LEAVE_OUT)
     if chosen.kind == "auto":
         hint = "choose another structure, such as interactions or tan"
-        raise UsageError("--knowledge has no effect with --structure auto, whose trees obey no constraint", hint=hint)
+        raise UsageError("--knowledge has no effect with --structure auto, whose trees obey no constraints", hint=hint)
     if chosen.kind and (known.require or known.before or known.root):
-        what = f"--structure {chosen.kind} has no arcs, so it cannot obey require, before and root of --knowledge"
+        what = f"--structure {chosen.kind} has no arcs, so it cannot obey require, before or root in --knowledge"
         raise UsageError(what, hint="use no_interaction, or --structure tan, kdb or hill-climb")
     assert chosen.structure is not None
     if has_single_attributes(chosen.structure, chosen.value):
-        what = f"--knowledge has no effect with --structure {chosen.structure.word}, which combines no attributes here"
+        what = f"--knowledge has no effect with --structure {chosen.structure.word}, which does not combine attributes"
         raise UsageError(what, hint=_LEAVE_OUT)
     if chosen.structure.word == "gbn" and known.max_parents is not None:
         what = "--structure gbn cannot obey max_parents of --knowledge"
@@ -165,14 +165,14 @@ def _refuse_prior(chosen: ChosenMethods, files: SuppliedKinds) -> None:
         other = next(flag for flag in flags if flag not in typed)
         raise UsageError(f"{given[0]} has no effect without {other}", hint=f"add {other}, or leave {given[0]} out")
     if chosen.kind:
-        what = f"--prior-network has no effect with --structure {chosen.kind}, which is no Bayesian network"
+        what = f"--prior-network has no effect with --structure {chosen.kind}, which is not a Bayesian network"
         raise UsageError(what, hint="choose another structure, such as tan")
     if chosen.param.word in ("acll", "acll-uniform"):
         what = f"--prior-network has no effect with --param {chosen.param.word}, whose probabilities have no prior"
         raise UsageError(what, hint="use --param map, or weighted")
     if files.cuts is None:
         idle = (DISCRETIZERS.flag, *DISCRETIZERS.method_options, "--max-attributes")
-        _refuse_flags(typed, idle, "with --prior-network, whose states are the cuts and levels")
+        _refuse_flags(typed, idle, "with --prior-network, which fixes the cuts and levels")
 
 
 def _refuse_below_limits(chosen: ChosenMethods) -> None:
@@ -188,7 +188,7 @@ def _refuse_below_limits(chosen: ChosenMethods) -> None:
         for flag in chosen.param.joint_options:
             if flag in typed:
                 method = f"--structure {structure.word}{f' {option} {limit}' if option else ''}"
-                hint = "leave it out: every table there has one attribute"
+                hint = "leave it out: every table has a single attribute"
                 raise UsageError(f"{flag} has no effect with {method}", hint=hint)
 
 
@@ -196,27 +196,27 @@ def _refuse_unsuitable_parameters(chosen: ChosenMethods) -> None:
     """Raise UsageError if the parameters do not go with the structure, the missing policy or a typed option."""
     typed, kind, param = chosen.typed, chosen.kind, chosen.param
     if kind and param.word not in params_of(kind):
-        what = f"--param {param.word} cannot go with {_KIND_NAMES.get(kind, f'--structure {kind}')}"
+        what = f"--param {param.word} cannot be used with {_KIND_NAMES.get(kind, f'--structure {kind}')}"
         raise UsageError(what, hint=f"use --param {', '.join(params_of(kind))}, or another structure")
     if not kind and not param.networks:
         words = [m.word for m in STRUCTURES.methods if param.word in m.params]
-        raise UsageError(f"--param {param.word} does not go with networks", hint=f"use --structure {words[0]}")
+        raise UsageError(f"--param {param.word} cannot be used with networks", hint=f"use --structure {words[0]}")
     if chosen.structure_method is not None and kind:
         _refuse_flags(list(typed), *chosen.structure_method.without_effect)
         _refuse_other_values(typed, chosen.structure_method, f"--structure {kind}")
     name = as_typed(PARAMETERS, param.word)
     _refuse_other_values(typed, param, name)
     if kind:
-        _refuse_flags(list(typed), ("--arcs",), "with regions, which have none")
+        _refuse_flags(list(typed), ("--arcs",), "with regions, which have no arcs")
     else:
         _refuse_flags(list(typed), ("--theta",), "without regions")
 
     policy = typed.get("--missing-policy")
     if param.for_missing_values and policy == "level":
-        what = f"--missing-policy level has no meaning with --param {param.word}"
-        raise UsageError(what, hint=f"{param.word} marginalizes missing values; --param map takes them as a level")
+        what = f"--missing-policy level has no effect with --param {param.word}"
+        raise UsageError(what, hint=f"{param.word} marginalizes missing values; --param map treats them as a level")
     if policy == "marginalize" and not param.probabilities:
-        what = f"--missing-policy marginalize cannot go with {name}, whose numbers are not probabilities"
+        what = f"--missing-policy marginalize cannot be used with {name}, whose numbers are not probabilities"
         raise UsageError(what, hint=f"use --param {', '.join(MARGINALIZED)}, or --missing-policy level")
 
 
@@ -229,7 +229,7 @@ def _refuse_other_values(typed: Mapping[str, Any], method: Method, name: str) ->
             free = [m.word for m in PARAMETERS.methods if flag in m.options and flag not in dict(m.fixed)]
             hint = f"use {flag} {text}, or --param {', '.join(free)} with networks"
             other = format_number(other) if isinstance(other, float) else str(other)
-            raise UsageError(f"{flag} {other} has no meaning with {name}", hint=hint)
+            raise UsageError(f"{flag} {other} has no effect with {name}", hint=hint)
 
 
 def _refuse_optimization(chosen: ChosenMethods) -> None:

@@ -105,7 +105,7 @@ def calibrate_model(
     if schema.directed:
         refuse_directed(method, len(schema.labels))
     if model.calibration is not None:
-        watch(Note("the model is calibrated already: that calibration is replaced"))
+        watch(Note("the model is already calibrated; the new calibration replaces the old one"))
         model = replace(model, calibration=None)
     watch(Stage("read"))
     used = compile_scorer(model).used
@@ -127,8 +127,8 @@ def calibrate_model(
         weights = of_class if weights is None else of_class * weights
     on_training_rows = are_training_rows(rows, model, used)
     if on_training_rows:
-        what = "these look like the rows that the model was learned from, which it predicts better than others"
-        watch(Note(f"{what}; calibrate on rows that were held out", warning=True))
+        what = "these look like the training rows of the model, which it predicts better than new rows"
+        watch(Note(f"{what}; calibrate on held-out rows", warning=True))
     try:
         refuse_few(method, schema.labels, labels, None if by is None else by.units)
     except BncliError as error:
@@ -139,27 +139,25 @@ def calibrate_model(
     if by is not None:
         splits = inner_splits(labels, FOLDS, 0, by)
         if not splits:
-            what = "no row can be held out: the last rows have no group that is new in them, or the gap is too long"
+            what = "no row can be held out: the last rows contain no new group, or the gap is too long"
             raise BncliError(what, where=source.paths[0], hint="leave out --group or --time, or shorten --gap")
         held_out = held_out_loss(method, log_p, labels, weights, splits)
     if calibration.map == Temperature(MOST_TEMPERATURE):
-        what = f"the temperature is at its bound, {MOST_TEMPERATURE:g}: the model does not predict these rows"
+        what = f"the temperature reached its upper bound, {MOST_TEMPERATURE:g}: the model is of no use on these rows"
         watch(Note(what, warning=True))
     if calibration.map == Temperature(1.0):
-        what = "all rows are predicted correctly, so no temperature can be estimated: it stays 1"
+        what = "all rows are predicted correctly, so the temperature cannot be estimated and stays 1"
         watch(Note(what, warning=True))
     if isinstance(calibration.map, Isotonic) and calibration.rows < FEW_FOR_ISOTONIC:
-        what = f"{calibration.rows:,} rows are few for isotonic maps, which overfit them"
-        watch(Note(f"{what}: --method temperature learns only one number", warning=True))
+        what = f"{calibration.rows:,} rows are too few for isotonic calibration, which overfits"
+        watch(Note(f"{what}: --method temperature fits a single number", warning=True))
     counts = np.bincount(labels, weights, len(schema.labels)).astype(np.float64)
     _warn_about_prior(model, counts, method, rows.n_rows, watch)
     if method != Temperature.method:
         calibration = calibration._replace(frequencies=tuple(counts.tolist()))
     rule = None if model.rule is None else without_held_out(model.rule)
     if rule != model.rule:
-        what = (
-            "the threshold or the prediction sets from held-out rows belong to the old probabilities and are left out"
-        )
+        what = "the threshold or prediction sets were chosen for the old probabilities, so they were removed"
         watch(Note(f"{what}: use score --threshold, or learn again", warning=True))
     calibrated = with_self_test(replace(model, calibration=calibration, rule=rule, log_p=None))
     split = None if by is None else record_split(rows.n_rows, by)
@@ -178,11 +176,11 @@ def _warn_about_prior(model: Model, counts: Array, method: str, n_rows: int, wat
     shares, before = counts / counts.sum(), training / training.sum()
     most = int(np.abs(shares - before).argmax())
     what = (
-        f"the class frequencies differ from those in training ({model.schema.labels[most]} {shares[most]:.3g}, "
-        f"there {before[most]:.3g})"
+        f"the class frequencies differ from those in training ({model.schema.labels[most]}: here {shares[most]:.3g}, "
+        f"in training {before[most]:.3g})"
     )
     if method == Temperature.method:
-        how = f"use --method {PerClass.method}, or calibrate on rows like those of training and score with --prior"
+        how = f"use --method {PerClass.method}, or calibrate on rows like the training rows and use score --prior"
         watch(Note(f"{what}, which a temperature cannot correct: {how}", warning=True))
     else:
-        watch(Note(f"{what}: probabilities are under the frequencies here, from which --prior reckons"))
+        watch(Note(f"{what}; the calibrated probabilities assume the frequencies of these rows"))

@@ -187,7 +187,7 @@ def convergence(
     for other in others:
         if other.trace.likelihood != first.trace.likelihood:
             told = f"{first.source.path} has {first.trace.likelihood}, {other.source.path} {other.trace.likelihood}"
-            raise UsageError(f"two traces do not maximise the same function: {told}", hint="leave one out")
+            raise UsageError(f"two traces maximise different functions: {told}", hint="leave one out")
     lags = () if settings.lag is None else _lags(curves, settings.lag, settings.at)
     reports = {}
     for table, by_name in curves.items():
@@ -230,7 +230,9 @@ def _check_arguments(
     seen: dict[tuple[str, str], str] = {}
     for source in traces:
         if source.path == "-":
-            raise UsageError("traces are files, and not read from standard input", hint="name what fit --trace wrote")
+            raise UsageError(
+                "traces must be files, not the standard input", hint="name the file that fit --trace wrote"
+            )
         key = source.folder, source.name
         if key in seen:
             what = f"two traces of a folder have the name '{source.name}': {seen[key]} and {source.path}"
@@ -243,9 +245,9 @@ def _check_arguments(
         if len(names) == 1:
             raise UsageError("all traces have the name of the baseline, so none can lag behind it", hint="name others")
     elif histogram:
-        raise UsageError("--histogram draws lags, and there are none", hint="add --lag NAME")
+        raise UsageError("--histogram draws lags, but none were measured", hint="add --lag NAME")
     if svg and len(names) > SERIES:
-        raise UsageError(f"--svg draws at most {SERIES} names, and there are {len(names)}", hint="leave some out")
+        raise UsageError(f"--svg draws at most {SERIES} names, but there are {len(names)}", hint="leave some out")
     for path in (svg, histogram):
         refuse_ending(path, NOT_DRAWN, "drawings are written as SVG")
     check_outputs((svg, histogram), [source.path for source in traces])
@@ -269,6 +271,7 @@ def _lags(curves: Mapping[str, Mapping[str, _Curve]], baseline_name: str, at: in
             by_name.setdefault(name, []).append(TableLag(table, lag, reached is not None))
     if not by_name:
         raise UsageError(
-            f"no folder has '{baseline_name}' beside another trace", hint="put the traces of one table into one folder"
+            f"no folder has '{baseline_name}' beside another trace",
+            hint="put all traces of one table into the same folder",
         )
     return tuple(Lags(name, tuple(lags)) for name, lags in by_name.items())

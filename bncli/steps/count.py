@@ -100,7 +100,7 @@ def _count_batches(
         needed = COPIES * 8 * entries
         if run.memory is not None and needed > run.memory:
             size = f"the tables would have {entries:,} entries for {len(labels):,} labels"
-            hint = "count with --structure FILE, or leave columns with many levels out of the cuts"
+            hint = "count with --structure FILE, or remove columns with many levels from the cuts"
             raise BncliError(f"{size}: {needed_and_free(needed, run.memory)}", hint=hint)
         schema = Schema(total.cuts.class_name, labels, total.cuts.attributes)
         data = Dataset(schema, chunk.codes, chunk.labels.astype(code_dtype(len(labels))), chunk.weights, run.threads)
@@ -126,7 +126,7 @@ def _required_sets(cuts: Cuts, structure: NamedStructure | None) -> RequestedSet
     if structure is None:
         return None
     if isinstance(structure, NamedRegions):
-        what = "regions are chosen by the probabilities of single rows, which counts do not hold"
+        what = "regions are chosen by the probabilities of single rows, which counts do not contain"
         raise UsageError(what, hint="count for a network, or for pairs")
     # Any attribute may turn out to have missing values, and then it may be in the structure.
     attributes = tuple(replace(attribute, missing=True) for attribute in cuts.attributes)

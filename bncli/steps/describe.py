@@ -285,7 +285,7 @@ def _bins(
     """Return the event, and the bins of the attributes that `fit` would use, largest information value first."""
     if of_class is None or len(of_class.labels) != 2:
         found = "there is no class" if of_class is None else f"'{of_class.name}' has {len(of_class.labels)}"
-        raise UsageError(f"--bins needs a class of two labels: {found}", hint="name one with --class")
+        raise UsageError(f"--bins needs a class with two labels: {found}", hint="name one with --class")
     if positive is not None:
         check_positive(positive, of_class.name, of_class.labels)
     event = of_class.labels[1] if positive is None else positive
@@ -343,13 +343,13 @@ def _report_column(name: str, summary: TableSummary, of_class: ClassCounts | Non
             measured = "; it looks like a number" if look_measured(of_class.labels, summary.n_rows) else ""
             return replace(report, use=True, reason=f"the class ({_why_class(source, summary)}){measured}")
         if column.is_plain or isinstance(column.decision.form, NumberForm):
-            return replace(report, type="numeric", use=False, reason="the class, but numbers, not classes")
+            return replace(report, type="numeric", use=False, reason="the class, but it has numbers instead of classes")
         count = f"{'' if report.exact else '~'}{report.distinct:,}"
-        return replace(report, type="identifier", use=False, reason=f"the class, but {count} labels are too many")
+        return replace(report, type="identifier", use=False, reason=f"the class, but it has too many labels ({count})")
     if name == summary.roles.weights:
         return replace(report, use=True, reason="weighs the rows", should_ignore=False)
     if name in summary.ignored:
-        return replace(report, use=False, reason="left out, as is said", should_ignore=False)
+        return replace(report, use=False, reason="not used (--ignore, --use or the schema file)", should_ignore=False)
     return report
 
 
@@ -507,30 +507,30 @@ def _with_verdict(
     """Return the report with what `fit` will do with the column, and why; `learned` is None without two classes."""
     if report.type == "constant":
         use = report.missing > 0 and report.distinct == 1
-        what = "one value only" if report.distinct else "no value at all"
+        what = "only one value" if report.distinct else "no values"
         return replace(report, use=use, reason=f"{what}{', or missing' if use else ''}")
     decision = summary.decision
     reasons = [_without_name(note, report.name) for note in decision.notes if not note.startswith(_NOTES_ABOUT_MARKS)]
     if decision.without_marks:
         marks = ", ".join(decision.marks)
-        would_be = f"but for {marks} they would be {decision.without_marks}"
+        would_be = f"without {marks} they would be {decision.without_marks}"
         reasons.append(would_be if decision.attributes else f"marks: {marks}")
     if not decision.attributes:
         kind = "date" if report.type == "date" else "identifier"
         return replace(report, type=kind, use=False, reason="; ".join(reasons))
     use = learnt is None or any(entry.attribute.informative for entry in learnt)
     if _is_running_number(report, n_rows):
-        reason = "whole numbers, different in every row: an identifier?"
+        reason = "distinct whole numbers: possibly an identifier"
         return replace(report, use=use, reason=reason, should_ignore=True)
     if not use:
-        why = "no cut of them has" if report.type != "categorical" else "they do not have enough"
+        why = "no cut point gives" if report.type != "categorical" else "they have too little"
         kind = reasons.pop(0) if report.type == "date" and reasons else _PLURAL[report.type]
-        reasons.insert(0, f"{kind}, and {why} information about the class (interactions may still use them)")
+        reasons.insert(0, f"{kind}, but {why} information about the class (interactions may still use them)")
     elif not reasons or report.type != "date":
         reasons.insert(0, _PLURAL[report.type] + _describe_cuts([entry.attribute for entry in learnt or []]))
     class_bits = 0.0 if of_class is None else of_class.bits
     if report.bits is not None and class_bits and report.bits >= _LEAK * class_bits:
-        reasons.append("it alone determines the class: is it known beforehand?")
+        reasons.append("it alone determines the class: check that it is known before the class")
     return replace(report, use=use, reason="; ".join(reasons))
 
 
@@ -568,7 +568,7 @@ def _warnings(source: Source, summary: TableSummary, has_class: bool) -> list[st
     """Return warnings about names that look like a row of data, and about a class that was a guess."""
     warnings = []
     if look_like_data(summary.names):
-        warnings.append("the column names are numbers: is the header missing? --names a,b,c gives one")
+        warnings.append("the column names are numbers: is the header missing? --names a,b,c supplies one")
     else:
         levels = {
             name: column.column.levels
@@ -579,9 +579,9 @@ def _warnings(source: Source, summary: TableSummary, has_class: bool) -> list[st
         if len(values) >= 2 and 2 * len(values) >= len(levels):
             listed = ", ".join(map(repr, values[:_PROPOSED_NAMES])) + ", ..." * (len(values) > _PROPOSED_NAMES)
             text = f"columns have a value that is the name of the column ({listed})"
-            warnings.append(f"{text}: is the header missing? --names a,b,c gives one")
+            warnings.append(f"{text}: is the header missing? --names a,b,c supplies one")
     if has_class and _why_class(source, summary) == _LAST_COLUMN:
-        guess = f"{summary.class_name!r} is taken for the class because it is last"
+        guess = f"{summary.class_name!r} is used as the class because it is the last column"
         warnings.append(f"{guess}; --class NAME names another")
     return warnings
 
@@ -590,14 +590,14 @@ def _notes(summary: TableSummary, of_class: ClassCounts | None, proposed: Sequen
     """Return what else to know before learning; `proposed` are columns that could be the class instead."""
     notes: list[str] = []
     if proposed:
-        notes.append(f"the class may be {' or '.join(map(repr, proposed[:_PROPOSED_NAMES]))}; --class NAME names it")
+        notes.append(f"possible classes: {' or '.join(map(repr, proposed[:_PROPOSED_NAMES]))}; --class NAME names it")
     elif not has_class:
         notes.append("no column looks like a class of a few labels; --class NAME names one")
     if of_class is not None and of_class.unlabelled and not proposed:
         rows = "row" if of_class.unlabelled == 1 else "rows"
         notes.append(f"the class is missing in {of_class.unlabelled:,} {rows}; --drop-unlabelled leaves them out")
     if marks := _missing_marks(summary):
-        notes.append(f"by the look of them marks of missing values: {', '.join(marks)} (--missing +TOKEN adds one)")
+        notes.append(f"these look like marks of missing values: {', '.join(marks)} (--missing +TOKEN adds one)")
     return notes
 
 

@@ -176,7 +176,9 @@ class DiffReport:
 def diff(a: str, b: str, source: Source | None = None, *, run: Run = Run()) -> DiffReport:
     """Compare the models in two files, and their predictions for the rows of `source`."""
     if source is not None and "-" in source.paths:
-        raise UsageError("the rows are read twice, which the standard input cannot be", hint="name a file with --data")
+        raise UsageError(
+            "the rows are read twice, but the standard input can be read only once", hint="name a file with --data"
+        )
     model_a, model_b = read_model(a), read_model(b)
     schema_a, schema_b = model_a.schema, model_b.schema
     attributes_a, attributes_b = ({x.name: x for x in schema.attributes} for schema in (schema_a, schema_b))

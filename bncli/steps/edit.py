@@ -146,7 +146,7 @@ def edit(
     except ModelError as error:
         raise type(error)(error.what, where=error.where or path, hint=error.hint) from None
     if model.rule is not None and model.rule.held_out is not None:
-        what = "the threshold or prediction sets come from held-out rows, which the model predicted before the edit"
+        what = "the threshold or prediction sets come from predictions of held-out rows before the edit"
         watch(Note(f"{what}; set them again with score --threshold or --sets", warning=True))
     watch(Stage("write"))
     write_model(output, edited)
@@ -176,7 +176,7 @@ def edit_model(model: Model, choice: EditChoice, refit: Source | None = None, *,
         action = f"monotone {choice.monotone}"
         change = change_to_monotone(effect, before, label, rising=choice.monotone == "up")
     if not np.abs(change).max(initial=0.0) > 0:
-        raise UsageError(f"the effect of {effect.name} is like that already: nothing would change")
+        raise UsageError(f"the effect of {effect.name} already has these values, so nothing would change")
     place = effect.host.array
     new = [*arrays]
     new[place] = arrays[place] + effect.embed(effect.scores(change))
@@ -187,11 +187,15 @@ def edit_model(model: Model, choice: EditChoice, refit: Source | None = None, *,
     previous = {i: array for i, array in enumerate(arrays[:n_kept]) if (array != new[i]).any()}
     edited = replace(model, predictor=with_arrays(predictor, new), uncertainty=None)
     if model.uncertainty is not None:
-        run.watch(Note("the edited model has no intervals of probabilities, since they belong to the fit"))
+        run.watch(
+            Note("the edited model has no intervals of probabilities, because they were computed for the fitted model")
+        )
     if edited.schema.directed and lowest_difference(edited, _whole_tables(edited)) < -TOLERANCE:
         directed = [a.name for i, a in enumerate(edited.schema.attributes) if direction_of(edited.schema, i)]
-        what = f"the edit of {','.join(choice.effect)} breaks a direction that the model keeps ({', '.join(directed)})"
-        raise UsageError(what, hint="choose numbers that keep it, or fit without --increasing and --decreasing")
+        what = f"the edit of {','.join(choice.effect)} breaks a monotone direction of the model ({', '.join(directed)})"
+        raise UsageError(
+            what, hint="choose values that keep the direction, or fit without --increasing and --decreasing"
+        )
     after = effect.read(new)
     places = {name: where for name, where in effect.cells.items() if not targets or name in targets}
     record = Edit(
@@ -252,7 +256,7 @@ def _refit(
 ) -> tuple[list[Array], RefitLoss]:
     """Refit the model with the effect fixed at `target`; return its arrays, and the log-loss with and without it."""
     if not isinstance(model.predictor, Tables):
-        what = "--refit needs a model of one set of tables, and this is an ensemble"
+        what = "--refit needs a model with one set of tables, but this is an ensemble"
         raise ModelError(what, hint="leave it out, or fit one of --structure nb, tan or interactions")
     if model.schema.directed:
         what = "--refit cannot keep the directions of a model fitted with --increasing or --decreasing"
@@ -267,7 +271,7 @@ def _refit(
     losses, tested = np.zeros(2), 0.0
     splits = inner_splits(data.labels, FOLDS, 0, data.split_by)
     if not splits:
-        raise BncliError("no row can be held out of the rows to refit on", where=source.paths[0], hint="add rows")
+        raise BncliError("none of the rows to refit to can be held out", where=source.paths[0], hint="add rows")
     for others, rows in splits:
         training, held_out = data.take(others), data.take(rows)
         learned = _learn_tables(model, training)
@@ -295,7 +299,7 @@ def _read_rows(model: Model, source: Source, run: Run) -> Dataset:
     assert columns.label is not None
     missing = [label for label in schema.labels if label not in columns.label.levels]
     if missing or len(columns.label.levels) != len(schema.labels):
-        raise ModelError("the rows do not have the labels of the model", where=source.paths[0])
+        raise ModelError("the labels of the rows are not those of the model", where=source.paths[0])
     if model.class_weights is not None:
         of_label = dict(zip(schema.labels, model.class_weights, strict=True))
         columns = apply_class_weights(columns, np.array([of_label[label] for label in columns.label.levels]))
@@ -303,7 +307,7 @@ def _read_rows(model: Model, source: Source, run: Run) -> Dataset:
     data = learn_dataset(columns, cuts=cuts_of_schema(schema, model.recipe), reading=reading, run=run)
     for own, other in zip(schema.attributes, data.schema.attributes, strict=True):
         if own.cardinality != other.cardinality:
-            what = f"'{own.name}' has values here, or missing ones, that the training rows did not have"
+            what = f"'{own.name}' has values here, or missing values, that did not occur in the training rows"
             raise ModelError(what, where=source.paths[0], hint="fit the model again to these rows")
     position = [schema.labels.index(label) for label in data.schema.labels]
     return replace(data, schema=schema, labels=np.array(position)[data.labels].astype(data.labels.dtype))
@@ -316,7 +320,7 @@ def _learn_tables(model: Model, data: Dataset) -> Tables:
     tables = learn_parameters(Counts(data), model.structure, recipe, chosen=penalty).predictor
     families = model.tables.families
     if not isinstance(tables, Tables) or tables.families != families[: len(tables.families)]:
-        raise BncliError("the tables of this model cannot be fitted again", hint="leave --refit out")
+        raise BncliError("the tables of this model cannot be refitted", hint="leave --refit out")
     for family in families[len(tables.families) :]:  # those that edits added
         with_table = with_added_family(tables, family)
         assert isinstance(with_table, Tables)

@@ -97,7 +97,7 @@ def explain_rows(
                 break
     if rows is not None and n_read < rows[0]:
         what = f"there is no row {rows[0]:,}: the table has {n_read:,} row{'s' * (n_read != 1)}"
-        raise BncliError(what, hint="rows are numbered from 1, the header and malformed rows not counted")
+        raise BncliError(what, hint="rows are numbered from 1, without the header and malformed rows")
 
 
 def _explained(model: Model, log_p: Array, why: Explanation, first: int) -> Iterator[ExplainedRow]:

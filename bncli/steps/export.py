@@ -165,14 +165,14 @@ def _export_network(
     lost = [attributes[i].name for i in dag.attributes if dag.parents[i] and i not in dag.class_children]
     if lost and not model.schema.marginalizes:
         listed = ", ".join(lost[:_LISTED]) + (f" and {len(lost) - _LISTED:,} more" if len(lost) > _LISTED else "")
-        watch(Note(f"the class is not a parent of {listed}: written without parents, for which a model has no table"))
+        watch(Note(f"the class is not a parent of {listed}, so the model has no table for it: written without parents"))
     text = form.write(network)
     max_dp = None
     if form.read is not None:
         read_back = form.read(text.encode(), output or f"the {form.word} text")
         if not same_nodes(network, read_back):
-            what = "the network does not read back as it was written"
-            raise BncliError(what, hint="this is a defect of bncli: please report it")
+            what = "the network that was read back differs from the one written"
+            raise BncliError(what, hint="this is a bug in bncli: please report it")
         max_dp = largest_difference(model, read_back, EXPORT_ROWS, np.random.Generator(np.random.PCG64(seed)))
         _refuse_difference(max_dp, "network", "random", model.recipe)
     return ExportReport(
@@ -199,7 +199,7 @@ def _export_program(
 ) -> ExportReport:
     seen = {attribute.name for attribute in model.schema.attributes}
     if form.word == "sql" and "key" not in options and SQL_DEFAULTS["key"] not in seen:
-        what = "--to sql needs --key COLUMN, the column that identifies the rows of the table"
+        what = "--to sql needs --key COLUMN, the column that identifies the rows"
         raise UsageError(what, hint=f"for example --key {SQL_DEFAULTS['key']}, if the table has such a column")
     with _errors_about(model_path):
         scorer = make_portable(model)
@@ -214,7 +214,7 @@ def _export_program(
     if converted:
         more = f" and {len(converted) - _LISTED:,} more" if len(converted) > _LISTED else ""
         listed = ", ".join(converted[:_LISTED]) + more
-        watch(Note(f"the program takes plain numbers for {listed}: parts of dates or values, not texts"))
+        watch(Note(f"the program expects plain numbers for {listed}: parts of dates or numbers, not texts"))
     rule = _rule_of_program(model, form, watch)
     tokens = MissingTokens.of(model.schema.missing_tokens)
     words = [word for f in forms.values() if isinstance(f, NumberForm) for word in f.words]
@@ -246,7 +246,7 @@ def _export_program(
             n_other = Decider.of(rule, labels).count_disagreements(probes.probabilities, decisions, labels, TOLERANCE)
             if n_other:
                 what = f"the program would decide differently from the model in {n_other:,} of {rows:,} synthetic rows"
-                raise BncliError(what, hint="this is a defect of bncli: please report it")
+                raise BncliError(what, hint="this is a bug in bncli: please report it")
     if form.rounds:
         with _errors_about(model_path):
             text = form.write(scorer, target)
@@ -290,10 +290,10 @@ def _rule_of_program(model: Model, form: ProgramFormat, watch: Watch) -> Decisio
     if rule is None:
         return None
     if form.decide is None or not rule.decides:
-        watch(Note("the export gives probabilities; the decision rule of the model (see inspect) is not in it"))
+        watch(Note("the export contains probabilities but not the decision rule of the model (see inspect)"))
         return None
     if rule.sets is not None:
-        watch(Note("the export makes decisions, but gives no prediction sets"))
+        watch(Note("the export makes decisions, but no prediction sets"))
     return replace(rule, sets=None, held_out=None)
 
 
@@ -307,7 +307,9 @@ def _refuse_difference(max_dp: float, what: str, kind_of_rows: str, recipe: Reci
     else:
         option = "more --pseudo-counts" if recipe.param.startswith("acll") else "more --smoothing"
     message = f"the {what} would differ from the model: max |dP| {max_dp:.1e} on {EXPORT_ROWS:,} {kind_of_rows} rows"
-    raise BncliError(message, hint=f"its probabilities are too small for floating point; learn with {option}")
+    raise BncliError(
+        message, hint=f"some of its probabilities are too small for floating-point numbers; learn with {option}"
+    )
 
 
 @contextmanager

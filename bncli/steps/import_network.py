@@ -59,8 +59,8 @@ def import_network(
     except BncliError as error:
         raise type(error)(error.what, where=path, hint=error.hint) from None
     if is_dense:
-        what = "the network is too dense to marginalize rows that lack most values: such rows are refused at scoring"
-        watch(Note(f"{what}, and frequencies of values were estimated from rows drawn from the network"))
+        what = "the network is too dense to marginalize rows with most values missing: such rows cannot be scored"
+        watch(Note(f"{what}, and the frequencies of values were estimated from rows drawn from the network"))
     write_model(output, with_self_test(model))
     schema, graph = model.schema, model.structure
     assert isinstance(graph, Dag)
@@ -90,4 +90,6 @@ def _read_network(path: str) -> NamedNetwork:
     if isinstance(form, NetworkFormat) and form.read is not None:
         return form.read(data, path)
     what = f"this is {file_kind.description}, not a network with its probabilities"
-    raise BncliError(what, where=path, hint="BIF and XMLBIF files hold one; other programs can save a network as such")
+    raise BncliError(
+        what, where=path, hint="BIF and XMLBIF files contain one; other programs can save networks in these formats"
+    )

@@ -53,8 +53,8 @@ def merge(
             repeated = [part for part in other.parts if part.fingerprint in file_of_part]
             if repeated:
                 rows, first = sum(part.n_rows for part in repeated), file_of_part[repeated[0].fingerprint]
-                what = f"{rows:,} of its {other.n_rows:,} rows are counted already, in {first}"
-                hint = "leave one of the files out; --allow-repeated adds it all the same"
+                what = f"{rows:,} of its {other.n_rows:,} rows were already counted in {first}"
+                hint = "leave one of the files out; --allow-repeated adds it anyway"
                 raise BncliError(what, where=path, hint=hint)
             file_of_part |= {part.fingerprint: path for part in other.parts}
         labels_of_files += [set(other.labels)] if other.n_rows else []
@@ -90,13 +90,13 @@ def _differences(first: CountedRows, other: CountedRows) -> Iterator[tuple[str, 
             " ".join([c.method, *(f"{key}={value}" for key, value in sorted(c.options.items()))])
             for c in (cuts, first_cuts)
         )
-        yield "the cuts were made otherwise", here_made, there_made
+        yield "the cuts were learned differently", here_made, there_made
     if other.missing_tokens != first.missing_tokens:
         here_tokens, there_tokens = (
-            "the usual" if tokens is None else " ".join(map(repr, tokens))
+            "the default ones" if tokens is None else " ".join(map(repr, tokens))
             for tokens in (other.missing_tokens, first.missing_tokens)
         )
-        yield "what means a missing value differs", here_tokens, there_tokens
+        yield "the tokens for missing values differ", here_tokens, there_tokens
     if other.requested != first.requested:
         yield "the tables differ", _describe_tables(other, first), _describe_tables(first, other)
 
@@ -113,4 +113,4 @@ def _describe_tables(counted: CountedRows, other: CountedRows) -> str:
     lacking = next((s for s in counted.requested if s not in (other.requested or ())), None)
     if lacking is None:
         return f"{len(tables_json(counted))} tables"
-    return "one over " + ", ".join(f"'{counted.cuts.attributes[i].name}'" for i in lacking)
+    return "a table over " + ", ".join(f"'{counted.cuts.attributes[i].name}'" for i in lacking)

@@ -93,11 +93,11 @@ class MonitorReport:
         unlabelled = [name for name, monitor in named if monitor.tally.rows and not monitor.tally.log_loss.n]
         notes = [f"no rows in {', '.join(empty)}"] if empty else []
         if unlabelled and self.whole.tally.log_loss.n:
-            notes.append(f"no labels in {', '.join(unlabelled)}: only expected figures are known")
+            notes.append(f"no labels in {', '.join(unlabelled)}, so only expected figures are known")
         for name, monitor in named:
             if monitor.only_label is not None:
                 why = ": the AUC needs both labels" if len(monitor.model.labels) == 2 else ""
-                notes.append(f"all rows with a label in {name} have the label {monitor.only_label!r}{why}")
+                notes.append(f"all labelled rows in {name} have the label {monitor.only_label!r}{why}")
         return notes
 
     def drifts(self, name: str) -> list[Drift]:
@@ -134,8 +134,8 @@ def monitor(paths: Sequence[str], svg: str | None = None) -> MonitorReport:
     first = monitors[0]
     for path, other in zip(paths, monitors, strict=True):
         if other.model.fingerprint != first.model.fingerprint:
-            what = f"the monitor is of another model than that of {paths[0]}"
-            raise ModelError(what, where=path, hint="join monitors of one model file")
+            what = f"the monitor belongs to a different model from that of {paths[0]}"
+            raise ModelError(what, where=path, hint="combine only monitors of the same model file")
         training = [
             [(tally.name, *tally.training.tolist()) for tally in each.tally.attributes] for each in (first, other)
         ]

@@ -43,7 +43,7 @@ _LISTED_VALUES = 12
 
 @dataclass(frozen=True)
 class ProvenProperty:
-    """A property, whether it holds (None: the time ran out), and a counter-example if it does not.
+    """A property, whether it holds (None: the time limit was reached), and a counter-example if it does not.
 
     values: the counter-example, a value per column; changed: the values that differ in a second input, if the property
     is about two. probabilities: by label, for the first and the second input; empty for a value that decides alone.
@@ -71,7 +71,7 @@ class ProvenProperty:
     def line(self) -> str:
         """The verdict in one line."""
         if self.holds is None:
-            return f"open        {self.text}: the time ran out"
+            return f"open        {self.text}: the time limit was reached"
         if self.holds:
             return f"proven      {self.text}"
         return f"refuted     {self.text}: {self.shown}"
@@ -98,7 +98,7 @@ def parse_property(text: str, schema: Schema, attributes: Sequence[Attribute]) -
         pairs = codes_of_values(conditions, attributes, schema)
         for position, code in pairs:
             if code == attributes[position].cardinality:
-                what = f"the model has no level for a missing {attributes[position].name!r}"
+                what = f"the model has no level for missing values of {attributes[position].name!r}"
                 raise UsageError(what, hint="name one of its values")
         return ProbabilityBound(
             _label(label, schema),
@@ -110,7 +110,7 @@ def parse_property(text: str, schema: Schema, attributes: Sequence[Attribute]) -
         position = position_of_column(_unquoted(match[3]), names, schema)
         attribute = attributes[position]
         if not isinstance(attribute, NumericAttribute):
-            what = f"{attribute.name!r} is categorical, so it does not rise"
+            what = f"{attribute.name!r} is categorical, so it cannot rise"
             raise UsageError(what, hint="name a numeric column")
         return Trend(_label(match[1], schema), 1 if match[2] == "falls" else -1, position, attribute.n_values)
     if match := re.fullmatch(r"(.+) never decides alone", sentence):
@@ -134,7 +134,7 @@ def _parse_conditions(text: str) -> list[tuple[str, str]]:
     pairs = [(name, _unquoted(value)) for name, value in conditions]
     for i, (name, _) in enumerate(pairs):
         if name in [earlier for earlier, _ in pairs[:i]]:
-            raise UsageError(f"the column {name!r} has two values in one property", hint="state two properties")
+            raise UsageError(f"the column {name!r} has two values in the same property", hint="write two properties")
     return pairs
 
 

@@ -407,6 +407,6 @@ def position_of_column(name: str, names: Sequence[str], schema: Schema) -> int:
     if name == schema.class_name:
         raise UsageError(f"{name!r} is the class, which the model predicts", hint="name an attribute")
     if any(attribute.name == name for attribute in schema.attributes):
-        raise UsageError(f"the model does not use {name!r}", hint="it changes no prediction: leave it out")
+        raise UsageError(f"the model does not use {name!r}", hint="leave it out: it changes no prediction")
     near = difflib.get_close_matches(name, names, 1, 0.5)
     raise UsageError(f"the model has no column {name!r}", hint=f"did you mean {near[0]!r}?" if near else "")

@@ -78,13 +78,13 @@ class MonitorSummary:
         monitor = self.monitor
         total, drifted = len(monitor.tally.attributes), monitor.drifted
         if not monitor.tally.rows:
-            return "no rows, no drift"
+            return "no rows, so no drift"
         improbable = ""
         if monitor.below_training is not None:
             lowest = f"{100 * QUANTILES[0]:g} % quantile of ln P(x) in training"
             improbable = f"; {100 * monitor.below_training:.3g} % of the rows below the {lowest}"
         if not drifted:
-            same = ": these are the figures of the training rows" if monitor.on_training_rows else ""
+            same = "; these rows look like the training rows" if monitor.on_training_rows else ""
             return f"no drift in {total:,} attribute{'' if total == 1 else 's'}{same}{improbable}"
         drift_of = dict(zip((tally.name for tally in monitor.tally.attributes), monitor.drifts, strict=True))
         listed = ", ".join(f"{name} ({_describe_drift(drift_of[name])})" for name in drifted[:_LISTED_ATTRIBUTES])
@@ -98,7 +98,7 @@ class MonitorSummary:
             if figure.value is not None:
                 low_high = "" if figure.interval is None else " ({:.3f} to {:.3f})".format(*figure.interval)
                 parts.append(f"{name.replace('_', '-')} {figure.value:.3f}{low_high}")
-        return f"expected from the probabilities: {', '.join(parts) or 'nothing, without rows'}"
+        return f"expected from the probabilities: {', '.join(parts) or 'nothing, because there are no rows'}"
 
     def measured_sentences(self) -> list[str]:
         """Return a sentence with the figures measured on the rows that have a class; none without such rows."""
@@ -113,13 +113,13 @@ class MonitorSummary:
     def refuse_drift(self) -> None:
         """Raise DriftError if any attribute has drifted."""
         if self.monitor.drifted:
-            raise DriftError(self.sentence(), where=self.file, hint="look at what changed, or fit again")
+            raise DriftError(self.sentence(), where=self.file, hint="find out what changed, or fit again")
 
 
 def _describe_drift(drift: Drift) -> str:
     """Return why an attribute counts as drifted: its PSI, its unseen values, or both."""
     if drift.psi is None:
-        return "no value of training"
+        return "no value from training"
     unseen = f"{100 * drift.unknown:.3g} % never seen in training" if drift.unknown >= LEAST_UNKNOWN else ""
     if drift.psi < LEAST_PSI and unseen:
         return unseen
@@ -209,11 +209,11 @@ def score(
     if output.prior is not None:
         shift = prior_shift(model, output.prior)
     elif model.class_weights is not None:
-        what = "the probabilities are those under the --class-weights of fit"
-        watch(Note(f"{what}; --prior {TRAINING} gives those under the class frequencies of the data"))
+        what = "the probabilities assume the --class-weights of fit"
+        watch(Note(f"{what}; --prior {TRAINING} corrects them for the class frequencies of the data"))
     if output.explain and model.calibration is not None and not isinstance(model.calibration.map, Temperature):
         method = model.calibration.map.method
-        watch(Note(f"log-odds and contributions are those before the {method} calibration"))
+        watch(Note(f"log-odds and contributions are from before the {method} calibration"))
     if output.questions.surprise and model.log_p is not None:
         quantiles = [f"{100 * q:g} % above {-model.log_p.quantiles[QUANTILES.index(q)]:.4g}" for q in (0.01, 0.05, 0.5)]
         watch(Note(f"surprise of the training rows: {', '.join(quantiles)}"))
@@ -252,13 +252,13 @@ def score(
                 _score_on_cluster(cluster, plan, batches, scorer, scores, watch)
     counts = scorer.counts
     if counts.unproven:
-        text = f"for {counts.unproven:,} row{'s' * (counts.unproven != 1)} a smaller set of values is not ruled out"
-        watch(Note(f"{text} (because_exact is false): it would have at most {counts.excess:,} fewer"))
+        text = f"for {counts.unproven:,} row{'s' * (counts.unproven != 1)} a smaller set of values may exist"
+        watch(Note(f"{text} (because_exact is false), with at most {counts.excess:,} values fewer"))
     warn_about_threshold(rule, model.schema.labels, counts.highest, watch)
     summary = None
     if monitor is not None:
         if model.class_weights is not None and model.plain_frequencies is None:
-            run.watch(Note("drift is measured against training rows with the class weights of the fit"))
+            run.watch(Note("drift is measured against training rows weighted by the class weights of the fit"))
         summary = MonitorSummary(monitor, scorer.monitor())
         if summary.monitor.no_log_p:
             run.watch(Note(f"no ln P(x): {summary.monitor.no_log_p}"))
@@ -306,7 +306,7 @@ def _score_here(
                 break
     if rows is not None and n_read < rows[0]:
         what = f"there is no row {rows[0]:,}: the table has {n_read:,} row{'s' * (n_read != 1)}"
-        raise BncliError(what, hint="rows are numbered from 1, the header and malformed rows not counted")
+        raise BncliError(what, hint="rows are numbered from 1, without the header and malformed rows")
 
 
 def _score_batch(scorer: RowScorer, n_kept: int, put: Callable[[_Block], None], batch: Batch) -> None:
@@ -397,7 +397,9 @@ def _score_last_file(plan: _Plan, scorer: RowScorer, maker: PieceMaker, paths: t
 def decision_options(words: Mapping[str, Any]) -> DecisionOptions:
     """Return the options about decisions from values by keyword; TypeError for an unknown keyword."""
     if unknown := [word for word in words if word not in DECISION_KEYS]:
-        raise TypeError(f"there is no option {unknown[0]!r}; of decisions there are {', '.join(DECISION_KEYS)}")
+        raise TypeError(
+            f"there is no option {unknown[0]!r}; the options about decisions are {', '.join(DECISION_KEYS)}"
+        )
     typed = {key: value for key, value in words.items() if value is not None}
     if "costs" in typed:
         typed["costs"] = resolve_costs(typed["costs"])
@@ -429,4 +431,4 @@ def warn_about_threshold(rule: DecisionRule | None, labels: tuple[str, ...], hig
     value, most = rule.threshold.value, math.exp(highest)
     if most < value:
         text = f"no row reaches the threshold {value:.6g}: the highest p_{labels[1]} is {most:.6g}"
-        watch(Note(f"{text}, so none is decided {labels[1]!r}", warning=True))
+        watch(Note(f"{text}, so no row is decided as {labels[1]!r}", warning=True))

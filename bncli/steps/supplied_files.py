@@ -96,7 +96,7 @@ class SuppliedFiles(SuppliedParts):
         theta = _DEFAULT_THETA if recipe.theta is None else recipe.theta
         if not theta > 0:
             what = f"the structure's option 'theta' is {theta}"
-            raise BncliError(what, where=structure.where, hint="it should exceed 0")
+            raise BncliError(what, where=structure.where, hint="it should be above 0")
         return recipe.replaced(theta=theta)
 
     def read(self, source: Source, run: Run, recipe: Recipe) -> Columns:
@@ -106,7 +106,7 @@ class SuppliedFiles(SuppliedParts):
         the class column is the one that a supplied file names.
         """
         if isinstance(self.structure, NamedRegions) and self.structure.method == "auto":
-            plain = "they are learned as one sum of tables, without the others; --structure auto learns the ensemble"
+            plain = "they are learned as a single sum of tables; --structure auto learns the whole ensemble"
             run.watch(Note(f"{self.structure_path} holds the regions of one component of an ensemble: {plain}"))
         table = self.read_or_sample(source, recipe, run)
         if isinstance(table, Columns):
@@ -142,7 +142,7 @@ def explain_class_origin(path: str | None, class_name: str | None) -> Iterator[N
         if path is None or class_name is None or f"'{class_name}'" not in error.what:
             raise
         advice = f"; {error.hint}" if error.hint else ""
-        hint = f"{path} names it as the class{advice}"
+        hint = f"{path} uses it as the class{advice}"
         raise UsageError(error.what, where=error.where, hint=hint) from error
 
 
@@ -150,7 +150,7 @@ def refuse_scores(recipe: Recipe, supplied: SuppliedFiles) -> None:
     """Raise UsageError if the model is not a Bayesian network, because only networks have these scores."""
     method = supplied.region_method or kind_of(recipe.structure)
     if method:
-        what = f"--scores has no meaning with --structure {method}: only Bayesian networks have these scores"
+        what = f"--scores has no effect with --structure {method}: only Bayesian networks have these scores"
         raise UsageError(what, hint="choose another structure, or leave --scores out")
 
 

@@ -91,17 +91,15 @@ class VerifyReport:
     def fault(self) -> BncliError | None:
         """The error about the first disagreement, or about a property refuted or left open; None if there is none."""
         if self.self_test is not None and not self.self_test.agrees:
-            what = f"the model predicts differently here from when it was made: {self.self_test}"
-            return ModelError(
-                what, where=self.model, hint=f"it was learned by bncli {self.bncli_version}: fit it again"
-            )
+            what = f"the model predicts differently from when it was fitted: {self.self_test}"
+            return ModelError(what, where=self.model, hint=f"it was fitted by bncli {self.bncli_version}; fit it again")
         hint = "export the model again"
         if self.export is not None and not self.export.agrees:
             what = f"the {self.format} file differs from the model {self.model}: {self.export}"
             if self.rounded:
-                hint = "rounding may do that: export says how much it costs; one with --digits 15 can be verified"
+                hint = "rounding may be the reason: export prints its cost; an export with --digits 15 can be verified"
         elif self.own_rule:
-            what = f"the {self.format} file decides, and the model {self.model} has no rule for decisions"
+            what = f"the {self.format} file makes decisions, but the model {self.model} has no decision rule"
         elif self.decisions is not None and self.decisions.others:
             rows, others = self.decisions
             what = f"the {self.format} file decides differently from the model in {others:,} of {rows:,} synthetic rows"
@@ -118,7 +116,7 @@ class VerifyReport:
             return ModelError(what, where=self.model, hint="--json gives the whole counter-example")
         for one in properties:
             if one.holds is None:
-                what = f"the property {one.text!r} is neither proven nor refuted: the time ran out"
+                what = f"the property {one.text!r} is neither proven nor refuted within the time limit"
                 return BncliError(what, where=self.model, hint="raise --property-seconds")
         return None
 
@@ -165,13 +163,13 @@ def verify(
     disclosed = None if disclosure is None else find_disclosure(model, disclosure)
     if model.self_test is None and against is None and proven is None and disclosed is None:
         hint = "fit it again, or compare an export of it: --against FILE"
-        raise ModelError("the model carries no self-test: an earlier version wrote it", where=model_path, hint=hint)
+        raise ModelError("the model has no self-test: an earlier version wrote it", where=model_path, hint=hint)
     self_test = None
     if model.self_test is not None:
         self_test = LargestDifference(model.self_test.n_rows, largest_change(model, model.self_test))
     difference = largest_edit_difference(model)
     if not difference <= TOLERANCE:
-        what = f"an edit is recorded with numbers that the model does not have: off by {difference:.1e}"
+        what = f"the numbers of a recorded edit differ from those of the model by up to {difference:.1e}"
         raise ModelError(what, where=model_path, hint="edit --list shows the edits; edit or fit the model again")
     if against is None or form is None:
         return VerifyReport(
@@ -210,7 +208,7 @@ def _export_format(path: str) -> NetworkFormat | ProgramFormat:
     word = find_format(path, tuple(formats))
     if word is None:
         endings = ", ".join(ending for form in formats for ending in form.endings)
-        hint = f"the name of an export with probabilities ends in one of {endings}"
+        hint = f"the name of the export must end in one of {endings}"
         raise UsageError("the kind of this export is unknown", where=path, hint=hint)
     return next(form for form in formats if form.word == word)
 
@@ -226,7 +224,7 @@ def _compare_network(
     except ModelError as error:
         raise ModelError(f"this model is not a network: {error.what}", where=where, hint=error.hint) from error
     if not same_nodes(own, network):
-        raise ModelError("this network is not one of the model: its nodes differ", where=where, hint=_EXPORT_AGAIN)
+        raise ModelError("this network does not belong to the model: its nodes differ", where=where, hint=_EXPORT_AGAIN)
     return LargestDifference(EXPORT_ROWS, largest_difference(model, network, EXPORT_ROWS, rng))
 
 
@@ -278,7 +276,7 @@ def _run(run: Callable[..., T], text: str | bytes, probes: ProbeRows, where: str
 def _reason(error: Exception) -> str:
     """Return the reason for an error in one line; for a BncliError without its place and hint."""
     if isinstance(error, (LookupError, TypeError, ValueError)):
-        return "it is not as bncli writes one, or needs columns that this model does not have"
+        return "bncli did not write it, or it needs columns that this model does not have"
     text = error.what if isinstance(error, BncliError) else str(error)
     lines = [line for line in text.splitlines() if line.strip()]
     return lines[-1].strip() if lines else type(error).__name__

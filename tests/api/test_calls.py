@@ -77,7 +77,7 @@ def test_what_it_cannot_be() -> None:
         ("use --param discriminative, or --init zero", "use param='discriminative', or init='zero'"),
         ("--k has no effect with --structure nb", "k= has no effect with structure='nb'"),
         ("learn nb, tan, kdb --k 1 or hill-climb", "learn nb, tan, kdb k=1 or hill-climb"),
-        ("--class names the column", "class_= names the column"),
+        ("with --class", "with class_="),
         ("--drop-unlabelled", "drop_unlabelled="),
         ("--ignore 'a b'", "ignore='a b'"),
         ("--missing-policy level, or leave it", "missing_policy='level', or leave it"),

@@ -142,7 +142,7 @@ def test_what_a_frame_cannot_be() -> None:
     with pytest.raises(UsageError, match=r"not a table.*; a table has columns"):
         bncli.fit(pytest.importorskip("polars").Series([1, 2]))
     lists = pd.DataFrame({"a": [1, 2] * 9, "l": [[1], [2]] * 9, "class": ["u", "v"] * 9})
-    with pytest.raises(BncliError, match=r"'l' holds .* which have no text, the table; ignore='l'"):
+    with pytest.raises(BncliError, match=r"'l' has values .* which cannot be read as text, the table; ignore='l'"):
         bncli.fit(lists, categorical="l")
     events: list[Event] = []
     assert bncli.fit(lists, progress=events.append, **NB).feature_names_in_.tolist() == ["a"]

@@ -57,7 +57,7 @@ def test_balanced_classes_and_the_way_back(bncli: Bncli, learner: str) -> None:
     assert model.class_weights == pytest.approx(569 / (2 * counts))
     assert model.schema.label_frequencies == pytest.approx((284.5, 284.5))
     plain = bncli("score", "w.bnc", "tumours.csv")
-    assert "--prior training gives those under the class frequencies" in plain.err
+    assert "--prior training corrects them for the class frequencies" in plain.err
     back = bncli("score", "w.bnc", "tumours.csv", "--prior", "training")
     assert "--prior" not in back.err
     p = scored(plain.out) * counts

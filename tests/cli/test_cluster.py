@@ -28,7 +28,7 @@ NOWHERE = "tcp://127.0.0.1:1"
         (("--structure", "nb", "--class-weights", "balanced"), "class weights, prediction sets and thresholds"),
         (("--structure", "nb", "--sets", "0.1"), "class weights, prediction sets and thresholds"),
         (("--structure", "nb", "--threshold", "best:f1"), "class weights, prediction sets and thresholds"),
-        (("--param", "map", "--missing-policy", "marginalize"), "missing values are not marginalized on a cluster"),
+        (("--param", "map", "--missing-policy", "marginalize"), "missing values cannot be marginalized on a cluster"),
     ],
 )
 def test_fit_says_what_a_cluster_does_not_do(bncli: Bncli, options: tuple[str, ...], said: str) -> None:

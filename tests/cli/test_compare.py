@@ -66,7 +66,7 @@ def test_costs_and_groups(bncli: Bncli, tmp_path: Path) -> None:
     costs = ("--metric", "iterations", "--metric", "fit-seconds", "--groups", "rows:200", "--scatter", "s.svg")
     ran = bncli("compare", "iris.csv", "tumours.csv", "monks1.csv", *words, *costs, "--json", "--csv", "o.csv", "-q")
     assert ran.code == 1
-    assert "no data set has iterations of a and of another learner to draw, s.svg" in ran.err
+    assert "no data set has iterations of both a and another learner, s.svg" in ran.err
     report = json.loads(ran.out)
     assert [(group["name"], group["tables"]) for group in report["groups"]] == [
         ("rows<200", ["iris"]),
@@ -133,7 +133,7 @@ def test_a_learner_that_fails_is_told_at_the_end(bncli: Bncli) -> None:
         (("iris.csv", "--diagram", "x.svg"), 2, "give more DATA"),
         (("iris.csv", "tumours.csv", "--metric", "passes", "--diagram", "x.svg"), 2, "draw them with --scatter"),
         (("iris.csv", "--metric", "seconds"), 2, "there is no metric 'seconds'; did you mean fit-seconds?"),
-        (("iris.csv", "--groups", "rows:100"), 2, "--groups splits data sets, and there is one; give more DATA"),
+        (("iris.csv", "--groups", "rows:100"), 2, "--groups splits data sets, but there is only one; give more DATA"),
         (("iris.csv", "tumours.csv", "--groups", "100"), 2, "--groups 100 defines no groups; give numbers of rows"),
         (("iris.csv", "tumours.csv", "--groups", "rows:"), 2, "--groups rows: defines no groups"),
         (("iris.csv", "tumours.csv", "--groups", "rows:1e3"), 2, "in --groups rows:1e3, '1e3' is not a whole number"),
@@ -200,4 +200,4 @@ def test_an_interrupted_run_says_what_is_kept(bncli: Bncli, tmp_path: Path, numb
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (code, b"")
     n = kept.read_bytes().count(b"\n") - 1
-    assert err.decode() == f"Note: {n} of 1,000 folds are kept in kept.jsonl; the same command continues from there\n"
+    assert err.decode() == f"Note: {n} of 1,000 folds are stored in kept.jsonl; the same command continues from there\n"

@@ -152,7 +152,7 @@ def test_rows_have_one_fingerprint_whatever_file_they_are_in(bncli: Bncli, tmp_p
         found.append(read_counts(f"{path}.counts").parts)
     assert found[0] == found[1] == found[2]
     ran = bncli("merge", "t.csv.counts", "t.codes.counts", "-o", "twice.counts")
-    assert "rows are counted already, in t.csv.counts, t.codes.counts;" in ran.err
+    assert "rows were already counted in t.csv.counts, t.codes.counts;" in ran.err
 
 
 def test_every_file_of_a_count_is_a_part(bncli: Bncli, tmp_path: Path) -> None:
@@ -167,11 +167,11 @@ def test_every_file_of_a_count_is_a_part(bncli: Bncli, tmp_path: Path) -> None:
     assert (ran.code, Path("no.counts").exists()) == (1, False)
     n_rows, three = (read_counts(str(path)).n_rows for path in (made[1], "three.counts"))
     assert (
-        f"{n_rows} of its {n_rows} rows are counted already, in three.counts, {made[1]}; leave one of the files out"
+        f"{n_rows} of its {n_rows} rows were already counted in three.counts, {made[1]}; leave one of the files out"
         in ran.err
     )
     ran = bncli("merge", made[1], made[3], "three.counts", "-o", "no.counts")
-    assert f"{n_rows} of its {three} rows are counted already, in {made[1]}, three.counts;" in ran.err
+    assert f"{n_rows} of its {three} rows were already counted in {made[1]}, three.counts;" in ran.err
     assert bncli("merge", made[3], "three.counts", "-o", "all.counts").code == 0
     assert read_counts("all.counts").n_rows == 150
 
@@ -284,8 +284,8 @@ REFUSED = [
         "the cuts of 'petal_length' differ: [2.5, 4.75], but [2.45, 4.75]",
     ),
     ("merge iris.counts kdb.counts -o x.counts", 1, "the tables differ: "),
-    ("merge iris.counts tokens.counts -o x.counts", 1, "what means a missing value differs: 'none', but the usual"),
-    ("merge iris.counts iris.counts -o x.counts", 1, "150 of its 150 rows are counted already, in iris.counts"),
+    ("merge iris.counts tokens.counts -o x.counts", 1, "the tokens for missing values differ: 'none', but the default"),
+    ("merge iris.counts iris.counts -o x.counts", 1, "150 of its 150 rows were already counted in iris.counts"),
     ("merge iris.counts cut.counts -o x.counts", 1, "damaged or incomplete"),
     ("merge iris.counts cuts.json -o x.counts", 1, "this is a bncli cuts file, not a bncli counts file"),
     ("merge iris.counts gone.counts -o x.counts", 1, "gone.counts"),
@@ -302,8 +302,8 @@ REFUSED = [
     ("count iris.counts --cuts cuts.json -o x.counts", 1, "not a table"),
     ("fit iris.counts", 2, "iris.counts is not a table; read counts with --from-counts iris.counts"),
     ("fit --from-counts iris.csv --param map", 1, "not a bncli counts file"),
-    ("fit --from-counts iris.counts", 2, "--param weighted learns from the rows"),
-    ("fit --from-counts iris.counts --structure auto", 2, "--structure auto learns from the rows"),
+    ("fit --from-counts iris.counts", 2, "--param weighted needs the rows"),
+    ("fit --from-counts iris.counts --structure auto", 2, "--structure auto needs the rows"),
     ("fit --from-counts iris.counts --structure hill-climb --param map", 2, "use --structure nb, tan or kdb"),
     ("fit --from-counts iris.counts --param discriminative", 2, "use --param map, acll or acll-uniform"),
     ("fit --from-counts iris.counts --param map --structure kdb --k 2", 1, "the counts have no table over"),
@@ -314,9 +314,9 @@ REFUSED = [
     ("fit --from-counts iris.counts --param map --cuts cuts.json", 2, "--cuts has no effect with --from-counts"),
     ("fit --from-counts iris.counts --param map --bins 5", 2, "--bins has no effect"),
     ("fit --from-counts iris.counts --param map --cluster local:1", 2, "--cluster has no effect"),
-    ("fit --from-counts iris.counts --param kbma --structure regions.json", 2, "learns from the rows"),
+    ("fit --from-counts iris.counts --param kbma --structure regions.json", 2, "needs the rows"),
     ("learn-structure --from-counts iris.counts --scores", 2, "--scores"),
-    ("learn-structure --from-counts iris.counts --structure gbn", 2, "--structure gbn learns from the rows"),
+    ("learn-structure --from-counts iris.counts --structure gbn", 2, "--structure gbn needs the rows"),
     ("fit", 2, "Missing argument 'DATA...'"),
     ("learn-structure", 2, "Missing argument 'DATA...'"),
 ]
@@ -342,7 +342,7 @@ def test_a_missing_class_among_numbers_is_told(bncli: Bncli) -> None:
     }))  # fmt: skip
     ran = bncli("count", "n.csv", "--cuts", "cuts.json", "-o", "n.counts")
     assert ran.code == 1
-    assert "the class 'y' is a number, and 'NA' in some rows" in ran.err
+    assert "the class 'y' is numeric, but some rows have 'NA'" in ran.err
     words = ["--cuts", "cuts.json", "--missing", "+NA", "--drop-unlabelled"]
     assert bncli("count", "n.csv", *words, "-o", "n.counts").code == 0
     same_model(bncli, ["n.csv", *words], ["n.counts"], "--structure", "nb", "--param", "map")

@@ -156,10 +156,10 @@ def test_names_that_are_values_and_a_guessed_class_are_warnings(bncli: Bncli, tm
     report = json.loads(bncli("describe", str(tmp_path / "bare.csv"), "--json").out)
     assert report["warnings"][0] == (
         "columns have a value that is the name of the column ('red', 'old', 'yes'): "
-        "is the header missing? --names a,b,c gives one"
+        "is the header missing? --names a,b,c supplies one"
     )
     ran = bncli("describe", str(tmp_path / "named.csv"))
-    assert "Warning: 'sold' is taken for the class because it is last" in ran.out
+    assert "Warning: 'sold' is used as the class because it is the last column" in ran.out
     assert "header" not in ran.out
     typed = json.loads(bncli("describe", str(tmp_path / "named.csv"), "--class", "sold", "--json").out)
     assert typed["warnings"] == []
@@ -209,6 +209,6 @@ def test_columns_of_structs_lists_and_maps_are_left_out(bncli: Bncli, tmp_path: 
         assert "holds" not in quiet.err
         models.append((tmp_path / "n.bnc").read_bytes())
     assert len(set(models)) == 1
-    assert "which have no text" in bncli("fit", "t.parquet", "--categorical", "s").err
+    assert "which cannot be read as text" in bncli("fit", "t.parquet", "--categorical", "s").err
     parquet.write_table(table.drop_columns(["class"]), tmp_path / "u.parquet")
     assert json.loads(bncli("describe", "u.parquet", "--json").out)["class"] == "x"

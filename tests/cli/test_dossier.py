@@ -324,7 +324,7 @@ def test_more_than_two_classes(bncli: Bncli) -> None:
         (("m.bnc", "--data", "other.csv", "-o", "out"), 3, "'ill', which is not a label of the model"),
         (("m.bnc", "--data", "unknown.csv", "-o", "out"), 1, "the class is missing in every row"),
         (("m.bnc", "--data", "bare.csv", "-o", "out"), 3, "the data has no column 'diagnosis'"),
-        (("m.bnc", "--data", "test.csv", "--beside", "iris.bnc", "-o", "out"), 3, "a model to compare with"),
+        (("m.bnc", "--data", "test.csv", "--beside", "iris.bnc", "-o", "out"), 3, "a model for comparison"),
         (("test.csv", "--data", "test.csv", "-o", "out"), 3, "not a bncli model"),
         (("m.bnc", "--data", "test.csv", "--about", "a.toml", "-o", "out"), 1, "no key 'intended_us', a.toml; did you"),
         (("m.bnc", "--data", "test.csv", "--about", "b.toml", "-o", "out"), 1, "'title' is not a text, b.toml"),

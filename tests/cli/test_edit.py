@@ -209,7 +209,7 @@ def test_a_record_that_does_not_fit_is_found(bncli: Bncli, fitted: dict[str, Pat
     path.write_bytes(dump_model(replace(model, edits=(replace(model.edits[0], values=((-2.0, 2.0),)),))))
     ran = bncli("verify", str(path))
     assert ran.code == 3
-    assert "an edit is recorded with numbers that the model does not have: off by 1.0e+00" in ran.err
+    assert "the numbers of a recorded edit differ from those of the model by up to 1.0e+00" in ran.err
     path.write_bytes(dump_model(replace(model, edits=(replace(model.edits[0], cells=("huge",)),))))
     assert "does not fit the model" in bncli("verify", str(path)).err
 
@@ -255,7 +255,7 @@ def test_an_edit_keeps_directions(bncli: Bncli, tmp_path: Path) -> None:
     package.fit(SAMPLE_DATA / "tumours.csv", structure="nb", penalty=1.0, increasing=["radius"]).save(path)
     ran = bncli("edit", str(path), "--effect", "radius", "--set", ">17.88=-9", *WHY)
     assert ran.code == 2
-    assert "breaks a direction that the model keeps (radius)" in ran.err
+    assert "breaks a monotone direction of the model (radius)" in ran.err
     assert bncli("edit", str(path), "--effect", "radius", "--flatten", *WHY).code == 0
 
 
@@ -278,6 +278,6 @@ def test_an_ensemble_is_edited_in_one_of_its_tables(bncli: Bncli, tmp_path: Path
     assert np.abs(curve(bncli, path, "outline")).max() < 1e-9
     assert bncli("verify", str(path)).code == 0
     refused = bncli("edit", str(path), "--effect", "size", "--flatten", *WHY, "--refit", "tumours.csv")
-    assert (refused.code, "--refit needs a model of one set of tables" in refused.err) == (3, True)
+    assert (refused.code, "--refit needs a model with one set of tables" in refused.err) == (3, True)
     assert bncli("edit", str(path), "--undo").code == 0
     assert path.read_bytes() == original

@@ -182,11 +182,11 @@ WITHOUT_SUBSETS: dict[str, dict[str, object]] = {
         ({"structure_score": "bdue"}, "unknown --structure-score 'bdue'; did you mean bdeu?"),
         ({"structure_score": "bic:2"}, "--structure-score bic takes no number"),
         ({"structure_score": "acll:2"}, "--structure-score acll takes no number"),
-        ({"structure_score": "bdeu:0"}, "--structure-score bdeu takes a number above 0"),
+        ({"structure_score": "bdeu:0"}, "--structure-score bdeu needs a number above 0"),
         ({"structure": "nb", "structure_score": "bic"}, "--structure-score has no effect with --structure nb"),
         (
             {"structure": "hill-climb", "structure_score": "cmi"},
-            "--structure-score cmi has no meaning with --structure",
+            "--structure-score cmi has no effect with --structure",
         ),
         ({"structure": "hill-climb", "forest": True}, "--forest has no effect with --structure hill-climb"),
         ({"structure": "gbn", "k": 2}, "--k has no effect with --structure gbn"),
@@ -197,9 +197,9 @@ WITHOUT_SUBSETS: dict[str, dict[str, object]] = {
         ),
         (
             {"param": None, "missing_policy": "marginalize"},
-            "--missing-policy marginalize cannot go with --param weighted, whose numbers are not probabilities; use",
+            "--missing-policy marginalize cannot be used with --param weighted, whose numbers are not",
         ),
-        ({"param": "em", "missing_policy": "level"}, "--missing-policy level has no meaning with --param em; em marg"),
+        ({"param": "em", "missing_policy": "level"}, "--missing-policy level has no effect with --param em; em marg"),
         ({"param": "em", "optimizer": "cg"}, "--optimizer has no effect with --param em"),
         ({"early_stop": "cv"}, "--early-stop has no effect with --param weighted; use it with --param extended"),
         (
@@ -217,7 +217,7 @@ WITHOUT_SUBSETS: dict[str, dict[str, object]] = {
         ({"param": "map", "optimizer": "lbfgs"}, "--optimizer has no effect with --param map"),
         (
             {"param": "extended", "penalty_center": "1"},
-            "--penalty-center 1 has no meaning with --param extended; use --penalty-center 0, or --param weighted",
+            "--penalty-center 1 has no effect with --param extended; use --penalty-center 0, or --param weighted",
         ),
         ({"penalty": 0.0, "penalty_center": "1"}, "--penalty-center has no effect with --penalty 0; leave one of"),
         ({"structure": "nb", "k": 2, "level": "7"}, "Invalid value for '--level': '7' is not one of"),
@@ -274,21 +274,24 @@ def test_a_command_without_param_speaks_of_none(typed: dict[str, object], said: 
     [
         ({"structure": "auto", "bins": 3}, "--bins has no effect with --structure auto"),
         ({"structure": "auto", "cuts": "c.json"}, "--cuts has no effect with --structure auto"),
-        ({"structure": "auto", "param": "map"}, "--param map cannot go with --structure auto"),
-        ({"structure": "tan", "param": "auto"}, "--param auto does not go with networks"),
-        ({"structure": "tan", "param": "kbma"}, "--param kbma does not go with networks"),
-        ({"structure": "kikuchi", "param": "weighted"}, "--param weighted cannot go with regions"),
+        ({"structure": "auto", "param": "map"}, "--param map cannot be used with --structure auto"),
+        ({"structure": "tan", "param": "auto"}, "--param auto cannot be used with networks"),
+        ({"structure": "tan", "param": "kbma"}, "--param kbma cannot be used with networks"),
+        ({"structure": "kikuchi", "param": "weighted"}, "--param weighted cannot be used with regions"),
         ({"structure": "kikuchi", "smoothing": "mle"}, "--smoothing"),
-        ({"structure": "interactions", "param": "kbma"}, "--param kbma cannot go with regions"),
+        ({"structure": "interactions", "param": "kbma"}, "--param kbma cannot be used with regions"),
         ({"structure": "interactions", "theta": 2.0}, "--theta"),
-        ({"structure": "interactions", "init": "generative"}, "--init generative has no meaning"),
+        ({"structure": "interactions", "init": "generative"}, "--init generative has no effect"),
         ({"structure": "tan", "param": "discriminative", "theta": 2.0}, "--theta has no effect without regions"),
         (
             {"structure": "tan", "metric": "error"},
             "--metric has no effect with --param weighted; use it with --structure auto",
         ),
         ({"structure": "auto", "init": "zero"}, "--init has no effect with --structure auto; use it with --param w"),
-        ({"structure": "auto", "missing_policy": "marginalize"}, "marginalize cannot go with --structure auto, whose"),
+        (
+            {"structure": "auto", "missing_policy": "marginalize"},
+            "marginalize cannot be used with --structure auto, whose",
+        ),
     ],
 )
 def test_what_does_not_go_with_the_kind_of_structure_is_refused(typed: dict[str, object], told: str) -> None:

@@ -61,10 +61,10 @@ def _first_column(values: list[object]) -> list[float]:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--structure", "interactions"), "--param lr-roos cannot go with"),
-        (("--missing-policy", "marginalize"), "--missing-policy marginalize cannot go with --param lr-roos"),
+        (("--structure", "interactions"), "--param lr-roos cannot be used with"),
+        (("--missing-policy", "marginalize"), "--missing-policy marginalize cannot be used with --param lr-roos"),
         (("--coding", "thermometer"), "--coding has no effect with"),
-        (("--penalty-center", "1"), "--penalty-center 1 has no meaning with --param lr-roos"),
+        (("--penalty-center", "1"), "--penalty-center 1 has no effect with --param lr-roos"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_a_line(bncli: Bncli, words: tuple[str, ...], said: str) -> None:

@@ -94,7 +94,7 @@ def test_monitors_of_another_model_are_refused(bncli: Bncli, weeks: list[str]) -
     assert bncli("score", "other.bnc", "iris.csv", "-o", "s.csv", "--monitor", "other.json").code == 0
     done = bncli("monitor", weeks[0], "other.json", "--svg", "drift.svg")
     assert done.code == 3
-    assert done.err.startswith("Error: the monitor is of another model than that of 0.json, other.json;")
+    assert done.err.startswith("Error: the monitor belongs to a different model from that of 0.json, other.json;")
     assert not Path("drift.svg").exists()
 
 
@@ -134,7 +134,7 @@ def test_a_model_and_rows_are_counted_as_scoring_counts_them(bncli: Bncli) -> No
     assert {**found, "monitors": None} == {**joined, "monitors": None}
     assert found["monitors"][0]["file"] == "wine_holes.csv"
     ran = bncli("monitor", "m.bnc", "wine_holes.csv")
-    assert (ran.code, ran.err) == (0, "no drift in 13 attributes: these are the figures of the training rows\n")
+    assert (ran.code, ran.err) == (0, "no drift in 13 attributes; these rows look like the training rows\n")
     assert "wine_holes.csv" in ran.out
 
 
@@ -215,8 +215,8 @@ def test_periods_without_rows_labels_or_events_are_named(bncli: Bncli) -> None:
     notes = [line for line in ran.err.splitlines() if line.startswith("Note: ")]
     assert notes == [
         "Note: no rows in empty.json",
-        "Note: no labels in none.json: only expected figures are known",
-        f"Note: all rows with a label in one.json have the label '{labels[0]}': the AUC needs both labels",
+        "Note: no labels in none.json, so only expected figures are known",
+        f"Note: all labelled rows in one.json have the label '{labels[0]}': the AUC needs both labels",
     ]
     joined = json.loads(bncli("monitor", *(f"{name}.json" for name in parts), "--json").out)
     auc, accuracy, expected = (

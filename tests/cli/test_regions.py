@@ -211,7 +211,7 @@ def test_regions_with_bins_of_their_own(bncli: Bncli, tmp_path: Path) -> None:
     assert "as cut in regions of 1, at most 3 in larger ones" in bncli("inspect", "m.bnc", "--tables").out
     refused = bncli("fit", "iris.csv", "--structure", "r.json", "--param", "kbma", "-o", "k.bnc")
     assert refused.code == 2
-    assert "--param kbma cannot go with regions that look at attributes through fewer intervals" in refused.err
+    assert "--param kbma cannot be used with regions that use coarser intervals" in refused.err
 
 
 def test_interactions_show_what_they_gain(bncli: Bncli, tmp_path: Path) -> None:

@@ -431,7 +431,7 @@ SHARES = ("0.01", "0.05", "0.25", "0.5", "0.75", "0.95", "0.99")
         ({"rows": 0}, "out of range"),
         ({"mean": "low"}, "expected a number"),
         ({"quantiles": {"0.01": 1.0}}, "the key '0.05' is missing"),
-        ({"quantiles": {share: -float(share) for share in SHARES}}, "quantiles must not fall"),
+        ({"quantiles": {share: -float(share) for share in SHARES}}, "quantiles must not decrease"),
         ({"more": 1}, "unknown key 'more'"),
     ],
 )

@@ -250,7 +250,7 @@ def test_columns_of_groups_are_attributes_only_if_they_are_named(bncli: Bncli) -
     [
         (("patient", lambda i, old: "x"), ("--group", "patient"), 1, "all rows belong to one group"),
         (("patient", lambda i, old: str(i % 3)), ("--group", "patient"), 1, "5 folds are more than the 3 groups"),
-        (("visit", lambda i, old: "soon" if i == 5 else old), ("--time", "visit"), 1, "as 'soon'"),
+        (("visit", lambda i, old: "soon" if i == 5 else old), ("--time", "visit"), 1, "for example 'soon'"),
         (("visit", lambda i, old: "2020-01-01"), ("--time", "visit"), 1, "the same time in every row"),
         (("visit", lambda i, old: "7"), ("--time", "visit"), 1, "the same time in every row"),
         (("visit", lambda i, old: "" if i == 5 else old), ("--time", "visit"), 1, "1 row has no time"),
@@ -274,8 +274,8 @@ def test_columns_of_groups_are_attributes_only_if_they_are_named(bncli: Bncli) -
         (("visit", lambda i, old: old), ("--time", "visit", "--repeats", "2"), 2, "--repeats has no effect"),
         (("visit", lambda i, old: old), ("--time", "visit", "--group", "visit"), 2, "both in --group and as --time"),
         (("visit", lambda i, old: old), ("--group", "pateint"), 2, "did you mean 'patient'?"),
-        (("visit", lambda i, old: old), ("--group", "outcome", "--class", "outcome"), 2, "holds the class"),
-        (("visit", lambda i, old: old), ("--group", "age", "--weights", "age"), 2, "holds the row weights"),
+        (("visit", lambda i, old: old), ("--group", "outcome", "--class", "outcome"), 2, "contains the class"),
+        (("visit", lambda i, old: old), ("--group", "age", "--weights", "age"), 2, "contains the row weights"),
         (("visit", lambda i, old: old), ("--group", "smoker", "--time", "visit"), 1, "contains no new group"),
     ],
 )
@@ -293,7 +293,7 @@ def test_rows_without_a_group_and_labels_of_one_group_are_reported(bncli: Bncli)
     rows = visits(40, 10)
     write("some.csv", rows, setting("patient", lambda i, old: "" if i in (3, 4) else old))
     ran = bncli("evaluate", "some.csv", "--group", "patient", *FAST)
-    assert "2 rows lack a value in 'patient': each is a group of its own" in ran.err
+    assert "2 rows lack a value in 'patient'; each is treated as a separate group" in ran.err
     assert evaluated(bncli, "some.csv", "--group", "patient", *FAST)["split"]["units"] == 42
     write("ugly.csv", [[*row[:-1], "ugly" if row[0] == "p3" else row[-1]] for row in rows])
     ran = bncli("fit", "ugly.csv", "--group", "patient", *FAST, "-o", "m.bnc")

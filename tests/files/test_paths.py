@@ -92,7 +92,7 @@ def test_other_names_are_free(name: str | None) -> None:
     refuse_ending(name, (".tsv",), "this is CSV")
 
 
-TILDE = "the shell leaves a '~' in quotes, or behind '=', as it is"
+TILDE = "the shell does not expand '~' in quotes or after '='"
 
 
 @pytest.fixture

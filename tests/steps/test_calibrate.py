@@ -93,7 +93,7 @@ def test_a_calibrated_model_is_read_as_it_was_written(folder: Path, method: str)
 
 WRONG = [
     ("temperature", {"temperature": 0.0}, "a temperature must be above 0"),
-    ("temperature", {"method": "platt"}, "no calibration is called 'platt'"),
+    ("temperature", {"method": "platt"}, "there is no calibration 'platt'"),
     ("temperature", {"rows": 0}, "out of range"),
     ("temperature", {"scales": [1]}, "unknown key 'scales'"),
     ("temperature", {"method": None}, "expected a text"),
@@ -102,9 +102,9 @@ WRONG = [
     ("isotonic", {"label_frequencies": [1.0, 2.0]}, "expected one number per label"),
     ("per-class", {"scales": [1.0]}, "expected one number per label"),
     ("per-class", {"scales": [1.0, -1.0, 1.0]}, "a scale must be at least 0"),
-    ("isotonic", {"knots": []}, "the maps must be those of the labels"),
-    ("isotonic", {"knots": [{"at": [0.2, 0.1], "values": [0.1, 0.2]}] * 3}, "increasing probabilities"),
-    ("isotonic", {"knots": [{"at": [0.1, 0.2], "values": [0.3, 0.2]}] * 3}, "never fall"),
+    ("isotonic", {"knots": []}, "there must be one map per label"),
+    ("isotonic", {"knots": [{"at": [0.2, 0.1], "values": [0.1, 0.2]}] * 3}, "probabilities in increasing order"),
+    ("isotonic", {"knots": [{"at": [0.1, 0.2], "values": [0.3, 0.2]}] * 3}, "must not decrease"),
     ("isotonic", {"knots": [{"at": [0.1, 0.2], "values": [0.0, 0.2]}] * 3}, "between 0 and 1"),
     ("isotonic", {"knots": [{"at": [], "values": []}] * 3}, "knots must be"),
     ("isotonic", {"knots": [{"at": [0.1], "values": [0.2, 0.3]}] * 3}, "expected one number"),
@@ -125,7 +125,7 @@ def test_a_wrong_map_in_a_file_is_an_error(folder: Path, method: str, change: di
 
 
 def test_rows_that_the_model_was_learnt_from_are_warned_of(folder: Path) -> None:
-    model, warned = str(folder / "wine_holes.bnc"), "these look like the rows that the model was learned from"
+    model, warned = str(folder / "wine_holes.bnc"), "these look like the training rows of the model"
     rows = (folder / "wine_holes_0.csv").read_text().splitlines()
     (folder / "shuffled_1.csv").write_text("\n".join([rows[0], *rows[:0:-1], ""]))
     (folder / "shuffled.bnc").write_bytes(Path(model).read_bytes())
@@ -143,7 +143,7 @@ def test_a_calibration_is_replaced_and_not_heaped_on_another(folder: Path) -> No
     calibrate(first, source, str(folder / "second.bnc"), "temperature", run=Run(watch=heard.append))
     plain, _ = calibrated(folder, "wine_holes", "temperature", "plain.bnc")
     assert (folder / "second.bnc").read_bytes() == Path(plain).read_bytes()
-    assert any(isinstance(event, Note) and "calibrated already" in event.text for event in heard)
+    assert any(isinstance(event, Note) and "already calibrated" in event.text for event in heard)
 
 
 @pytest.mark.usefixtures("fewer_export_rows")
@@ -230,7 +230,7 @@ def test_reasons_under_other_maps_are_those_before_and_say_so(
     path, _ = calibrated(folder, "tic_tac_toe", method)
     table = str(folder / "tic_tac_toe_1.csv")
     assert run(["score", path, table, "-o", str(folder / "why.csv"), "--explain", "1"]) == 0
-    assert f"log-odds and contributions are those before the {method} calibration" in capsys.readouterr().err
+    assert f"log-odds and contributions are from before the {method} calibration" in capsys.readouterr().err
     one, other = (bncli.load(p).explain(table, 2) for p in (path, str(folder / "tic_tac_toe.bnc")))
     same = [(a, b) for a, b in zip(one, other, strict=True) if a.prediction == b.prediction]
     assert len(same) > 300

@@ -131,7 +131,7 @@ def test_types_and_reasons(tmp_path: Path) -> None:
     assert "alone determines the class" in column(report, "leak").reason
     assert column(report, "leak").bits == pytest.approx(column(report, "y").bits)
     assert column(report, "noise").reason == (
-        "numbers, and no cut of them has information about the class (interactions may still use them)"
+        "numbers, but no cut point gives information about the class (interactions may still use them)"
     )
     assert shlex.split(report.recommended) == [
         "bncli",
@@ -451,7 +451,7 @@ def test_a_missing_value_is_a_bin(tmp_path: Path) -> None:
 
 
 def test_bins_need_two_labels() -> None:
-    with pytest.raises(UsageError, match="--bins needs a class of two labels: 'class' has 3"):
+    with pytest.raises(UsageError, match="--bins needs a class with two labels: 'class' has 3"):
         describe(Source((str(SAMPLE / "iris.csv"),)), bins=True)
     with pytest.raises(UsageError, match="no such label"):
         describe(Source((str(SAMPLE / "tumours.csv"),), positive="x"), bins=True)

@@ -165,7 +165,7 @@ def test_a_file_that_reads_back_as_another_is_not_written(tmp_path: Path, monkey
         return replace(network, nodes=(replace(network.nodes[0], states=("a", "b", "c")), *network.nodes[1:]))
 
     monkeypatch.setattr(bif, "FORMAT", bif.FORMAT._replace(read=forgetful))
-    with pytest.raises(BncliError, match="does not read back"):
+    with pytest.raises(BncliError, match="read back differs"):
         export(learnt("iris.csv", tmp_path), "bif", output=str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
@@ -176,7 +176,7 @@ def test_arcs_into_nodes_without_the_class_are_named(tmp_path: Path) -> None:
     write_model(str(tmp_path / "m.bnc"), model)
     notes: list[Event] = []
     report = export(str(tmp_path / "m.bnc"), "bif", watch=notes.append)
-    assert notes == [Note("the class is not a parent of a1: written without parents, for which a model has no table")]
+    assert notes == [Note("the class is not a parent of a1, so the model has no table for it: written without parents")]
     assert (report.nodes, report.arcs) == (3, 2)
     assert export(str(tmp_path / "m.bnc"), "json").arcs == 3
 
@@ -300,7 +300,7 @@ def test_a_scorecard_is_verified_and_its_rounding_measured(
 
 
 def test_a_scorecard_that_cannot_be_names_the_model(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"is for two classes, and the model has 3.*m\.bnc"):
+    with pytest.raises(ModelError, match=r"needs two classes, but the model has 3.*m\.bnc"):
         export(learnt("iris.csv", tmp_path), "scorecard", output=str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 

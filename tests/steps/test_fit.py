@@ -69,7 +69,7 @@ def test_the_class_and_what_a_structure_leaves_out_are_told(tmp_path: Path) -> N
 
 def test_a_structure_for_another_class_is_named(tmp_path: Path) -> None:
     write_structure(str(tmp_path / "dag.json"), NamedDag("species", {"petal_width": ("species",)}))
-    with pytest.raises(UsageError, match=r"no column 'species', .*dag\.json names it as the class"):
+    with pytest.raises(UsageError, match=r"no column 'species', .*dag\.json uses it as the class"):
         fit(
             source("iris.csv"),
             CLOSED_FORM,

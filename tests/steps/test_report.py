@@ -355,7 +355,7 @@ def test_how_much_is_found_from_which_threshold_on(tmp_path: Path) -> None:
     place = panel["t"].index(max(enough))
     found = panel["tp"][place]
     precision = found / (found + panel["fp"][place])
-    cells = cells_of(text, f"Thresholds for a wanted recall of {html.escape(panel['label'])}")
+    cells = cells_of(text, f"Thresholds for a target recall of {html.escape(panel['label'])}")
     told = [f"{max(enough):.4g}", *(f"{100 * share:.1f}\u00a0%" for share in (found / panel["positives"], precision))]
     assert cells[cells.index("90 %") + 1 :][:3] == told
 

@@ -64,7 +64,7 @@ class Archive:
         self.names = list(self._sizes)
         # Members that share bytes of the file add up to more than the file.
         if len(self._sizes) < len(members) or sum(member.file_size for member in members) > size:
-            self.fail("it has members that are doubled or overlap")
+            self.fail("it has duplicate or overlapping members")
         # A stored member expands to its own size, so a small file cannot fill the memory.
         if any(m.compress_type != zipfile.ZIP_STORED or m.file_size != m.compress_size for m in members):
             self.fail("it has compressed members")
@@ -81,7 +81,7 @@ class Archive:
 
     def fail(self, what: str) -> NoReturn:
         """Raise the error that the content of the archive is invalid."""
-        raise self._kind.error(f"the {self._kind.word} file is not well made: {what}", where=self._path)
+        raise self._kind.error(f"the {self._kind.word} file is malformed: {what}", where=self._path)
 
 
 def pack(members: Iterable[tuple[str, bytes]]) -> bytes:
@@ -150,7 +150,7 @@ def _zip_errors(path: str, kind: ArchiveKind) -> Iterator[None]:
         OverflowError,
         OSError,
     ) as error:
-        raise kind.error(f"the {kind.word} file is not well made: {error}", where=path) from error
+        raise kind.error(f"the {kind.word} file is malformed: {error}", where=path) from error
 
 
 def npy_bytes(array: NDArray[Any]) -> bytes:

@@ -158,14 +158,14 @@ class CodesFile:
         with _arrow_errors(self.path):
             for (name, _, n), column, counts in zip(header.columns, columns, (*self.counts, ()), strict=False):
                 if n and column.count(n).tolist() != list(counts):
-                    _fail(self.path, f"the codes of column '{name}' are not those that were written")
+                    _fail(self.path, f"the codes of column '{name}' were changed after they were written")
                 if not n:
                     checksum = 0
                     for part in column.parts:
                         checksum = zlib.crc32(np.ascontiguousarray(part).data, checksum)
                     is_written = str(checksum).encode() == self.tail.get(_WEIGHTS_CHECKSUM)
                     if not is_written or not (column.whole() > 0).all():
-                        _fail(self.path, f"the weights '{name}' are not those that were written")
+                        _fail(self.path, f"the weights '{name}' were changed after they were written")
         if self.end_pass is not None:
             self.end_pass()
         n = len(header.cuts.attributes)
@@ -175,7 +175,7 @@ class CodesFile:
         origin = Origin(header.missing_tokens, file=True, sampled_rows=header.cuts.sampled_rows)
         sample, checksum_of_sample = self.tail.get(_SAMPLE), self.tail.get(_SAMPLE_CHECKSUM)
         if checksum_of_sample is not None and checksum_of_sample != _checksum(sample or b""):
-            _fail(self.path, "the sample of rows is not the one that was written")
+            _fail(self.path, "the sample of rows was changed after it was written")
         if sample is not None:
             with _arrow_errors(self.path):
                 rows, seed = _read_sample(sample, header)
@@ -249,20 +249,20 @@ def read_codes(path: str) -> CodesFile:
         with open(path, "rb") as file:
             message = _schema_message(file)
             if not message:
-                _fail(path, "it ends within its heading")
+                _fail(path, "it ends inside its header")
             # `read_schema` expects the marker and the length in front of the message.
             schema = pa.ipc.read_schema(pa.py_buffer(b"\xff\xff\xff\xff" + struct.pack("<i", len(message)) + message))
             metadata = schema.metadata or {}
             text = metadata.get(HEADER_KEY, b"")
             if metadata.get(_HEADER_CHECKSUM, _checksum(text)) != _checksum(text):
-                _fail(path, "its heading is not what was written")
+                _fail(path, "its header was changed")
             header = _read_header(text, path)
             file.seek(0)
             check_sizes(file, "file", path, None)
             content, end_pass = map_file(path, file)
         reader = pa.ipc.open_file(pa.py_buffer(content))
         if not reader.schema.equals(_arrow_schema(header)):
-            _fail(path, "its columns are not those of its heading")
+            _fail(path, "its columns do not match its header")
         *with_rows, last = [reader.get_batch_with_custom_metadata(i) for i in range(reader.num_record_batches)]
         tail = {} if last.custom_metadata is None else dict(last.custom_metadata)
         batches = tuple(each.batch for each in with_rows)
@@ -271,7 +271,7 @@ def read_codes(path: str) -> CodesFile:
             if any(column.null_count for column in batch.columns):
                 _fail(path, "it has null values")
         if last.batch.num_rows or sum(batch.num_rows for batch in batches) != header.rows:
-            _fail(path, f"it has not the {header.rows:,} rows of its heading")
+            _fail(path, f"it does not have the {header.rows:,} rows of its header")
         counts = json.loads(tail.get(_COUNTS, b"null"))
         sizes = [n for _, _, n in header.columns if n]
         if not isinstance(counts, list) or [len(c) if isinstance(c, list) else -1 for c in counts] != sizes:

@@ -125,14 +125,14 @@ def read_counts(path: str) -> CountedRows:
         for attributes in layout.sets:
             table = layout.table(numbers, attributes)
             if (np.abs(table.sum(axis=tuple(range(len(attributes)))) - class_counts) > tolerance).any():
-                archive.fail("its tables are not of the same rows")
+                archive.fail("its tables were not counted from the same rows")
         tokens = fields["missing_tokens"]
         node, n_missing = fields["missing"], tuple(item.integer(0) for item in fields["missing"].items())
         if len(n_missing) != len(cuts.attributes):
             node.fail(f"{len(n_missing)} numbers for {len(cuts.attributes)} attributes")
         for n, attribute in zip(n_missing, cuts.attributes, strict=True):
             if n and not attribute.missing:
-                node.fail(f"'{attribute.name}' has missing values and no code for them")
+                node.fail(f"'{attribute.name}' has missing values but no code for them")
         return CountedRows(
             cuts,
             labels,

@@ -137,7 +137,7 @@ def read_attribute(node: Node, *, in_model: bool) -> Attribute:
     members = node.members()
     kind = members["type"].text() if "type" in members else "numeric"
     if kind not in ("numeric", "categorical"):
-        members["type"].fail(f"unknown type '{kind}'", hint="the type is numeric or categorical")
+        members["type"].fail(f"unknown type '{kind}'", hint="the type must be numeric or categorical")
     required = ("name", "type", "cuts" if kind == "numeric" else "levels")
     if in_model:
         fields = node.fields((*required, "missing", "frequencies"), MODEL_ATTRIBUTE_KEYS[kind])
@@ -153,7 +153,7 @@ def read_attribute(node: Node, *, in_model: bool) -> Attribute:
         if "direction" in fields:
             word = fields["direction"].text()
             if word not in _DIRECTIONS.values():
-                fields["direction"].fail("a direction is 'increasing' or 'decreasing'")
+                fields["direction"].fail("a direction must be 'increasing' or 'decreasing'")
             direction = 1 if word == _DIRECTIONS[1] else -1
         cuts = tuple(item.number() for item in fields["cuts"].items())
         for left, right in pairwise(cuts):
@@ -189,7 +189,7 @@ def read_form(node: Node) -> Form:
     if "decimal" in node.members():
         fields = node.fields(("decimal",), ("sign", "words"))
         if fields["decimal"].text() not in (".", ","):
-            fields["decimal"].fail("the decimal mark is '.' or ','")
+            fields["decimal"].fail("the decimal mark must be '.' or ','")
         words = fields["words"].texts() if "words" in fields else ()
         if "" in words:
             fields["words"].fail("a word is empty", hint="an empty field always means a missing value")
@@ -200,9 +200,9 @@ def read_form(node: Node) -> Form:
         if word not in words:
             fields[key].fail(f"unknown {key} '{word}' of a date", hint=f"one of {', '.join(words)}")
     if order == "time" and part != "hour":
-        fields["part"].fail("a time of the day has an hour and no other part")
+        fields["part"].fail("for a time of day, the only part is the hour")
     if (part == "days") != ("origin" in fields):
-        node.fail("'days' is counted from an origin, and nothing else is")
+        node.fail("'days' needs an origin, and no other part may have one")
     origin = 0
     if "origin" in fields:
         day = fields["origin"]
@@ -234,7 +234,7 @@ def _read_groups(node: Node, levels: tuple[str, ...]) -> tuple[tuple[str, ...], 
             item.fail(f"the value '{min(repeated)}' is in two groups")
         seen.update(group)
         if len(group) == 1 and group[0] != level:
-            item.fail(f"the value '{group[0]}' is alone, and its level is called '{level}'")
+            item.fail(f"the value '{group[0]}' is alone in its group, but its level is called '{level}'")
     for item, group, level in zip(node.items(), groups, levels, strict=True):
         if len(group) > 1 and level in seen:
             item.fail(f"the pooled level '{level}' has the name of a value")
@@ -256,7 +256,7 @@ def check_columns(node: Node, class_name: str, attributes: tuple[Attribute, ...]
         form = attribute.form if isinstance(attribute, NumericAttribute) else None
         if isinstance(form, DateForm):
             if form.source in names:
-                item.fail(f"'{attribute.name}' is made from the dates of '{form.source}', which is used itself")
+                item.fail(f"'{attribute.name}' is made from the dates of '{form.source}', which is an attribute itself")
             if orders.setdefault(form.source, form.order) != form.order:
                 item.fail(f"the dates of '{form.source}' are read in two orders")
 

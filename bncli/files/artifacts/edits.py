@@ -109,7 +109,7 @@ def read_edits(
             numbers[key] = rows
         places = [entry.integer(0) for entry in fields["arrays"].items()]
         if sorted(set(places)) != places or any(place >= n_arrays for place in places):
-            fields["arrays"].fail(f"the arrays are numbers below {n_arrays}, ascending")
+            fields["arrays"].fail(f"the arrays must be whole numbers below {n_arrays}, in increasing order")
         label = None if fields["label"].value is None else fields["label"].text()
         if label is not None and label not in labels:
             fields["label"].fail(f"the class has no label {label!r}")

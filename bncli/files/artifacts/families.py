@@ -75,9 +75,9 @@ def read_families(node: Node, schema: Schema, structure: Structure) -> tuple[Fam
         fields = item.fields(("attributes", "child"), (_MERGES, _GROUPS))
         names = fields["attributes"].texts()
         if not names or not all(name in index and schema.cardinalities[index[name]] for name in names):
-            fields["attributes"].fail("a table needs attributes of the schema that have values")
+            fields["attributes"].fail("a table needs attributes of the schema with at least one value")
         if fields["child"].value not in (None, names[0]):
-            fields["child"].fail("the child of a table is its first attribute or null")
+            fields["child"].fail("the child of a table must be its first attribute or null")
         attributes = tuple(index[name] for name in names)
         child = None if fields["child"].value is None else attributes[0]
         by_class = child is None or dag is None or child in dag.class_children
@@ -114,7 +114,9 @@ def _read_groups(node: Node, attribute: Attribute) -> Grouping:
     numbers = [item.integer(0) for item in node.items()]
     if isinstance(attribute, NumericAttribute):
         if any(right <= left for left, right in pairwise(numbers)) or any(n >= attribute.n_values - 1 for n in numbers):
-            node.fail(f"the last codes of groups rise, below the last of the {attribute.n_values} intervals")
+            node.fail(
+                f"the last codes of groups must increase and stay below the last of {attribute.n_values} intervals"
+            )
         ends = [*numbers, attribute.n_values - 1]
         values = [group for group, (left, right) in enumerate(pairwise([-1, *ends])) for _ in range(right - left)]
     else:
@@ -136,7 +138,7 @@ def _read_merges(node: Node, attribute: Attribute) -> Grouping:
     if set(grouping) != set(range(len(set(grouping)))):
         node.fail("coarse codes must be numbered from 0 without gaps")
     if isinstance(attribute, NumericAttribute) and any(right < left for left, right in pairwise(values)):
-        node.fail("the coarse codes of intervals must not fall")
+        node.fail("the coarse codes of intervals must not decrease")
     if attribute.missing and any(code >= grouping[-1] for code in values):
-        node.fail("the missing level must have the last coarse code alone")
+        node.fail("the missing level alone must have the last coarse code")
     return grouping

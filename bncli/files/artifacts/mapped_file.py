@@ -59,7 +59,7 @@ def _end_pass(mapped: mmap.mmap, path: str) -> None:
 
 
 def _shorter(path: str) -> BncliError:
-    return BncliError("the file became shorter while it was in use", where=path, hint="write it again, then run again")
+    return BncliError("the file was truncated while it was in use", where=path, hint="write it again, then run again")
 
 
 def _install_handler() -> None:

@@ -285,7 +285,7 @@ def _read_optional_keys(fields: Mapping[str, Node], schema: Schema) -> dict[str,
     if _CLASS_WEIGHTS in fields:
         weights = _read_label_weights(fields[_CLASS_WEIGHTS], schema.labels)
         if not schema.label_frequencies or min(weights) == 0:
-            what = "class weights are above 0, and go with the key 'label_frequencies' of the schema"
+            what = "class weights must be above 0 and need the key 'label_frequencies' of the schema"
             fields[_CLASS_WEIGHTS].fail(what)
         optional["class_weights"] = weights
     if _PLAIN_FREQUENCIES in fields:
@@ -355,14 +355,14 @@ def _read_uncertainty(archive: Archive, node: Node, model: Model) -> ParameterUn
     fields = node.fields(("method", "rows"))
     words = {method.value: method for method in UncertaintyMethod}
     if fields["method"].text() not in words:
-        fields["method"].fail(f"no method of intervals is called {fields['method'].text()!r}")
+        fields["method"].fail(f"there is no method of intervals {fields['method'].text()!r}")
     method, n_rows = words[fields["method"].text()], fields["rows"].integer(1)
     if not isinstance(model.predictor, Ensemble if method is UncertaintyMethod.SPREAD else Tables):
         node.fail(f"a model of this kind has no intervals of the method '{method.value}'")
     n_labels, n_cells = len(model.schema.labels), 1 + sum(family.n_cells for family in model.predictor.families)
     shape = (n_rows, n_cells) if method.is_diagonal else (n_rows, n_labels - 1, n_cells)
     if method.is_diagonal and n_rows != n_labels:
-        fields["rows"].fail("there is a row of variances for each label")
+        fields["rows"].fail("there must be one row of variances per label")
     (entries,) = _read_arrays(archive, [INTERVALS_ARRAY], [shape])
     if method.is_diagonal and entries.min() < 0:
         archive.fail(f"{INTERVALS_ARRAY} holds a variance below 0")
@@ -372,7 +372,7 @@ def _read_uncertainty(archive: Archive, node: Node, model: Model) -> ParameterUn
 def _read_edits(archive: Archive, node: Node, model: Model, bias_shape: tuple[int, ...]) -> tuple[Edit, ...]:
     """Return the edits with the arrays that they replaced."""
     if isinstance(model.predictor, Path):
-        node.fail("the effects of an average of models are not edited")
+        node.fail("the effects of an average of models cannot be edited")
     labels = model.schema.labels
     shapes = [bias_shape, *((family.n_cells, len(labels)) for family in model.predictor.families)]
     test_rows = 0 if model.self_test is None else model.self_test.n_rows
@@ -395,7 +395,7 @@ def _read_self_test(archive: Archive, names: list[str], model: Model, n_rows: in
         archive.fail(f"{codes_name} does not have the size that the schema requires")
     codes = npy_array(archive.read(codes_name), shape, code_type.str)
     if codes is None or (codes > np.reshape(cardinalities, (-1, 1))).any():
-        archive.fail(f"{codes_name} does not hold codes of the attributes, {n_rows} of each")
+        archive.fail(f"{codes_name} does not contain {n_rows} codes of each attribute")
     (probabilities,) = _read_arrays(archive, [probabilities_name], [(len(model.schema.labels), n_rows)])
     return SelfTest(codes.astype(np.intp), probabilities)
 
@@ -448,7 +448,7 @@ def _read_schema(node: Node) -> Schema:
     if _MISSING_POLICY in fields:
         policy = fields[_MISSING_POLICY]
         if policy.text() != "marginalize":
-            policy.fail("missing values can be 'marginalize'd; where they are a level, nothing is said")
+            policy.fail("the only value is 'marginalize'; leave the key out if missing values are a level")
         for attribute in attributes:
             if attribute.missing:
                 policy.fail(f"'{attribute.name}' has a missing level, which leaves nothing to marginalize")
@@ -457,7 +457,7 @@ def _read_schema(node: Node) -> Schema:
         schema = replace(schema, label_frequencies=_read_label_weights(fields[_LABEL_FREQUENCIES], labels))
     if _TOWARDS not in fields:
         if schema.directed and len(labels) != 2:
-            node.fail(f"attributes have directions, and which of the {len(labels)} labels they lead to is not said")
+            node.fail(f"attributes have directions, so the key 'towards' must name one of the {len(labels)} labels")
         return schema
     label = fields[_TOWARDS]
     if label.text() not in labels:
@@ -496,7 +496,7 @@ def read_calibration(node: Node, n_labels: int) -> Calibration:
         node.fail("the key 'method' is missing")
     method = members["method"].text()
     if method not in METHODS:
-        members["method"].fail(f"no calibration is called {method!r}")
+        members["method"].fail(f"there is no calibration {method!r}")
     optional = () if method == Temperature.method else (_LABEL_FREQUENCIES,)
     fields = node.fields(("method", "rows", "log_loss", *_CALIBRATION_KEYS[method]), optional)
     losses = fields["log_loss"].fields(("before", "after"))
@@ -524,16 +524,16 @@ def _read_calibration_map(fields: Mapping[str, Node], method: str, n_labels: int
     items = fields["knots"].items()
     # With two labels, the map of the second determines that of the first.
     if len(items) != (1 if n_labels == 2 else n_labels):
-        fields["knots"].fail("the maps must be those of the labels")
+        fields["knots"].fail("there must be one map per label")
     maps = []
     for item in items:
         knots = item.fields(("at", "values"))
         at = tuple(number.number() for number in knots["at"].items())
         values = _read_numbers(knots["values"], len(at))
         if not at or at[0] < 0 or at[-1] > 1 or any(b <= a for a, b in pairwise(at)):
-            knots["at"].fail("knots must be increasing probabilities")
+            knots["at"].fail("knots must be probabilities in increasing order")
         if not values[0] > 0 or not values[-1] < 1 or any(b < a for a, b in pairwise(values)):
-            knots["values"].fail("values must be between 0 and 1 and never fall")
+            knots["values"].fail("values must be between 0 and 1 and must not decrease")
         maps.append(Knots(at, values))
     return Isotonic(tuple(maps))
 
@@ -612,7 +612,7 @@ def _read_held_out(node: Node, n_labels: int) -> HeldOutScores:
         node.fail(f"expected {n_labels} lists of probabilities, and as many weights")
     for numbers in probabilities:
         if any(a > b for a, b in pairwise(numbers)) or max(numbers, default=0.0) > 1:
-            fields["probabilities"].fail("probabilities must be increasing, within 0 to 1")
+            fields["probabilities"].fail("probabilities must be between 0 and 1, in increasing order")
     return HeldOutScores(probabilities, weights, fields["split"].flag())
 
 
@@ -642,5 +642,5 @@ def read_training_log_p(node: Node) -> TrainingLogP:
     by_share = fields["quantiles"].fields([f"{q:g}" for q in QUANTILES])
     quantiles = tuple(by_share[f"{q:g}"].number() for q in QUANTILES)
     if any(b < a for a, b in pairwise(quantiles)):
-        fields["quantiles"].fail("quantiles must not fall")
+        fields["quantiles"].fail("quantiles must not decrease")
     return TrainingLogP(fields["rows"].integer(1), fields["mean"].number(), quantiles)

@@ -205,7 +205,7 @@ def _read_counts(node: Node, n_labels: int) -> MonitorCounts:
             item.fail("expected an interval, its rows, and those of the first and of the second label")
         place, (rows, others, events) = line[0].integer(), (number.integer(0) for number in line[1:])
         if others + events > rows:
-            item.fail(f"there are more rows with a label than rows, {rows}")
+            item.fail(f"there are more labelled rows than rows, {rows}")
         log_odds.rows[place], log_odds.others[place], log_odds.events[place] = rows, others, events
     moments = []
     for name in (*_MOMENTS, *_LATER_MOMENTS):

@@ -138,18 +138,16 @@ def read_predictor(
     if ENSEMBLE in fields:
         node = fields[ENSEMBLE]
         if PATH in fields or PENALTY_CV in fields:
-            node.fail("an ensemble has neither steps nor one penalty")
+            node.fail("an ensemble cannot have steps or a single penalty")
         if schema.marginalizes:
             node.fail("missing values cannot be marginalized in an ensemble")
         return _read_ensemble(node, n_labels, len(families))
     if PATH in fields:
         node = fields[PATH]
         if isinstance(structure, Dag):
-            node.fail("a Bayesian network does not grow region by region")
+            node.fail("a Bayesian network cannot have steps of regions")
         if any(f.child is not None or f.groupings or list(f.attributes) != sorted(f.attributes) for f in families):
-            node.fail(
-                "the tables of a path are those of regions, their attributes as cut and in the order of the schema"
-            )
+            node.fail("the tables of a path must be those of regions, with the cuts and the order of the schema")
         return PredictorDescription((n_labels,), steps=_read_steps(node, schema, families))
     return PredictorDescription((n_labels,))
 
@@ -160,7 +158,7 @@ def _read_ensemble(node: Node, n_labels: int, n_families: int) -> PredictorDescr
     if _POOL in fields:
         pool = Pool.LOGARITHMIC
         if fields[_POOL].value != pool.value:
-            fields[_POOL].fail(f"a pool is {pool.value}, or the key is not there")
+            fields[_POOL].fail(f"the only pool is {pool.value}; otherwise leave the key out")
     components = []
     for item in fields["members"].items():
         member = item.fields(("name", "weight", "families"))
@@ -168,7 +166,7 @@ def _read_ensemble(node: Node, n_labels: int, n_families: int) -> PredictorDescr
         components.append((name, weight, member["families"].integer(0)))
     weights = [weight for _, weight, _ in components]
     if not components or any(a < b for a, b in pairwise(weights)):
-        fields["members"].fail("components must be listed, the largest weight first")
+        fields["members"].fail("components must be listed by decreasing weight")
     if pool is Pool.LINEAR and abs(sum(weights) - 1.0) > _ROUNDING:
         fields["members"].fail("the weights of components must sum to 1")
     if sum(n for _, _, n in components) != n_families:
@@ -222,7 +220,7 @@ def _read_steps(node: Node, schema: Schema, families: Sequence[Family]) -> tuple
         for pair in fields["changes"].items():
             numbers = [number.integer(-_MOST_CHANGE) for number in pair.items()]
             if len(numbers) != 2 or not -1 <= numbers[0] < len(families) or numbers[1] > _MOST_CHANGE:
-                pair.fail("a change is the number of a family, or -1 for the class, and a small whole number")
+                pair.fail("a change must be a family number (-1 for the class) and a small whole number")
             family, change = numbers
             if family >= 0 and not set(families[family].attributes) <= set(region):
                 pair.fail("a step may change only families inside its region")

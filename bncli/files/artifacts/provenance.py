@@ -182,7 +182,7 @@ def read_restarts(node: Node) -> Restarts:
         fields["objectives"].fail("expected at least two starts")
     rows = fields["rows"].text()
     if rows not in _ROWS:
-        fields["rows"].fail(f"objectives are those of rows that are {' or '.join(_ROWS)}")
+        fields["rows"].fail(f"the rows of objectives must be {' or '.join(_ROWS)}")
     restarts = Restarts(objectives, rows == _ROWS[True])
     if restarts_json(restarts) != {key: field.value for key, field in fields.items()}:
         node.fail("the best objective or the spread disagrees with the objectives")

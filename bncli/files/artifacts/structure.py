@@ -40,7 +40,7 @@ def read_structure(path: str) -> NamedStructure:
             if not is_own and (form is None or form.read is None):
                 known = [f.word.upper() for f in export_formats() if f.read is not None and f.signature is not None]
                 what = f"this is {file_kind.description}, not a structure file"
-                hint = f"learn-structure writes one; {', '.join(known[:-1])} and {known[-1]} are read too"
+                hint = f"learn-structure writes one; bncli also reads {', '.join(known[:-1])} and {known[-1]}"
                 raise BncliError(what, where=path, hint=hint)
             data = head + file.read()
     except OSError as error:

@@ -69,7 +69,7 @@ def _complete_lines(path: str, file: TextIO) -> Iterator[str]:
         yield line
         # Checked after the row was parsed, because an error in the row itself says more.
         if not line.endswith(("\n", "\r")):
-            hint = "write the trace again; if it is complete, end its last line with a newline"
+            hint = "write the trace again, or end its last line with a newline if it is complete"
             raise BncliError("the last line is cut off", where=path, hint=hint)
 
 
@@ -129,19 +129,19 @@ def _parse_trace(path: str, lines: Iterable[list[str]]) -> Trace:
             row.fail("the row has neither cll nor ll")
         likelihood = likelihood or present[0]
         if present[0] != likelihood:
-            row.fail(f"this row has {present[0]}, the rows before it have {likelihood}")
+            row.fail(f"this row has {present[0]}, but earlier rows have {likelihood}")
         points.append(_point(row, likelihood))
         # Running totals never decrease.
         for name in (*_EVALUATIONS, "flops"):
             if row.fields.get(name):
                 total = float(row.fields[name])
                 if total < totals.get(name, total):
-                    row.fail(f"{name} fall from {totals[name]:g} to {total:g}")
+                    row.fail(f"{name} decrease from {totals[name]:g} to {total:g}")
                 totals[name] = total
         if len(points) > 1 and points[-1].iteration <= points[-2].iteration:
-            row.fail(f"iteration {points[-1].iteration} follows on {points[-2].iteration}")
+            row.fail(f"iteration {points[-1].iteration} comes after {points[-2].iteration}")
     if not points:
-        hint = "parameters in closed form have none; --param weighted, for example, has"
+        hint = "parameters in closed form have none; use iterative ones such as --param weighted"
         raise BncliError("the trace has no iterations", where=path, hint=hint)
     return Trace(likelihood, tuple(points))
 

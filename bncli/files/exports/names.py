@@ -208,5 +208,5 @@ def percent_decode(text: str) -> str:
     try:
         return "" if text == "%" else unquote(text, errors="strict")
     except ValueError as error:
-        what = "a property does not hold a percent-encoded text"
+        what = "a property is not percent-encoded text"
         raise BncliError(what, hint="leave it out, or export again") from error

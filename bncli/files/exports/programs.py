@@ -140,7 +140,7 @@ def run_program(command: Sequence[str], files: Mapping[str, str], rows: list[dic
             answers: list[Any] = json.loads(done.stdout)
         except (subprocess.SubprocessError, OSError, ValueError) as error:
             lines = (getattr(error, "stderr", "") or str(error)).strip().splitlines()
-            reason = next((line for line in reversed(lines) if "Error" in line), lines[-1] if lines else "no answer")
-            what = f"what was written could not be run by {Path(command[0]).name}: {reason.strip()}"
-            raise BncliError(what, hint="another version may work") from error
+            reason = next((line for line in reversed(lines) if "Error" in line), lines[-1] if lines else "no output")
+            what = f"the exported program could not be run by {Path(command[0]).name}: {reason.strip()}"
+            raise BncliError(what, hint="another version of it may work") from error
     return answers

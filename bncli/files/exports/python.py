@@ -146,7 +146,7 @@ def _calibrated(totals, scores):
 
 
 '''
-_USAGE = '    decide({"column": value, ...})         ->  the label decided for, None for none\n'
+_USAGE = '    decide({"column": value, ...})         ->  the label of the decision, or None if the model abstains\n'
 _DECIDE = '''\
 def decide(row):
     """The label that the costs, the threshold or the bound to abstain below decide for, or None."""

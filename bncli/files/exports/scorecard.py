@@ -97,13 +97,13 @@ def scorecard_text(scorer: PortableScorer, target: ProgramTarget) -> str:
     options = target.options
     digits, unit = options.get("digits", 0), options.get(OWN_UNIT)
     if len(scorer.labels) != 2 and unit is None:
-        what = f"a scorecard is for two classes, and the model has {len(scorer.labels)}"
-        raise ModelError(what, hint="--to onnx and --to python take any number of classes")
+        what = f"a scorecard needs two classes, but the model has {len(scorer.labels)}"
+        raise ModelError(what, hint="--to onnx and --to python work for any number of classes")
     if not scorer.inputs:
         raise ModelError("the model uses no column, so there are no points")
     if scorer.calibration is not None:
         what = "the model is calibrated by a map of its probabilities, so points cannot add up to them"
-        raise ModelError(what, hint="calibrate it by --method temperature, or export the model that was calibrated")
+        raise ModelError(what, hint="calibrate it with --method temperature, or export the uncalibrated model")
     if unit is not None:
         (stage,) = scorer.stages
         own = [_own_rows(scorer, table, unit, digits) for table in stage.tables]

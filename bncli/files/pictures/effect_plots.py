@@ -239,7 +239,7 @@ def heat_map(title: str, down: HeatAxis, across: HeatAxis, cells: Array) -> Draw
             drawing.text(x + 3, bottom + 6, label, anchor="end", size=10, tip=name, upright=True)
     drawing.text(4, 14, shortened(f"↓ {down.name}", 150, 11), size=11, tip=down.name)
     drawing.text(_WIDTH - 4, 14, shortened(f"{across.name} →", 170, 11), anchor="end", size=11, tip=across.name)
-    drawing.text(_WIDTH - 4, drawing.height - 4, f"full colour: ±{scale:.2g} log-odds", anchor="end", size=10)
+    drawing.text(_WIDTH - 4, drawing.height - 4, f"darkest colour: ±{scale:.2g} log-odds", anchor="end", size=10)
     return drawing
 
 

@@ -87,8 +87,8 @@ class ColumnarFile:
         """Set the names and types of the columns; raise BncliError if these are not the columns of a table."""
         self._schema, path = schema, self.path
         if FORMAT_MARK in (self._schema.metadata or {}).get(HEADER_KEY, b""):
-            what = "this file holds codes, not the values of a table"
-            hint = "a .codes file can only be learned from, named by its path"
+            what = "this file contains codes, not the values of a table"
+            hint = "a .codes file can only be used for learning, and only by its path"
             raise BncliError(what, where=path, hint=hint)
         with _report_damage(path):
             # Raises UnicodeDecodeError if the names of columns or of time zones are not UTF-8.
@@ -175,7 +175,7 @@ def _report_damage(path: str) -> Iterator[None]:
     except pa.ArrowNotImplementedError as error:
         raise BncliError(f"the file cannot be read ({_reason(error)})", where=path) from error
     except MemoryError as error:  # Arrow raises this class as well
-        what = f"the file is damaged, or asks for more memory than there is ({_reason(error)})"
+        what = f"the file is damaged, or needs more memory than is available ({_reason(error)})"
         raise BncliError(what, where=path) from error
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise BncliError(f"the file is damaged or cut off ({_reason(error)})", where=path) from error
@@ -285,7 +285,7 @@ def _column_values(batch: ArrowBatch, request: ColumnRequest) -> Values:
             array = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
         return array.cast(pa.string()).fill_null("")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        what = f"column '{request.name}' holds {array.type} values, which have no text"
+        what = f"column '{request.name}' has values of type {array.type}, which cannot be read as text"
         raise BncliError(what, where=batch.path, hint=f"--ignore '{request.name}'") from error
 
 

@@ -68,7 +68,7 @@ def find_inputs(paths: Sequence[str], *, keep: bool) -> tuple[InputFile, ...]:
         in_folder = [file for file in in_folder if os.path.isfile(file)]
         if not in_folder:
             known = " ".join(TABLE_SUFFIXES)
-            raise BncliError("the directory holds no data files", where=path, hint=f"known names end in {known}")
+            raise BncliError("the directory holds no data files", where=path, hint=f"known endings are {known}")
         files += in_folder
     # The rows of a file that is named twice would silently count twice.
     seen: set[str] = set()
@@ -258,7 +258,7 @@ class Stream:
             return _read_fully(self._source, size, is_paused)
         except (OSError, EOFError, lzma.LZMAError) as error:
             what = f"the {self.compression}-compressed data is damaged or cut off ({error})"
-            raise BncliError(what, where=self.owner.name, hint="make or fetch the file again") from error
+            raise BncliError(what, where=self.owner.name, hint="create or download the file again") from error
 
     def spool(self) -> BinaryIO:
         """Return all bytes in a temporary file, which can be seeked."""
@@ -302,6 +302,6 @@ class Transcoder:
             except UnicodeError as error:
                 reason = getattr(error, "reason", str(error))
                 what = f"the text is not {self._encoding} ({reason})"
-                raise BncliError(what, where=self._name, hint="give the right one with --encoding") from error
+                raise BncliError(what, where=self._name, hint="give the right encoding with --encoding") from error
         data, self._ready = bytes(self._ready[:size]), self._ready[size:]
         return data

@@ -113,7 +113,7 @@ def find_attributes(
     if not interpreter.attributes:
         what = "there is no attribute left: all columns but the class look like identifiers"
         if notes.constant_dates:
-            what = "there is no attribute left: identifiers, and dates that do not vary"
+            what = "there is no attribute left: all columns but the class look like identifiers or constant dates"
         hint = "; ".join((*notes.near_misses[:1], "--categorical NAME keeps one"))
         raise BncliError(what, where=table.name, hint=hint)
     for line in notes.lines():
@@ -166,7 +166,9 @@ class _ColumnNotes:
         ]
         if self.words:
             places = "; ".join(f"'{shorten(word)}' in {list_names(names)}" for word, names in self.words.items())
-            lines.append(f"words among numbers are read as missing: {places} (--categorical NAME keeps them as names)")
+            lines.append(
+                f"words in numeric columns are read as missing: {places} (--categorical NAME keeps them as values)"
+            )
         if self.marks:
             places = "; ".join(f"'{mark}' in {list_names(names)}" for mark, names in self.marks.items())
             options = " ".join(f"--missing {shlex.quote('+' + mark)}" for mark in self.marks)
@@ -179,7 +181,7 @@ class _ColumnNotes:
         if self.taken_parts:
             lines.append(f"parts of dates left out because columns have their names: {list_names(self.taken_parts)}")
         if self.constant_dates:
-            lines.append(f"left out as dates that do not vary: {list_names(self.constant_dates)}")
+            lines.append(f"left out as constant dates: {list_names(self.constant_dates)}")
         lines += [f"read as numbers with {what}: {list_names(names)}" for what, names in self.numbers.items()]
         if self.codes:
             lines.append(f"read as codes because of leading zeros: {list_names(self.codes)} (else --numeric NAME)")
@@ -254,7 +256,7 @@ class _ColumnInterpreter:
             self.notes.words[word].append(name)
         if recognized.description:
             other = recognized.alternative
-            instead = f" ({other} reads the marks the other way)" if other else ""
+            instead = f" ({other} swaps the two marks)" if other else ""
             self.notes.numbers[f"{recognized.description}{instead}"].append(name)
         self._add_numbers(name, values, form)
 
@@ -298,13 +300,13 @@ class _ColumnInterpreter:
             elif len(texts) >= _IDENTIFIER_SHARE * counts.sum():
                 reason = "identifiers"
             else:
-                reason = "names of too many values"
+                reason = "categories with too many values"
         self.notes.left_out[reason].append(name)
 
     def _explain_text(self, name: str, column: ColumnBuilder, levels: pa.Array) -> str:
         """Add notes on values that keep a text column from being numbers or dates, and return why it is left as text.
 
-        The reason is, for example, "numbers but for a few values", and "" for a column of names.
+        The reason is, for example, "numbers except for a few values", and "" for a column of names.
         """
         marks = levels.filter(pc.is_in(levels, value_set=_MARKS)).to_pylist()
         if marks and pc.any(pc.is_in(levels, value_set=_PLUS_SIGNS)).as_py():
@@ -322,11 +324,11 @@ class _ColumnInterpreter:
                 self.notes.marks[mark].append(name)
             if self.without_marks:
                 self.notes.without_marks[self.without_marks].append(name)
-                return f"{self.without_marks} but for marks of missing values"
+                return f"{self.without_marks} except for marks of missing values"
         note = _note_about_exception(name, column, self._tokens)
         if note:
             self.notes.near_misses.append(note)
-            return "numbers but for a few values"
+            return "numbers except for a few values"
         present = distinct_levels(levels, self._tokens.number)
         is_text_file = self._table.delimiter is not None
         reason, note = _near_miss(name, present, is_text_file=is_text_file, dates=self._source.dates)
@@ -401,18 +403,21 @@ def _near_miss(name: str, levels: pa.Array, *, is_text_file: bool, dates: str) -
     if len(others):
         other = shorten(others[0].as_py())
         note = f"column '{name}': {fitting.sum()} of {len(levels)} different values are {what}, but '{other}' is not"
-        return f"{what} but for a few values", f"{note}; --missing '+{other}' reads it as missing"
+        return f"{what} except for a few values", f"{note}; --missing '+{other}' reads it as missing"
     # All values are dates, or all are numbers, but they do not agree on one form.
     if what != "dates":
-        note = f"column '{name}': numbers in which ',' and '.' may each be the decimal mark; --decimal says which"
+        note = f"column '{name}': in its numbers, both ',' and '.' could be the decimal mark; set it with --decimal"
         return "numbers with contradictory marks", note
     if dates == "off":
         return "dates (--dates off)", ""
     texts = levels.to_pylist()
     shape = shape_of(texts[0])
     other = next((text for text in texts if shape_of(text) != shape), texts[-1])
-    note = f"column '{name}': dates in several forms, as '{texts[0]}' and '{other}'; --dates dmy or mdy reads them all"
-    return "dates in several forms", note
+    note = (
+        f"column '{name}': dates in several formats, such as '{texts[0]}' and '{other}'; --dates dmy or mdy reads "
+        f"them all"
+    )
+    return "dates in several formats", note
 
 
 def _recognize_numbers_with_words(

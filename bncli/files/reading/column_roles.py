@@ -117,11 +117,13 @@ def assign_roles(
         raise _unknown_column(class_name, names, where)
     for role, columns in (("ignore", declared.ignore), ("numeric", declared.numeric), ("weights", (declared.weights,))):
         if class_name in columns:
-            raise UsageError(f"column '{class_name}' is the class and cannot be named as {role}", where=where)
+            raise UsageError(f"column '{class_name}' is the class, so it cannot also be named as {role}", where=where)
     for option, columns in (("--group", group), ("--time", (time,))):
         for role, name in (("the class", class_name), ("the row weights", declared.weights)):
             if name is not None and name in columns:
-                raise UsageError(f"{option} {name}: that column holds {role}", where=where, hint="name another column")
+                raise UsageError(
+                    f"{option} {name}: that column contains {role}", where=where, hint="name another column"
+                )
     not_used = set() if used is None else set(names) - used
     not_attributes = {class_name, declared.weights, *declared.ignore, *nested, *not_used}
     not_attributes |= split.difference(declared.categorical, declared.numeric)
@@ -193,8 +195,8 @@ def _may_be_date_part(name: str, names: tuple[str, ...], role: str) -> bool:
     if column not in names or part not in DATE_PARTS:
         return False
     if role == "categorical":
-        what = f"'{name}' can only be a number made from the dates of '{column}'"
-        raise UsageError(what, hint=f"--categorical {column} keeps the dates as names")
+        what = f"'{name}' is a number derived from the dates of '{column}', so it cannot be categorical"
+        raise UsageError(what, hint=f"--categorical {column} keeps the dates as categories")
     return role in ("ignore", "numeric")
 
 
@@ -295,7 +297,7 @@ def _roles_by_cuts(
 def report_left_out(roles: ColumnRoles, watch: Watch) -> None:
     """Report nested columns, columns that given cuts do not name, and column names that look like data."""
     if look_like_data((*roles.attributes, roles.class_name)):
-        watch(Note("the column names are numbers: is the header missing? --names a,b,c gives one", warning=True))
+        watch(Note("the column names are numbers: is the header missing? --names a,b,c supplies one", warning=True))
     for word in dict.fromkeys(roles.nested.values()):
         names = [name for name, held in roles.nested.items() if held == word]
         holds, it = ("hold", "them") if len(names) > 1 else ("holds", "it")
@@ -328,7 +330,9 @@ def read_schema_file(source: Source) -> DeclaredRoles:
     except OSError as error:
         raise cannot_read(path, error) from error
     if not isinstance(content, dict):
-        raise BncliError('a schema file holds one JSON object, as {"class": "name", "categorical": [...]}', where=path)
+        raise BncliError(
+            'a schema file must be one JSON object, such as {"class": "name", "categorical": [...]}', where=path
+        )
     for key in content:
         if key not in (*_NAME_KEYS, *_LIST_KEYS):
             similar = difflib.get_close_matches(key, (*_NAME_KEYS, *_LIST_KEYS), 1)
@@ -377,7 +381,7 @@ def read_coded(source: Source) -> Columns:
             word = {"schema_file": "schema", "missing_tokens": "missing"}.get(key, key)
             option = f"--{word.replace('_', '-')}"
             what = f"{option} has no effect on {source.paths[0]}, whose rows are codes"
-            raise UsageError(what, hint="give it when the table is encoded")
+            raise UsageError(what, hint="use it when the table is encoded")
     for key in _SPLIT_FIELDS:
         if getattr(source, key) != getattr(default, key):
             what = f"--{key} has no effect on {source.paths[0]}, whose rows are codes without that column"

@@ -143,7 +143,7 @@ def read_header(
     # The bytes at hand are searched before more are awaited: a header that arrives slowly may be complete already.
     while True:
         if not text:
-            raise BncliError("the file is empty", where=path, hint="a table begins with a row of column names")
+            raise BncliError("the file is empty", where=path, hint="a table must begin with a row of column names")
         more = b""
         end, n_fields, chosen = _first_row(text, delimiter, at_end=False)
         if end:
@@ -209,7 +209,7 @@ def check_distinct(names: tuple[str, ...], where: str) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            hint = "rename one of the two; or is the header missing? --names a,b,c gives one"
+            hint = "rename one of the two; or is the header missing? --names a,b,c supplies one"
             raise BncliError(f"the column name '{shorten(name, 60)}' appears twice", where=where, hint=hint)
         seen.add(name)
 
@@ -243,7 +243,7 @@ def cut_blocks(
         n_unclosed += len(bad)
         if n_unclosed > MAX_UNCLOSED:
             what = f"more than {MAX_UNCLOSED} quotes are opened and never closed"
-            raise BncliError(what, where=bad[0].where, hint="a quote inside a quoted field is written twice")
+            raise BncliError(what, where=bad[0].where, hint="a quote inside a quoted field must be doubled")
         if bad:
             after_unclosed, rest = memoryview(rest + bytes(after_unclosed)), b""
         if data or bad:

@@ -126,7 +126,7 @@ class CodedBatches:
         others = [label for label in self._label_numbers if label not in doubtful]
         if doubtful and others and to_numbers(pa.array(others, pa.string()), ())[1] is None:
             name = self._roles.class_name
-            what = f"the class '{name}' is a number, and '{doubtful[0]}' in some rows, which means that it is missing"
+            what = f"the class '{name}' is numeric, but some rows have '{doubtful[0]}', which means missing"
             raise BncliError(what, where=where, hint=f"--missing +{doubtful[0]} --drop-unlabelled leaves them out")
 
     def _encode(
@@ -162,12 +162,14 @@ class CodedBatches:
                 i = next(i for i, encoder in enumerate(self._encoders) if name in encoder.names)
                 value = block.values[i][row].as_py().strip()
                 what = f"column '{name}' has the value '{value}', which is not among its levels in the cuts"
-                raise BncliError(what, where=block.locate(row), hint="learn the cuts on data that holds it")
+                raise BncliError(what, where=block.locate(row), hint="learn the cuts from data that contain it")
         if weights is not None:
             broken = rows[~_are_whole(weights[rows])]
             if len(broken):
                 row = int(broken[0])
-                what = f"the weight {float(weights[row])!r} is not a whole number, and only those are counted exactly"
+                what = (
+                    f"the weight {float(weights[row])!r} is not a whole number; only whole numbers are counted exactly"
+                )
                 raise BncliError(what, where=block.locate(row), hint=_WHOLE_WEIGHTS)
         # Labels are numbered in the order of the rows.
         in_use, first = np.unique(text_of_row[rows], return_index=True)
@@ -226,8 +228,8 @@ def read_table(source: Source, *, cuts: Cuts | None, seed: int, run: Run) -> Col
     if n_rows == columns.n_rows or columns.origin is not None:
         return columns
     if cuts is None:
-        what = f"{n_rows:,} rows are more than fit the budget of exact values"
-        run.watch(Note(f"{what}: cuts and levels are learned from {columns.n_rows:,} of them, drawn by the seed"))
+        what = f"{n_rows:,} rows are too many to keep all exact values in memory"
+        run.watch(Note(f"{what}: cuts and levels are learned from {columns.n_rows:,} of them, drawn at random"))
     return SampledTable(source, columns, n_rows, files, run)
 
 
@@ -427,5 +429,5 @@ def _encode_block(
 
 
 def _unknown_value(name: str, block: RowBlock) -> BncliError:
-    what = f"column '{name}' has a value that the first reading did not keep"
+    what = f"column '{name}' has a value that was not stored when the file was first read"
     return BncliError(what, where=block.locate(0), hint=f"--ignore '{name}', or --cuts with all its levels")

@@ -191,7 +191,7 @@ class Batches:
         run: Run = Run(),
     ) -> None:
         if coded := next(filter(is_codes, source.paths), None):
-            what = "this file holds codes, but a model scores the values of a table"
+            what = "this file contains codes, but a model scores the values of a table"
             raise ModelError(what, where=coded, hint="score the original table")
         self._tokens = _missing_tokens(source, schema)
         self._class_name = schema.class_name
@@ -289,7 +289,7 @@ def read_labelled(
     returned as they are in the table, and the columns of groups and of time as `split_by`.
     """
     if path := next(filter(is_codes, source.paths), None):
-        what = "this file holds codes, but a model is tested on the values of a table"
+        what = "this file contains codes, but a model is tested on the values of a table"
         raise UsageError(what, where=path, hint="give the original table")
     attributes = schema.attributes if needed is None else [schema.attributes[schema.index(name)] for name in needed]
     tokens = _missing_tokens(source, schema)
@@ -300,7 +300,7 @@ def read_labelled(
                 raise missing_column(stated, table.names, table.name)
         if class_column not in table.names:
             what = f"the data has no column '{class_column}', the class of the model"
-            raise ModelError(what, where=table.name, hint="--class names the column that holds the class")
+            raise ModelError(what, where=table.name, hint="name the column that contains the class with --class")
         names = set(table.names)
         group, time = choose_split_columns(source, table.names, table.name)
         builders = {
@@ -337,7 +337,7 @@ def read_labelled(
                 ):
                     builder.add(encode_texts(values, builder.shared), block.locate)
             if not sum(len(_values(columns[0][1])) for columns in blocks):
-                raise BncliError("the table has no rows", where=table.name, hint="there must be rows below the header")
+                raise BncliError("the table has no rows", where=table.name, hint="add rows below the header")
         split_by = read_split_columns(builders, group, time, table, source)
     joined = [_join(items) for items in zip(*blocks, strict=True)]
     label = joined.pop(0)[1]

@@ -61,11 +61,11 @@ MONTH_NUMBERS = {
 FIRST_TWO_DIGIT_YEAR = 1970
 """The year written 70; the year written 69 is 2069."""
 _DATE_WORDS = {
-    "time": "a time of the day",
-    "ymd": "a date, the year first",
-    "dmy": "a date, the day first",
-    "mdy": "a date, the month first",
-    "yymd": "a date, the year first, of two digits",
+    "time": "a time of day",
+    "ymd": "a date with the year first",
+    "dmy": "a date with the day first",
+    "mdy": "a date with the month first",
+    "yymd": "a date with a two-digit year first",
 }
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 

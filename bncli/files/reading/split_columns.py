@@ -52,7 +52,7 @@ def read_split_columns(
             match = re.fullmatch(rf"(\d+(?:\.\d+)?)({'|'.join(SECONDS)})?", source.gap.strip())
             if match is None or not float(match[1]):
                 what = f"--gap takes a duration such as 30d or 12h, or a number above 0, not {source.gap!r}"
-                raise UsageError(what, hint=f"the units are {', '.join(SECONDS)}; a column of numbers has none")
+                raise UsageError(what, hint=f"the units are {', '.join(SECONDS)}; for a column of numbers give none")
             gap, has_unit = float(match[1]) * SECONDS.get(match[2], 1), match[2] is not None
             if has_unit != is_date:
                 holds, example = ("dates", "30d or 12h") if is_date else ("numbers", "30")
@@ -79,13 +79,13 @@ def check_split(rows: Columns, source: Source, where: str, watch: Watch) -> None
             raise BncliError(what, where=where, hint="group by another column")
         if n_missing := int((distinct < 0).sum()):
             lack, each = ("row lacks", "it is") if n_missing == 1 else ("rows lack", "each is")
-            watch(Note(f"{n_missing:,} {lack} a value in {names}: {each} a group of its own"))
+            watch(Note(f"{n_missing:,} {lack} a value in {names}; {each} treated as a separate group"))
         assert rows.label is not None
         for code, label in enumerate(rows.label.levels):
             own = by.units[rows.label.codes == code]
             if len(own) > 1 and (own == own[0]).all():
                 what = f"all {len(own):,} rows of the label '{label}' belong to one group"
-                watch(Note(f"{what}: it is either learned or tested, never both", warning=True))
+                watch(Note(f"{what}: the label is never both in training and in held-out rows", warning=True))
     if by.times is not None:
         span = float(by.times.max() - by.times.min())
         if not span:
@@ -151,6 +151,6 @@ def _form_of_dates(
     shown, place = present[int(np.argmin(fits))].as_py(), ""
     if column.non_numeric is not None and not fits.any():
         shown, place = column.non_numeric.text, column.non_numeric.where
-    what = f"--time {name}: the column holds neither numbers nor dates of one form, as '{shorten(shown)}'"
+    what = f"--time {name}: the column contains neither numbers nor dates in one format, for example '{shorten(shown)}'"
     what += f" ({place})" if place else ""
-    raise BncliError(what, where=table.name, hint="correct the value; --dates dmy or mdy says how dates are written")
+    raise BncliError(what, where=table.name, hint="correct the value, or add --dates dmy or mdy")

@@ -143,7 +143,7 @@ class Table:
             return TextFile(stream, self._delimiter, names, self._block_size)
         kind_name = "Parquet" if kind == "parquet" else "Arrow"
         if names is not None:
-            what = f"--names has no effect on {kind_name}, which names its columns"
+            what = f"--names has no effect on {kind_name}, which contains column names"
             raise UsageError(what, where=file.name, hint="leave it out")
         if file_format in ("csv", "tsv"):
             raise BncliError(f"the file is not text but {kind_name}", where=file.name, hint="leave out --format")
@@ -224,7 +224,7 @@ class BadRows:
             if self._policy == "fail":
                 hint = "--on-bad-row skip leaves it out"
                 if row.what == NOT_UTF8:
-                    hint = f"{hint}; or it is encoded otherwise: {LATIN}"
+                    hint = f"{hint}; or the encoding is a different one: {LATIN}"
                 raise BncliError(f"malformed row: {row.what}", where=row.where, hint=hint)
             self._first = self._first or row
             self.count += 1
@@ -238,7 +238,7 @@ class BadRows:
         self._stack.__exit__(kind, error, trace)
         if error is None and self._first is not None:
             rows = "malformed row" if self.count == 1 else "malformed rows"
-            place = "skipped" if self._file is None else f"put into {self._policy}"
+            place = "skipped" if self._file is None else f"written to {self._policy}"
             self._watch(Note(f"{self.count} {rows} {place}; the first: {self._first.what}, {self._first.where}"))
 
 

@@ -114,7 +114,7 @@ def read_rows(source: Source, *, cuts: Cuts | None, run: Run, seed: int | None =
                 check.end_file()
             sampler.finish(builders)
             if sampler.n_kept < sampler.n_rows and (roles.group or roles.time is not None):
-                what = f"{sampler.n_rows:,} rows do not fit in memory, but --group and --time need all of them"
+                what = f"{sampler.n_rows:,} rows do not fit in memory, but --group and --time need all rows in memory"
                 raise BncliError(what, where=table.name, hint="leave columns out with --ignore, or use fewer rows")
         _read_again(table, columns, sampler, tokens, run.threads, any_bad=bad_rows.count > 0)
         n_kept = sampler.n_kept
@@ -537,7 +537,7 @@ def _assemble(
     """Return the finished table: without identifiers, rows of weight 0 and rows that the source drops."""
     where = table.name
     if n_rows == 0:
-        raise BncliError("the table has no rows", where=where, hint="there must be rows below the header")
+        raise BncliError("the table has no rows", where=where, hint="add rows below the header")
     label = columns[roles.class_name].label(as_text=roles.class_name in roles.categorical)
     weights = None if roles.weights is None else columns[roles.weights].numeric().values.astype(np.float64)
     keep = usable_rows(label, weights, where, drop_unlabelled=source.drop_unlabelled)
@@ -590,7 +590,7 @@ def _attributes_of_cuts(
                 what = (
                     f"column '{name}' has the value '{unknown[0].as_py()}', which is not among its levels in the cuts"
                 )
-                raise BncliError(what, where=where, hint="learn the cuts on data that holds it")
+                raise BncliError(what, where=where, hint="learn the cuts from data that contain it")
             attributes[name] = column.categorical(levels[name])
     return attributes
 

@@ -87,15 +87,18 @@ class WorkerMonitor:
             most = _MOST_RESTARTS * max(len(self.known), 1)
             self.known = set(workers)
             if self.n_ends > most:
-                what = f"workers stop again and again ({self.n_ends} times, while nothing was done)"
-                raise GoneError(what, hint=f"most often memory ran out: {MORE_MEMORY}")
+                what = f"workers keep stopping ({self.n_ends} times, without any progress)"
+                raise GoneError(what, hint=f"the usual reason is too little memory: {MORE_MEMORY}")
         if self._seconds_in("alone", not workers) > ALONE_SECONDS:
-            raise GoneError("the cluster has no workers any more", hint="start workers, then run the command again")
+            raise GoneError("the cluster has no workers left", hint="start workers, then run the command again")
         paused = [address for address, worker in workers.items() if worker.is_paused]
         stuck = bool(paused) and not any(worker.is_busy for worker in workers.values())
         if self._seconds_in("stuck", stuck) > STUCK_SECONDS:
             limit = workers[paused[0]].limit
-            what = f"{len(paused)} of {len(workers)} workers are paused, as {paused[0]}, whose memory is full"
+            what = (
+                f"{len(paused)} of {len(workers)} workers are paused because their memory is full, for example "
+                f"{paused[0]}"
+            )
             raise GoneError(f"{what} (limit {limit / 1e6:,.0f} MB)", hint=MORE_MEMORY)
 
     def _seconds_in(self, state: str, is_in: bool) -> float:
@@ -212,8 +215,8 @@ def _raise_translated(error: Exception) -> NoReturn:
     """Raise dask's errors as errors of this program, and errors of a task unchanged."""
     name = type(error).__name__
     if name == "KilledWorker":
-        what = f"{RETRIES + 1} workers died in the middle of the same task"
-        hint = "most often memory ran out: give workers more (--memory-limit), or fewer threads"
+        what = f"{RETRIES + 1} workers died during the same task"
+        hint = "the usual reason is too little memory: give workers more (--memory-limit), or fewer threads"
         raise BncliError(what, hint=hint) from error
     is_broken = name in ("CommClosedError", "ClosedClientError") or "scheduler-connection-lost" in str(error)
     if is_broken:
@@ -275,7 +278,7 @@ def connected(address: str) -> Iterator[Cluster]:
                 while not cluster.workers:
                     if time.monotonic() > end:
                         what = f"the scheduler at {address} has no workers"
-                        hint = "start some: dask worker ADDRESS, in the environment that bncli is in"
+                        hint = "start some with dask worker ADDRESS, in the environment of bncli"
                         raise BncliError(what, hint=hint)
                     time.sleep(0.1)
                     cluster.refresh()
@@ -313,7 +316,7 @@ def _connect(kind: str, place: str, address: str) -> Iterator[Any]:
     """Yield a client of the scheduler at `place`, or of a local cluster of `place` workers."""
     from distributed import Client, LocalCluster
 
-    what = f"no scheduler answers at {address} (within {CONNECT_SECONDS} seconds)"
+    what = f"no scheduler answered at {address} (within {CONNECT_SECONDS} seconds)"
     unreachable = BncliError(what, hint="check that `dask scheduler` runs there and that this machine can reach it")
     local = None
     if kind != "local" and not _is_scheduler(place):

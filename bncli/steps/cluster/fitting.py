@@ -57,24 +57,26 @@ def refuse_on_cluster(source: Source, recipe: Recipe, supplied: SuppliedFiles) -
     if supplied.region_method or (supplied.structure is None and recipe.structure not in _STRUCTURES):
         word = supplied.region_method or recipe.structure
         what = f"--structure {word} needs single rows, which stay on the workers of a cluster"
-        raise UsageError(f"{what}; with --cluster it is {_alternatives(_STRUCTURES)}, or a file of a network")
+        raise UsageError(f"{what}; with --cluster use {_alternatives(_STRUCTURES)}, or a file of a network")
     if recipe.param not in _PARAMETERS:
         what = f"--param {recipe.param} is not learned on a cluster"
-        raise UsageError(what, hint=f"with --cluster it is {_alternatives(_PARAMETERS)}")
+        raise UsageError(what, hint=f"with --cluster use {_alternatives(_PARAMETERS)}")
     if recipe.coding == "thermometer" or recipe.early_stop not in (None, "none"):
         option = "--coding thermometer" if recipe.coding == "thermometer" else "--early-stop"
         raise UsageError(
-            f"{option} needs single rows, which stay on the workers of a cluster", hint="leave one of them out"
+            f"{option} needs single rows, which stay on the workers of a cluster",
+            hint="leave one of them out",
         )
     if recipe.prior_network is not None:
-        raise UsageError("--prior-network adds rows, which a cluster does not hold", hint="leave --cluster out")
+        raise UsageError("--prior-network adds rows that the workers do not have", hint="leave --cluster out")
     if recipe.max_attributes is not None:
-        what = "--max-attributes holds rows out, and these stay on the workers of a cluster"
+        what = "--max-attributes holds rows out, but rows stay on the workers of a cluster"
         raise UsageError(what, hint="leave one of them out, or name the columns with --use")
     weighs_or_holds_out = recipe.class_weights is not None or recipe.sets is not None
     if weighs_or_holds_out or parse_decimal(recipe.threshold or "0") is None:
         what = (
-            "class weights, prediction sets and thresholds by rows held out need single rows, which stay on the workers"
+            "class weights, prediction sets and thresholds from held-out rows need single rows, which stay on the "
+            "workers"
         )
         raise UsageError(what, hint="leave --cluster out")
     if source.group or source.time is not None:
@@ -82,7 +84,7 @@ def refuse_on_cluster(source: Source, recipe: Recipe, supplied: SuppliedFiles) -
         what = f"{option} splits rows by a column that the codes on a cluster lack"
         raise UsageError(what, hint="leave --cluster out")
     if recipe.missing_policy == "marginalize":
-        what = "missing values are not marginalized on a cluster"
+        what = "missing values cannot be marginalized on a cluster"
         raise UsageError(what, hint="use --missing-policy level, or leave --cluster out")
     files_of([source])
 
@@ -172,7 +174,7 @@ class WorkerBlocks:
             except LostError as error:
                 if attempt == _ATTEMPTS - 1:
                     what = "the data sent to the workers was lost repeatedly"
-                    raise BncliError(what, hint="check why workers of the cluster stop") from error
+                    raise BncliError(what, hint="find out why workers of the cluster stop") from error
                 continue
             self.rounds += 1
             self.sent += size * times
@@ -202,7 +204,7 @@ class WorkerBlocks:
         threads = f"{n_threads} {'thread' if n_threads == 1 else 'threads'}"
         sizes = [total // max(self.rounds, 1) for total in (self.sent, self.received)]
         out, back = (f"{n / 1e6:.2g} MB" if n >= 1e6 else f"{max(n // 1000, 1)} kB" for n in sizes)
-        return f"{self.rounds:,} rounds on {workers} ({threads}): on average {out} out and {back} back"
+        return f"{self.rounds:,} rounds on {workers} ({threads}): on average {out} sent and {back} received"
 
 
 def distribute_rows(
@@ -233,12 +235,12 @@ def distribute_rows(
     if len(seats) < cluster.n_threads:
         blocks_text = "one row block" if len(seats) == 1 else f"{len(seats)} row blocks"
         threads_text = f"{len(seats)} of {cluster.n_threads} threads of the cluster have work"
-        watch(Note(f"{data.n_rows:,} rows are {blocks_text}: {threads_text}"))
+        watch(Note(f"{data.n_rows:,} rows make {blocks_text}: {threads_text}"))
     # Roughly the time of one thread for a pass over families of one attribute each.
     seconds = 1e-9 * data.n_rows * max(data.n_labels - 1, 1) * (8.0 + 2.0 * len(data.schema.informative))
     if seconds < SECONDS_THAT_PAY:
         text = (
-            f"a pass over these rows takes about {seconds:.2g} s of this machine's processor; under "
+            f"a pass over these rows takes about {seconds:.2g} s of CPU time; below "
             f"{SECONDS_THAT_PAY:.0f} s a cluster is slower than this machine"
         )
         watch(Note(text))
@@ -257,7 +259,7 @@ def refuse_memory_limits(cluster: Cluster, shares: Mapping[str, int]) -> None:
             continue
         if used + share + WORK_BYTES > PAUSED_FROM * worker.limit:
             limit, has, takes = (f"{n / 1e6:,.0f} MB" for n in (worker.limit, used, share))
-            what = f"worker {address} may take {limit} of memory, has {has}, and its row blocks are {takes}"
+            what = f"worker {address} may use {limit} of memory, already uses {has}, and its row blocks need {takes}"
             hint = (
                 f"Dask would pause it near its limit: {MORE_MEMORY}; --memory-limit 0 is safe: they are memory-mapped"
             )
@@ -283,7 +285,7 @@ def _load_block(path: str, schema: Schema, stamp: int, number: int, n_rows: int)
     keep_freed_memory()
     file = _open_codes(path)
     if _stamp(file) != stamp or file.batches[number].num_rows != n_rows:
-        what = "a worker sees other codes under the same name"
+        what = "a worker sees different codes under the same name"
         raise BncliError(what, where=path, hint="copy the same file to every machine")
     batch, n_attributes = file.batches[number], len(file.header.cuts.attributes)
     place = {name: i for i, (name, _, _) in enumerate(file.header.columns[:n_attributes])}

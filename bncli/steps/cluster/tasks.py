@@ -65,19 +65,19 @@ def check_workers(cluster: Cluster, paths: Sequence[str], watch: Watch) -> None:
         if isinstance(answer, BaseException):
             hint = f"install bncli {bncli.__version__} in the environment of the workers"
             if isinstance(answer, ImportError):
-                raise BncliError(f"worker {address} has no bncli that can do this: {answer}", hint=hint)
+                raise BncliError(f"worker {address} has no suitable version of bncli: {answer}", hint=hint)
             raise BncliError(f"worker {address} cannot answer: {type(answer).__name__}: {answer}", hint=hint)
         its_versions, its_sizes, has_one_thread = answer
         for name, version in versions.items():
             if its_versions.get(name) != version:
-                what = f"worker {address} has {name} {its_versions.get(name)}, and this machine {version}"
+                what = f"worker {address} has {name} {its_versions.get(name)}, but this machine has {version}"
                 raise BncliError(what, hint="results could differ: install the same versions everywhere")
         for path, size, its_size in zip(paths, sizes, its_sizes, strict=True):
             if its_size is None:
                 hint = "put the data where every worker sees it under the same name"
                 raise BncliError(f"worker {address} cannot see the data", where=path, hint=hint)
             if its_size != size:
-                what = f"worker {address} sees a different file: {its_size:,} bytes, and here {size:,}"
+                what = f"worker {address} sees a different file: {its_size:,} bytes, but {size:,} here"
                 raise BncliError(what, where=path, hint="copy the same file to every machine")
         if not has_one_thread:
             text = f"worker {address} may run its BLAS on several threads; OMP_NUM_THREADS=1 keeps results the same"
@@ -224,7 +224,7 @@ def reading(source: Source, run: Run) -> Iterator[Run]:
 def report_idle_threads(n_files: int, cluster: Cluster, watch: Watch) -> None:
     """Add a note if the table has fewer files than the cluster has threads."""
     if n_files < cluster.n_threads:
-        files = "one file is one task" if n_files == 1 else f"{n_files} files are {n_files} tasks"
+        files = "one file makes one task" if n_files == 1 else f"{n_files} files are {n_files} tasks"
         watch(Note(f"{files}: {n_files} of {cluster.n_threads} threads of the cluster have work"))
 
 

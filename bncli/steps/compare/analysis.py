@@ -146,8 +146,8 @@ class Summary:
         enough = next(n for n in count(1) if sign_test(n, 0) <= LEVEL)
         return (
             f"With {len(self.sets)} data sets the p-value of the sign test is at least {self.least_p:g}, as is "
-            f"Wilcoxon's without ties: neither test can show at 5 % that a learner is better, which takes {enough} "
-            "data sets. What can be shown is a difference within one data set, by its folds."
+            f"Wilcoxon's without ties: neither test can show at the 5 % level that a learner is better; that needs "
+            f"{enough} data sets. Differences within one data set can be tested by its folds."
         )
 
     def against(self, learner: str, baseline: str) -> LearnerPair | None:

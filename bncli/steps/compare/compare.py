@@ -153,10 +153,10 @@ def _check_arguments(
     if settings.baseline is not None:
         _refuse_unknown(settings.baseline, [learner.name for learner in learners], "learner")
     if any(source.bad_rows_file for source in sources):
-        raise UsageError("a file for bad rows would be written by every process", hint="use fail or skip")
+        raise UsageError("every process would write the file of bad rows", hint="use fail or skip")
     check_drawings(len(learners), len(sources), settings.metrics[0], diagram=outputs.diagram, scatter=outputs.scatter)
     if settings.group_bounds and len(sources) < 2:
-        raise UsageError("--groups splits data sets, and there is one", hint="give more DATA")
+        raise UsageError("--groups splits data sets, but there is only one", hint="give more DATA")
     inputs = [path for source in sources for path in (*source.paths, source.schema_file)]
     supplied = [path for learner in learners for path in learner.supplied.paths]
     written = (outputs.resume, outputs.csv, outputs.latex, outputs.diagram, outputs.scatter)
@@ -199,7 +199,7 @@ def run_plan(
                 watch(Progress(len(outcomes), len(tasks), f"{where}, fold {task.fold + 1}"))
     except KeyboardInterrupt:
         if checkpoint.path is not None:
-            stored = f"{len(outcomes):,} of {len(tasks):,} folds are kept in {checkpoint.path}"
+            stored = f"{len(outcomes):,} of {len(tasks):,} folds are stored in {checkpoint.path}"
             watch(Note(f"{stored}; the same command continues from there"))
         raise
     complete = {task: outcome for task, outcome in sorted(outcomes.items()) if task[:2] not in failures}
@@ -292,7 +292,7 @@ class Checkpoint:
             content = b""
             if os.path.exists(path):
                 if not os.path.isfile(path):
-                    what = "outcomes are kept in a file, and this is not one"
+                    what = "outcomes must be stored in a regular file, and this is not one"
                     raise BncliError(what, where=path, hint="choose another name")
                 with open(path, "rb") as file:
                     content = file.read()
@@ -304,7 +304,7 @@ class Checkpoint:
                     try:
                         task, outcome = _parse_outcome(line, plan, data_sets)
                     except (ValueError, KeyError, TypeError, IndexError, AttributeError, zlib.error) as error:
-                        where, hint = f"{path}, line {number}", "delete this line, and the fold is tried again"
+                        where, hint = f"{path}, line {number}", "delete this line, and the fold will be run again"
                         raise BncliError("the line is damaged", where=where, hint=hint) from error
                     self.outcomes.setdefault(task, outcome)
             elif content and not content.startswith(b'{"format": "bncli-outcomes"'[: len(content)]):
@@ -349,13 +349,13 @@ def _check_header(line: bytes, expected: dict[str, Any], path: str) -> None:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise _not_outcomes(path)
     if header.get("version") in range(1, VERSION):
-        what = "the outcomes in it are those of an older bncli: they lack the costs"
-        raise BncliError(what, where=path, hint="start anew with another --resume FILE")
+        what = "its outcomes were written by an older bncli and lack the costs"
+        raise BncliError(what, where=path, hint="start again with another --resume FILE")
     expected = json.loads(json.dumps(expected))
     for key, what in _DIFFERENCES.items():
         if header.get(key) != expected[key]:
             hint = "give the options of that run, or another --resume FILE"
-            raise BncliError(f"the outcomes in it are of a run with {what}", where=path, hint=hint)
+            raise BncliError(f"its outcomes come from a run with {what}", where=path, hint=hint)
 
 
 def _not_outcomes(path: str) -> BncliError:

@@ -63,9 +63,9 @@ def check_drawings(
             f"{option} draws the differences of learners, and there is only one", hint="give another --learner"
         )
     if n_data_sets < 2 and diagram:
-        raise UsageError("--diagram draws average ranks over several data sets; there is one", hint="give more DATA")
+        raise UsageError("--diagram needs several data sets, and there is only one", hint="give more DATA")
     if metric in COSTS and diagram:
-        what = f"--diagram draws the results of a test, and costs such as {metric_text(metric)} are not tested"
+        what = f"--diagram draws the results of a test, but costs such as {metric_text(metric)} are not tested"
         raise UsageError(what, hint="draw them with --scatter")
 
 
@@ -86,13 +86,13 @@ def write_outputs(
     if diagram:
         drawing = rank_diagram(report, metric)
         if drawing is None:
-            what = f"there are not two learners with {metric_text(metric)} on two data sets to draw average ranks of"
+            what = f"average ranks need two learners with {metric_text(metric)} on two data sets"
             raise BncliError(what, where=diagram)
         write_bytes(diagram, drawing.source().encode())
     if scatter:
         panels = scatter_panels(report, metric)
         if metric in COSTS and not panels:
-            what = f"no data set has {metric_text(metric)} of {report.baseline} and of another learner to draw"
+            what = f"no data set has {metric_text(metric)} of both {report.baseline} and another learner"
             hint = "parameters in closed form have none; name another --baseline"
             raise BncliError(what, where=scatter, hint=hint)
         write_bytes(scatter, scatter_drawing(report, metric, panels).source().encode())
@@ -131,7 +131,7 @@ def paper_tables(report: CompareReport) -> list[LatexTable]:
         for name, times in report.times.items()
     ]
     against = escape(report.baseline)
-    caption = f"Processor seconds a fold, means over the data sets, and geometric means of ratios to {against}."
+    caption = f"CPU seconds per fold, means over the data sets, and geometric means of ratios to {against}."
     return [*tables, LatexTable(caption, ["", "fit", "score", "ratio, fit", "ratio, score"], [rows])]
 
 

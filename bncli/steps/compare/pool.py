@@ -110,7 +110,7 @@ class _Worker:
         except (OSError, EOFError, pickle.UnpicklingError):  # it died; half a result cannot be unpickled
             code = self._stop_process()
             cause = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
-            return Failure(f"the process that tried it died ({cause}); if memory ran out, take fewer --jobs")
+            return Failure(f"its process died ({cause}); if memory ran out, use fewer --jobs")
         return result
 
     def _start_process(self) -> subprocess.Popen[bytes]:

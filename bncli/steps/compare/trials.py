@@ -187,7 +187,7 @@ def read_data_sets(sources: Sequence[Source], protocol: Protocol, *, threads: in
         (path,) = source.paths
         if path == "-" or (os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))):
             what = f"{'the standard input' if path == '-' else path} can be read only once"
-            raise UsageError(f"{what}, and a comparison reads its data again", hint="save it first")
+            raise UsageError(f"{what}, but a comparison reads its data several times", hint="save it first")
         if not os.path.exists(path):
             read_columns(source)  # raises a helpful error
         paths.append(path)
@@ -282,8 +282,8 @@ def group_by_rows(bounds: Sequence[int], sizes: Mapping[str, int]) -> dict[str, 
             known = ", ".join(f"{name} has {sizes[name]:,}" for name in ascending)
             if len(ascending) > _FEW_DATA_SETS:
                 first, last = ascending[0], ascending[-1]
-                known = f"they have from {sizes[first]:,} ({first}) to {sizes[last]:,} ({last})"
-            raise UsageError(f"no table has {' and '.join(limits)}: {known}", hint="move the bound of --groups")
+                known = f"the numbers of rows are {sizes[first]:,} ({first}) to {sizes[last]:,} ({last})"
+            raise UsageError(f"no table has {' and '.join(limits)}: {known}", hint="change the bounds of --groups")
         group_name = f"rows>={least}" if below is None else f"{least}<=rows<{below}" if least else f"rows<{below}"
         groups[group_name] = names
     return groups

@@ -62,7 +62,7 @@ def dossier(model_path: str, sources: DossierSources, *, output: str, run: Run =
     page_path, json_path = (os.path.join(output, f"dossier.{ending}") for ending in ("html", "json"))
     source = sources.source
     if output == "-" or (os.path.lexists(output) and not os.path.isdir(output)):
-        raise UsageError(f"-o needs a folder for two files, which {output!r} is not", hint="name a folder")
+        raise UsageError(f"-o needs a folder for two files, but {output!r} is not a folder", hint="name a folder")
     if not os.path.isdir(output):
         check_target(output.rstrip("/"))
     check_outputs(
@@ -181,7 +181,7 @@ def dossier_page(
 def _checklist_blocks(checklist: Checklist, answers: Sequence[Answer]) -> Iterator[Block]:
     """Yield how many items are answered, the fields to fill in, and a line per item."""
     numbers = [f"{sum(answer.status == status for answer in answers):,} {status}" for status in STATUSES]
-    note = "The items are in our own words; the original text is what counts."
+    note = "The items are paraphrased; only the original text is authoritative."
     yield Paragraph(f"{checklist.subject}. {count(len(answers), 'item')}: {', '.join(numbers)}. {note}")
     empty = list(dict.fromkeys(name for answer in answers for name in answer.missing))
     if empty:
@@ -201,7 +201,7 @@ def _checklist_blocks(checklist: Checklist, answers: Sequence[Answer]) -> Iterat
 def _stability_blocks(found: Findings) -> Iterator[Block]:
     """Yield the figures of each period, and the expected beside the measured figures."""
     if not found.periods:
-        yield Paragraph("Figures by period need a column of time: add --time COLUMN.", "gap")
+        yield Paragraph("Figures by period need a time column: add --time COLUMN.", "gap")
     else:
         rows = []
         for period, _, group, figures, _ in found.periods:
@@ -243,15 +243,15 @@ def _sensitivity_blocks(found: Findings) -> Iterator[Block]:
         (name, f"{own.log_loss_increase:.4f}", f"{own.mean_change:.4f}", percent(own.changed))
         for name, own in order[:_MOST_LINES]
     ]
-    caption = f"Attributes whose values are exchanged ({count(found.sensitivity_rows, 'row')})"
-    headings = ("attribute", "log-loss added", "mean change of a probability", "rows whose decision may change")
+    caption = f"Sensitivity to permuted attributes ({count(found.sensitivity_rows, 'row')})"
+    headings = ("attribute", "increase of log-loss", "mean change of a probability", "rows whose decision may change")
     yield Grid(caption, headings, rows, (1, 2, 3))
-    words = {True: "proven", False: "refuted", None: "open: the time ran out"}
+    words = {True: "proven", False: "refuted", None: "open: the time limit was reached"}
     properties = [(one.text, words[one.holds], one.shown or "–") for one in found.verified.properties or ()]
     if properties:
         yield Grid("Properties over all inputs", ("property", "verdict", "counter-example"), properties)
     else:
-        yield Paragraph("No property was stated: see properties in ABOUT.toml, and bncli help properties.", "gap")
+        yield Paragraph("No property was given: see properties in ABOUT.toml, and bncli help properties.", "gap")
 
 
 def _disclosure_blocks(found: Findings) -> Iterator[Block]:
@@ -259,7 +259,7 @@ def _disclosure_blocks(found: Findings) -> Iterator[Block]:
     disclosed = found.verified.disclosure
     assert disclosed is not None
     few = f"fewer than {disclosed.min_rows} training rows"
-    yield Paragraph(f"{count(len(disclosed.values), 'value')} of the model file rest on {few}.")
+    yield Paragraph(f"{count(len(disclosed.values), 'value')} of the model file have {few}.")
     rows = [(one.attribute, one.value, f"{one.rows:,.6g}", ", ".join(one.where)) for one in disclosed.values]
     if rows:
         yield Grid(f"Values with {few}", ("column", "value", "rows", "where"), rows[:_MOST_LINES], (2,))

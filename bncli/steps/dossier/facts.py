@@ -55,13 +55,13 @@ def _facts_of_model(found: Findings) -> dict[str, str]:
         rules.append("the label with the lowest expected cost")
     if rule is not None and rule.abstain_below is not None:
         rules.append(f"no decision below a probability of {rule.abstain_below:g}")
-    weighted = "Classes have equal weight: probabilities are those of the frequencies in training."
+    weighted = "Classes have equal weight: probabilities assume the class frequencies in training."
     if model.class_weights is not None:
         factors = zip(schema.labels, model.class_weights, strict=True)
         weighted = f"Classes were weighted ({', '.join(f'{label} {w:.4g}' for label, w in factors)}): probabilities "
-        weighted += "are those of the weighted frequencies."
-    unseen = "are refused" if schema.unseen == "error" else "count as unknown: their score is an average"
-    missing = "is a value of its own" if schema.missing_policy == "level" else "is marginalized"
+        weighted += "assume the weighted frequencies."
+    unseen = "are refused" if schema.unseen == "error" else "count as unknown, with an average score"
+    missing = "is treated as one more value" if schema.missing_policy == "level" else "is marginalized"
     effects = found.specification["effects"]
     shares_of = [f"{' & '.join(effect['attributes'])} {percent(effect['share'])}" for effect in effects]
     formula = "ln P(label | row) is the sum of one entry per table, normalised over the labels"
@@ -72,7 +72,7 @@ def _facts_of_model(found: Findings) -> dict[str, str]:
     by_command = f"Command: {command}." if command else "Parts of the model were supplied as files."
     self_test = found.verified.self_test
     properties = found.verified.properties or ()
-    verdicts = {True: "proven", False: "refuted", None: "open, as the time ran out"}
+    verdicts = {True: "proven", False: "refuted", None: "open: the time limit was reached"}
     proven = [f"{one.text}: {verdicts[one.holds]}{f' ({one.shown})' if one.shown else ''}" for one in properties]
     disclosed = found.verified.disclosure
     below = "" if disclosed is None else count(len(disclosed.values), "value")
@@ -82,11 +82,11 @@ def _facts_of_model(found: Findings) -> dict[str, str]:
         "outcome": f"Column {schema.class_name} with the labels {labels}.",
         "attributes": f"{count(len(used), 'attribute')} ({kinds}): {', '.join(a.name for a in used)}.",
         "selection": f"{len(used):,} of {count(len(schema.attributes), 'attribute')} are used"
-        + ("." if len(used) == len(schema.attributes) else "; the others are not informative, or were left out."),
+        + ("." if len(used) == len(schema.attributes) else "; the others are not informative or were left out."),
         "preparation": f"Numbers are cut into intervals ({recipe.discretize}) on training rows alone; "
         "the cuts are in the model file.",
         "missing": f"A missing value {missing}. {_missing_text(found)}",
-        "unknown_values": f"Values that training did not have {unseen}. A missing value {missing}. "
+        "unknown_values": f"Values that did not occur in training {unseen}. A missing value {missing}. "
         f"{_missing_text(found)}",
         "method": f"{model.structure_learned}; parameters {recipe.param}. Options: {options}.",
         "tuning": (penalty + inner).strip(),
@@ -105,7 +105,7 @@ def _facts_of_model(found: Findings) -> dict[str, str]:
         "certificates": "; ".join(proven) + ("." if proven else ""),
         "disclosure": ""
         if disclosed is None
-        else f"{below} of the file rest{'s' * (len(disclosed.values) == 1)} on fewer than {disclosed.min_rows} "
+        else f"{below} of the file ha{'s' if len(disclosed.values) == 1 else 've'} fewer than {disclosed.min_rows} "
         f"training rows; {count(disclosed.held_out, 'single row')} with held-out probabilities.",
         "software": f"bncli {model.version} made the model; it needs Python with numpy, or an export without bncli.",
     }
@@ -121,9 +121,9 @@ def _facts_of_rows(found: Findings) -> dict[str, str]:
     psi = [(drift.psi, name) for name in found.monitored.names for drift in found.monitored.drifts(name) if drift.psi]
     highest = f"; highest stability index {max(psi)[0]:.3f} ({max(psi)[1]})" if psi else ""
     if report.on_training_rows:
-        partition = "The tested rows are those of training: the figures are too optimistic."
+        partition = "The test rows are the training rows, so the figures are too optimistic."
     else:
-        partition = "The tested rows are not those of training, as far as their number and frequencies show."
+        partition = "Judging by their number and frequencies, the test rows are not the training rows."
     expected = []
     for name, own in monitor.expected.items():
         if own.value is not None:
@@ -131,26 +131,26 @@ def _facts_of_rows(found: Findings) -> dict[str, str]:
             expected.append(f"{_NAMES[name]} {figure(own.value)}{interval}")
     warnings = []
     if report.on_training_rows:
-        warnings.append("figures are of training rows")
+        warnings.append("the figures are those of training rows")
     fewest = min((own.support for own in report.per_label), default=0)
     if fewest < _FEW_EVENTS:
-        warnings.append(f"the rarest label has {fewest:,.10g} tested rows, fewer than {_FEW_EVENTS}")
+        warnings.append(f"the rarest label has {fewest:,.10g} test rows, fewer than {_FEW_EVENTS}")
     if drifted:
-        warnings.append(f"{listed(drifted)} drifted from training")
+        warnings.append(f"{listed(drifted)} drifted since training")
     refuted = [one.text for one in found.verified.properties or () if one.holds is False]
     warnings += [f"refuted: {text}" for text in refuted]
     warnings += [finding["message"] for finding in found.data["findings"]]
     times = [period.name for period in found.periods]
     return {
-        "rows": f"{count(report.rows, 'tested row')}{without}.",
+        "rows": f"{count(report.rows, 'test row')}{without}.",
         "sample_size": f"{count(found.model.n_rows, 'training row')}; tested: {', '.join(supports)}.",
         "characteristics": f"{count(len(columns), 'column')} in the test table, described in dossier.json (data); "
         + (f"missing values: {listed(lacking)}." if lacking else "no value is missing."),
         "files": "; ".join(f"{kind} {path} (SHA-256 {digest[:16]}...)" for kind, path, digest in found.files) + ".",
         "partition": partition,
         "drift": (f"Drifted: {listed(drifted)}" if drifted else "No attribute drifted") + f"{highest}.",
-        "dates": f"Tested rows from {times[0]} to {times[-1]}." if times else "",
-        "expected": f"On {count(monitor.tally.rows, 'row')}, the probabilities promise {', '.join(expected)}.",
+        "dates": f"Test rows from {times[0]} to {times[-1]}." if times else "",
+        "expected": f"On {count(monitor.tally.rows, 'row')}, the probabilities imply {', '.join(expected)}.",
         "warnings": "; ".join(warnings) + ("." if warnings else ""),
     }
 
@@ -177,9 +177,12 @@ def _facts_of_figures(found: Findings) -> dict[str, str]:
             parts.append(f"{name.replace('_', ' ')} {figure(own)}{interval}")
         calibration = f"Calibration: {', '.join(parts)}; calibration error {figure(report.metrics['ece'])}."
         better = [line.threshold for line in two_class.net_benefit if line.model > max(line.all, line.none)]
-        benefit = "At no threshold is the net benefit above that of deciding always or never."
+        benefit = "At no threshold is the net benefit above that of always or never deciding for the event."
         if better:
-            benefit = f"The net benefit is above that of deciding always or never at {len(better)} of 99 thresholds, "
+            benefit = (
+                f"The net benefit is above that of always or never deciding for the event at {len(better)} of 99 "
+                f"thresholds, "
+            )
             benefit += f"from {min(better):.2f} to {max(better):.2f}."
     else:
         calibration = f"Calibration error {figure(report.metrics['ece'])}."
@@ -218,7 +221,7 @@ def _facts_of_figures(found: Findings) -> dict[str, str]:
         "periods": f"{of_periods} {unexpected_figures(found)}".strip(),
         "heterogeneity": f"All figures with intervals for {where}." if where else "",
         "fairness": f"{'; '.join(fairness).capitalize()}. {never}".strip() if fairness else "",
-        "sensitivity": f"Log-loss added if the attribute's value were drawn at random: {listed(sensitivity)} "
+        "sensitivity": f"Increase of the log-loss if an attribute's values are permuted: {listed(sensitivity)} "
         f"({count(found.sensitivity_rows, 'row')})."
         if sensitivity
         else "",
@@ -249,10 +252,10 @@ def unexpected_figures(found: Findings) -> str:
                 outside.append(f"{_NAMES[name]} of {period.name} ({figure(measured)}, {expected})")
     if not n_compared:
         return ""
-    by_chance = f"by chance about 1 in 20 is, and {count(n_compared, 'figure')} were compared"
+    by_chance = f"about 1 in 20 is outside by chance, and {count(n_compared, 'figure')} were compared"
     if not outside:
-        return "All figures of the periods are inside the intervals that the probabilities promise."
-    return f"Outside the intervals that the probabilities promise: {'; '.join(outside)} ({by_chance})."
+        return "All figures of the periods are inside the intervals that the probabilities imply."
+    return f"Outside the intervals that the probabilities imply: {'; '.join(outside)} ({by_chance})."
 
 
 def _range_text(where: str, groups: Sequence[Group]) -> str:

@@ -108,7 +108,9 @@ def find_all(model_path: str, sources: DossierSources, about: About, run: Run) -
     """Return all figures of the model in a file; raises what the steps raise."""
     source, watch = sources.source, run.watch
     if "-" in source.paths:
-        raise UsageError("the data are read several times, which the standard input cannot be", hint="name a file")
+        raise UsageError(
+            "the data are read several times, but the standard input can be read only once", hint="name a file"
+        )
     model = read_model(model_path)
     labelled = carry_group_columns(replace(source, drop_unlabelled=True), sources.by)
     everything = read_test_rows([model], labelled, run, keep_unlabelled=True)
@@ -116,7 +118,7 @@ def find_all(model_path: str, sources: DossierSources, about: About, run: Run) -
     rows = everything.take(np.flatnonzero(everything.label.codes >= 0))
     if not rows.n_rows:
         what = f"no row has a value of '{source.class_name or model.schema.class_name}', the class"
-        raise BncliError(what, where=source.paths[0], hint="a dossier needs rows whose labels are known")
+        raise BncliError(what, where=source.paths[0], hint="add rows with labels: a dossier needs them")
     on_training_rows = are_training_rows(rows, model, compile_scorer(model).used)
     protocol = "a model on its training rows" if on_training_rows else "a model on a test set"
     report = replace(report_on_rows(model, rows, labelled, protocol, run), on_training_rows=on_training_rows)
@@ -148,10 +150,10 @@ def find_all(model_path: str, sources: DossierSources, about: About, run: Run) -
     files += [("challenger", path) for path in sources.beside]
     periods = tuple(_periods(everything, scored, model, source.allow_missing_columns))
     if unknown := [period.name for period in periods if period.group is None]:
-        text = f"no row of {_few(unknown)} has a class: only expected figures are known of the period"
+        text = f"no row of {_few(unknown)} has a class, so only expected figures are known for that period"
         watch(Note(text, warning=True))
     if alone := [period.name for period in periods if period.group is not None and period.group.metrics["auc"] is None]:
-        text = f"no AUC of {_few(alone)}: all rows of the period have one label"
+        text = f"no AUC for {_few(alone)}: all rows of the period have the same label"
         watch(Note(text, warning=True))
     again = replace(again, class_name=again.class_name or model.schema.class_name, time=None, on_bad_row="skip")
     described = describe(again, run=Run(run.threads)).as_json()

@@ -120,7 +120,7 @@ class Samples:
         sizes = tuple(most if size == ALL else int(size) for size in self.sizes)
         if sizes and max(sizes) > most:
             what = f"--train-rows {max(sizes)} is more than the {most:,} rows {rows_text}"
-            raise UsageError(what, hint=f"ask for fewer, or for {ALL}")
+            raise UsageError(what, hint=f"give fewer rows, or {ALL}")
         if len(set(sizes)) < len(sizes):
             what = f"--train-rows has {most} twice, once as {ALL}: the {most:,} rows {rows_text}"
             raise UsageError(what, hint="leave one of them out")
@@ -244,8 +244,8 @@ def _note_untested_rows(columns: Columns, splits: Sequence[Split], watch: Watch)
     n_later = int((by.times >= by.times[splits[0].rows].min()).sum())
     n_tested = sum(len(split.rows) for split in splits)
     if n_later > n_tested:
-        what = f"{n_later - n_tested:,} of {n_later:,} rows in the blocks are not tested"
-        watch(Note(f"{what}: rows of their groups were learned from"))
+        what = f"{n_later - n_tested:,} of {n_later:,} rows in the blocks are not test rows"
+        watch(Note(f"{what}: their groups have training rows"))
 
 
 def _check_files(outputs: EvaluateOutputs, source: Source, *others: str | None) -> None:
@@ -261,7 +261,9 @@ def _check_two_labels(outputs: EvaluateOutputs, n_labels: int) -> None:
     """Raise UsageError if a table for two classes was requested and there are more."""
     for is_wanted, option in ((outputs.gains, "--gains"), (outputs.net_benefit, "--net-benefit")):
         if is_wanted and n_labels != 2:
-            raise UsageError(f"{option} needs a class of two labels: this one has {n_labels}", hint="leave it out")
+            raise UsageError(
+                f"{option} needs a class with two labels, but this one has {n_labels}", hint="leave it out"
+            )
 
 
 def _timed(folds: Iterator[Fold], watch: Stopwatch) -> Generator[TimedFold, None, None]:

@@ -49,12 +49,12 @@ def carry_group_columns(source: Source, by: Sequence[str]) -> Source:
         if name == source.class_name:
             raise _class_error(name)
         if name == source.weights:
-            raise UsageError(f"--by {name}: that column holds the row weights", hint="name another column")
+            raise UsageError(f"--by {name}: that column contains the row weights", hint="name another column")
     return replace(source, carried=names)
 
 
 def _class_error(name: str) -> UsageError:
-    return UsageError(f"--by {name}: that is the class", hint="the figures of each label are printed in any case")
+    return UsageError(f"--by {name}: that is the class", hint="figures for each label are always printed")
 
 
 def without_group_columns(columns: Columns, source: Source) -> Columns:
@@ -67,7 +67,7 @@ def without_group_columns(columns: Columns, source: Source) -> Columns:
     ignored &= {*source.carried}
     attributes = {name: column for name, column in columns.attributes.items() if name not in ignored}
     if not attributes:
-        raise BncliError("there is no column to learn from besides those to be ignored", where=source.paths[0])
+        raise BncliError("all columns are ignored, so there is none to learn from", where=source.paths[0])
     return replace(columns, attributes=attributes)
 
 
@@ -91,8 +91,8 @@ def _group_column(columns: Columns, name: str, known: Attribute | None, where: s
     if name == columns.class_name:
         raise _class_error(name)
     if name not in columns.attributes:
-        what = f"column {name!r} was not read as one column of values, so it makes no groups"
-        hint = "for a date, name a part such as day.month; an identifier has no groups (see --categorical)"
+        what = f"column {name!r} was not read as a single column of values, so it defines no groups"
+        hint = "for a date, name a part such as day.month; an identifier defines no groups (see --categorical)"
         raise BncliError(what, where=where, hint=hint)
     column = columns.attributes[name]
     if isinstance(column, CategoricalColumn):
@@ -113,12 +113,12 @@ def _group_column(columns: Columns, name: str, known: Attribute | None, where: s
         weights = None if columns.weights is None else columns.weights[is_known]
         cuts = cut_points(column.values[is_known], labels, 1, weights, bins=QUARTERS)
         attribute = NumericAttribute(name, False, (), cuts=cuts)
-        why = "it is not an attribute that is cut"
+        why = "it is not a numeric attribute of the model"
         if isinstance(known, NumericAttribute):
             why = (
-                f"the model has {len(known.cuts) + 1:,} intervals of it" if known.cuts else "the model does not cut it"
+                f"the model has {len(known.cuts) + 1:,} intervals for it" if known.cuts else "the model does not cut it"
             )
-        watch(Note(f"the groups of {name} are its quarters: {why}"))
+        watch(Note(f"the groups of {name} are its quartiles, because {why}"))
     # the groups are the intervals (or the levels of a coded column), then missing values
     attribute = replace(attribute, missing=False)
     _refuse_many(name, attribute.n_values, where)
@@ -143,10 +143,10 @@ def with_groups(report: EvaluateReport, columns: Sequence[GroupColumn], watch: W
     groups = [measure_groups(column, report.labels, *report.predictions, decided, units) for column in columns]
     for column, own in zip(columns, groups, strict=True):
         if [group.value for group in own] == [None]:
-            watch(Note(f"the column {column.name!r} is missing in every row: there is one group"))
+            watch(Note(f"the column {column.name!r} is missing in every row, so there is only one group"))
         alone = ["missing" if group.value is None else group.value for group in own if group.metrics["auc"] is None]
         if alone and len(report.labels) == 2:
             names = ", ".join(alone[:_MOST_NAMED]) + ", ..." * (len(alone) > _MOST_NAMED)
-            watch(Note(f"no AUC by {column.name} of {names}: all rows of the group have one label"))
+            watch(Note(f"no AUC by {column.name} for {names}: all rows of the group have the same label"))
     fairness = tuple(entry for own in groups for entry in compare_groups(own))
     return replace(report, groups=GroupsReport(tuple(group for own in groups for group in own), fairness))

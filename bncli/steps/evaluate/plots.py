@@ -51,7 +51,7 @@ def draw_curves(report: EvaluateReport) -> dict[str, Drawing]:
     """Draw the curves of an evaluation; return the drawings by file name."""
     n, supports = len(report.labels), [metrics.support for metrics in report.per_label]
     shown = sorted(sorted(range(n), key=lambda c: -supports[c])[:MOST_PANELS])
-    labels = f"each of {n} labels" if n <= MOST_PANELS else f"each of the {MOST_PANELS} commonest of {n} labels"
+    labels = f"each of {n} labels" if n <= MOST_PANELS else f"each of the {MOST_PANELS} most frequent of {n} labels"
     panels: dict[str, list[CurvePanel]] = {name: [] for name in CURVE_FILES}
     diagonal = ((0.0, 0.0), (1.0, 1.0))
     for c in shown:

@@ -180,7 +180,7 @@ class EvaluateReport:
       for a model file, which does not contain the frequencies.
     - confusion[true][predicted]: in the order of `labels`, summed over the folds; per_label follows from the sum. Both
       are of the most probable label; `shown_confusion` and `shown_per_label` are of the decisions if a rule decides.
-    - predictions: every tested row with its out-of-fold prediction of the first repeat. units: the group of each of
+    - predictions: every test row with its out-of-fold prediction of the first repeat. units: the group of each of
       these rows, None without groups.
     - findings: properties of the training table that make the figures misleading.
     - seconds: of the stages fit (None for a model file) and score; means over the folds.

@@ -103,7 +103,7 @@ def _column_blocks(report: DescribeReport) -> Iterator[Block]:
 
 def _bins_section(bins: Sequence[AttributeBins], event: str) -> Section:
     """Return the bins of each attribute with their weights of evidence, largest information value first."""
-    blocks = list[Block]([Paragraph(f"The event is {event}. Attributes with the most information come first.")])
+    blocks = list[Block]([Paragraph(f"The event is {event}. Attributes are sorted by information value.")])
     ranks = [(entry.attribute, f"{len(entry.bins):,}", figure(entry.iv)) for entry in bins[:MOST_COLUMNS]]
     grids = [Grid("Information value", ("attribute", "bins", "IV"), ranks, (1, 2))]
     headings = ("value", "rows", "events", "event rate", "weight of evidence", "IV")
@@ -254,7 +254,7 @@ def _drift_blocks(report: MonitorReport) -> Iterator[Block]:
         known = [drift.psi for drift in drifts if drift.psi is not None]
         psi = (known[0], known[-1], max(known)) if known else (None, None, None)
         by_column.append((name, *map(figure, psi), f"{sum(drift.drifted for drift in drifts):,} of {len(drifts):,}"))
-    titles = ("column", "first PSI", "last PSI", "highest PSI", "files where it drifted")
+    titles = ("column", "first PSI", "last PSI", "highest PSI", "files with drift")
     yield Cards((files, Grid("Columns, those that drifted first", titles, by_column, (1, 2, 3, 4))))
 
 
@@ -270,7 +270,7 @@ def _psi_picture(report: MonitorReport, number: int, name: str) -> Picture:
         psi, i = max(known, key=lambda pair: pair[0])
         sentence += f"; PSI at most {psi:.3g} in {names[i]}, by chance {drifts[i].psi_expected or 0.0:.2g}."
     else:
-        sentence += "; no value of training occurs."
+        sentence += "; no value from training occurs."
     # The index leaves out values that training never had, which are drift of their own.
     tallies = [next(a for a in monitor.tally.attributes if a.name == name) for monitor in report.monitors]
     n_rows = (max(monitor.tally.rows, 1) for monitor in report.monitors)
@@ -339,7 +339,7 @@ def _mean_blocks(report: MonitorReport) -> Iterator[Block]:
         held_out = report.whole.model.held_out_log_loss if field == "log_loss" else None
         sentence = f"{ends} ({better})."
         if held_out is not None:
-            sentence += f" Rows held out when it was learned had {held_out:.3f} (dashed)."
+            sentence += f" Held-out rows in training had {held_out:.3f} (dashed)."
         drawing = series_plot(title, upwards, values, [held_out] * len(values), report.short_names)
         pictures.append(Picture(field.replace("_", "-"), title, sentence, drawing))
     yield Cards(pictures)
@@ -354,7 +354,7 @@ def _mean_blocks(report: MonitorReport) -> Iterator[Block]:
         rows.append((name, *cells))
     parts = ("accuracy", "log-loss", "AUC")
     headings = ("file", *(f"{part}{what}" for part in parts for what in (" expected (95 %)", " measured")))
-    yield Grid("Expected from the probabilities, and measured on rows with labels", headings, rows)
+    yield Grid("Expected from the probabilities, and measured on labelled rows", headings, rows)
     if not report.whole.tally.log_loss.n:
         yield Paragraph("The class of these rows is not known, so neither is the error rate.", "gap")
     if report.whole.no_log_p:
@@ -367,7 +367,7 @@ def _missing_and_unseen(report: MonitorReport) -> Iterator[Block]:
     places = [i for i, tally in enumerate(tallies) if tally.missing or tally.unseen]
     places.sort(key=lambda i: -(tallies[i].missing + tallies[i].unseen))
     if not places:
-        yield Paragraph("No value is missing, and all were seen in training.")
+        yield Paragraph("No value is missing, and all values were seen in training.")
         return
     named = [f"{tallies[i].name} ({percent((tallies[i].missing + tallies[i].unseen) / n_rows)})" for i in places]
     yield Paragraph(f"Missing or not seen in training: {listed(named)}.")

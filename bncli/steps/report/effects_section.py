@@ -363,7 +363,9 @@ def _nomogram_picture(report: EffectsReport, labels: tuple[str, ...]) -> Picture
     drawing = nomogram(nomogram_points(report, effects), labels[1])
     share = sum(effect.share for effect in effects)
     widest = max(effects, key=lambda effect: float(np.ptp(effect.values[:, 1]))).attributes[0]
-    sentence = f"Add the points of a row and read P({labels[1]}) below the sum. {widest} has the widest range."
+    sentence = (
+        f"Add the points of a row and read P({labels[1]}) below the sum. {widest} has the widest range of points."
+    )
     if share < 1 - 1e-9:
         sentence += f" Joint and small effects with {percent(1 - share)} of the variance are left out."
     return Picture("nomogram", "Nomogram", sentence, drawing, wide=True)

@@ -92,7 +92,7 @@ def score_other_models(
         model = read_model(path)
         schema = model.schema
         if class_name not in (None, schema.class_name) or set(schema.labels) != set(labels):
-            what = f"a model to compare with must predict {class_name or 'the class'} ({', '.join(labels)})"
+            what = f"a model for comparison must predict {class_name or 'the class'} ({', '.join(labels)})"
             raise ModelError(f"{what}; this one predicts {schema.class_name} ({', '.join(schema.labels)})", where=path)
         report = report_on_rows(model, read_test_rows([model], source, run), source, "", run)
         compared.append(ComparedModel(name, report))
@@ -167,7 +167,7 @@ def _blocks(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Iterator
     decided = decisions.rows
     confusion = report.shown_confusion
     models = "this model" if report.folds is None else "the models of the folds"
-    yield Paragraph(f"95 % intervals show where the figures of {models} on new rows lie ({report.intervals.method}).")
+    yield Paragraph(f"95 % intervals for the figures of {models} on new rows ({report.intervals.method}).")
     tables: list[Block] = [_metrics_grid(report, beside)]
     if decided is not None:
         yield Paragraph(_rule_text(report, decided.rule))
@@ -226,7 +226,7 @@ def _metrics_grid(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Gr
     columns.append([*(figure(base.get(name)) for name, _ in _METRICS), figure(0.0)])
     of_classes = () if report.decisions.confusion is None else ("error", "balanced_accuracy", "mcc")
     names = [f"{text}, most probable class" if name in of_classes else text for name, text in _METRICS]
-    names.append("skill score (log-loss saved)")
+    names.append("skill score (relative reduction of the log-loss)")
     headings = ("figure", "model", "95 % interval", *(other.name for other in beside), "class frequencies")
     rows = list(zip(names, *columns, strict=True))
     caption = "Figures on the training rows, too optimistic" if report.on_training_rows else "Figures"
@@ -253,7 +253,7 @@ def comparison_sentence(report: EvaluateReport, other: ComparedModel) -> str:
 
 
 def never_predicted(report: EvaluateReport) -> str:
-    """Return a sentence on the labels of tested rows that are never predicted, "" if there are none."""
+    """Return a sentence on the labels of test rows that are never predicted, "" if there are none."""
     rows = zip(report.labels, report.shown_confusion, np.sum(report.shown_confusion, axis=0), strict=True)
     never = [label for label, of_label, decided in rows if not decided and any(of_label)]
     return f"No row is predicted as {listed(never)}." if never else ""
@@ -356,8 +356,8 @@ def _threshold_blocks(report: EvaluateReport, rule: DecisionRule | None) -> tupl
         predicted = positives / (table.positives + table.negatives)
         shares = (true_positives / table.positives, true_positives / positives, predicted)
         rows.append((f"{100 * recall:g} %", f"{table.thresholds[place]:.4g}", *map(percent, shares)))
-    headings = ("wanted recall", "threshold", "recall", "precision", f"predicted {label}")
-    return panel, [Grid(f"Thresholds for a wanted recall of {label}", headings, rows, (1, 2, 3, 4))]
+    headings = ("target recall", "threshold", "recall", "precision", f"predicted {label}")
+    return panel, [Grid(f"Thresholds for a target recall of {label}", headings, rows, (1, 2, 3, 4))]
 
 
 def _two_class_blocks(report: EvaluateReport) -> tuple[list[Grid], list[Picture]]:
@@ -393,8 +393,8 @@ def _two_class_blocks(report: EvaluateReport) -> tuple[list[Grid], list[Picture]
         thresholds = (line.threshold for line in figures.net_benefit)
         curves.append([(t, value / rate) for t, value in zip(thresholds, values, strict=True) if value >= 0])
     sentence = (
-        f"At threshold t, a false alarm counts t / (1 - t) times as much as a found row of {event}. "
-        f"Dashed: always deciding for {event}. Never doing so has net benefit 0."
+        f"At threshold t, a false positive counts t / (1 - t) times as much as a true positive for {event}. Dashed: "
+        f"always deciding for {event}. Never deciding for it has net benefit 0."
     )
     axes = ("threshold", "net benefit / share of the label")
     drawing = unit_curves(f"Net benefit of {event}", axes, [curves[0]], [curves[1]])
@@ -412,11 +412,12 @@ def _curves(report: EvaluateReport, shown: Sequence[int]) -> list[Picture]:
     for label, curve in zip(labels, curves, strict=True):
         if curve.roc is None:
             roc.append(())
-            sentences.append(f"No row is {label}, or all are, so there is no curve.")
+            sentences.append(f"Either no row or every row is {label}, so there is no curve.")
             continue
         roc.append(tuple(zip(curve.roc.x.tolist(), curve.roc.y.tolist(), strict=True)))
         sentences.append(
-            f"AUC {figure(curve.roc.area)}: the probability that a row of {label} is ranked above another row."
+            f"AUC {figure(curve.roc.area)}: the probability that a row of {label} is ranked above a row of another "
+            f"label."
         )
     drawing = unit_curves(
         f"ROC curve of {labels[0]}", ("false positive rate", "true positive rate (recall)"), roc, diagonal
@@ -458,7 +459,7 @@ def _gains_and_lift(labels: Sequence[str], curves: Sequence[LabelCurves], shares
         if curve.roc is None:
             gain_points.append(())
             lift_points.append(())
-            gain_sentences.append(f"No row is {label}, or all are, so there is no curve.")
+            gain_sentences.append(f"Either no row or every row is {label}, so there is no curve.")
             lift_sentences.append(gain_sentences[-1])
             continue
         inspected, found = gains(curve.roc, share)

@@ -253,7 +253,7 @@ def _time_blocks(blocks: Sequence[BlockReport]) -> Iterator[Block]:
     """Yield the log-loss over the blocks in the order of time, and the figures of each."""
     losses = [loss for block in blocks if (loss := block.metrics["log_loss"]) is not None]
     first, last = (figure(block.metrics["log_loss"]) for block in (blocks[0], blocks[-1]))
-    sentence = "Each block is predicted by a model of the blocks before it. "
+    sentence = "Each block is predicted by a model fitted to earlier blocks. "
     sentence += f"The log-loss of the first is {first}, of the last {last}; the highest is {max(losses):.4f}."
     yield Picture("blocks", "Log-loss over time", sentence, draw_blocks(blocks))
     rows = []

@@ -246,9 +246,11 @@ def provenance_section(model: Model, files: Sequence[tuple[str, str]], commands:
     blocks: list[Block] = [Cards(tables), *_edit_grids(model), *_hash_grids(files)]
     command = fit_command(model)
     if command is None:
-        blocks.append(Paragraph("No single command makes this model: a part of it was supplied as a file.", "gap"))
+        blocks.append(
+            Paragraph("No single command reproduces this model, because a part of it was supplied as a file.", "gap")
+        )
     else:
-        blocks.append(Paragraph("Commands that make the model and the page again, with the training table as TRAIN:"))
+        blocks.append(Paragraph("Commands that reproduce the model and the page, with the training table as TRAIN:"))
     blocks.append(Listing([*([] if command is None else [command]), *commands]))
     return Section("made", MAKING_TITLE, tuple(blocks))
 

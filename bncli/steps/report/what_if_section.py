@@ -55,7 +55,7 @@ def what_if_sections(model: Model, path: str, effects: EffectsReport) -> Iterato
         if len(scorer.labels) < 2 or not scorer.inputs:
             raise ModelError("every row gets the same probabilities")
         if scorer.calibration is not None:
-            raise ModelError("the model is calibrated, so contributions of values do not add up to its probabilities")
+            raise ModelError("the model is calibrated, so the contributions of values do not add up to its log-odds")
         n_entries = sum(table.entries.size for table in scorer.tables)
         versions = [(scorer, False)]
         # without contributions, the panel still shows the probability

@@ -111,7 +111,7 @@ def _with_heading(path: Path, **changed: Any) -> None:
     ("changed", "told"),
     [
         ({"version": 2}, "newer bncli"),
-        ({"rows": 999}, "has not the 999 rows"),
+        ({"rows": 999}, "does not have the 999 rows"),
         ({"labels": ["a"]}, "two labels"),
         ({"labels": ["a", "b", "c"]}, "the counts of its codes are missing"),
         ({"missing": ["z"]}, "no attribute 'z'"),
@@ -224,7 +224,7 @@ def _with_tail(path: Path, changed: dict[bytes, bytes | None]) -> None:
 def test_codes_are_not_read_as_a_table_of_numbers(tmp_path: Path) -> None:
     for name in ("a", "b"):
         _write(tmp_path / f"{name}.codes", seed=ord(name))
-    with pytest.raises(BncliError, match="holds codes"):
+    with pytest.raises(BncliError, match="contains codes"):
         read_columns(Source((str(tmp_path / "a.codes"), str(tmp_path / "b.codes"))))
 
 
@@ -244,7 +244,7 @@ def test_no_changed_letter_of_the_heading_is_taken_for_another_name(tmp_path: Pa
     content = path.read_bytes()
     assert content.count(b'"yes"') >= 2, "at the beginning and in the footer"
     path.write_bytes(content.replace(b'"yes"', b'"yea"'))
-    with pytest.raises(BncliError, match="its heading is not what was written"):
+    with pytest.raises(BncliError, match="its header was changed"):
         read_codes(str(path))
 
 

@@ -168,7 +168,10 @@ def test_pooled_levels_there_and_back(tmp_path: Path) -> None:
         ({"groups": [["Lyon", "Brest"], ["Brest"]]}, "the value 'Brest' is in two groups"),
         ({"groups": [["Lyon", "Lyon"], ["Brest"]]}, "'Lyon' is listed twice"),
         ({"groups": [["Lyon", ""], ["Brest"]]}, "a level is an empty text"),
-        ({"groups": [["Lyon", "Paris"], ["Nice"]]}, "the value 'Nice' is alone, and its level is called 'Brest'"),
+        (
+            {"groups": [["Lyon", "Paris"], ["Nice"]]},
+            "the value 'Nice' is alone in its group, but its level is called 'Brest'",
+        ),
         ({"levels": ["Lyon", "Brest"]}, "the pooled level 'Lyon' has the name of a value"),
         ({"groups": "Lyon"}, "list"),
         ({"groups": [["Lyon", 3], ["Brest"]]}, "text"),
@@ -222,7 +225,7 @@ def test_a_cuts_file_with_forms_reads_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("form", "message"),
     [
-        ({"decimal": ";"}, "the decimal mark is '.' or ','"),
+        ({"decimal": ";"}, "the decimal mark must be '.' or ','"),
         ({"decimal": 1}, "expected a text"),
         ({"decimal": ".", "words": ["n/a", ""]}, "a word is empty"),
         ({"decimal": ".", "words": ["n/a", "n/a"]}, "'n/a' is listed twice"),
@@ -234,9 +237,9 @@ def test_a_cuts_file_with_forms_reads_back(tmp_path: Path) -> None:
             "unknown part 'minute' of a date, f, part; one of",
         ),
         ({"date": "d", "part": "month", "order": "ydm"}, "unknown order 'ydm' of a date"),
-        ({"date": "d", "part": "month", "order": "time"}, "a time of the day has an hour and no other part"),
-        ({"date": "d", "part": "days", "order": "dmy"}, "'days' is counted from an origin"),
-        ({"date": "d", "part": "year", "order": "dmy", "origin": "2024-03-01"}, "'days' is counted from an origin"),
+        ({"date": "d", "part": "month", "order": "time"}, "for a time of day, the only part is the hour"),
+        ({"date": "d", "part": "days", "order": "dmy"}, "'days' needs an origin"),
+        ({"date": "d", "part": "year", "order": "dmy", "origin": "2024-03-01"}, "'days' needs an origin"),
         ({"date": "d", "part": "days", "order": "dmy", "origin": "2024-02-30"}, "the origin is not a date"),
         ({"date": "d", "part": "days", "order": "dmy", "origin": 1.5}, "expected a text"),
         ({"date": "d", "part": "days", "order": "dmy", "origin": True}, "expected a"),
@@ -253,7 +256,7 @@ def test_a_column_of_dates_is_read_in_one_way(tmp_path: Path) -> None:
     orders = [DateForm("d", "year", "dmy"), DateForm("d", "month", "mdy")]
     for attributes, message in (
         ([("d.year", orders[0]), ("d.month", orders[1])], "the dates of 'd' are read in two orders"),
-        ([("d.year", orders[0]), ("d", None)], "'d.year' is made from the dates of 'd', which is used itself"),
+        ([("d.year", orders[0]), ("d", None)], "'d.year' is made from the dates of 'd', which is an attribute itself"),
     ):
         cuts = Cuts("class", tuple(NumericAttribute(name, False, (), (), form) for name, form in attributes))
         path.write_text(dump_cuts(cuts))

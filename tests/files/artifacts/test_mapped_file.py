@@ -51,14 +51,14 @@ def test_a_file_that_shrinks_is_refused_after_a_pass(codes: Path, monkeypatch: p
     file.columns()
     # Only the end of the last page is lost, which then reads as zeros without any signal.
     os.truncate(codes, codes.stat().st_size - 1)
-    with pytest.raises(BncliError, match="became shorter while it was in use"):
+    with pytest.raises(BncliError, match="was truncated while it was in use"):
         file.columns()
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGBUS"), reason="the system does not have SIGBUS")
 def test_lost_pages_end_the_process_with_one_line(codes: Path) -> None:
     done = _pass_after(codes, "os.truncate(path, 5000)")
-    error = f"Error: the file became shorter while it was in use, {codes}; write it again, then run again\n"
+    error = f"Error: the file was truncated while it was in use, {codes}; write it again, then run again\n"
     assert (done.returncode, done.stdout, done.stderr) == (1, "", error)
 
 

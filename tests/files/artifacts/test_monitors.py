@@ -87,7 +87,7 @@ def changed(value: Any, keys: tuple[Any, ...], new: Any) -> None:
         (("counts", "surprise"), [[1]], "an interval and its count"),
         (("counts", "log_p"), [1, 2], "a sum and a sum of squares"),
         (("counts", "log_odds"), [[1, 2]], "expected an interval, its rows"),
-        (("counts", "log_odds"), [[1, 2, 2, 1]], "more rows with a label than rows, 2"),
+        (("counts", "log_odds"), [[1, 2, 2, 1]], "more labelled rows than rows, 2"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, keys: tuple[Any, ...], new: Any, said: str) -> None:

@@ -410,7 +410,7 @@ def test_a_graph_has_no_bins(tmp_path: Path) -> None:
             {"structure_score": "foo"},
             "'structure_score' is 'foo', .*options.structure_score; .*unknown --structure-score 'foo'",
         ),
-        ({"structure_score": "bdeu:x"}, "takes a number above 0, not 'x'"),
+        ({"structure_score": "bdeu:x"}, "needs a number above 0, not 'x'"),
         ({"loss": "none"}, "it should be one of rmse, error, log-loss"),
         ({"forest": "maybe"}, "it should be of the type bool"),
     ],

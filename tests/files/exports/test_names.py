@@ -79,7 +79,7 @@ def test_what_is_encoded_is_decoded(text: str) -> None:
 
 
 def test_bytes_that_are_no_text_are_refused() -> None:
-    with pytest.raises(BncliError, match="does not hold a percent-encoded text"):
+    with pytest.raises(BncliError, match="is not percent-encoded text"):
         percent_decode("%ff")
 
 
@@ -116,7 +116,7 @@ def test_whatever_is_wrong_names_the_file() -> None:
     escaped = escape_network(NETWORK, **RULES)
     with pytest.raises(BncliError, match="the network has no variables, f"):
         restore_network(escaped._replace(nodes=()), "f")
-    with pytest.raises(BncliError, match="does not hold a percent-encoded text, f; leave it out"):
+    with pytest.raises(BncliError, match="is not percent-encoded text, f; leave it out"):
         restore_network(escaped._replace(properties={"bncli_method": "%ff"}), "f")
 
 

@@ -100,5 +100,5 @@ def test_any_text_is_read_back(axes: list[list[str]]) -> None:
 @given(models())
 def test_more_or_fewer_classes_are_refused(model: Model) -> None:
     assume(len(model.schema.labels) != 2)
-    with pytest.raises(ModelError, match="a scorecard is for two classes, and the model has"):
+    with pytest.raises(ModelError, match="a scorecard needs two classes, but the model has"):
         card(model)

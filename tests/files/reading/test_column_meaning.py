@@ -59,7 +59,7 @@ def test_only_parts_that_vary_are_kept(tmp_path: Path) -> None:
     content = rows_of([f"2024-03-01 12:{i:02},{i}" for i in range(40)], "d,x,class")
     columns, notes = noted(tmp_path, content)
     assert list(columns.attributes) == ["x"]
-    assert "left out as dates that do not vary: d" in notes
+    assert "left out as constant dates: d" in notes
 
 
 @pytest.mark.parametrize("mark", ["/", ".", "-"])
@@ -83,7 +83,7 @@ def test_dates_that_do_not_agree_stay_text(tmp_path: Path) -> None:
     for other in ("2024-02-30", "2024-02-01 24:00", "0000-01-01", "10000-01-01", "soon"):
         with pytest.raises(BncliError, match=f"40 of 41 different values are dates, but '{other}' is not"):
             noted(tmp_path, rows_of([*column, other]))
-    with pytest.raises(BncliError, match=r"dates in several forms, as '2023-12-30' and '01\.02\.2024'"):
+    with pytest.raises(BncliError, match=r"dates in several formats, such as '2023-12-30' and '01\.02\.2024'"):
         noted(tmp_path, rows_of([*column, "01.02.2024"]))
     assert values(noted(tmp_path, rows_of([*column, "01.02.2024"]), dates="dmy")[0], "d.month")[-1] == 2
 
@@ -113,7 +113,7 @@ def test_what_the_user_says_of_dates_wins(tmp_path: Path) -> None:
     assert list(noted(tmp_path, content, ignore=("d",))[0].attributes) == ["x"]
     kept = list(noted(tmp_path, content, ignore=("d.month", "d.hour"), numeric=("d.day",))[0].attributes)
     assert kept == ["d.year", "d.day", "d.weekday", "d.days", "x"]
-    with pytest.raises(UsageError, match=r"'d.month' can only be a number.*--categorical d keeps"):
+    with pytest.raises(UsageError, match=r"'d.month' is a number derived from.*--categorical d keeps"):
         noted(tmp_path, content, categorical=("d.month",))
     with pytest.raises(UsageError, match=r"there is no column 'x.month'"):
         noted(tmp_path, content, ignore=("x.month",))
@@ -203,7 +203,7 @@ def test_marks_of_missing_values_are_told_once_for_the_whole_table(tmp_path: Pat
     columns, notes = noted(tmp_path, content)
     assert list(columns.attributes) == ["a", "c", "d"]
     assert notes == [
-        "left out as numbers but for marks of missing values: b (--categorical NAME keeps one)",
+        "left out as numbers except for marks of missing values: b (--categorical NAME keeps one)",
         "values that may mean missing: 'n/a' in b; '-' in c "
         "(--missing +n/a --missing +- makes them missing, and b numbers)",
     ]
@@ -235,12 +235,12 @@ def test_a_plus_adds_a_token(tmp_path: Path, tokens: tuple[str, ...], missing: s
     ("column", "why"),
     [
         ([f"C{i}" for i in range(40)], "identifiers"),
-        ([f"C{i % 25}" for i in range(40)], "names of too many values"),
+        ([f"C{i % 25}" for i in range(40)], "categories with too many values"),
         ([f"the customer {i} was not amused" for i in range(40)], "free text"),
-        ([f"{i}.5" if i > 3 else "wxyz"[i] for i in range(40)], "numbers but for a few values"),
-        ([f"{i},5" if i > 3 else "wxyz"[i] for i in range(40)], "numbers with a decimal comma but for a few values"),
+        ([f"{i}.5" if i > 3 else "wxyz"[i] for i in range(40)], "numbers except for a few values"),
+        ([f"{i},5" if i > 3 else "wxyz"[i] for i in range(40)], "numbers with a decimal comma except for a few values"),
         ([f"{i},5" if i % 2 else f"{i}.5" for i in range(40)], "numbers with contradictory marks"),
-        ([f"2024-01-{i:02}" if i < 22 else f"{i}.01.2024" for i in range(1, 32)] * 2, "dates in several forms"),
+        ([f"2024-01-{i:02}" if i < 22 else f"{i}.01.2024" for i in range(1, 32)] * 2, "dates in several formats"),
     ],
 )
 def test_the_reason_for_leaving_a_column_out_is_the_true_one(tmp_path: Path, column: list[str], why: str) -> None:
@@ -346,7 +346,7 @@ def test_a_model_of_text_reads_a_parquet_file_and_the_reverse(tmp_path: Path) ->
             found = read_labelled(Source((other,)), learnt(columns))
             for name in columns.attributes:
                 assert values(found, name) == values(columns, name)
-    with pytest.raises(BncliError, match=r"holds '30.12.2023', which is not a date, the year first, .*line 2"):
+    with pytest.raises(BncliError, match=r"holds '30.12.2023', which is not a date with the year first, .*line 2"):
         read_labelled(Source((text,)), learnt(read(typed)))
 
 
@@ -455,7 +455,7 @@ def test_a_few_words_among_numbers_are_missing(tmp_path: Path, words: list[str],
     content = column_of([*numbers, *words])
     columns, notes = noted(tmp_path, content, block_size=block_size)
     assert values(columns, "a") == [*(i + 0.5 for i in range(27)), *[None] * len(words)]
-    (note,) = (note for note in notes if note.startswith("words among numbers are read as missing: "))
+    (note,) = (note for note in notes if note.startswith("words in numeric columns are read as missing: "))
     assert all(f"'{word}' in a" in note for word in words)
     assert "--categorical NAME" in note
     schema = learn_dataset(columns, discretize="equal-width", bins=3).schema

@@ -210,7 +210,7 @@ def test_no_bytes_no_blocks(tmp_path: Path) -> None:
         ("x,class\n1,a\n".encode("utf-16-le"), "--encoding utf-16-le"),
         ("x,class\n1,a\n".encode("utf-16-be"), "--encoding utf-16-be"),
         ("x,class\n1,a\n".encode("utf-32-be"), "--encoding utf-32-be"),
-        ("x,class\n1,é\n".encode("latin-1"), "line 2; .* or it is encoded otherwise: --encoding latin-1"),
+        ("x,class\n1,é\n".encode("latin-1"), "line 2; .* or the encoding is a different one: --encoding latin-1"),
         ("é,class\n1,a\n".encode("latin-1"), "how is it encoded. --encoding latin-1"),
         (b"x\xff,class\n1,a\n", "not UTF-8"),
         (b"xy\0,class\n1,a\n", "NUL"),

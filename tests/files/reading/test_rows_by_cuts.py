@@ -109,7 +109,7 @@ def test_the_sample_knows_every_level_and_gap(parts: Path) -> None:
     by_name = {attribute.name: attribute for attribute in attributes}
     assert by_name["gaps"].missing
     assert set(by_name["name"].levels) == {"red", "green", "blue", "once"}  # type: ignore[union-attr]
-    assert any(isinstance(e, Note) and "6,000 rows are more than fit" in e.text for e in told)
+    assert any(isinstance(e, Note) and "6,000 rows are too many" in e.text for e in told)
 
 
 @pytest.mark.usefixtures("tight")

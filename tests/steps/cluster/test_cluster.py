@@ -187,7 +187,7 @@ def test_other_codes_under_the_same_name(codes: Path) -> None:
     schema = learn_dataset(file.columns()).schema
     stamp = fitting._stamp(file)
     assert fitting._load_block(str(codes), schema, stamp, 1, N_ROWS // 2).n_rows == N_ROWS // 2
-    with pytest.raises(BncliError, match="a worker sees other codes under the same name"):
+    with pytest.raises(BncliError, match="a worker sees different codes under the same name"):
         fitting._load_block(str(codes), schema, stamp + 1, 1, N_ROWS // 2)
 
 
@@ -277,7 +277,7 @@ def test_all_workers_die_in_the_middle(codes: Path, tmp_path: Path) -> None:
         began = time.monotonic()
         ended = _killing(processes, 0, codes, tmp_path / "none.bnc")
         assert ended.code == 1
-        assert ended.err.splitlines()[-1].startswith("Error: the cluster has no workers any more; start workers")
+        assert ended.err.splitlines()[-1].startswith("Error: the cluster has no workers left; start workers")
         assert time.monotonic() - began < 90
         assert not (tmp_path / "none.bnc").exists()
 
@@ -302,7 +302,7 @@ def test_a_worker_with_another_version(cluster: Processes, tmp_path: Path) -> No
         worker.wait()
         cluster.await_workers(2)
     assert ended.code == 1
-    assert re.fullmatch(r"Error: worker tcp://\S+ has bncli 0\.0\.1, and this machine \S+; .*\n", ended.err)
+    assert re.fullmatch(r"Error: worker tcp://\S+ has bncli 0\.0\.1, but this machine has \S+; .*\n", ended.err)
 
 
 def test_a_worker_that_cannot_see_the_data(cluster: Processes, tmp_path: Path) -> None:
@@ -328,7 +328,7 @@ def test_somebody_else_answers(greeting: bytes) -> None:
         address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
         ended = run_anew("evaluate", SAMPLES / "wine.csv", "--cluster", address)
     assert ended.code == 1
-    assert ended.err.startswith(f"Error: no scheduler answers at {address} (within 10 seconds); ")
+    assert ended.err.startswith(f"Error: no scheduler answered at {address} (within 10 seconds); ")
     assert ended.err.count("\n") == 1
     assert time.monotonic() - began < 60
 
@@ -345,7 +345,7 @@ def _greet(server: socket.socket, greeting: bytes) -> None:
 def test_nobody_answers() -> None:
     ended = run("evaluate", SAMPLES / "wine.csv", "--cluster", "tcp://127.0.0.1:1")
     assert ended.code == 1
-    assert ended.err.startswith("Error: no scheduler answers at tcp://127.0.0.1:1 (within 10 seconds); ")
+    assert ended.err.startswith("Error: no scheduler answered at tcp://127.0.0.1:1 (within 10 seconds); ")
 
 
 @pytest.mark.slow
@@ -378,7 +378,7 @@ def test_a_task_that_kills_its_workers(tmp_path: Path) -> None:
         data = SAMPLES / "wine.csv"
         ended = run("evaluate", data, "--structure", "nb", "--folds", "2", "--cluster", processes.address)
     assert ended.code == 1
-    said = "Error: 4 workers died in the middle of the same task; most often memory ran out: give workers more"
+    said = "Error: 4 workers died during the same task; the usual reason is too little memory: give workers more"
     assert ended.err.startswith(said)
     assert ended.err.count("\n") == 1
 

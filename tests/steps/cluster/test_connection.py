@@ -43,7 +43,7 @@ def seconds_until_gone(clock: Clock, workers: Callable[[int], Mapping[str, Worke
 
 def test_workers_that_are_all_gone(clock: Clock) -> None:
     after, what = seconds_until_gone(clock, lambda _: {})
-    assert (after, what) == (21, "the cluster has no workers any more")
+    assert (after, what) == (21, "the cluster has no workers left")
 
 
 def test_a_worker_that_comes_back_in_time(clock: Clock) -> None:
@@ -54,7 +54,7 @@ def test_a_worker_that_comes_back_in_time(clock: Clock) -> None:
 def test_paused_workers_and_nothing_done(clock: Clock, other: Worker) -> None:
     after, what = seconds_until_gone(clock, lambda second: {"a": BUSY if second < 5 else PAUSED, "b": other})
     assert after == 26
-    assert "of 2 workers are paused, as a, whose memory is full (limit 1,000 MB)" in what
+    assert "of 2 workers are paused because their memory is full, for example a (limit 1,000 MB)" in what
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_work_that_may_go_on(clock: Clock, workers: Callable[[int], Mapping[str,
 def test_workers_that_are_restarted_again_and_again(clock: Clock) -> None:
     after, what = seconds_until_gone(clock, lambda second: {f"{k}-{second // 4}": BUSY for k in "ab"})
     assert after <= 30
-    assert what.startswith("workers stop again and again")
+    assert what.startswith("workers keep stopping")
 
 
 @needs_dask

@@ -55,5 +55,7 @@ def test_a_share_beyond_the_memory_limit_is_refused(limit: int, fits: bool) -> N
     if fits:
         fitting.refuse_memory_limits(cluster, shares)
         return
-    with pytest.raises(BncliError, match="b may take 300 MB of memory, has 100 MB, and its row blocks are 200 MB"):
+    with pytest.raises(
+        BncliError, match="b may use 300 MB of memory, already uses 100 MB, and its row blocks need 200 MB"
+    ):
         fitting.refuse_memory_limits(cluster, shares)

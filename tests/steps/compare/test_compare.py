@@ -260,7 +260,7 @@ def test_what_was_found_is_not_done_again(
     heard: list[Event] = []
     with pytest.raises(KeyboardInterrupt):
         resumable(path, plan, watch=heard.append)
-    assert heard[-1] == Note(f"7 of 24 folds are kept in {path}; the same command continues from there")
+    assert heard[-1] == Note(f"7 of 24 folds are stored in {path}; the same command continues from there")
     again: list[Task] = []
     monkeypatch.setattr(Runner, "run", lambda self, task: (again.append(task), run_task(self, task))[1])
     heard.clear()

@@ -155,7 +155,7 @@ def test_the_class_is_that_of_the_cuts_where_the_structure_does_not_tell(source:
     files = str(tmp_path / "cuts.json"), str(tmp_path / "x.gv")
     assert evaluate(source, RECIPE, supplied=read_supplied(*files)).labels == evaluate(source, RECIPE).labels
     (tmp_path / "cuts.json").write_text(json.dumps(cuts | {"class": "klass"}))
-    with pytest.raises(UsageError, match=r"no column 'klass', .*; .*cuts\.json names it as the class"):
+    with pytest.raises(UsageError, match=r"no column 'klass', .*; .*cuts\.json uses it as the class"):
         evaluate(source, RECIPE, supplied=read_supplied(*files))
 
 
@@ -367,7 +367,7 @@ def test_many_labels_are_drawn_by_their_rows(tmp_path: Path) -> None:
     evaluate(Source((str(tmp_path / "t.csv"),)), RECIPE, Protocol(2), outputs=EvaluateOutputs(svg=str(tmp_path / "p")))
     root = ElementTree.parse(tmp_path / "p" / "roc.svg")
     texts = [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert "the 24 commonest of 30 labels" in texts[0]
+    assert "the 24 most frequent of 30 labels" in texts[0]
     labels = [text for text in texts if text.startswith("c") and text[1:].isdigit()]
     assert labels == sorted(labels)
     assert len(labels) == 24

@@ -134,7 +134,7 @@ def test_numbers_are_cut_as_the_model_cuts_them_else_in_quarters(
         assert [g["value"] for g in groups] == ["<=29.5", "29.5..45.5", ">45.5", None]
         assert [g["rows"] for g in groups] == expected
     assert run(["evaluate", "t.csv", "--model", "m.bnc", "--by", "w,age"]) == 0
-    assert "Note: the groups of age are its quarters" in capsys.readouterr().err
+    assert "Note: the groups of age are its quartiles" in capsys.readouterr().err
     groups = printed("evaluate t.csv --model m.bnc --by age", capsys)["groups"]
     assert len(groups) == 5
     assert all(45 <= group["rows"] <= 70 for group in groups[:4])
@@ -171,8 +171,8 @@ def test_bad_columns_are_refused(folder: Path, capsys: pytest.CaptureFixture[str
         "evaluate t.csv --model m.bnc --by sit": "there is no column 'sit', t.csv; did you mean 'site'?",
         "evaluate t.csv --by class": "--by class: that is the class",
         "evaluate t.csv --model m.bnc --by class": "--by class: that is the class",
-        "evaluate t.csv --weights w --by w": "--by w: that column holds the row weights",
-        "evaluate t.csv --by id --param map": "column 'id' was not read as one column of values",
+        "evaluate t.csv --weights w --by w": "--by w: that column contains the row weights",
+        "evaluate t.csv --by id --param map": "column 'id' was not read as a single column of values",
         "evaluate t.csv --by site, --param map": "there is no column ''",
     }
     assert run(["fit", "wide.csv", "--ignore", "v", "--class", "class", "--param", "map", "-q", "-o", "wide.bnc"]) == 0
@@ -215,6 +215,6 @@ def test_groups_without_an_auc_and_columns_without_values_are_named(
         csv.writer(file).writerows([header, *rows])
     assert run(["evaluate", "one.csv", "--model", "m.bnc", "--by", "site,w"]) == 0
     notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("Note: ")]
-    assert "Note: no AUC by site of only: all rows of the group have one label" in notes
-    assert "Note: the column 'w' is missing in every row: there is one group" in notes
+    assert "Note: no AUC by site for only: all rows of the group have the same label" in notes
+    assert "Note: the column 'w' is missing in every row, so there is only one group" in notes
     assert sum("no AUC" in note for note in notes) == 1
