@@ -24,7 +24,7 @@ class Progress(NamedTuple):
 
 
 class Note(NamedTuple):
-    """One line for the user, such as what was left out; a `warning` says that the result may be unreliable."""
+    """One line for the user, such as what was left out; a `warning` means that the result may be unreliable."""
 
     text: str
     warning: bool = False

@@ -54,8 +54,8 @@ def fit(
     progress: a function that is called with every event (`bncli.watch`). By default notes are issued as Python warnings
         (`UserWarning`), and with True there is also a progress bar.
 
-    The same rows and options give the same bytes as the command, on any number of threads. Raises BncliError, with one
-    line that says what is wrong, where, and what to do; TypeError for an unknown option.
+    The same rows and options give the same bytes as the command, on any number of threads. Raises BncliError, whose
+    message states what is wrong, where, and what to do; TypeError for an unknown option.
     """
     with python_call():
         quantiles = bool(options.pop("log_p_quantiles", False))

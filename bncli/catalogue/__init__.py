@@ -153,7 +153,7 @@ _DECISION_OPTIONS: tuple[Option, ...] = (
         none_if_default=True,
     ),
 )
-"""Options that turn probabilities into decisions. They go with every method.
+"""Options that turn probabilities into decisions. They can be combined with every method.
 
 `fit` stores the resulting rule in the model; `score` takes the same options to replace it.
 """
@@ -209,7 +209,7 @@ NETWORKS = Choice(
     ),
     "Network",
     "METHOD",
-    "What is drawn from besides models and the networks named P.N.D.ROWS.",
+    "The kind of random network, unless it is named P.N.D.ROWS.",
 )
 """The kinds of random networks of `bncli simulate`. This is not a learning option."""
 

@@ -48,7 +48,7 @@ class Method(NamedTuple):
         module: the name of that module if several methods share it; "" if it is the word.
 
     Structures:
-        params: parameters that go with the structure, the default first; empty for networks, which take any.
+        params: parameters that can be learned for the structure, the default first; empty for networks, which take any.
         without_effect: flags that have no effect with the structure, and the reason as the end of a sentence.
         single_attribute_limit: an option and its largest value with which every table has a single attribute; the
             option is "" if they always have, and the pair is None if they need not.

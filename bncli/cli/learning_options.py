@@ -162,7 +162,7 @@ def resolve_with_scores(typed: Mapping[str, Any]) -> tuple[LearningOptions, Stre
 
 
 def _resolve(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[str, Setting]) -> LearningOptions:
-    """Return the recipe of `words`, with all the settings that go with them."""
+    """Return the recipe of `words`, with all settings that can be combined with them."""
     from bncli.recipe import Recipe
     from bncli.recipe.defaults import SuppliedKinds
     from bncli.steps.supplied_files import read_supplied

@@ -405,7 +405,7 @@ WINDOW = _rare_data_flag(
     help="With --time: learn from the latest N blocks only. Blocks are those of --folds, or fifths of the rows.",
 )
 SPLIT = (GROUP, TIME, GAP, WINDOW)
-"""Flags that say which rows belong together, and in which order they came."""
+"""Flags about which rows belong together, and about their order in time."""
 LABELLED_TABLE = (_CLASS, _WEIGHTS, _DROP_UNLABELLED)
 """Flags about a labelled table whose columns a model knows."""
 TABLE = (*COLUMNS, *MISSING, *FORMAT, *BAD_ROWS)

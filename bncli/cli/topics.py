@@ -115,9 +115,9 @@ def topics_by_synonym() -> dict[str, str]:
 def search(text: str) -> list[Hit]:
     """Return at most ten places in the manual that mention a text, the most useful topic first.
 
-    A topic of which the text, or a word of it, is a synonym comes first, then topics with the text in their title,
-    those with it in a heading, and those that mention it most often in their prose. Examples count least. If the text
-    as a whole occurs nowhere, a place must have all of its words. Upper and lower case are the same.
+    Topics come first that have the text, or one of its words, as a synonym, then topics with the text in their title,
+    then in a heading, then those that mention it most often in their prose. Matches in examples count least. If the
+    whole text occurs nowhere, a place must contain all of its words. Case is ignored.
     """
     phrase = " ".join(text.lower().split())
     if len(re.findall(r"\w", phrase)) < 2 or not text.isprintable():

@@ -522,7 +522,7 @@ def _choose_penalty_and_arcs(
 ) -> tuple[str, ChosenPenalty]:
     """Return which arcs held-out rows choose (`all` if they do not choose arcs), and the penalty, chosen or fixed.
 
-    If `run.advise` is set and all arcs are kept, a note says so if naive Bayes has a lower loss on the same rows.
+    If `run.advise` is set and all arcs are kept, a note is sent if naive Bayes has a lower loss on the same rows.
     """
     method = PARAMETERS.method(recipe.param)
     assert method is not None

@@ -1,4 +1,4 @@
-"""Checks of a recipe: options without effect, and options that cannot go together, raise a UsageError of one line."""
+"""Checks of a recipe: options without effect, and options that cannot be combined, raise a UsageError of one line."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LEAVE_OUT = "leave one of them out"
 
 
 def refuse(chosen: ChosenMethods, files: SuppliedKinds, choices: Collection[Choice]) -> None:
-    """Raise UsageError if an option has no effect, or if options cannot go together.
+    """Raise UsageError if an option has no effect, or if options cannot be combined.
 
     `choices` are the choices of the running command; without PARAMETERS the rules about parameters are skipped.
     """
@@ -193,7 +193,7 @@ def _refuse_below_limits(chosen: ChosenMethods) -> None:
 
 
 def _refuse_unsuitable_parameters(chosen: ChosenMethods) -> None:
-    """Raise UsageError if the parameters do not go with the structure, the missing policy or a typed option."""
+    """Raise UsageError if the parameters do not fit the structure, the missing policy or a typed option."""
     typed, kind, param = chosen.typed, chosen.kind, chosen.param
     if kind and param.word not in params_of(kind):
         what = f"--param {param.word} cannot be used with {_KIND_NAMES.get(kind, f'--structure {kind}')}"
@@ -233,7 +233,7 @@ def _refuse_other_values(typed: Mapping[str, Any], method: Method, name: str) ->
 
 
 def _refuse_optimization(chosen: ChosenMethods) -> None:
-    """Raise UsageError for a penalty, start, or early stop that cannot go together."""
+    """Raise UsageError for a penalty, starting point and early stop that cannot be combined."""
     typed, values = chosen.typed, dependent_defaults(chosen)
     if values["early_stop"] == "cv" and typed.get("--penalty") == "cv":
         hint = "choose one of them: --early-stop none, or a number for --penalty"

@@ -2,7 +2,7 @@
 
 The tables of the model do not change. The map is stored beside them and applied last wherever the model gives
 probabilities. A calibration that the model already has is replaced. If every attribute has exactly the frequencies of
-the training rows, the rows are taken to be the training rows, and a warning says so.
+the training rows, the rows are assumed to be the training rows, with a warning.
 
 With groups or times, the report also has the log-loss of rows held out: each fold of groups, or the last fifth in time,
 is mapped by a map fitted to the other rows. The map that is stored is fitted to all rows.

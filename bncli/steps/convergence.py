@@ -226,7 +226,7 @@ def convergence(
 def _check_arguments(
     traces: Sequence[TracePath], settings: ConvergenceSettings, svg: str | None, histogram: str | None
 ) -> None:
-    """Raise UsageError for what can be known to be wrong before a file is read."""
+    """Raise UsageError for arguments that are wrong whatever the files contain."""
     seen: dict[tuple[str, str], str] = {}
     for source in traces:
         if source.path == "-":

@@ -1,9 +1,9 @@
 """Describe a table before learning: each column, the class, and a recommended `fit` command.
 
-For each column the report says how it is read, which values it has, whether `fit` will use it and why, and how much it
-tells about the class. That is the plug-in mutual information with the class, in bits, over the rows with a known class,
-by their weights. Missing counts as a value of its own, as in learning by default. Numbers with more than 20 distinct
-values are first cut by the default discretizer.
+For each column the report states how it is read, which values it has, whether `fit` will use it and why, and how much
+information it has about the class. That is the plug-in mutual information with the class, in bits, over the rows with a
+known class, by their weights. Missing counts as a value of its own, as in learning by default. Numbers with more than
+20 distinct values are first cut by the default discretizer.
 
 For columns with very many values only a sample of these is kept. Then numbers are cut on the sample, and for names the
 sum over values is estimated, where s_x is the number of values that the kept value x stands for:
@@ -358,7 +358,7 @@ def _why_class(source: Source, summary: TableSummary) -> str:
     if source.class_name is not None:
         return "--class"
     if declared.class_name == summary.class_name:
-        return f"as {declared.place} says"
+        return f"as set in {declared.place}"
     return "by its name" if summary.class_name == "class" else _LAST_COLUMN
 
 

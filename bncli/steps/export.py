@@ -55,7 +55,7 @@ WHOLE = 1e-6
 class Rounding(NamedTuple):
     """The effect of rounding on synthetic rows: the largest change of a probability, and of the mean log-loss in nats.
 
-    All values of a row are equally likely, and labels are as likely as the model says.
+    All values of a row are equally likely, and labels have the probabilities of the model.
     """
 
     max_dp: float
@@ -112,7 +112,7 @@ def export(
     """Export the model at `model_path` to the format `form`, one of EXPORTS, and write it to `output`.
 
     `options` are the options of the format, by their words. `positive` is the label of the event, None for the model's.
-    `min_rows`: pool values that rest on fewer training rows, and compare the export with the pooled model.
+    `min_rows`: pool values with fewer training rows, and compare the export with the pooled model.
     """
     chosen = export_format(form)
     refuse_ending(output, (), "the file is written as plain text")

@@ -1,8 +1,8 @@
 """Forecast a fit without doing it: the recipe, the tables, and the memory and time that it would take.
 
 Only the head of a file is read, or its footer. Seconds are rough: they follow measurements on tables with 30 columns
-(tests/published/past_memory.md) on one core, and tell minutes from hours. The memory is within a factor of 2 of the
-measured peak (tests/steps/test_forecast.py) on tables with few rows and with many, narrow and wide.
+(tests/published/past_memory.md) on one core; they distinguish minutes from hours. The memory is within a factor of 2 of
+the measured peak (tests/steps/test_forecast.py) on tables with few rows and with many, narrow and wide.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 - `Stopwatch` and `Recorder` are watches: they record what the engine reports, and pass every event on.
 - `PipelineStage` works on items in a thread of its own, fed through a short queue. Stages that read, score and write
   overlap in this way.
-- `free_memory` and `with_memory_limit` say how many bytes a run may take. That is the least of these limits; a limit
+- `free_memory` and `with_memory_limit` return how many bytes a run may use. That is the least of these limits; a limit
   that cannot be read does not count:
 
       system     MemAvailable: what Linux can give without swapping; on other systems all physical memory

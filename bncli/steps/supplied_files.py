@@ -1,7 +1,7 @@
 """Files of cuts or of a structure that replace learning these, each read once.
 
 Such a file records how it was made, and the recipe takes over its methods. It also names the class column. If the user
-did not type `--class`, an error about that column says which file named it.
+did not type `--class`, an error about that column names the file that chose it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Check a training table before learning, and warn about findings that make held-out figures misleading.
 
-Columns that learning leaves out, such as identifiers and those of --ignore, are read as well: they may say which rows
-belong together. They are not read from inputs that can be read only once, from tables of more than MOST_ROWS rows, or
-if more than MOST_COLUMNS columns are left out.
+Columns that learning leaves out, such as identifiers and those of --ignore, are read as well: they may identify rows
+that belong together. They are not read from inputs that can be read only once, from tables of more than MOST_ROWS rows,
+or if more than MOST_COLUMNS columns are left out.
 """
 
 from __future__ import annotations

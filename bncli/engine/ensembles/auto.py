@@ -225,7 +225,7 @@ def _evidence(folds: Sequence[Fold]) -> Array | None:
 def _beats_frequencies(folds: Sequence[Fold], pooled: Array, frequencies: Array) -> bool:
     """Return whether a pool (K, rows) predicts held-out units significantly better than the class frequencies.
 
-    The mean gain per unit must exceed STANDARD_ERRORS standard errors, because rows of one unit are alike and a few
+    The mean gain per unit must exceed STANDARD_ERRORS standard errors, because rows of one unit are similar and a few
     units may look predictable by chance. If every unit is one row, return True: then the weights of the pool decide.
     """
     n_rows, n_units = _count_held_out(folds)

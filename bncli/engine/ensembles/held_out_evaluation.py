@@ -6,8 +6,8 @@ help of held-out rows would get too much weight in the ensemble.
 Penalties are tried from large to small. The best one has the least held-out loss by the requested metric. Ties are
 resolved by the log-loss (`error` has many ties), then in favour of the larger penalty. A path ends
 
-- when its log-loss is a share WORSE above its lowest (WORSE_OF_MANY with at least MANY held-out rows), or has risen
-  twice in succession,
+- when its log-loss exceeds its lowest by the fraction WORSE (WORSE_OF_MANY with at least MANY held-out rows), or has
+  risen twice in succession,
 - from LEAST_STEEP on, when three penalties differ by at most FLAT,
 - from LEAST_USUAL on, when the log-loss no longer falls.
 """

@@ -4,7 +4,7 @@ The tables of a candidate are chosen in every fold, and its penalty by the held-
 tried so far decide which others are tried:
 
 - Once the log-loss is below NO_LOSS, no others are tried.
-- Larger sets are not built on a candidate whose log-loss is more than the share PRUNING_SLACK above the lowest.
+- Larger sets are not built on a candidate whose log-loss exceeds the lowest by more than the fraction PRUNING_SLACK.
 - An effort that prunes first skips larger sets unless smaller ones have shown that attributes interact, and tries them
   later if there is time left.
 - With fewer rows than an effort boosts trees from, but PROBED_ROWS or more, trees are grown last, on the rows of the

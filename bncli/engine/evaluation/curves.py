@@ -68,7 +68,7 @@ class Curve:
 
 
 class Reliability(NamedTuple):
-    """The mean probability, the share of the label and the weight of the rows of each bin, by rising probability."""
+    """The mean probability, the share of the label and the weight of each bin, in order of increasing probability."""
 
     predicted: Array
     observed: Array

@@ -20,7 +20,7 @@ Conventions:
 - Equal figures share the average of their ranks. Neighbours in sorted order that differ by less than 1e-12 of the
   larger one are equal.
 - p is 1 if all methods tie on every data set, or if there is only one data set.
-- F is infinite and its p 0 if all data sets rank the methods alike.
+- F is infinite and its p 0 if all data sets give the same ranks.
 
 Cost: a sort per data set.
 """

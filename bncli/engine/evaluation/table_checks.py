@@ -34,8 +34,8 @@ Thresholds were chosen so that there is no finding in about 60 public data sets,
 `mushroom` an attribute nearly determines the class), and one in tables with such defects (tests/table_defects.py).
 
 Conventions:
-- At most MOST_ROWS rows are compared. They are rows that are alike in the attributes with the most values, since a
-  random sample of rows would hold few copies.
+- At most MOST_ROWS rows are compared. They are rows that agree in the attributes with the most values, since a random
+  sample of rows would hold few copies.
 - Codes of encoded tables are not checked. Row weights are ignored.
 
 Cost: a sort per attribute, and N_QUERIES x MOST_ROWS distances.
@@ -65,7 +65,7 @@ COPIED = 0.25
 """A finding is reported if at least this share of the rows has near copies."""
 SAME_LABEL, FADED, NEARER = 0.45, 0.25, 0.9
 LEAST_QUERIES = 40
-"""With fewer rows that count, the labels of neighbours say too little."""
+"""With fewer usable rows, the labels of neighbours are not informative enough."""
 LEAK = 0.85
 LEAST_ROWS = 40
 _SLIGHTLY_COPIED = 0.1
@@ -112,7 +112,8 @@ class TableCheck:
 def check_table(table: Columns, left_out: Mapping[str, Column]) -> TableCheck | None:
     """Check a table with labels; return None if it is encoded, has no labels or has too few rows.
 
-    left_out: further columns of the same rows, which are not used for learning but may tell which rows belong together.
+    left_out: further columns of the same rows, which are not used for learning but may identify rows that belong
+    together.
     """
     label, n_rows, by = table.label, table.n_rows, table.split_by
     if label is None or n_rows < LEAST_ROWS or any(isinstance(c, CodedColumn) for c in table.attributes.values()):
@@ -230,7 +231,7 @@ def _agreement_within(codes: Integers, labels: Integers, n_labels: int) -> float
 
 
 def _similar_rows(codes: Mapping[str, Integers], n_rows: int) -> Index:
-    """Return at most about MOST_ROWS rows that are alike in the attributes with the most values."""
+    """Return about MOST_ROWS rows at most that agree in the attributes with the most values."""
     rng = np.random.Generator(np.random.PCG64(0))
     rows = np.arange(n_rows)
     n_values = {name: int(own.max(initial=0)) + 1 for name, own in codes.items()}

@@ -187,7 +187,7 @@ def _narrowed(values: Numbers) -> Numbers:
 
 
 def _whole_multiples(values: Array) -> tuple[float, Numbers] | None:
-    """Return a power of ten and the values times it as 32-bit integers, or None if dividing changes any value."""
+    """Return a power of ten and values * power as 32-bit integers, or None if dividing does not restore each value."""
     if len(values) == 0 or not max(-float(values.min()), float(values.max())) < _MOST_SCALED:
         return None
     sample = values[:1000]

@@ -286,7 +286,7 @@ class Node:
 
 @dataclass(frozen=True)
 class NamedNetwork:
-    """A discrete network by names; `class_name` is None if the file does not say which node is the class.
+    """A discrete network by names; `class_name` is None if the file does not name the node of the class.
 
     `method` and `options` describe how the structure was made. The constructor raises BncliError for nodes that occur
     twice, parents that are not nodes, a cycle, and a table whose shape does not fit the parents and states.

@@ -19,8 +19,8 @@ result.
 
 Conventions: rho begins at the stiffness that the caller gives for each row of C, the curvature of f along it. It grows
 threefold, by at most MOST_GROWN in total, for the rows whose |mu - mu before| / rho is among the largest and has not
-been halved. A round's tolerance begins loose and falls to a share TIGHTEST of the tolerance, because an error e of a
-round's minimum causes an error (2 rho e)^1/2 in the multipliers.
+been halved. A round's tolerance begins loose and falls to the fraction TIGHTEST of the tolerance, because an error e of
+a round's minimum causes an error (2 rho e)^1/2 in the multipliers.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Descent through growing samples of the rows, then Newton steps on all rows with the curvature of a sample.
 
 Let f be the objective of all rows and f_S that of a sample S, an estimate of f. On every sample in turn, f_S is
-minimised until the remaining gain is below a share ENOUGH of its statistical error; going on would be overfitting the
-sample (Daneshmand, Lucchi & Hofmann 2016, Starting small, ICML). Each sample starts where the last one ended. From the
-end of the last sample on, steps use all rows,
+minimised until the remaining gain is below the fraction ENOUGH of its statistical error; going on would be overfitting
+the sample (Daneshmand, Lucchi & Hofmann 2016, Starting small, ICML). Each sample starts where the last one ended. From
+the end of the last sample on, steps use all rows,
 
     x <- x + a d,    d = -B grad f(x),    a by the line search on f
 
@@ -16,7 +16,7 @@ of all rows, so the optimum is that of all rows; the sample only determines the 
 
 After WINDOW iterations, the Hessians of the sample and of all rows are compared by how far a pass lowers the logarithm
 of the predicted gain. While the Hessian of all rows would lower it further, it is used, without the pairs. Until it has
-been tried, its direction is expected to lower the gain to a share TRUNCATION^2 at the price of k + 1 passes and a
+been tried, its direction is expected to lower the gain to the fraction TRUNCATION^2 at the price of k + 1 passes and a
 preconditioner, where k is the number of products that the sample's last direction took. If no lower point lies along d,
 the method used on the samples takes over.
 

@@ -82,7 +82,7 @@ LEAST_CURVATURE = 1e-2
 """Least curvature, as a share of the mean: entries with almost no curvature would otherwise take huge steps."""
 TOLERANCE = 1e-10
 MUCH = 1 << 24
-"""Table entries per pass (about a tenth of a second) from which on a note is written."""
+"""With at least this many table entries per pass (about a tenth of a second), a note is written."""
 DIFFERENCE = 1e-5
 """The largest change of a parameter between the two gradients of a difference."""
 

@@ -30,7 +30,7 @@ from bncli.engine.structures.structure import Family, Grouping
 PENALTY = 8.0
 PENALTIES = (32.0, 16.0, 8.0, 4.0)
 STEPS, TOLERANCE, JOIN_TOLERANCE = 100, 1e-8, 1e-5
-"""The most steps of a fit; the fit ends when a step gains less than the share TOLERANCE of the objective."""
+"""The most steps of a fit; the fit ends when a step gains less than the fraction TOLERANCE of the objective."""
 PSEUDO_ROWS = 0.5
 """Rows with the overall class frequencies, added to each value before values are compared."""
 MOST_PAIRED = 64

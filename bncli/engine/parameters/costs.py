@@ -41,7 +41,7 @@ MOST_NAMED = 5
 """A message names at most this many attributes of a table."""
 BEYOND_COUNTING = 1e15
 MATRICES = 6
-"""The number of n x n matrices that structure learners hold, for n attributes."""
+"""The number of n x n matrices that structure learners keep in memory, for n attributes."""
 BYTES = 8
 
 

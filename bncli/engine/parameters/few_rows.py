@@ -123,7 +123,7 @@ class _RowScores:
 
 @dataclass(frozen=True)
 class _MatrixCoordinates:
-    """The map from parameters to the scores of the rows, which take the place of tables; matrix (N, r) is M or L."""
+    """The map from parameters to the scores of the rows, which are used instead of tables; matrix (N, r) is M or L."""
 
     n_labels: int
     matrix: Array

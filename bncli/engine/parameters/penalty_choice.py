@@ -6,9 +6,9 @@
 
 is computed for the lambdas of GRID, from large to small, in all FOLDS folds for one lambda before the next.
 Interactions with MANY_ROWS rows or more have FEW_FOLDS folds and larger lambdas (REGIONS_GRID), and their path ends
-when the loss is the share REGIONS_WORSE above the lowest. The lambda of lowest loss is chosen; losses that differ by no
-more than the share TIE are tied, and then the larger lambda is chosen. The path ends when the loss is the share WORSE
-above the lowest (and by more than SLACK nats, for losses near 0).
+when the loss exceeds the lowest by the fraction REGIONS_WORSE. The lambda of lowest loss is chosen; losses that differ
+by at most the fraction TIE are tied, and then the larger lambda is chosen. The path ends when the loss exceeds the
+lowest by the fraction WORSE (and by more than SLACK nats, for losses near 0).
 
 A whole path costs little more than a few of its fits. It starts at the center, the optimum for an infinite penalty. The
 search for the third and later optima starts from the point extrapolated from the last two,
@@ -34,10 +34,10 @@ fits without them, but the reported loss at the chosen lambda is that of fits th
 tables with three learners: the log-loss under directions is 0.07 % higher than with a path that satisfies them, and the
 same in two thirds of the cases.)
 
-**Many classes.** With more than MANY_CLASSES classes every fit takes much longer, and each row tests the tables of all
-classes. So only the first fold is held out, every second lambda of GRID is tried, a path ends at the first lambda that
-is not better, and the path of a network with more arcs ends if, at the penalty that was best with fewer arcs, its loss
-is the share WORSE above the loss with fewer arcs.
+**Many classes.** With more than MANY_CLASSES classes every fit takes much longer, and each held-out row is informative
+about the tables of all classes. So only the first fold is held out, every second lambda of GRID is tried, a path ends
+at the first lambda that is not better, and the path of a network with more arcs ends if, at the penalty that was best
+with fewer arcs, its loss exceeds the loss with fewer arcs by the fraction WORSE.
 
 **Shrinkage** protects models of few rows: tables are shrunk towards the class frequencies by a factor a. With S the
 scores of the tables at the chosen penalty, f the class frequencies and 0 < a <= 1,
@@ -52,10 +52,10 @@ factor is the one of FACTORS with the highest
 with scores and frequencies from the other rows of each fold (ties: the largest factor). The last term is the logarithm
 of a prior that prefers the frequencies. It corrects for the optimism of the chosen penalty, which is the best of many
 on the same rows; without it, factors are too large. If the tables separate the classes almost perfectly, the term would
-outweigh the possible gain, so no factor may raise the loss above the lowest by more than the share RISE. Conventions:
-with more than FEW_ROWS rows nothing is shrunk, since the penalty is then chosen well enough; nor are parameters that
-are probabilities of a network, which shrunk tables would no longer be. Cost: a pass over the held-out rows for each
-factor and penalty.
+outweigh the possible gain, so no factor may raise the loss above the lowest by more than the fraction RISE.
+Conventions: with more than FEW_ROWS rows nothing is shrunk, since the penalty is then chosen well enough; nor are
+parameters that are probabilities of a network, which shrunk tables would no longer be. Cost: a pass over the held-out
+rows for each factor and penalty.
 
 **Arcs.** A structure search always finds arcs. On few rows, or below an attribute of many values, they often make
 predictions of the class worse. So networks with different sets of arcs between attributes are compared on the same
@@ -415,7 +415,7 @@ def rows_to_keep(columns: Columns, seed: int) -> Columns:
 
 
 def _draw_splits(labels: Integers, seed: int, by: SplitBy | None) -> list[RowSplit]:
-    """Return the training rows and the held-out rows of every fold; empty if there is only one unit."""
+    """Return FOLDS folds; one with more than MANY_CLASSES classes, none if there is only one unit of rows."""
     splits = inner_splits(labels, FOLDS, seed, by)
     return splits[:1] if splits and labels.max() >= MANY_CLASSES else splits
 

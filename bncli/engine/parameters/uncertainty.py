@@ -41,17 +41,17 @@ predictions by the optimum alone, which are bolder than those of the posterior. 
 narrow. So up to FEW_ROWS rows the posterior is averaged over penalties around the chosen one, lambda times each of
 FACTORS, with weights proportional to the likelihood of held-out rows (five folds) under the posterior predictive
 
-    P(y | x_t) = E softmax_y S_t,    S_t normal as the Laplace approximation says
+    P(y | x_t) = E softmax_y S_t,    S_t normal under the Laplace approximation
 
 (moderated outputs, MacKay 1992; weights by held-out likelihood: Geisser & Eddy 1979, JASA 74). The covariance of the
 mixture is the weighted mean of the covariances. To it are added, as deviations, the distance of each optimum to the
 tables of the model, which also contains what was shrunk after the optimization, and the bias of the chosen penalty to
-first order, for parameters that are further from its center c than the prior says:
+first order, for parameters that are further from their center c than expected under the prior:
 
     sqrt(weight) (J p_lambda' - W),    lambda J Sigma (p - c)
 
 Independent entries are neither averaged nor widened. If the rows are too few to compare penalties, the strong one that
-is used says nothing about the parameters: their prior is then standard normal, lambda = UNIT_PENALTY.
+is used is not an estimate of their spread: their prior is then standard normal, lambda = UNIT_PENALTY.
 
 Sources: MacKay 1992, "A practical Bayesian framework for backpropagation networks", Neural Computation 4, and
 "The evidence framework applied to classification networks", Neural Computation 4.

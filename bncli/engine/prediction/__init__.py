@@ -28,7 +28,7 @@ Explanations:
 Whole models:
 
 - `edits`: one effect changed by hand
-- `disclosure`: what a model file says about few training rows
+- `disclosure`: what a model file reveals about small numbers of training rows
 - `network_models`: models made from networks that experts or other programs wrote
 - `portable`: a model as plain tables, for exports to other programs
 - `verification`: whether a model, or an export of it, still predicts what it did when it was made

@@ -14,10 +14,10 @@ weights r_s = w_s P_s(p | x) / P(p | x). `base` then includes the difference bet
 probabilities and the average of the scores. If missing values are marginalized over a network, it includes the
 difference between the log-odds and the sum of the contributions.
 
-For a calibrated model the contributions are those before the map. A temperature T divides log-odds and contributions
-alike, which is exact: see `Explanation.scaled`.
+For a calibrated model the contributions are those before the map. A temperature T divides both log-odds and
+contributions, which is exact: see `Explanation.scaled`.
 
-Conventions: contributions are listed by falling absolute size; ties go to smaller sets, then to the order of the
+Conventions: contributions are listed by decreasing absolute value; ties go to smaller sets, then to the order of the
 schema. Cost: a look-up per term and row (2^n terms for a table over n attributes, each set of attributes once), and for
 an average of models a multiplication per model and term besides.
 """

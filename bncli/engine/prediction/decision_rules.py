@@ -74,7 +74,7 @@ class DecisionOptions(NamedTuple):
 def make_rule(
     options: DecisionOptions, labels: tuple[str, ...], class_name: str, stored: DecisionRule | None = None
 ) -> DecisionRule | None:
-    """Return the stored rule with the parts that the options replace; None if neither says anything.
+    """Return the stored rule with the parts that the options replace; None if both are empty.
 
     A threshold is chosen on the held-out rows of the stored rule. Raises UsageError for options that do not fit these
     labels, and BncliError if there are no such rows, or none that meet the criterion.
@@ -265,7 +265,7 @@ def decide_labels(rule: DecisionRule | None, labels: tuple[str, ...], log_p: Arr
 
 
 def set_thresholds(sets: PredictionSets, scores: HeldOutScores, labels: tuple[str, ...]) -> Array:
-    """Return the probability from which on each label is in a prediction set, (K,), by the conformity of held-out rows.
+    """Return the lowest probability of each label in a prediction set, (K,), by the conformity of held-out rows.
 
     Raises BncliError if there are too few of them for this alpha.
     """

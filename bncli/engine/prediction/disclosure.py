@@ -1,4 +1,4 @@
-"""Disclosure control: what a model file says about few training rows, and how to pool it before sharing the model.
+"""Disclosure control: what a model file reveals about small numbers of training rows, and how to pool it.
 
 A model holds the training weight of every level, interval and missing level, and of every label. Those below a minimum
 are listed. Tables hold no counts. For a cell, a combination of codes a, b, ... of a table over m attributes, the file
@@ -58,7 +58,7 @@ class CellsOfTable(NamedTuple):
 
 @dataclass(frozen=True)
 class Disclosure:
-    """What a model file says about fewer than `min_rows` training rows.
+    """What a model file reveals about fewer than `min_rows` training rows.
 
     held_out: number of held-out rows whose probabilities the file keeps singly, for thresholds and prediction sets.
     """

@@ -79,7 +79,9 @@ class LeftOut(NamedTuple):
 
 @dataclass(frozen=True)
 class Effects:
-    """constant (K,): the mean contrasts; effects by falling share; models: how many are averaged."""
+    """The effects of a model, by decreasing share of the score's variance.
+
+    constant(K,):themeancontrastsoftheclasses.models:thenumberofaveragedmodels.left_out:effectsnotlisted."""
 
     constant: Array
     effects: tuple[Effect, ...]

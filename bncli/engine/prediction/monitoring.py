@@ -12,7 +12,7 @@ Pearson's chi-squared test that the two samples are homogeneous. Values that nev
 these sums. If x of n new rows and none of N training rows have such values, the probability that chance puts all of
 them among the new rows is C(n, x) / C(n + N, x) (Fisher's exact test, one-sided).
 
-An attribute has drifted if its PSI is at least LEAST_PSI and p is at most the limit, or if at least a share
+An attribute has drifted if its PSI is at least LEAST_PSI and p is at most the limit, or if at least the fraction
 LEAST_UNKNOWN of the rows has values that never occurred in training, and their probability by chance is at most the
 limit. The limit is ALPHA divided by the number of tests, two per attribute (Bonferroni): at most about 1 of 100 reports
 on rows like those of training shows any drift. In PSI a value that does not occur in one of the samples counts as half

@@ -9,8 +9,8 @@ inference. Conventions:
   order. Since b belongs to `(a,b]` and not to `[a,b)`, the cut of the latter is the next smaller floating-point number.
   The outermost bounds are ignored, since a model must code every number.
 - A last state called `missing` is the missing level of its attribute. Such a network does not marginalize.
-- Marginal probabilities take the place of the training frequencies of an attribute's values. In networks too dense for
-  inference, or too large, they are estimated from DRAWN_ROWS rows drawn from the network.
+- Marginal probabilities replace the training frequencies of an attribute's values. In networks too dense for inference,
+  or too large, they are estimated from DRAWN_ROWS rows drawn from the network.
 """
 
 from __future__ import annotations

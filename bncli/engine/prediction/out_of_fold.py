@@ -65,9 +65,9 @@ def learn_with_rule(
     """Learn a model with `fit`, and the decision rule of the options from held-out rows.
 
     For prediction sets the model is learned from four fifths of the rows. For a threshold alone, models of folds are
-    learned with `fit_fold`, unless `fit` returns held-out predictions. The rule is None if the options say nothing, or
-    the table has no class. Raises BncliError if too few rows can be held out, and UsageError for options that do not
-    fit the labels.
+    learned with `fit_fold`, unless `fit` returns held-out predictions. The rule is None without options about
+    decisions, or if the table has no class. Raises BncliError if too few rows can be held out, and UsageError for
+    options that do not fit the labels.
     """
     if columns.label is None:
         return fit(columns), None

@@ -93,7 +93,7 @@ class IntervalFinder:
         return Intervals(low, high)
 
     def _row_sums(self, codes: Sequence[Codes], n_rows: int) -> Array:
-        """Sum the uncertainty's entries over the families of each row; the rows take the place of the cells."""
+        """Return the uncertainty's entries summed over the families of each row, (*entries.shape[:-1], n_rows)."""
         sums = np.zeros((self._n_sums, n_rows))
         indices = [column.astype(np.intp) for column in codes]
         indices += [np.take(coarse, indices[p], mode="clip") for p, coarse in self._regrouped]

@@ -10,8 +10,8 @@ condition on least values (`prediction.least_scores`):
 
 The second form holds for any threshold, costs, calibration or prior, since all of them are monotone in S[1] - S[0].
 
-Search. `Contrast.game` bounds what any set of k more attributes attains, which says how many a set must have at least,
-and guesses one. For tables over single attributes and one condition the guess is the answer; for several conditions
+Search. `Contrast.game` bounds what any set of k more attributes attains, which gives a lower bound on the size of a set
+and a first guess. For tables over single attributes and one condition the guess is the answer; for several conditions
 weighted sums of them are bounded too. Otherwise attributes are added to the guess until it fixes the decision, and
 removed while it does; then branch and bound looks for a smaller set. If a guess does not fix the decision, some
 completion is decided otherwise, and every set that fixes the decision has one of the attributes in which this
@@ -20,9 +20,9 @@ it are left out for good, and one child that leaves out all of these: few of the
 
 Conventions: rows with equal values have the same answer, found once. Sums that differ from 0 by at most TIE are equal.
 An average of several models is decided by conditions on each of them, which suffice but are not necessary, and so is a
-rule that decides alike below and above an interval: the set is not known to be smallest. A value that is unknown to the
-model takes part as such, and among the completions of a set without it; if missing values are marginalized, it takes
-part in no set. Cost: about a bound and a minimisation per node; the nodes of many rows are evaluated together.
+rule with the same decision below and above an interval: the set is not known to be smallest. A value that is unknown to
+the model takes part as such, and among the completions of a set without it; if missing values are marginalized, it
+takes part in no set. Cost: about a bound and a minimisation per node; the nodes of many rows are evaluated together.
 """
 
 from __future__ import annotations

@@ -6,13 +6,13 @@
 
 The gain is what one Newton step of the new table would add to the penalised likelihood, minus what it would add by
 chance (`bncli.engine.structure_learners.interaction_gains`). A region joins if it gains at least LEAST_GAIN, and at
-least the share REGION_SHARE of the loss of the model so far. Thus the gradient of the current model ranks thousands of
-candidates without fitting any of them, as in GA2M (Lou, Caruana, Gehrke & Hooker 2013, KDD: Accurate intelligible
+least the fraction REGION_SHARE of the loss of the model so far. Thus the gradient of the current model ranks thousands
+of candidates without fitting any of them, as in GA2M (Lou, Caruana, Gehrke & Hooker 2013, KDD: Accurate intelligible
 models with pairwise interactions).
 
 Candidates are scored twice: all of them with at most 5 equally frequent intervals per attribute (4 from triples on),
 then the best, as many as may join, with cuts of their own, grown on these residuals
-(`bncli.engine.structure_learners.region_growth`), which they keep when they join. A cut must gain at least the share
+(`bncli.engine.structure_learners.region_growth`), which they keep when they join. A cut must gain at least the fraction
 CUT_SHARE of that loss. On few rows, where the first share is below LEAST_GAIN, both shares are ignored. On many rows
 they keep out gains that are certain but too small to matter, and the largest of thousands of chance gains. (Measured on
 100,000 rows with 30 attributes: a quarter of the parameters, and 4 % less log-loss.) A single attribute has as many

@@ -34,8 +34,8 @@ from bncli.errors import BncliError
 class NamedDag:
     """A directed acyclic graph by column names, as a structure file holds it; every parent list may name the class.
 
-    A name that occurs only as a parent is a node without parents. `class_name` is None if the file does not say which
-    node is the class; then the schema given to `resolve` does. `where` is the file, for error messages. `arcs` is "cv"
+    A name that occurs only as a parent is a node without parents. `class_name` is None if the file does not name the
+    node of the class; then the schema given to `resolve` does. `where` is the file, for error messages. `arcs` is "cv"
     if the user did not choose the method, so that held-out rows may decide which arcs are kept.
 
     Raises BncliError if a parent is listed twice or the graph has a cycle.

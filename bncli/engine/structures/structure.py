@@ -268,8 +268,9 @@ def binned_members(
 ) -> list[tuple[tuple[Member, Hashable], ...]]:
     """Return the members of each region, each paired with its binning in that region.
 
-    So a region is part of a larger one only if both bin its members alike. `bins` depend on the size of the region.
-    With `cuts`, each member is paired with the cuts of the whole region, so that only regions with equal cuts compare.
+    So a region is part of a larger one only if both bin its members in the same way. `bins` depend on the size of the
+    region. With `cuts`, each member is paired with the cuts of the whole region, so that only regions with equal cuts
+    compare.
     """
     if not cuts:
         return [tuple((member, entry_for_size(bins, len(region))) for member in region) for region in regions]

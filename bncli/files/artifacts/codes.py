@@ -5,7 +5,7 @@ there are any. Codes are uint8, or uint16 if an attribute has many; weights are 
 batch is a row block (`block_bounds`), so learning works on the memory-mapped file and several processes share it;
 a small file is read into memory.
 
-The header is JSON under one key of the Arrow schema's metadata, and says what the codes mean:
+The header is JSON under one key of the Arrow schema's metadata, and defines the meaning of the codes:
 
     {"format": "bncli-codes", "version": 1, "rows": 1000, "cuts": {the content of a cuts file},
      "labels": ["no", "yes"], "missing": ["age"], "missing_tokens": null, "weights": null, "sampled_rows": null,

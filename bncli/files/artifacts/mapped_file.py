@@ -8,8 +8,8 @@ instruction that failed never ends. Therefore
 - the size of a mapped file is compared with that at the beginning after each pass over it;
 - a handler in C, made with ctypes, prints the error and exits with code 1 if the file is cut off during a pass.
 
-The handler cannot clean up. Output files have no name until they are complete (`atomic`), so that none is left half
-written on Linux. A signal for any other reason ends the process as before. What cannot be noticed is a file that is cut
+The handler cannot clean up. Output files have no name until they are complete (`atomic`), so no half-written file
+remains on Linux. A signal for any other reason ends the process as before. What cannot be noticed is a file that is cut
 off and made as long again within a pass, or overwritten at the same length.
 """
 

@@ -149,7 +149,7 @@ def _calibrated(totals, scores):
 _USAGE = '    decide({"column": value, ...})         ->  the label of the decision, or None if the model abstains\n'
 _DECIDE = '''\
 def decide(row):
-    """The label that the costs, the threshold or the bound to abstain below decide for, or None."""
+    """Return the label decided by the costs or the threshold, or None if the model abstains."""
     shares = list(predict_proba(row).values())
     rule, choice = MODEL["decisions"], shares.index(max(shares))
     if shares[choice] < rule.get("abstain_below", 0.0):

@@ -71,7 +71,7 @@ def sql_text(scorer: PortableScorer, target: ProgramTarget) -> str:
 
 
 def _check_names(scorer: PortableScorer, target: ProgramTarget, dialect: Dialect, stem: str) -> None:
-    """Raise ModelError for a name that the database cannot hold or tell from another."""
+    """Raise ModelError for a name that is not valid in the database, or that it cannot distinguish from another."""
     table, key = target.options["input"], target.options["key"]
     levels = (level for column in scorer.inputs for level in column.codes or ())
     names = [column.name for column in scorer.inputs]

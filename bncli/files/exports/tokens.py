@@ -16,7 +16,7 @@ NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
 
 class Token(NamedTuple):
-    """`kind` is the name of a group of the grammar, or "end"; `at` is the offset of the first character."""
+    """A token of a text: `kind` is a group name of the grammar, or "end"; `at` is the offset of its first character."""
 
     kind: str
     text: str

@@ -26,7 +26,7 @@ SCRIPT_LIMIT = 20_000
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A paragraph; a `warning` names something to correct, a `gap` says what the page leaves out and why."""
+    """A paragraph; a `warning` names something to correct, a `gap` states what the page leaves out and why."""
 
     text: str
     kind: Literal["plain", "warning", "gap"] = "plain"
@@ -44,7 +44,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing with its file name, its title, and one sentence that says what it shows.
+    """A drawing with its file name, its title, and one sentence about what it shows.
 
     - wide: whether it takes the whole width of the page. links: whether it contains links.
     - redraw: what page.js needs to draw it for another label: numbers per label, and their position.

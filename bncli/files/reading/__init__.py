@@ -13,7 +13,7 @@
 - `column_meaning`: columns that are dates, percentages, identifiers or codes, and the notes about them
 - `split_columns`: the columns of groups and of time, by which rows are split
 - `training_rows`: a table to learn from, with types found over all rows; a sample if it does not fit in memory
-- `rows_by_schema`: rows to test or to score, encoded as a model's schema says
+- `rows_by_schema`: rows to test or to score, encoded with a model's schema
 - `rows_by_cuts`: rows to count, and the second pass over a table that does not fit in memory, encoded by given cuts
 - `column_summaries`: the counts that `bncli describe` reports
 """

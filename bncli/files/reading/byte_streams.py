@@ -229,7 +229,7 @@ class Stream:
         self.first = self._ahead = self._read_source(_N_FIRST)
 
     def decode(self, encoding: str | None) -> None:
-        """Convert all bytes from this encoding to UTF-8; None: from UTF-8, or as a byte-order mark says."""
+        """Convert all bytes from this encoding to UTF-8; None: from UTF-8, or the encoding of the byte-order mark."""
         encoding = encoding or next((e for mark, e in _BYTE_ORDER_MARKS.items() if self._ahead.startswith(mark)), None)
         if encoding is not None:
             self._source = Transcoder(self._ahead, self._source, encoding, self.owner.name)

@@ -1,18 +1,18 @@
 """The counts behind `bncli describe`: every column of a table in one pass, in bounded memory.
 
-Types are found by the rules of learning (`column_builder`, `column_meaning`). These see the distinct values of every
-row block, and at the end the kept values as often as they occur. The values of each column are counted against the
-class. Columns of text files are read as text, since their type may still change; numbers of columnar files are read as
-numbers. Two columns are reported as equal if the sums of the hashes of (row, value) are equal: with 64 bits the
+Types are found by the rules of learning (`column_builder`, `column_meaning`). They are applied to the distinct values
+of every row block, and at the end to the kept values with their counts. The values of each column are counted against
+the class. Columns of text files are read as text, since their type may still change; numbers of columnar files are read
+as numbers. Two columns are reported as equal if the sums of the hashes of (row, value) are equal: with 64 bits the
 probability of an error is 2^-64 per pair. A class with more than 256 labels is not used as a class: then only the
 values themselves are counted.
 
 Counting in bounded memory. Up to a cap all distinct values have exact counts. Beyond it a value is kept only if its
-hash, which spreads evenly over 64 bits, begins with as many zero bits as the `level` of the column says; the level
-rises by one whenever too many values remain. A value that is kept at the end has been kept since its first row, so its
-counts are exact, and it stands for 2^level values: sums over the kept values times 2^level are unbiased estimates. The
-values that were most frequent when the cap was reached, and tokens of missing values, are always kept and stand for
-themselves, so that frequent and missing values stay exact.
+hash, which spreads evenly over 64 bits, begins with at least `level` zero bits; the level of a column rises by one
+whenever too many values remain. A value that is kept at the end has been kept since its first row, so its counts are
+exact, and it stands for 2^level values: sums over the kept values times 2^level are unbiased estimates. The values that
+were most frequent when the cap was reached, and tokens of missing values, are always kept and stand for themselves, so
+that frequent and missing values stay exact.
 
 Cost: O(1) per row; memory O(cap x classes), and as much again for rows that wait to be merged.
 """

@@ -7,7 +7,7 @@ value in a table. Nothing here needs pyarrow, so that a row can be scored in mic
     numbers   as they are; NaN is missing, infinity is an error
     texts     stripped of blanks; missing tokens are missing; a number in an attribute of numbers, in its form
     others    in an attribute of levels by their text, as Arrow writes it: 5, 0.5, true
-    dates     date, datetime and time objects by the clock that they show, without their zone
+    dates     date, datetime and time objects by their local time, ignoring the time zone
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What to read and how (`Source`), and the row blocks in which all tables are read.
 
-Text files and columnar files alike are cut into raw blocks. Each raw block is parsed into a row block (typed arrays),
-on any thread. Everything that follows (type inference, coding rows for a model) sees row blocks only.
+Text files and columnar files are both cut into raw blocks. Each raw block is parsed into a row block (typed arrays), on
+any thread. Everything that follows (type inference, coding rows for a model) sees row blocks only.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Source:
     drop_unlabelled: leave out rows without a class.
     dates: auto; off (dates stay text); dmy or mdy (how to read dates of three numbers with the year last).
     decimal: the decimal mark, a point or a comma; None = detect it in each column.
-    encoding: of text files; None = UTF-8, or as a byte-order mark says.
+    encoding: of text files; None = UTF-8, or the encoding of the byte-order mark.
     allow_missing_columns: treat columns that a model uses and the table lacks as missing values.
     carried: columns that are read although the model does not use them.
     use: the only columns that may be attributes; empty = all. Split at commas as `ignore`.

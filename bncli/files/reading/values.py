@@ -63,7 +63,7 @@ def convert_values(request: ColumnRequest, values: Values, tokens: MissingTokens
 def find_faults(
     requests: Sequence[ColumnRequest], values: Sequence[Values], wrong: Sequence[Mask | None]
 ) -> dict[int, str]:
-    """Return the fault of each malformed row in its first column at fault, in the order of the rows.
+    """Return the first fault of each malformed row, in the order of the rows.
 
     values: of each requested column, before their conversion. wrong: the masks of `convert_values`.
     """

@@ -255,7 +255,7 @@ def _sensitivity_blocks(found: Findings) -> Iterator[Block]:
 
 
 def _disclosure_blocks(found: Findings) -> Iterator[Block]:
-    """Yield the values and tables of the file that rest on few training rows."""
+    """Yield the values and tables of the file with few training rows."""
     disclosed = found.verified.disclosure
     assert disclosed is not None
     few = f"fewer than {disclosed.min_rows} training rows"

@@ -50,7 +50,7 @@ _TENTHS = 10
 SENSITIVITY_ROWS = 1000
 """Rows at equal distances on which sensitivities are measured."""
 FEW_ROWS = 10
-"""Values that rest on fewer training rows are listed."""
+"""Values with fewer training rows are listed."""
 _PROPERTY_SECONDS = 20.0
 
 

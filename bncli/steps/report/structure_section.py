@@ -315,7 +315,7 @@ def _recipe_grid(recipe: Recipe) -> Grid:
 def fit_command(model: Model) -> str | None:
     """Return the shortest `bncli fit` command that makes a model, or None if no command does.
 
-    The columns are named, since the model does not tell which columns of its table were left out.
+    The columns are named, since the model does not record which columns of its table were left out.
     """
     # A model without pooled levels does not record whether pooling was allowed; the command line then forbids it.
     has_names = any(isinstance(attribute, CategoricalAttribute) for attribute in model.schema.attributes)
