@@ -77,7 +77,7 @@ TABLE = _sql_flag(
 KEY = _sql_flag(
     "--key",
     metavar="NAME",
-    default_text="id, if training saw such a column",
+    default_text="id, if the training table had such a column",
     help="The column that identifies the rows; the view of scores contains it too.",
 )
 MIN_ROWS = output_flag(

@@ -201,7 +201,7 @@ class CodesFileBatches:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Do nothing: the file is mapped into memory, and not open."""
+        """Do nothing: the file is mapped into memory and is not open."""
 
     def __iter__(self) -> Iterator[CodedBatch]:
         rows, columns = self._rows, [c for c in self._rows.attributes.values() if isinstance(c, CodedColumn)]

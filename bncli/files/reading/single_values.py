@@ -192,7 +192,7 @@ class ValueEncoder:
 
 
 def _text_of_float(value: float) -> str:
-    """Return the text that Arrow writes: whole numbers without a point, an exponent from 1e10 on and below 1e-6."""
+    """Return the text that Arrow writes: whole numbers without a point, exponents for 1e10 and above and below 1e-6."""
     if not math.isfinite(value):
         return str(value)
     if value == 0:

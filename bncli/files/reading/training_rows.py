@@ -367,7 +367,10 @@ class _TypeCheck:
 
 def _disagreement(name: str, first_path: str, first_kind: str, found: str, where: str) -> BncliError:
     quoted = shlex.quote(name)
-    hint = f"write it the same way in all files; --categorical {quoted} reads it as categories, --ignore {quoted} leaves it out"
+    hint = (
+        f"write it the same way in all files; --categorical {quoted} reads it as categories, "
+        f"--ignore {quoted} leaves it out"
+    )
     return BncliError(f"column '{name}' has {first_kind} in {first_path}, but {found} here", where=where, hint=hint)
 
 
