@@ -112,7 +112,7 @@ def test_an_infinite_number_is_named_with_its_row(tmp_path: Path) -> None:
 
 def test_lists_have_no_text(tmp_path: Path) -> None:
     table = {"x": [[1], [2, 3]], "y": [1, 2], "k": ["u", "v"]}
-    with pytest.raises(BncliError, match="column 'x' holds list"):
+    with pytest.raises(BncliError, match="column 'x' has values of type list"):
         columns_of(tmp_path, table, categorical=("x",))
     assert list(columns_of(tmp_path, table).attributes) == ["y"]
     assert list(columns_of(tmp_path, table, ignore=("x",)).attributes) == ["y"]

@@ -143,7 +143,7 @@ def test_malformed_rows_are_counted(tmp_path: Path) -> None:
         assert opened.bad_rows.count == 200
     assert bad.read_bytes() == b"2\nlow,b\n" * 100
     (note,) = [note for note in notes if isinstance(note, Note)]
-    assert note.text.startswith("200 malformed rows put into ")
+    assert note.text.startswith("200 malformed rows written to ")
 
 
 def test_columnar_files_are_read_as_the_schema_says(tmp_path: Path) -> None:
