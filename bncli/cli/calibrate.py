@@ -10,7 +10,7 @@ from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.model_text import calibration_facts, split_text
-from bncli.cli.options import Paths, flag
+from bncli.cli.options import FilePath, flag
 from bncli.errors import UsageError
 
 EXAMPLES = """\
@@ -19,7 +19,7 @@ bncli calibrate data.bnc held_out.csv -o calibrated.bnc --method isotonic --json
 bncli calibrate data.bnc visits.csv -o calibrated.bnc --group patient   held-out loss by patients
 """
 
-MODEL = click.argument("model", metavar="MODEL", cls=Paths)
+MODEL = click.argument("model", metavar="MODEL", cls=FilePath)
 METHOD = flag(
     "--method",
     group="Calibration",

@@ -11,7 +11,7 @@ from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.model_text import calibration_facts, edit_lines, first_names, rule_lines
-from bncli.cli.options import Paths, data_flag
+from bncli.cli.options import FilePath, data_flag
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ EXAMPLES = """\
 bncli diff old.bnc new.bnc
 bncli diff old.bnc new.bnc --data last_month.csv
 """
-A = click.argument("a", metavar="A", cls=Paths)
-B = click.argument("b", metavar="B", cls=Paths)
+A = click.argument("a", metavar="A", cls=FilePath)
+B = click.argument("b", metavar="B", cls=FilePath)
 DATA = data_flag(
     "--data",
     metavar="FILE",

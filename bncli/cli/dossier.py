@@ -9,7 +9,7 @@ import click
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.options import Paths, data_flag, output_flag
+from bncli.cli.options import FilePath, data_flag, output_flag
 from bncli.errors import UsageError
 
 EXAMPLES = """\
@@ -18,7 +18,7 @@ bncli dossier data.bnc --data test.csv --about about.toml -o dossier
 bncli dossier data.bnc --data test.csv --time month --by sex -o dossier
 bncli dossier data.bnc --data test.csv --beside old.bnc -o dossier  beside a challenger
 """
-MODEL = click.argument("model", required=False, metavar="MODEL", cls=Paths)
+MODEL = click.argument("model", required=False, metavar="MODEL", cls=FilePath)
 DATA = data_flag(
     "--data",
     multiple=True,
@@ -68,8 +68,6 @@ def command(**typed: Any) -> None:
         return
     if typed["model"] is None:
         raise UsageError("the model is missing", hint="name its file: bncli dossier MODEL --data TEST -o DIR")
-    if typed["model"] == "-":
-        raise UsageError("a model cannot be read from the standard input", hint="name its file")
     if not typed["data"]:
         raise UsageError("a dossier needs labelled rows", hint="add --data TEST")
     if typed["output"] is None:

@@ -11,7 +11,7 @@ from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.model_text import edit_lines
-from bncli.cli.options import Paths, flag
+from bncli.cli.options import FilePath, flag
 from bncli.errors import UsageError
 
 EXAMPLES = """\
@@ -20,7 +20,7 @@ bncli edit data.bnc --effect age --monotone up --why "risk rises with age" --ref
 bncli edit data.bnc --undo
 bncli edit data.bnc --list
 """
-MODEL = click.argument("model", metavar="MODEL", cls=Paths)
+MODEL = click.argument("model", metavar="MODEL", cls=FilePath)
 ACTIONS = ("set", "flatten", "smooth", "monotone")
 EDIT = (
     flag(

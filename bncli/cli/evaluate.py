@@ -177,6 +177,8 @@ def command(**typed: Any) -> None:
 def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
     """Raise UsageError for options that were typed (not set) and have no effect with the protocol."""
     settings = settings_of_run()
+    if typed["model"] == "-":
+        options.refuse_standard_input("a model")
     if typed["scores"] and (typed["model"] or typed["test"]):
         why = "a model file stores no rows to score" if typed["model"] else "--test makes no folds"
         hint = "leave one of them out; learn-structure --scores prints the scores for one table"

@@ -10,7 +10,7 @@ from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.effect_tables import bar, effect_tables, signed
-from bncli.cli.options import Paths, integer, output_flag
+from bncli.cli.options import FilePath, Paths, integer, output_flag
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ bncli explain data.bnc new.csv --rows 17
 bncli explain data.bnc new.csv --rows 1-3 --top 8
 bncli explain data.bnc new.csv --json | jq '.rows[0]'
 """
-MODEL = click.argument("model", metavar="MODEL", cls=Paths)
+MODEL = click.argument("model", metavar="MODEL", cls=FilePath)
 DATA = click.argument("data", nargs=-1, metavar="[DATA...]", cls=Paths)
 _DEFAULT_TOP = 5
 

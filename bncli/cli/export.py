@@ -11,7 +11,7 @@ import click
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.options import Paths, flag, integer, output_flag, real
+from bncli.cli.options import FilePath, flag, integer, output_flag, real
 from bncli.errors import UsageError
 from bncli.files.exports import EXPORTS, ProgramFormat, StructureFormat, export_format, export_formats, find_format
 from bncli.files.exports.sql_dialects import DIALECTS
@@ -31,7 +31,7 @@ bncli export data.bnc -o data.sql --key customer --dialect postgres   the same f
 """
 _sql_flag = partial(flag, group="SQL")
 
-MODEL = click.argument("model", metavar="MODEL", cls=Paths)
+MODEL = click.argument("model", metavar="MODEL", cls=FilePath)
 TO = output_flag(
     "--to",
     "form",
@@ -126,8 +126,6 @@ OPTIONS = {
 def command(**typed: Any) -> None:
     """Write the model in another format and print how closely it agrees with the model."""
     form = _format_word(typed)
-    if typed["model"] == "-":
-        raise UsageError("a model cannot be read from the standard input", hint="name its file")
     if typed["as_json"] and typed["output"] in (None, "-"):
         hint = "the standard output cannot take both the export and the JSON report"
         raise UsageError("--json needs -o FILE", hint=hint)

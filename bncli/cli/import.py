@@ -9,14 +9,13 @@ import click
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.options import Paths, flag
-from bncli.errors import UsageError
+from bncli.cli.options import FilePath, flag
 
 EXAMPLES = """\
 bncli import asthma.bif -o asthma.bnc
 bncli import asthma.bif -o asthma.bnc --class Attack
 """
-NETWORK = click.argument("network", metavar="NET", cls=Paths)
+NETWORK = click.argument("network", metavar="NET", cls=FilePath)
 CLASS = flag(
     "--class",
     "class_name",
@@ -40,8 +39,6 @@ CLASS = flag(
 )
 def command(**typed: Any) -> None:
     """Make a model from a network with its probabilities, which then scores, explains and exports like any other."""
-    if typed["network"] == "-":
-        raise UsageError("a network cannot be read from the standard input", hint="name its file")
     from bncli.steps.import_network import import_network
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:

@@ -25,7 +25,7 @@ from bncli.cli.model_text import (
     shrinkage_text,
     split_text,
 )
-from bncli.cli.options import Paths, output_flag
+from bncli.cli.options import FilePath, output_flag
 from bncli.cli.terminal_tables import attribute_table, fact_table, filled_table, structure_trees
 from bncli.errors import ModelError, UsageError
 
@@ -45,7 +45,7 @@ bncli inspect data.bnc --effects --csv > effects.csv
 bncli inspect data.bnc --tables
 bncli inspect cuts.json --json
 """
-FILE = click.argument("file", metavar="FILE", cls=Paths)
+FILE = click.argument("file", metavar="FILE", cls=FilePath)
 TABLES = output_flag("--tables", is_flag=True, help="Also print all numbers of a model.")
 EFFECTS = output_flag(
     "--effects",

@@ -61,6 +61,8 @@ _FULL_BAR = 0.25
 def command(**typed: Any) -> None:
     """Count rows and compare them with the training rows, or combine such counts; print a line per attribute."""
     first, *data = typed["files"]
+    if first == "-":
+        options.refuse_standard_input("a model or monitor")
     has_rows = _is_model(first)
     if has_rows:
         options.refuse_terminal(data)

@@ -14,7 +14,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -142,6 +142,22 @@ class Paths(click.Argument):
         from click.shell_completion import CompletionItem
 
         return [CompletionItem(incomplete, type="file")]
+
+
+class FilePath(Paths):
+    """An argument that names one file, which must not be the standard input."""
+
+    def process_value(self, ctx: click.Context, value: Any) -> Any:
+        """Return the path; raise UsageError if it is `-`."""
+        if value == "-" and not ctx.resilient_parsing:
+            kinds = {"network": "a network", "file": "a file to inspect"}
+            refuse_standard_input(kinds.get(self.name or "", "a model"))
+        return super().process_value(ctx, value)
+
+
+def refuse_standard_input(what: str) -> NoReturn:
+    """Raise UsageError: what a command needs cannot come from the standard input."""
+    raise UsageError(f"{what} cannot be read from the standard input", hint="name its file")
 
 
 def _columns_of_typed_table(ctx: click.Context) -> Sequence[str]:

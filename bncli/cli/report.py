@@ -9,7 +9,7 @@ import click
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.options import Paths, data_flag, output_flag
+from bncli.cli.options import FilePath, Paths, data_flag, output_flag
 from bncli.errors import UsageError
 
 EXAMPLES = """\
@@ -20,7 +20,7 @@ bncli report data.bnc test.csv --by sex -o report.html             with figures 
 bncli report data.bnc test.csv --beside nb.bnc -o report.html      beside another model
 """
 
-MODEL = click.argument("model", metavar="MODEL", cls=Paths)
+MODEL = click.argument("model", metavar="MODEL", cls=FilePath)
 TESTED = click.argument("tested", nargs=-1, metavar="[DATA...]", cls=Paths)
 DATA = data_flag(
     "--data",
@@ -48,8 +48,6 @@ PICTURES = output_flag("--svg", metavar="DIR", help="Also write every picture as
 )
 def command(**typed: Any) -> None:
     """Write the page."""
-    if typed["model"] == "-":
-        raise UsageError("a model cannot be read from the standard input", hint="name its file")
     from bncli.files.paths import default_output_path
     from bncli.steps.report.report import report
     from bncli.watch import Run

@@ -15,7 +15,7 @@ from bncli.cli import learning_options as learning
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.options import Paths, flag, integer, level, output_flag, real
+from bncli.cli.options import FilePath, Paths, flag, integer, level, output_flag, real
 from bncli.cli.settings import cluster_for_files, refuse_cluster
 from bncli.errors import UsageError
 from bncli.files.exports import SCORES, score_format
@@ -33,7 +33,7 @@ bncli score data.bnc new.csv --because --labels-only -o because.csv
 bncli score data.bnc new.csv -o scores.csv --monitor new.json --fail-on-drift
 """
 _what_if_flag = partial(flag, group="What if")
-MODEL = click.argument("model", metavar="MODEL", cls=Paths)
+MODEL = click.argument("model", metavar="MODEL", cls=FilePath)
 DATA = click.argument("data", nargs=-1, metavar="[DATA...]", cls=Paths)
 WRITING = (
     options.output("The file of predictions [standard output]."),

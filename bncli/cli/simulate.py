@@ -13,7 +13,7 @@ from bncli.catalogue import NETWORKS, refuse_options_without_effect
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.options import Paths, flag, integer, output_flag, real, share
+from bncli.cli.options import FilePath, flag, integer, output_flag, real, share
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def _range(text: str) -> Range:
     return number(least), number(most if hyphen else least)
 
 
-MODEL = click.argument("model", required=False, metavar="[MODEL]", cls=Paths)
+MODEL = click.argument("model", required=False, metavar="[MODEL]", cls=FilePath)
 ORIGIN = (
     _network_flag(
         "--network",
@@ -168,8 +168,6 @@ def _refuse_contradictions(typed: Mapping[str, Any], network_options: Sequence[s
         raise UsageError("--missing-from-model has no effect with --network", hint="give a MODEL, or --missing 0.25")
     if typed["missing_from_model"] and typed["missing"] is not None:
         raise UsageError("--missing and --missing-from-model were both given", hint="leave one of them out")
-    if typed["model"] == "-":
-        raise UsageError("a model cannot be read from the standard input", hint="name its file")
     rows_to_stdout = typed["output"] in (None, "-")
     if typed["as_json"] and rows_to_stdout:
         raise UsageError(

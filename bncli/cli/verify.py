@@ -9,7 +9,7 @@ import click
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.options import Paths, flag, integer
+from bncli.cli.options import FilePath, flag, integer
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ bncli verify data.bnc --disclosure --min-rows 20
 bncli verify data.bnc --property 'the probability of yes is never above 0.9 where age = 17'
 """
 
-MODEL = click.argument("model", metavar="MODEL", cls=Paths)
+MODEL = click.argument("model", metavar="MODEL", cls=FilePath)
 AGAINST = flag(
     "--against",
     group="Verifying",

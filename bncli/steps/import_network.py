@@ -49,7 +49,8 @@ def import_network(
 ) -> ImportReport:
     """Read the network at `path`, and write the model to `output`, or beside the network.
 
-    Raises BncliError if the file cannot be read, holds no network with probabilities, or has no such class.
+    Raises BncliError if the file cannot be read or holds no network with probabilities, and UsageError if the network
+    has no such class.
     """
     output = output or default_output_path((path,), ".bnc")
     check_outputs((output,), (path,))

@@ -314,3 +314,27 @@ def test_scores_that_cannot_be(bncli: Bncli, words: str, told: str) -> None:
     assert ran.code == 2
     assert told in ran.err
     assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("inspect -", "a file to inspect"),
+        ("verify -", "a model"),
+        ("score - iris.csv", "a model"),
+        ("explain -", "a model"),
+        ("diff - -", "a model"),
+        ("edit - --list", "a model"),
+        ("calibrate - iris.csv -o calibrated.bnc", "a model"),
+        ("monitor -", "a model or monitor"),
+        ("report -", "a model"),
+        ("export - --to bif", "a model"),
+        ("dossier - --data iris.csv -o folder", "a model"),
+        ("simulate - --rows 3", "a model"),
+        ("evaluate iris.csv --model -", "a model"),
+    ],
+)
+def test_a_model_is_never_read_from_the_standard_input(bncli: Bncli, line: str, what: str) -> None:
+    ran = bncli(*line.split())
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == f"Error: {what} cannot be read from the standard input; name its file\n"

@@ -67,14 +67,14 @@ def test_what_is_no_network_is_refused_in_one_line(bncli: Bncli) -> None:
     for words, code, what in (
         (
             ("import", "a.bif", "--class", "astma"),
-            1,
+            2,
             "the network has no node 'astma'",
         ),
         (("import", "graph.dot"), 1, "not a network with its probabilities"),
         (("import", "iris.csv"), 1, "not a network with its probabilities"),
         (("import", "cut.bif"), 1, "cut.bif, line "),
         (("import", "none.bif"), 1, "none.bif"),
-        (("import", "-"), 2, "cannot be read from the standard input"),
+        (("import", "-"), 2, "a network cannot be read from the standard input"),
         (("import", "a.bif", "-o", "a.bif"), 2, "is read from"),
     ):
         done = bncli(*words)

@@ -30,7 +30,7 @@ from bncli.engine.model import Model
 from bncli.engine.networks.network import MISSING_STATE, NamedNetwork, Network, Node, true_model
 from bncli.engine.networks.simulation import Sampler
 from bncli.engine.structures.structure import CLASS, Dag
-from bncli.errors import BncliError
+from bncli.errors import BncliError, UsageError
 
 MOST_VALUES = 2_000
 """Above this total number of values, marginal probabilities are estimated; computing them takes a row per value."""
@@ -48,7 +48,7 @@ def model_of_network(network: NamedNetwork, class_name: str | None = None) -> tu
     In a dense network, inference for a row without known values would need tables that are too large; rows with few
     missing values can be predicted. Without a name the class is the node that the file marks, else the one called
     `class`, else the last one. The model marginalizes missing values, unless attributes have a missing level. Raises
-    BncliError if there is no such node, if the class has a single state, or if there is no other node.
+    UsageError if there is no such node, and BncliError if the class has a single state, or if there is no other node.
     """
     label = _class_node(network, class_name)
     others = [node for node in network.nodes if node is not label]
@@ -95,14 +95,14 @@ def model_of_network(network: NamedNetwork, class_name: str | None = None) -> tu
 
 
 def _class_node(network: NamedNetwork, class_name: str | None) -> Node:
-    """Return the node that is the class; raise BncliError if there is none of this name."""
+    """Return the node that is the class; raise UsageError if there is none of this name."""
     names = list(network.by_name)
     if class_name is not None and class_name not in names:
         from difflib import get_close_matches
 
         similar = get_close_matches(class_name, names, n=1)
         hint = f"did you mean {similar[0]!r}?" if similar else f"the nodes are {', '.join(names[:10])}"
-        raise BncliError(f"the network has no node {class_name!r}", hint=hint)
+        raise UsageError(f"the network has no node {class_name!r}", hint=hint)
     found = class_name or network.class_name or (CLASS_NAME if CLASS_NAME in names else names[-1])
     return network.by_name[found]
 

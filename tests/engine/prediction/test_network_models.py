@@ -16,7 +16,7 @@ from bncli.engine.evaluation.cross_validation import predict
 from bncli.engine.networks.network import NamedNetwork, Node
 from bncli.engine.prediction import network_models
 from bncli.engine.prediction.network_models import model_of_network
-from bncli.errors import BncliError
+from bncli.errors import BncliError, UsageError
 
 
 def random_named_network(rng: np.random.Generator, n_nodes: int, most_parents: int = 2) -> NamedNetwork:
@@ -143,7 +143,7 @@ def test_the_class_is_found_or_named() -> None:
     network = random_named_network(np.random.default_rng(0), 3)
     assert model_of_network(network)[0].schema.class_name == "x2"
     assert model_of_network(network, "x0")[0].schema.class_name == "x0"
-    with pytest.raises(BncliError, match="no node 'x9'"):
+    with pytest.raises(UsageError, match="no node 'x9'"):
         model_of_network(network, "x9")
     with pytest.raises(BncliError, match="no node besides the class"):
         model_of_network(NamedNetwork("one", None, (Node("y", ("a", "b"), (), np.array([0.5, 0.5])),)))
