@@ -29,6 +29,7 @@ from bncli.engine.prediction.properties import (
     Trend,
     Verdict,
 )
+from bncli.engine.prediction.scoring import compile_scorer
 from bncli.errors import UsageError
 from bncli.steps.row_scoring import codes_of_values, position_of_column
 
@@ -79,9 +80,9 @@ class ProvenProperty:
 
 def prove_properties(model: Model, texts: Sequence[str], seconds: float) -> tuple[ProvenProperty, ...]:
     """Prove or refute properties; UsageError for a text of another form, or one that names what the model lacks."""
-    prover = Prover(model, seconds, time.monotonic)
-    attributes = [model.schema.attributes[a] for a in prover.scorer.used]
+    attributes = [model.schema.attributes[a] for a in compile_scorer(model).used]
     stated = [parse_property(text, model.schema, attributes) for text in texts]
+    prover = Prover(model, seconds, time.monotonic)
     return tuple(
         _describe(text, prover.prove(one), one, prover, model.schema, attributes)
         for text, one in zip(texts, stated, strict=True)

@@ -354,6 +354,13 @@ def test_bad_input_is_one_line(
 
 
 @pytest.mark.usefixtures("table")
+@pytest.mark.parametrize(("data", "warns"), [("train.csv", True), ("test.csv", False)])
+def test_training_rows_are_warned_about(bncli: Bncli, data: str, warns: bool) -> None:
+    ran = bncli("dossier", "m.bnc", "--data", data, "-o", "out")
+    assert ("Warning: these look like the training rows" in ran.err) is warns
+
+
+@pytest.mark.usefixtures("table")
 def test_the_page_says_how_it_is_made_and_what_use_each_threshold_is(bncli: Bncli) -> None:
     words = ("--time", "month", "--by", "site", "--beside", "nb.bnc")
     content = made(bncli, *words)

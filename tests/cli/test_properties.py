@@ -123,6 +123,14 @@ def test_bad_input_is_one_line(bncli: Bncli, model: str, text: str, said: str) -
     assert ran.err.count("\n") == 1
 
 
+def test_a_model_with_too_large_tables(bncli: Bncli, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bncli.engine.prediction.least_scores.MOST_ENTRIES", 10)
+    ran = bncli("verify", model, "--property", f"{ABOVE} 0.5")
+    assert (ran.code, "too large for bounds over all inputs" in ran.err, "--max-order" in ran.err) == (3, True, True)
+    ran = bncli("verify", model, "--property", "it is good")
+    assert (ran.code, "the forms are" in ran.err) == (2, True)
+
+
 def test_columns_that_the_model_does_not_use(bncli: Bncli) -> None:
     fit = ("fit", "tumours.csv", "--structure", "nb", "--ignore", "symmetry", "--param", "map", "-o", "m.bnc", "-q")
     assert bncli(*fit).code == 0

@@ -75,7 +75,7 @@ class ScoreTables:
             n_entries += weights.shape[1] * math.prod(schema.cardinalities[a] + 1 for a in family.attributes)
             if n_entries > MOST_ENTRIES:
                 what = "the tables of the model are too large for bounds over all inputs"
-                raise ModelError(what, hint="learn with fewer parents")
+                raise ModelError(what, hint="fit with a lower --max-order, fewer --bins, or --structure tan")
             values = expand(weights.T.reshape(-1, *family.shape), unobserved_averages(family, schema))
             for axis, (_, grouping) in enumerate(family.binned_attributes, start=1):
                 if grouping is not None:

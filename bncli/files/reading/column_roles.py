@@ -210,8 +210,9 @@ def _unknown_column(name: str, names: tuple[str, ...], where: str) -> UsageError
 
 def missing_column(name: str, names: Iterable[str], where: str) -> UsageError:
     """Return the error for a column that does not exist, with a hint at the most similar name."""
-    similar = difflib.get_close_matches(name, list(names), 1, 0.5)
-    hint = f"did you mean '{similar[0]}'?" if similar else ""
+    folded = {known.casefold(): known for known in names}
+    similar = difflib.get_close_matches(name.casefold(), folded, 1, 0.5)
+    hint = f"did you mean '{folded[similar[0]]}'?" if similar else ""
     return UsageError(f"there is no column '{name}'", where=where, hint=hint)
 
 

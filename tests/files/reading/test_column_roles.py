@@ -73,6 +73,7 @@ def test_faults_of_a_schema_file(tmp_path: Path, content: str, message: str) -> 
     [
         ({"class_name": "clas"}, "no column 'clas', .*did you mean 'class'"),
         ({"ignore": ("agee",)}, "did you mean 'age'"),
+        ({"ignore": ("AGE",)}, "did you mean 'age'"),
         ({"weights": "nothing like it"}, "no column 'nothing like it', .*csv$"),
         ({"categorical": ("age",), "numeric": ("age",)}, "both"),
         ({"ignore": ("class",)}, "is the class"),
