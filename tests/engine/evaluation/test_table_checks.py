@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import re
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,7 @@ from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_columns
 from bncli.steps.table_findings import check_training_table
 from bncli.watch import Note, Run
-from tests.table_defects import Defect, tables_with_defects
+from tests.table_defects import Defect, tables_with_defects, visits
 
 DEFECTS = list(tables_with_defects())
 
@@ -198,6 +200,25 @@ def test_losses_that_are_too_good() -> None:
     assert too_good(replace(check, copied=0.05), 0.01, 0.68) is None
     assert too_good(replace(check, copied=0.05, many_values=True), 0.01, 0.68) is not None
     assert too_good(replace(check, findings=(found,)), 0.03, 0.68) is None
+
+
+@pytest.mark.slow
+def test_near_copies_are_found_as_often_as_the_manual_states() -> None:
+    page = (resources.files("bncli.manual") / "validation.md").read_text()
+    stated = re.findall(r"^\| (\d) (numeric|categorical) \| (\d+) \| (\d+) \| (\d+) \|$", page, re.MULTILINE)
+    assert len(stated) == 8
+    for n_attributes, kind, *numbers in stated:
+        for noise, number in zip((0.05, 0.15, 0.3), numbers, strict=True):
+            found = 0
+            for n_units, seed in itertools.product((300, 1000, 3000), range(4)):
+                units, values, labels = visits(n_units, (3, 8), noise, seed, int(n_attributes), kind == "categorical")
+                order = np.random.default_rng(seed).permutation(len(units))
+                columns = [column[order] for column in values]
+                check = check_table(columns_of(*columns, labels=(labels[order] == "yes").astype(int)), {})
+                assert check is not None
+                found += bool(check.findings)
+            # sums of distances differ in the last bits from machine to machine
+            assert abs(found - int(number)) <= 1, (n_attributes, kind, noise)
 
 
 @pytest.mark.slow
