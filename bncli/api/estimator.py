@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -86,8 +87,9 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Classifier:
         """Learn from rows X (N, n) with classes y (N,); rows whose sample_weight (N,) is 0 do not count.
 
-        Rows of equal groups (N,) belong together: no split inside learning has them on both sides. Raises ValueError
-        for missing or mixed labels, and for everything that bncli refuses.
+        Rows of equal groups (N,) belong together: no split inside learning has them on both sides. A row whose group is
+        None or NaN is a group of its own, with a warning. Raises ValueError for missing or mixed labels, and for
+        everything that bncli refuses.
         """
         if y is None:
             raise ValueError("This Classifier estimator requires y to be passed, but the target y is None.")
@@ -126,7 +128,17 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             values: NDArray[Any] = column_or_1d(groups)
             check_consistent_length(codes, values)
             table_options["group"] = [_unused_name(_GROUP, columns)]
-            columns[table_options["group"][0]] = pa.array(np.unique(values, return_inverse=True)[1])
+            # `!=` holds for NaN; pandas.NA cannot be compared
+            is_missing = np.array([v is None or type(v).__name__ == "NAType" or v != v for v in values.tolist()], bool)
+            present = values[~is_missing]
+            # numbers and texts together cannot be sorted
+            has_both = len({isinstance(value, str) for value in present.tolist()}) > 1
+            group_codes = len(values) + np.arange(len(values))
+            group_codes[~is_missing] = np.unique(present.astype(str) if has_both else present, return_inverse=True)[1]
+            columns[table_options["group"][0]] = pa.array(group_codes)
+            if n_missing := int(is_missing.sum()):
+                what = f"groups lacks a value for {n_missing:,} of {len(values):,} rows: each is a group of its own"
+                warnings.warn(what, UserWarning, stacklevel=3)
         table = pa.table(columns)
         # Whole weights are repetitions of rows; other weights are a column.
         are_whole = (weights == np.floor(weights)).all() and weights.sum() <= MOST_ROWS

@@ -88,6 +88,12 @@ def source_options(
             value = os.fspath(value)
         elif isinstance(value, str) and key in _LISTS_OF_NAMES:
             value = (value,)
+        elif key in _LISTS_OF_NAMES:
+            value = tuple(value)
+            if odd := [each for each in value if not isinstance(each, str)]:
+                raise UsageError(
+                    f"{key} lists a {type(odd[0]).__name__}; it should be a name, or a list of names, as text"
+                )
         else:
             value = check_word(key, value)
         fields[_SOURCE_FIELDS.get(key, key)] = value

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -205,3 +207,15 @@ def test_an_option_has_one_place() -> None:
 def test_labels_that_cannot_be_ordered(labels: list[Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Classifier(**NB).fit(X, np.array(labels * 75, object))
+
+
+@pytest.mark.parametrize("missing", [None, math.nan])
+@pytest.mark.parametrize("name", [lambda unit: float(unit), lambda unit: f"p{unit}" if unit else 7])
+def test_a_row_without_a_group_is_a_group_of_its_own(missing: Any, name: Callable[[int], Any]) -> None:
+    groups: list[Any] = [missing if i % 10 == 0 else name(i // 15) for i in range(len(X))]
+    with pytest.warns(UserWarning, match=f"groups lacks a value for {len(X) // 10} of {len(X)} rows: each is a group"):
+        fitted = Classifier(**NB).fit(X, Y, groups=np.array(groups, object))
+    assert fitted.model_ is not None
+    split = fitted.model_._model.split
+    assert split is not None
+    assert split.units == len(X) // 10 + len({name(i // 15) for i in range(len(X))})

@@ -166,6 +166,8 @@ def test_options() -> None:
         bncli.fit(rows, structur="nb")
     with pytest.raises(UsageError, match="weights is a list; it should be the name of a column"):
         bncli.fit(rows, weights=[1.0] * 18)
+    with pytest.raises(UsageError, match="group lists a int64; it should be a name, or a list of names"):
+        bncli.fit(rows, group=np.arange(3))
     with pytest.raises(UsageError, match="a path, not a dict"):
         bncli.compare([rows], {"a": "--structure nb"})
     model = bncli.fit(rows, structure="nb", param="map", progress=silent)

@@ -111,7 +111,9 @@ def assign_roles(
     group, time = choose_split_columns(source, names, where)
     split = {*group, *([] if time is None else [time])}
     class_name = _choose_class(
-        declared, tuple(name for name in names if name not in nested and name not in split) or names, cuts
+        declared,
+        tuple(name for name in names if name not in nested and name not in split - {_DEFAULT_CLASS}) or names,
+        cuts,
     )
     if class_name not in names:
         raise _unknown_column(class_name, names, where)
@@ -121,9 +123,10 @@ def assign_roles(
     for option, columns in (("--group", group), ("--time", (time,))):
         for role, name in (("the class", class_name), ("the row weights", declared.weights)):
             if name is not None and name in columns:
-                raise UsageError(
-                    f"{option} {name}: that column contains {role}", where=where, hint="name another column"
-                )
+                hint = "name another column"
+                if name == class_name and declared.class_name is None:
+                    hint += ", or name the class with --class"
+                raise UsageError(f"{option} {name}: that column contains {role}", where=where, hint=hint)
     not_used = set() if used is None else set(names) - used
     not_attributes = {class_name, declared.weights, *declared.ignore, *nested, *not_used}
     not_attributes |= split.difference(declared.categorical, declared.numeric)

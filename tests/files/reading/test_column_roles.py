@@ -78,6 +78,8 @@ def test_faults_of_a_schema_file(tmp_path: Path, content: str, message: str) -> 
         ({"categorical": ("age",), "numeric": ("age",)}, "both"),
         ({"ignore": ("class",)}, "is the class"),
         ({"weights": "class"}, "is the class"),
+        ({"group": ("class",)}, "contains the class, .*name the class with --class"),
+        ({"group": ("class",), "class_name": "class"}, "contains the class, .*name another column$"),
         ({"delimiter": "ab"}, "delimiter"),
         ({"format": "xls"}, "unknown format"),
     ],
