@@ -20,7 +20,7 @@ from bncli.engine.kikuchi.model_paths import (
     require_regions,
     score_table,
 )
-from bncli.engine.model import Model
+from bncli.engine.model import Model, Path, PathStep
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.engine.structures.region_graph import counting_changes, subsets
 from bncli.engine.structures.structure import Dag, Regions
@@ -89,6 +89,12 @@ def test_one_table_for_each_chosen_region_is_the_same_model(case: Case) -> None:
     last = path_of(learnt).tables(len(regions.regions))
     one, other = (Model(data.schema, regions, t, Recipe(), 1, "0") for t in (tables, last))
     np.testing.assert_allclose(scored(one, data), scored(other, data), atol=1e-9)
+
+
+@pytest.mark.parametrize(("posteriors", "best"), [((-5.0, -3.0, -3.0), 1), ((-3.0, -3.0, -4.0), 0), ((-3.0, -2.0), 1)])
+def test_the_best_step_is_the_first_of_highest_posterior(posteriors: tuple[float, ...], best: int) -> None:
+    steps = tuple(PathStep((), (), 1, -1.0, posterior, 0.0) for posterior in posteriors)
+    assert Path(np.zeros(2), (), (), steps).best == best
 
 
 def scored(model: Model, data: Dataset) -> np.ndarray:

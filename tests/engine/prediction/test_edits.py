@@ -172,6 +172,20 @@ def test_an_edit_adds_a_table_where_all_others_bin_the_values_in_their_own_way(t
     assert largest_edit_difference(refitted) < 1e-9
 
 
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("field", ["values", "before"])
+def test_a_value_that_an_edit_recorded_wrongly_is_noticed(tmp_path: Path, number: int, field: str) -> None:
+    model = fitted(tmp_path, structure="nb", param="map")
+    for name in ("size", "texture"):
+        model = edit_model(model, EditChoice((name,), flatten=True, why="x"))
+    assert largest_edit_difference(model) < 1e-12
+    edits = list(model.edits)
+    recorded = [list(row) for row in getattr(edits[number], field)]
+    recorded[0][0] += 0.25
+    edits[number] = replace(edits[number], **{field: tuple(map(tuple, recorded))})
+    assert largest_edit_difference(replace(model, edits=tuple(edits))) == pytest.approx(0.25)
+
+
 def read_back(folder: Path, model: Model) -> Model:
     write_model(str(folder / "again.bnc"), model)
     return read_model(str(folder / "again.bnc"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -11,11 +12,14 @@ from hypothesis import strategies as st
 
 from bncli.engine.calibration import Calibration, Isotonic, Knots, PerClass, Temperature
 from bncli.engine.model import Component, Ensemble, Model, Pool
-from bncli.engine.prediction.portable import make_portable
+from bncli.engine.prediction import portable
+from bncli.engine.prediction.portable import Input, make_portable, make_portable_effects
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.engine.prediction.verification import ProbeRows, probe_rows
 from bncli.engine.structures.structure import Dag
 from bncli.errors import ModelError
+from tests.datasets import schema_of
+from tests.engine.networks.test_network import model_of as weighted_model
 from tests.missing_values import network_model
 from tests.paths import Case, learnt_paths, model_of
 from tests.portable_oracle import portable_probabilities
@@ -83,3 +87,21 @@ def test_marginalized_over_a_network_is_refused() -> None:
 
 def test_naive_bayes_that_leaves_missing_values_out() -> None:
     assert difference(network_model(Dag(((), ()), (0, 1)), (2, 3), 2, 0)) < 1e-12
+
+
+def test_a_model_of_exactly_the_most_entries_and_cells_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = weighted_model(schema_of((2, 3, 4), 3), Dag(((), (0,), (1,)), (0, 1, 2)), 1.0, 0, "weighted")
+    inputs = [Input.of(attribute) for attribute in model.schema.attributes]
+    # The code "unobserved" is one more than the values of an attribute.
+    cells = sum(math.prod(sizes) for sizes in ((3,), (4,), (5,), (3, 4), (4, 5)))
+    entries = sum(table.expanded_size for table in make_portable(model).tables)
+    monkeypatch.setattr(portable, "MOST_CELLS", cells)
+    monkeypatch.setattr(portable, "MOST_ENTRIES", entries)
+    make_portable(model)
+    assert sum(table.entries[0].size for table in make_portable_effects(model, inputs).tables) == cells
+    monkeypatch.setattr(portable, "MOST_CELLS", cells - 1)
+    with pytest.raises(ModelError, match=f"too large to be written: {cells} cells"):
+        make_portable_effects(model, inputs)
+    monkeypatch.setattr(portable, "MOST_ENTRIES", entries - 1)
+    with pytest.raises(ModelError, match=f"too large to be written as a program: {entries} table entries"):
+        make_portable(model)
