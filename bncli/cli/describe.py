@@ -95,6 +95,11 @@ def _tables(report: DescribeReport) -> list[str | Table]:
     for note in report.notes:
         lines += _wrapped(f"{'Warning' if note in report.warnings else 'Note'}: {note}")
     if report.recommended:
+        options = dict.fromkeys(one.option for one in report.findings if not one.option.endswith(" COLUMN"))
+        if options:
+            lines += _wrapped(
+                f"If the warnings about the rows are right, add {' '.join(options)} to the command below."
+            )
         lines.append(f"Recommended: {report.recommended}")
     return lines
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +32,14 @@ def test_a_line_a_column(bncli: Bncli) -> None:
     (values,) = [line.split() for line in lines if line.startswith(" petal_length") and "numeric" not in line]
     assert values == ["petal_length", "1.4", "1", "4.35", "6.9"]
     assert lines[-1] == "Recommended: bncli fit iris.csv"
+
+
+def test_what_warnings_add_to_the_command(bncli: Bncli) -> None:
+    shutil.copy(SAMPLE_DATA / "visits.csv", "visits.csv")
+    ran = bncli("describe", "visits.csv")
+    assert "If the warnings about the rows are right, add --group patient to the command" in ran.out
+    assert ran.out.splitlines()[-1] == "Recommended: bncli fit visits.csv"
+    assert json.loads(bncli("describe", "visits.csv", "--json").out)["recommended"] == "bncli fit visits.csv"
 
 
 UNUSUAL = {"prefer not to say", "n.d.", "<5"}
