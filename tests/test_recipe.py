@@ -106,7 +106,7 @@ def test_a_recipe_said_again_is_itself(structure: str | None, param: str | None)
         recipe = Recipe.of(structure=structure, param=param)
     except UsageError as refused:
         assert param is not None
-        assert "go with" in str(refused)  # noqa: PT017
+        assert "cannot be used with" in str(refused)  # noqa: PT017
         return
     said = {key: value for key, value in recipe.as_dict().items() if value is not None}
     try:

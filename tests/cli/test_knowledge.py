@@ -68,7 +68,7 @@ def _arcs(model: python_interface.Model) -> list[tuple[str, str]]:
         ("root = ", (), 1, "k.toml"),
         ('roots = "size"', (), 2, "did you mean root?"),
         ('require = [["size", "radius"], ["radius", "size"]]', (), 2, "cycle"),
-        ('require = [["size", "radius"]]', ("--structure", "nb"), 2, "combines no attributes"),
+        ('require = [["size", "radius"]]', ("--structure", "nb"), 2, "does not combine attributes"),
         ('require = [["size", "radius"]]', ("--structure", "interactions"), 2, "has no arcs"),
         ('require = [["size", "radius"]]', ("--structure", "auto"), 2, "--structure auto"),
         ('require = [["size", "radius"]]', ("--structure", "tan", "--arcs", "cv"), 2, "--arcs cv"),

@@ -26,7 +26,7 @@ def test_fit_score_and_inspect(bncli: Bncli) -> None:
     assert ran.code == 0
     notes = [line for line in ran.err.splitlines() if "--max-attributes 3" in line]
     assert len(notes) == 1
-    assert "leaves 10 of 13 attributes out" in notes[0]
+    assert "left out 10 of 13 attributes" in notes[0]
     assert notes[0].endswith("and 5 more")
     model = read_model("m.bnc")
     assert model.recipe.max_attributes == 3
@@ -65,7 +65,7 @@ def test_evaluate_compare_and_learn_structure(bncli: Bncli) -> None:
 
 
 def test_from_python() -> None:
-    with pytest.warns(UserWarning, match="max_attributes=2 leaves 11 of 13 attributes out"):
+    with pytest.warns(UserWarning, match="max_attributes=2 left out 11 of 13 attributes"):
         model = package.fit(str(SAMPLE_DATA / "wine.csv"), max_attributes=2, structure="nb", param="map")
     model.save("m.bnc")
     assert len(read_model("m.bnc").schema.attributes) == 2

@@ -111,6 +111,7 @@ def pack(places: Sequence[Index], n: int) -> Packing:
         for column in place.T[(place < n).any(axis=0)]:
             present = np.bincount(column, minlength=n + 1) > 0
             indicators = np.flatnonzero(present[:n])
+            # n, "no indicator", comes last, so it gets the number after those of the indicators that occur
             number = np.cumsum(present) - 1
             sets.append(_Set(g, number[column], int(present.sum()), indicators))
     return _pack_sets(sets, n)

@@ -182,7 +182,8 @@ def join_codes(
     axes = tuple(Axis(a.cardinality, a.n_values) for a in attributes)
     grid, whole = Grid(sums, axes, PENALTY / 2), Grid(sums, axes, PENALTY / 2)
     grid.grow(MOST_CELLS, CUT_COST)
-    if n_cells <= MOST_CELLS:  # cuts that say something together only
+    # Growing cut by cut misses cuts that only help together, as in exclusive or: try the grid with all cuts too.
+    if n_cells <= MOST_CELLS:
         whole.starts = [list(range(size)) for size in shape]
         n_cuts = sum(shape) - sum(map(len, grid.starts))
         grid = whole if whole.value > grid.value + CUT_COST * n_cuts else grid
@@ -191,6 +192,7 @@ def join_codes(
         group_of = (np.searchsorted(starts, np.argsort(order), side="right") - 1).tolist()
         number = {group: k for k, group in enumerate(dict.fromkeys(group_of))}
         groupings.append(None if len(number) == len(order) else tuple(number[group] for group in group_of))
+    # K one-against-rest steps gain K / (K - 1) times as much as a joint step if all classes are equally likely.
     gain = grid.value * (1 if len(labels) == 1 else (p.shape[1] - 1) / p.shape[1])
     return gain, tuple(groupings)
 

@@ -199,6 +199,7 @@ class Minimiser:
                         break
                 else:
                     groups.append([part])
+            # Split into several groups, an attribute may take a different value in each: only a lower bound remains.
             self.exact &= len(groups) == 1
             for group in groups:
                 others = tuple(sorted({p for scope, _ in group for p in scope} - {attribute}))
@@ -261,6 +262,7 @@ class Minimiser:
             least += messages[number]
         result = np.maximum(fixed.T, 0)
         rows = np.arange(n_rows)
+        # Backwards through the elimination: the attributes that a message depends on already have their values.
         for a in reversed(self._members):
             own_values = forbidden[a]
             for number in self._members[a]:

@@ -294,7 +294,7 @@ def test_what_so_few_data_sets_cannot_show(n_sets: int) -> None:
     assert bool(found.caution) == (n_sets < 6) == (found.least_p > 0.05)
     if found.caution:
         assert f"With {n_sets} data sets the p-value of the sign test is at least {found.least_p:g}" in found.caution
-        assert "takes 6 data sets" in found.caution
+        assert "needs 6 data sets" in found.caution
     assert found.as_json()["least_p"] == found.least_p
 
 
