@@ -5,9 +5,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, Column, Columns, NumericColumn
+from bncli.engine.data.columns import (
+    MISSING,
+    UNSEEN,
+    CategoricalColumn,
+    ChunkedColumn,
+    CodedColumn,
+    Column,
+    Columns,
+    NumericColumn,
+)
 from bncli.engine.data.cutting import learn_dataset
-from bncli.engine.data.encoding import encode_attributes, encode_labels
+from bncli.engine.data.encoding import encode_attributes, encode_column, encode_labels
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute, Schema
 from bncli.errors import ModelError
 
@@ -44,6 +53,16 @@ def test_levels_are_matched_by_name(missing: bool, code: int, unknown: int) -> N
     encoded = encode_attributes(batch(column, 5), schema, [0])
     assert encoded.codes[0].tolist() == [1, unknown, 0, code, unknown]
     assert (encoded.unseen, encoded.missing) == ((2,), (1,))
+
+
+@pytest.mark.parametrize(("missing", "unknown"), [(False, 2), (True, 3)])
+def test_codes_of_other_levels_are_translated(missing: bool, unknown: int) -> None:
+    attribute = CategoricalAttribute("a", missing, (), ("red", "blue"))
+    own = CategoricalAttribute("a", True, (), ("blue", "green", "red"))
+    column = CodedColumn(ChunkedColumn((np.array([0, 1, 2, 3, 3, 3], np.uint8),)), own)
+    encoded = encode_column(column, attribute)
+    assert encoded.codes.tolist() == [1, unknown, 0, 2, 2, 2]
+    assert (encoded.unseen, encoded.missing) == (1, 3)
 
 
 def test_the_unknown_code_may_need_a_wider_type() -> None:

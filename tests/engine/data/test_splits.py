@@ -191,6 +191,11 @@ def test_splits_by_time_train_on_the_past(
         check_sides(split, by)
 
 
+def test_a_block_may_begin_with_a_time_of_one_row() -> None:
+    ((others, held_out),) = time_splits(SplitBy(None, np.array([0.0, 0.0, 0.0, 1.0, 2.0, 2.0, 2.0])), 2)
+    assert (others.tolist(), held_out.tolist()) == ([0, 1, 2], [3, 4, 5, 6])
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9), st.integers(0, 30)), min_size=1, max_size=60),
     st.integers(2, 6),

@@ -192,6 +192,17 @@ def test_a_sample_without_checksum_is_read_and_an_empty_one_told(tmp_path: Path)
         _sample(path)
 
 
+def test_the_sample_keeps_the_weights_of_its_rows(tmp_path: Path) -> None:
+    lines = [f"{i * 37 % 101 / 8},{i % 5 + 0.5},{'xy'[i % 2]}" for i in range(60)]
+    (tmp_path / "w.csv").write_text("n,w,class\n" + "\n".join(lines) + "\n")
+    encode(Source((str(tmp_path / "w.csv"),), weights="w"), Recipe(), output=str(tmp_path / "w.codes"))
+    origin = read_codes(str(tmp_path / "w.codes")).columns().origin
+    assert origin is not None
+    assert origin.sample is not None
+    assert origin.sample.weights is not None
+    assert origin.sample.weights.tolist() == [i % 5 + 0.5 for i in range(60)]
+
+
 def _with_sample(folder: Path) -> Path:
     """Codes of a table of numbers and names, with all of its rows."""
     lines = [f"{i * 37 % 101 / 8},{'abc'[i % 3]},{'xy'[i % 2]}" for i in range(60)]

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import io
 import json
+import math
 import os
 import subprocess
 import sys
@@ -22,7 +23,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
-from bncli.engine.model import ChosenPenalty, Model, Restarts, Shrinkage, Tables, TriedPenalty
+from bncli.engine.model import (
+    ChosenPenalty,
+    DecisionRule,
+    HeldOutScores,
+    Model,
+    PredictionSets,
+    Restarts,
+    Shrinkage,
+    Tables,
+    TriedPenalty,
+)
 from bncli.engine.prediction.verification import with_self_test
 from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError, ModelError
@@ -120,6 +131,15 @@ def test_a_penalty_that_was_chosen_is_kept_with_those_tried(tmp_path: Path) -> N
     assert (again.penalty_cv, again.penalty, again.recipe) == (chosen, 3.0, model.recipe)
     assert (MODEL.penalty_cv, MODEL.penalty) == (None, 1.0)
     assert replace(MODEL, recipe=MODEL.recipe.replaced(penalty=None)).penalty is None
+
+
+def test_held_out_probabilities_of_a_rule_may_be_0_and_1_and_no_more(tmp_path: Path) -> None:
+    scores = HeldOutScores(tuple((0.0, 0.5, 1.0) for _ in MODEL.schema.labels), None, split=True)
+    rule = DecisionRule(sets=PredictionSets(0.1), held_out=scores)
+    assert read(tmp_path, dump_model(replace(MODEL, rule=rule))).rule == rule
+    above = replace(scores, probabilities=tuple((0.0, 0.5, math.nextafter(1.0, 2.0)) for _ in MODEL.schema.labels))
+    with pytest.raises(ModelError, match="between 0 and 1"):
+        read(tmp_path, dump_model(replace(MODEL, rule=replace(rule, held_out=above))))
 
 
 def test_how_far_tables_were_shrunk_is_kept_and_models_that_were_not_do_not_speak_of_it(tmp_path: Path) -> None:

@@ -28,6 +28,10 @@ def test_what_fit_writes_is_read(tmp_path: Path) -> None:
     ]
 
 
+def test_a_count_may_be_the_largest(tmp_path: Path) -> None:
+    assert read(tmp_path, "iteration,cll\n1000000000,-1\n").points[0].iteration == 10**9
+
+
 def test_the_joint_likelihood_and_what_is_not_told(tmp_path: Path) -> None:
     trace = read(tmp_path, "iteration,cll,ll\n0,,-3\n7,,-2\n")
     assert trace.likelihood == "ll"
