@@ -57,6 +57,19 @@ def test_what_is_told_is_escaped(shown: list[str]) -> None:
     assert shown[-1] == '<progress value="1" max="2"></progress> read &lt;b&gt;'
 
 
+def test_the_bar_is_drawn_again_after_a_while_only(shown: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "_REDRAW_SECONDS", 3600.0)
+    bar = calls._notebook_bar()
+    assert bar is not None
+    bar.stage("read")
+    drawn = len(shown)
+    bar.progress(1, 2, "")
+    assert len(shown) == drawn
+    monkeypatch.setattr(calls, "_REDRAW_SECONDS", 0.0)
+    bar.progress(1, 2, "")
+    assert len(shown) == drawn + 1
+
+
 def test_elsewhere_there_is_none_but_warnings(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.warns(UserWarning, match="name"):
         bncli.fit(ROWS, structure="nb", param="map", progress=True)

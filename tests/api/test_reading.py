@@ -90,6 +90,8 @@ def test_rows_are_read_as_is_said(foreign: Path, method: Callable[..., Any]) -> 
         method(model, foreign, delimiter=";", encoding="utf-16")
     with pytest.raises(TypeError, match="'dates'"):
         method(model, table, dates="off")
+    with pytest.raises(ModelError, match="farbe"):  # no method allows a missing column unless the caller does
+        method(model, {"zahl": table["zahl"]})
 
 
 def test_measuring_reads_as_is_said(foreign: Path) -> None:

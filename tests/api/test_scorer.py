@@ -218,6 +218,23 @@ def test_rows_that_are_none(row: Any, error: type[Exception] | None, message: st
     assert "\n" not in str(caught.value)
 
 
+def test_a_number_in_a_column_of_texts_is_read_as_in_a_table() -> None:
+    table = {"c": ["1.5", "2.5", "1.5", "2.5"] * 9, "class": [*"abaa"] * 9}
+    model = bncli.fit(table, structure="nb", param="map", categorical=["c"], progress=ignore_notes)
+    scorer = model.scorer()
+    assert scorer({"c": 1.5}) == scorer({"c": "1.5"}) == model.predict_proba({"c": [1.5]})[0].tolist()
+    assert scorer({"c": 2.5}) == scorer({"c": "2.5"}) != scorer({"c": 1.5})
+    assert scorer({"c": float("nan")}) == scorer({"c": None})
+
+
+def test_a_scorer_describes_itself_and_names_three_missing_columns() -> None:
+    table = {name: [1.0, 2.0, 3.0, 4.0] * 9 for name in "uvwz"} | {"class": [*"aabb"] * 9}
+    scorer = bncli.fit(table, structure="nb", param="map", progress=ignore_notes).scorer()
+    assert repr(scorer) == "<bncli.Scorer class: 4 columns, 2 labels>"
+    with pytest.raises(ModelError, match="no column 'u', 'v', 'w' and 1 more, which"):
+        scorer({})
+
+
 def test_values_that_training_never_saw() -> None:
     table = {"size": [1.0, 2.0, 3.0, 4.0] * 9, "colour": ["red", "red", "blue", "blue"] * 9, "class": [*"aabb"] * 9}
     model = bncli.fit(table, structure="nb", param="map", progress=ignore_notes)
