@@ -73,3 +73,24 @@ def test_what_cannot_be_asked() -> None:
     with pytest.raises(UsageError, match="did you mean 'petal_width'"):
         model.what_if(IRIS, {"petal_widht": 1})
     assert np.allclose(model.what_if(IRIS, {"petal_width": None}).sum(axis=1), 1)
+
+
+def test_a_model_names_five_labels_and_explains_three_contributions() -> None:
+    rows = {name: [0.0, 1.0, 2.0, 3.0, 4.0, 5.0] * 9 for name in "uvwz"} | {"class": [*"abcdef"] * 9}
+    model = bncli.fit(rows, structure="nb", param="map", progress=lambda event: None)
+    assert "class (a, b, c, d, e): nb map, 54 rows" in repr(model)
+    assert [len(row.contributions) for row in model.explain({name: [1.0] for name in "uvwz"})] == [3]
+
+
+def test_a_column_is_no_single_value() -> None:
+    for value in ("ab", 3.5):
+        with pytest.raises(UsageError, match="it should be a list or an array"):
+            bncli.fit({"a": value, "class": ["x", "y"]})
+
+
+def test_values_never_seen_are_an_error_only_where_that_was_asked_for() -> None:
+    rows = {"a": [*"uuvv"] * 9, "class": [*"xxyy"] * 9}
+    model = bncli.fit(rows, structure="nb", param="map")
+    assert np.isfinite(model.predict_proba({"a": ["new", "u"]})).all()
+    with pytest.raises(ModelError, match="not seen in training"):
+        model.predict_proba({"a": ["new", "u"]}, unseen="error")
