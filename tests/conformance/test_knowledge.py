@@ -133,7 +133,7 @@ def test_what_cannot_obey_refuses(word: str) -> None:
         ({"require": [["a", "b"], ["b", "c"], ["c", "a"]]}, "form a cycle"),
         ({"require": [["a", "c"], ["b", "c"]], "max_parents": 1}, "2 required parents"),
         ({"require": [["a", "c"], ["b", "c"]], "no_interaction": [["a", "b"]]}, "in one table"),
-        ({"require": [["a", "*"]]}, "names both columns"),
+        ({"require": [["a", "*"]]}, "must name both columns"),
         ({"before": [["a"], ["a", "b"]]}, "two tiers"),
         ({"before": ["a"]}, "list of lists"),
         ({"forbid": ["ab"]}, "list of pairs"),
