@@ -129,7 +129,7 @@ def test_fit_makes_the_same_bytes(cluster: Processes, codes: Path, tmp_path: Pat
     assert (here.code, there.code) == (0, 0), there.err
     assert (tmp_path / "here.bnc").read_bytes() == (tmp_path / "there.bnc").read_bytes()
     assert "a cluster is slower than this machine" in there.err
-    assert re.search(r"\d+ rounds on 2 workers \(2 threads\): on average \d+ kB out and \d+ kB back", there.err)
+    assert re.search(r"\d+ rounds on 2 workers \(2 threads\): on average \d+ kB sent and \d+ kB received", there.err)
 
 
 @pytest.mark.parametrize(
