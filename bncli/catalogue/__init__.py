@@ -83,8 +83,7 @@ _CUTTING_OPTIONS: tuple[Option, ...] = (
         "auto",
         CUTTING,
         "Merge levels of categorical columns that carry the same information about the class: where levels have few "
-        "rows (auto), "
-        "never (off), or until at most N are left.",
+        "rows (auto), never (off), or until at most N are left.",
     ),
 )
 

@@ -62,8 +62,7 @@ _COMMENT_WIDTH = 96
     EXAMPLES,
     (SCHEMA, options.CONFIG, options.DEBUG),
     more="Typed options have precedence, then environment variables, then the file. Options that --config or a "
-    "variable sets now are shown "
-    "with their values, all others as comments with their defaults.",
+    "variable sets now are shown with their values, all others as comments with their defaults.",
 )
 def command(**typed: Any) -> None:
     """Print the configuration file, or a schema."""

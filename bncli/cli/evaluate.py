@@ -60,9 +60,8 @@ PREDICTIONS = output_flag(
     "--predictions",
     metavar="FILE",
     help="Write the prediction and the true label of every test row. Rows are in the order of the table, each "
-    "predicted by "
-    "a model that has not seen it (with --repeats, in the first repeat). Rows of weight 0 and dropped rows are "
-    "left out.",
+    "predicted by a model that has not seen it (with --repeats, in the first repeat). Rows of weight 0 and dropped "
+    "rows are left out.",
 )
 RELIABILITY = output_flag(
     "--reliability",

@@ -452,8 +452,7 @@ BY = output_flag(
     metavar="COLUMN[,COLUMN]",
     setting=False,
     help="Also report all figures for each value of this column; for numeric columns, each interval of the model. The "
-    "column "
-    "may be one that --ignore leaves out. May be repeated.",
+    "column may be one that --ignore leaves out. May be repeated.",
 )
 REPORT = output_flag("--report", metavar="FILE", setting=False, help="Also write an HTML page (bncli help report).")
 BESIDE = output_flag(

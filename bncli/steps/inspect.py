@@ -1,8 +1,8 @@
 """Describe a file: a model, cuts, a structure, counts, or a network of another program.
 
-The kind of file is recognised by its content. A report holds the engine's own records, which the command
-shows as tables. `as_json()` gives the content of a cuts or structure file, and for a model how it reads a row, what it
-contains, and how it was made.
+The kind of file is recognized by its content. A report holds the engine's own records, which the command shows as
+tables. `as_json()` returns the content of a cuts or structure file; for a model it returns how rows are read, what the
+model contains, and how it was made.
 """
 
 from __future__ import annotations
