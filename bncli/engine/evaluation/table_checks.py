@@ -188,11 +188,18 @@ def _percent(share: float) -> str:
 
 
 def _value_codes(column: Column) -> Integers:
-    """Assign numbers to the distinct values in their order, missing values last; return the number of each row (N,)."""
+    """Assign numbers to the distinct values in their order, missing values last; return the number of each row (N,).
+
+    They have the narrowest type that holds them, since those of all columns are kept at once.
+    """
     if isinstance(column, CategoricalColumn):
-        codes = column.codes.astype(np.int64)
-        return np.where(codes < 0, len(column.levels), codes)
-    return np.asarray(np.unique(column.values, return_inverse=True)[1])
+        n_codes = len(column.levels) + 1
+        codes = np.where(column.codes < 0, len(column.levels), column.codes.astype(np.int64))
+    else:
+        values, codes = np.unique(column.values, return_inverse=True)
+        n_codes = len(values)
+    narrow: Integers = codes.astype(np.min_scalar_type(max(n_codes - 1, 0)))
+    return narrow
 
 
 def _may_group(column: Column) -> bool:
@@ -213,7 +220,8 @@ def _agreement_within(codes: Integers, labels: Integers, n_labels: int) -> float
     # units are many and small, and most rows share theirs with others
     if n_values < 20 or sizes.max() > max(0.05 * n_rows, 10) or sizes[sizes > 1].sum() < 0.5 * n_rows:
         return 0.0
-    counts = np.bincount(codes * n_labels + labels, minlength=len(sizes) * n_labels).reshape(len(sizes), n_labels)
+    counts = np.bincount(codes * np.int64(n_labels) + labels, minlength=len(sizes) * n_labels)
+    counts = counts.reshape(len(sizes), n_labels)
     counts, sizes = counts[sizes > 0].astype(np.float64), sizes[sizes > 0].astype(np.float64)
     shares = counts.sum(axis=0) / n_rows
     chance = float(np.square(shares).sum())
@@ -381,7 +389,7 @@ def _explained(codes: Integers, column: Column, labels: Integers, n_labels: int)
         if column.values.dtype.kind == "f" and np.isnan(column.values).any():
             intervals[-1] = _INTERVALS
         codes = intervals[codes]
-    counts = np.bincount(codes * n_labels + labels, minlength=(int(codes.max()) + 1) * n_labels)
+    counts = np.bincount(codes * np.int64(n_labels) + labels, minlength=(int(codes.max()) + 1) * n_labels)
     table = counts.reshape(-1, n_labels).astype(np.float64)
     shares = table.sum(axis=0) / n_rows
     entropy = -float((shares[shares > 0] * np.log(shares[shares > 0])).sum())

@@ -192,14 +192,15 @@ def run_plan(
             for task, result in results:
                 if isinstance(result, Outcome):
                     checkpoint.add(task, result)
-                    outcomes[task] = result  # after it is stored, so that an interrupt counts only what is stored
+                    outcomes[task] = result
                 elif task[:2] not in failures or task < failures[task[:2]][0]:
                     failures[task[:2]] = task, result
                 where = f"{plan.learners[task.learner].name} on {plan.names[task.data]}"
                 watch(Progress(len(outcomes), len(tasks), f"{where}, fold {task.fold + 1}"))
     except KeyboardInterrupt:
         if checkpoint.path is not None:
-            stored = f"{len(outcomes):,} of {len(tasks):,} folds are stored in {checkpoint.path}"
+            # The interrupt may have come between the storing of an outcome and its place in `outcomes`.
+            stored = f"{checkpoint.n_stored():,} of {len(tasks):,} folds are stored in {checkpoint.path}"
             watch(Note(f"{stored}; the same command continues from there"))
         raise
     complete = {task: outcome for task, outcome in sorted(outcomes.items()) if task[:2] not in failures}
@@ -325,6 +326,11 @@ class Checkpoint:
             packed = base64.b64encode(zlib.compress(codes.tobytes())).decode()
             results = {"metrics": outcome.metrics, "seconds": outcome.seconds, "costs": outcome.costs}
             self._write({**task._asdict(), "rows": outcome.rows, **results, "predicted": packed})
+
+    def n_stored(self) -> int:
+        """Return the number of outcomes in the file: its complete lines but the header."""
+        with open(str(self.path), "rb") as file:
+            return max(sum(line.endswith(b"\n") for line in file) - 1, 0)
 
     def close(self) -> None:
         if self._file is not None:
