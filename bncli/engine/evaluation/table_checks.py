@@ -309,40 +309,43 @@ def find_copies(
             if column.values.dtype.kind == "f" and np.isnan(column.values).any():
                 ranks[-1] = 1000
             (coarse if len(sizes) <= FEW_VALUES else fine).append(ranks[own[rows]])
-    table = np.stack([*coarse, *fine], axis=1).astype(np.float32)
+    table = np.stack([*coarse, *fine]).astype(np.float32)
     n_coarse, n_kept = len(coarse), len(fine) - len(fine) // 4
     blur = ties / n / (n_coarse + n_kept)
+    most = min(MOST_COPIES, n_rows // 4)
     found, equal = list[tuple[int, Index]](), list[tuple[int, Index]]()
-    for query in queries.tolist():
-        distances = np.minimum(np.abs(table - table[query]), 1)
-        same_rows = np.flatnonzero(~distances.any(axis=1))
-        if len(same_rows) - 1 >= max(1.0, 3 * expected[query]):
-            equal.append((query, same_rows[same_rows != query]))
-        differences = distances[:, n_coarse:]
-        label = own_labels[query]
-        first = 20 if in_class[label] >= 320 else 10
-        if in_class[label] >= 16 * first:
-            whole = distances.sum(axis=1)
-            whole[query] = np.inf
-            nearest = np.argpartition(whole, 2 * first)[: 2 * first + 1]
-            nearest = nearest[np.argsort(whole[nearest], kind="stable")]
-            tied = whole[nearest] <= whole[nearest[0]] + 1e-6
-            same = own_labels[nearest] == label
-            counted.append(query)
-            nearest_distances.append(float(whole[nearest[0]]))
-            agreements.append((same[tied].mean(), same[first : 2 * first].mean(), in_class[label] / n_rows))
+    n_at_once = max(1, 400_000 // table.size)
+    for block in np.split(queries, range(n_at_once, len(queries), n_at_once)):
+        own, own_class = np.arange(len(block)), in_class[own_labels[block]]
+        distances = np.minimum(np.abs(table[:, None, :] - table[:, block, None]), 1)  # attributes x queries x rows
+        whole = distances.sum(axis=0)
+        is_equal = whole == 0
+        for i in np.flatnonzero(is_equal.sum(axis=1) - 1 >= np.maximum(1.0, 3 * expected[block])).tolist():
+            same_rows = np.flatnonzero(is_equal[i])
+            equal.append((int(block[i]), same_rows[same_rows != block[i]]))
+        whole[own, block] = np.inf
+        for first, usable in ((10, (own_class >= 160) & (own_class < 320)), (20, own_class >= 320)):
+            if usable.any():
+                nearest, steps = _nearest(whole[usable], 2 * first)
+                tied = steps <= steps[:, :1] + 1e-6
+                same = own_labels[nearest] == own_labels[block[usable], None]
+                counted += block[usable].tolist()
+                nearest_distances += steps[:, 0].tolist()
+                near_share = (same & tied).sum(axis=1) / tied.sum(axis=1)
+                chance_of_label = own_class[usable] / n_rows
+                agreements += zip(near_share, same[:, first : 2 * first].mean(axis=1), chance_of_label, strict=True)
+        kept = distances[n_coarse:]
         if n_kept < len(fine):
-            differences = np.partition(differences, n_kept - 1, axis=1)[:, :n_kept]
-        distance = (distances[:, :n_coarse].sum(axis=1) + differences.sum(axis=1)) / (n_coarse + n_kept)
-        distance[query] = np.inf
-        most = min(MOST_COPIES, n_rows // 4)
-        nearest = np.argpartition(distance, most)[: most + 1]
-        nearest = nearest[np.argsort(distance[nearest], kind="stable")]
-        steps = distance[nearest] + max(blur, 1e-4)
-        gaps = steps[1:] / steps[:-1]
-        j = int(gaps.argmax())
-        if gaps[j] > GAP and (fine or j + 1 >= 3 * expected[query]):
-            found.append((query, nearest[: j + 1]))
+            kept = np.partition(kept, n_kept - 1, axis=0)[:n_kept]
+        distance = (distances[:n_coarse].sum(axis=0) + kept.sum(axis=0)) / (n_coarse + n_kept)
+        distance[own, block] = np.inf
+        nearest, steps = _nearest(distance, most)
+        steps = steps + max(blur, 1e-4)
+        gaps = steps[:, 1:] / steps[:, :-1]
+        j = gaps.argmax(axis=1)
+        enough = np.ones(len(block), bool) if fine else j + 1 >= 3 * expected[block]
+        for i in np.flatnonzero((gaps[own, j] > GAP) & enough).tolist():
+            found.append((int(block[i]), nearest[i, : j[i] + 1]))
     if fine and len(equal) >= COPIED * len(queries) and len(equal) > len(found):
         found = equal
     if len(agreements) < LEAST_QUERIES:
@@ -352,12 +355,20 @@ def find_copies(
     agreement = [LabelAgreement(*each) for each in zip((near, far), kappas, strict=True)]
     are_noisy = agreement[0].kappa >= SAME_LABEL and agreement[1].kappa <= FADED * agreement[0].kappa
     if are_noisy:
-        shuffled = np.stack([column[rng.permutation(n_rows)] for column in table.T], axis=1)
-        by_chance = [np.minimum(np.abs(shuffled - table[query]), 1).sum(axis=1).min() for query in counted]
+        shuffled = np.stack([values[rng.permutation(n_rows)] for values in table])
+        by_chance = [np.minimum(np.abs(shuffled - table[:, [query]]), 1).sum(axis=0).min() for query in counted]
         nearer = np.array(by_chance) - nearest_distances
         least = max((1 - NEARER) * float(np.mean(by_chance)), 3 * float(nearer.std()) / math.sqrt(len(nearer)))
         are_noisy = float(nearer.mean()) > least
     return Neighbours(queries, found, agreement[0], agreement[1], are_noisy)
+
+
+def _nearest(distances: Array, most: int) -> tuple[Index, Array]:
+    """Return the `most + 1` nearest rows of each query in order, and their distances; distances is (queries, rows)."""
+    nearest = np.argpartition(distances, most, axis=1)[:, : most + 1]
+    steps = np.take_along_axis(distances, nearest, axis=1)
+    order = np.argsort(steps, axis=1, kind="stable")
+    return np.take_along_axis(nearest, order, axis=1), np.take_along_axis(steps, order, axis=1)
 
 
 def _is_row_number(column: Column, codes: Integers) -> bool:
