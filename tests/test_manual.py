@@ -15,8 +15,9 @@ from tests.transcripts import ROOT, UPDATING, blocks, parse, replay, settled, wi
 
 PAGES = sorted(MANUAL.glob("*.md"))
 LONG_PAGES = {
-    *("compare", "describe", "evaluate", "explain", "export", "monotone", "optimizers", "parameters", "python"),
-    *("structures", "validation", "verify"),
+    *("auto", "calibration", "compare", "decisions", "describe", "dossier", "evaluate", "explain", "export"),
+    *("interactions", "monotone", "optimizers", "parameters", "penalties", "python", "regions", "shell"),
+    *("structure-scores", "structures", "validation", "verify"),
 }
 """Pages whose commands take many seconds; they are replayed with the slow tests."""
 WIDEST = 120

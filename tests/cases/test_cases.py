@@ -12,9 +12,15 @@ import pytest
 from tests.transcripts import UPDATING, replay, settled, without_times, workplace
 
 CASES = sorted(Path(__file__).parent.glob("*.console"))
+LONG_CASES = {"compare", "penalties"}
+"""Cases whose commands take many seconds; they are replayed with the slow tests."""
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=pytest.mark.slow if case.stem in LONG_CASES else ()) for case in CASES],
+    ids=lambda path: path.stem,
+)
 def test_the_commands_print_what_they_did(case: Path, tmp_path: Path) -> None:
     written = case.read_text()
     played = replay(written, workplace(tmp_path))

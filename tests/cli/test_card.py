@@ -15,6 +15,7 @@ import pytest
 
 import bncli as package
 from tests.cli.conftest import Bncli
+from tests.sweeps import first_few
 
 
 def _table(path: Path, n_labels: int) -> list[list[str]]:
@@ -37,7 +38,7 @@ def _points(entry: dict[str, Any], row: dict[str, str]) -> int | None:
     return entry["points"] if value in text.split(" | ") else None
 
 
-@pytest.mark.parametrize(("n_labels", "most"), [(2, 100), (2, 5), (3, 10)])
+@pytest.mark.parametrize(("n_labels", "most"), [(2, 100), pytest.param(2, 5, marks=pytest.mark.slow), (3, 10)])
 def test_the_card_alone_gives_the_scores(bncli: Bncli, tmp_path: Path, n_labels: int, most: int) -> None:
     rows, model = _table(tmp_path / "t.csv", n_labels), str(tmp_path / "m.bnc")
     limits = ("--columns", "2", "--rows", "7", "--points", str(most))
@@ -172,7 +173,7 @@ def test_a_card_of_several_labels_has_a_column_of_points_for_each(bncli: Bncli, 
 
 
 @pytest.mark.usefixtures("fewer_export_rows")
-@pytest.mark.parametrize("n_labels", [2, 3])
+@pytest.mark.parametrize("n_labels", first_few([2, 3]))
 def test_a_pair_has_rows_of_both_values_and_is_exported(bncli: Bncli, tmp_path: Path, n_labels: int) -> None:
     rng = np.random.default_rng(2)
     number, word, noise = rng.normal(size=500), rng.integers(0, 3, 500), rng.integers(0, 4, 500)

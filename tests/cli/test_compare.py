@@ -177,9 +177,8 @@ def test_a_damaged_file_and_one_of_another_run(bncli: Bncli, tmp_path: Path) -> 
     assert "the line is damaged, kept.jsonl, line 2" in damaged.err
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_run_says_what_is_kept(bncli: Bncli, tmp_path: Path, number: signal.Signals, code: int) -> None:
     """As from a terminal: the program and its processes, one line on stderr, nobody left behind."""
     if signal.getsignal(number) is signal.SIG_IGN:

@@ -217,9 +217,9 @@ def decisions(bncli: Bncli) -> list[str | None]:
     [
         ("--threshold", "best:f1"),
         ("--threshold", "0.02", "--abstain-below", "0.9"),
-        ("--costs", COSTS),
+        pytest.param(("--costs", COSTS), marks=pytest.mark.slow),
         ("--costs", COSTS, "--abstain-below", "0.7"),
-        ("--abstain-below", "0.8"),
+        pytest.param(("--abstain-below", "0.8"), marks=pytest.mark.slow),
     ],
 )
 def test_programs_decide_what_score_writes(bncli: Bncli, words: tuple[str, ...]) -> None:
@@ -257,12 +257,13 @@ def test_what_an_export_leaves_out_is_told(bncli: Bncli) -> None:
     assert "decides" not in bncli("export", "m.bnc", "--to", "python").err
 
 
+@pytest.mark.usefixtures("fewer_export_rows")
 def test_a_program_that_decides_otherwise_is_not_kept(bncli: Bncli, monkeypatch: pytest.MonkeyPatch) -> None:
     fit(bncli, "--threshold", "0.3")
     monkeypatch.setattr(python, "_DECIDE", python._DECIDE.replace(">=", "<"))
     ran = bncli("export", "m.bnc", "-o", "m.py")
     assert ran.code == 1
-    assert "the program would decide differently from the model in 10," in ran.err
+    assert "the program would decide differently from the model in 1," in ran.err
     assert not Path("m.py").exists()
 
 

@@ -252,13 +252,13 @@ def test_without_rows_kept_back_the_summary_begins_with_the_class(bncli: Bncli) 
 
 def test_warnings_are_lines_of_their_own(bncli: Bncli, tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("a,b,class\n" + "".join(f"{i % 5},{i % 3},{'yn'[i % 2]}\n" for i in range(120)))
-    ran = bncli("fit", "x.csv")
+    ran = bncli("fit", "x.csv", "--penalty", "1")
     (line,) = (line for line in ran.err.splitlines() if line.startswith("Warning: "))
     assert line.startswith("Warning: the model does not use any of the 2 attributes: ")
     report = json.loads(bncli("fit", "x.csv", "--json", "-q").out)
     assert report["warnings"] == [line.removeprefix("Warning: ")]
     assert report["held_out"].keys() == {"log_loss", "base_log_loss", "rows", "units"}
-    ran = bncli("evaluate", "x.csv", "--folds", "2")
+    ran = bncli("evaluate", "x.csv", "--penalty", "1", "--folds", "2")
     assert ran.err.count("Warning: in the first fold, the model does not use any of the 2 attributes: ") == 1
     assert ran.err.count("Warning: no better than the class frequencies: ") == 1
     assert ran.err.count("Warning: ") == 2

@@ -54,6 +54,12 @@ def test_supplied_files_may_be_pipes(bncli: Bncli, tmp_path: Path) -> None:
             == 0
         )
     assert (tmp_path / "pipes.bnc").read_bytes() == (tmp_path / "files.bnc").read_bytes()
+
+
+@pytest.mark.slow
+def test_the_structure_of_a_comparison_may_be_a_pipe(bncli: Bncli, tmp_path: Path) -> None:
+    ran = bncli("learn-structure", "iris.csv", "--structure", "kikuchi", "-o", "regions.json")
+    assert ran.code == 0, ran.err
     with piped(tmp_path / "regions.json") as regions:
         learner = f"--structure {regions} --param kmap"
         assert bncli("compare", "iris.csv", "--learner", learner, "--folds", "2", "--jobs", "2").code == 0

@@ -362,6 +362,7 @@ def test_inspect_tells_whether_a_model_has_intervals(bncli: Bncli) -> None:
     assert "intervals" not in json.loads(bncli("inspect", "m.bnc", "--json").out)
 
 
+@pytest.mark.slow
 def test_an_ensemble_has_the_spread_of_its_components(bncli: Bncli) -> None:
     words = ("fit", "tumours.csv", "--structure", "auto", "--effort", "1", "-o", "m.bnc")
     ran = bncli(*words, "--intervals")

@@ -152,7 +152,9 @@ def test_a_closed_pipe_ends_quietly(bncli: Bncli, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)], ids=["INT", "TERM", "HUP"]
+    ("sent", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), pytest.param(signal.SIGHUP, 129, marks=pytest.mark.slow)],
+    ids=["INT", "TERM", "HUP"],
 )
 def test_an_interrupt_ends_quietly_and_leaves_nothing(
     bncli: Bncli, tmp_path: Path, sent: signal.Signals, code: int
@@ -194,10 +196,10 @@ def _writes(process: int, folder: Path, before: set[str]) -> bool:
     [
         ["score", "iris.bnc", "iris.csv", "-q"],
         ["inspect", "iris.bnc"],
-        ["describe", "iris.csv", "--json", "-q"],
+        pytest.param(["describe", "iris.csv", "--json", "-q"], marks=pytest.mark.slow),
         ["help"],
         ["--version"],
-        ["export", "iris.bnc", "--to", "json", "-q"],
+        pytest.param(["export", "iris.bnc", "--to", "json", "-q"], marks=pytest.mark.slow),
     ],
     ids=" ".join,
 )

@@ -167,7 +167,10 @@ def test_weights_take_fewer_iterations_than_free_tables_where_nothing_is_conditi
         ("tumours.csv", "--structure", "kikuchi", "--max-order", "2", "--param", "discriminative"),
         ("tumours.csv", "--param", "discriminative", "--coding", "thermometer"),
         ("tumours.csv", "--structure", "nb", "--penalty", "cv"),
-        (*NAIVE, "--param", "extended", "--missing-policy", "marginalize", "--early-stop", "none"),
+        pytest.param(
+            (*NAIVE, "--param", "extended", "--missing-policy", "marginalize", "--early-stop", "none"),
+            marks=pytest.mark.slow,
+        ),
         (*NAIVE, "--param", "apn"),
     ],
     ids=" ".join,

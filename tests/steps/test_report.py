@@ -257,13 +257,13 @@ def test_what_cannot_be_written_is_refused_before_any_work(tmp_path: Path) -> No
 
 
 def test_fit_and_evaluate_write_pages_of_what_they_know(tmp_path: Path) -> None:
-    data = str(SAMPLES / "wine.csv")
+    data = str(SAMPLES / "iris.csv")
     nb = ("--structure", "nb")
     outputs = {"fit": tmp_path / "f.html", "evaluate": tmp_path / "e.html"}
     assert run(["fit", data, *nb, "-q", "-o", str(tmp_path / "m.bnc"), "--report", str(outputs["fit"])]) == 0
     assert run(["evaluate", data, "--param", "map", "--folds", "3", "-q", "--report", str(outputs["evaluate"])]) == 0
     fitted, evaluated = (Read(path.read_text(encoding="utf-8")).text for path in outputs.values())
-    assert "on 178 rows (out-of-fold predictions by models fitted without these rows)" in fitted
+    assert "on 150 rows (out-of-fold predictions by models fitted without these rows)" in fitted
     assert "ROC curve" in fitted
     assert "Variation between folds" in evaluated
     assert "Reliability" in evaluated

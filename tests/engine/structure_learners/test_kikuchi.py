@@ -70,7 +70,7 @@ def test_the_search_that_rescans_everything(data: Dataset, max_order: int, theta
         (1, 2, None),
         pytest.param(2, 3, "structural-zeros", marks=pytest.mark.slow),
         pytest.param(3, 4, None, marks=pytest.mark.slow),
-        (4, 2, "joint"),
+        pytest.param(4, 2, "joint", marks=pytest.mark.slow),
     ],
 )
 def test_pairs_and_triples_are_found(seed: int, n_labels: int, kind: str | None) -> None:

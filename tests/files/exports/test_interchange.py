@@ -22,7 +22,7 @@ Writer = Callable[[NamedNetwork], str]
 Reader = Callable[[bytes, str], NamedNetwork]
 FORMATS = [pytest.param(bif_text, read_bif, id="bif"), pytest.param(xmlbif_text, read_xmlbif, id="xmlbif")]
 PEER_SETTINGS = settings(
-    max_examples=settings.default.max_examples // 5,
+    max_examples=max(settings.default.max_examples // 5, 1),
     suppress_health_check=list(HealthCheck),
     phases=[Phase.explicit, Phase.generate],
 )

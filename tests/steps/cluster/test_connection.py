@@ -78,6 +78,7 @@ def test_workers_that_are_restarted_again_and_again(clock: Clock) -> None:
     assert what.startswith("workers keep stopping")
 
 
+@pytest.mark.slow
 @needs_dask
 def test_a_timeout_raised_by_a_task_is_its_result() -> None:
     """It is not taken for a timeout of the connection, after which the result would be asked for again."""

@@ -90,6 +90,7 @@ def test_gaps_are_in_the_report(sources: list[Source]) -> None:
     assert len(nothing.gaps) == 3
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_processes(sources: list[Source], tmp_path: Path) -> None:
     path = tmp_path / "kept.jsonl"
     first = compare(sources, [NB, TAN], Protocol(3, 1, 0), outputs=CompareOutputs(resume=str(path)))

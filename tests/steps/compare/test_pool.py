@@ -80,6 +80,7 @@ def test_a_process_that_cannot_be_started_is_an_error(plan: RunPlan, monkeypatch
         list(run_in_processes(plan, TASKS, 1, lambda task: False))
 
 
+@pytest.mark.slow
 def test_a_worker_does_not_outlive_who_can_ask_it() -> None:
     process = subprocess.Popen([sys.executable, "-m", "bncli.steps.compare.pool"], stdin=subprocess.PIPE)
     assert process.stdin is not None
