@@ -54,7 +54,12 @@ _OTHER_OPTIONS = (
     "reliability",
     "allow_missing_columns",
 )
-_FLAG = re.compile(r"""(?<![\w'"-])--([a-z][a-z0-9-]*)(?: ('[^']*'|[\w.+-]*[\w+]))?""")
+_FLAG = re.compile(r"""(?<![\w'"-])--([a-z][a-z0-9-]*)(?: ('[^']*'|[\w.,:+-]*[\w+]-?))?""")
+_NO_VALUES = frozenset(
+    "a above and are can cannot columns gives has holds is keeps leaves makes must names need needs of or out reads "
+    "takes was with would".split()
+)
+"""Words after an option that takes any text, such as the name of a column, that are not its value."""
 _OPENBLAS_NAMES = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "openblas_{}_num_threads")
 _REDRAW_SECONDS = 0.1
 
@@ -96,18 +101,23 @@ def in_keywords(text: str) -> str:
 def _keyword(match: re.Match[str], keywords: dict[str, str]) -> str:
     """Return a flag as a keyword, with the word after it if that is a value of the option.
 
-    Values are words that the option accepts, numbers, names in capital letters, and anything in quotes.
+    Values are words that the option accepts, numbers, names in capital letters, anything in quotes or with a dot or
+    comma inside, and most words after an option about a table that takes any text (see _NO_VALUES).
     """
     flag, word = match[1], match[2]
     if flag not in keywords:
         return match[0]
     if word is None:
         return f"{keywords[flag]}="
-    if re.fullmatch(r"'.*'|[A-Z_]+|[\d.]+", word):
+    if re.fullmatch(r"'.*'|[A-Z_]+|[\d.]+(e-\d+)?", word):
         return f"{keywords[flag]}={word}"
     entry = next((option for option in LEARNING if option.flag == f"--{flag}"), None)
-    if entry is None:
-        is_value = word in words_about_tables().get(flag.replace("-", "_"), ())
+    accepted = words_about_tables().get(keywords[flag])
+    if re.search(r"\w[.,]\w", word) or (accepted is not None and word in accepted):
+        is_value = True
+    elif entry is None:
+        takes_text = accepted is None and keywords[flag] in (*COLUMN_OPTIONS, *FILE_OPTIONS, "by")
+        is_value = takes_text and word not in _NO_VALUES
     elif isinstance(entry, Choice):
         is_value = word.partition(":")[0] in entry.words
     else:

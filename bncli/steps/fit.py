@@ -21,6 +21,7 @@ from bncli.engine.model import (
     StoppedBy,
     TriedCandidate,
 )
+from bncli.engine.parameters.penalty_choice import FOLDS
 from bncli.engine.parameters.uncertainty import refuse_intervals
 from bncli.engine.prediction.monitoring import sample_evenly, summarise_log_p
 from bncli.engine.prediction.scoring import compile_scorer
@@ -185,6 +186,9 @@ def fit(
         recorder(Stage("read"))
         columns = [files.read(rows, run, recipe)]
         split = record_split(columns[0].n_rows, columns[0].split_by)
+        if split.kind == "group" and split.units < FOLDS:
+            what = f"there are only {split.units} groups, so rows are held out in at most {split.units} folds"
+            recorder(Note(f"{what}, not {FOLDS}"))
         check = None if run.cluster is not None else check_training_table(columns[0], rows, run)
         sample = sample_evenly(columns[0]) if log_p_quantiles else None
         fitted = learn(

@@ -100,6 +100,13 @@ def test_what_it_cannot_be() -> None:
         ("well-known words -- and more", "well-known words -- and more"),
         ("Invalid value for '--penalty': '-1' is none", "Invalid value for penalty=: '-1' is none"),
         ("the column '--ignore' is there", "the column '--ignore' is there"),
+        ("add --group patient if they belong together", "add group='patient' if they belong together"),
+        ("--group clinic,patient, or --time is left out", "group='clinic,patient', or time= is left out"),
+        ("--gap 30d is longer", "gap='30d' is longer"),
+        ("--missing +- makes them missing", "missing='+-' makes them missing"),
+        ("--threshold best:f1", "threshold='best:f1'"),
+        ("--dates soon", "dates= soon"),
+        ("--tolerance 1e-8", "tolerance=1e-8"),
     ],
 )
 def test_hints(command: str, python: str) -> None:

@@ -289,6 +289,15 @@ def test_what_cannot_be_split_is_one_clear_line(
     assert message in lines[0]
 
 
+def test_fewer_groups_than_folds_are_fewer_folds_and_reported(bncli: Bncli) -> None:
+    write("visits.csv", visits(20, 9), setting("patient", lambda i, old: str(i % 3)))
+    ran = bncli("fit", "visits.csv", "--group", "patient", "--structure", "nb", "-o", "m.bnc")
+    assert "only 3 groups, so rows are held out in at most 3 folds, not 5" in ran.err
+    write("more.csv", visits(20, 9), setting("patient", lambda i, old: str(i % 5)))
+    ran = bncli("fit", "more.csv", "--group", "patient", "--structure", "nb", "-o", "m.bnc")
+    assert "groups, so" not in ran.err
+
+
 def test_rows_without_a_group_and_labels_of_one_group_are_reported(bncli: Bncli) -> None:
     rows = visits(40, 10)
     write("some.csv", rows, setting("patient", lambda i, old: "" if i in (3, 4) else old))
