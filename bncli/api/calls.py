@@ -55,11 +55,11 @@ _OTHER_OPTIONS = (
     "allow_missing_columns",
 )
 _FLAG = re.compile(r"""(?<![\w'"-])--([a-z][a-z0-9-]*)(?: ('[^']*'|[\w.,:+-]*[\w+]-?))?""")
-_NO_VALUES = frozenset(
-    "a above and are can cannot columns gives has holds is keeps leaves makes must names need needs of or out reads "
-    "takes was with would".split()
+_NO_VALUE = re.compile(
+    "a|above|and|are|can|cannot|columns|gives|has|holds|is|keeps|leaves|makes|must|names|needs?|of|or|out|reads|takes"
+    "|was|with|would"
 )
-"""Words after an option that takes any text, such as the name of a column, that are not its value."""
+"""A word after an option that takes any text, such as the name of a column, that is not its value."""
 _OPENBLAS_NAMES = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "openblas_{}_num_threads")
 _REDRAW_SECONDS = 0.1
 
@@ -102,7 +102,7 @@ def _keyword(match: re.Match[str], keywords: dict[str, str]) -> str:
     """Return a flag as a keyword, with the word after it if that is a value of the option.
 
     Values are words that the option accepts, numbers, names in capital letters, anything in quotes or with a dot or
-    comma inside, and most words after an option about a table that takes any text (see _NO_VALUES).
+    comma inside, and most words after an option about a table that takes any text (see _NO_VALUE).
     """
     flag, word = match[1], match[2]
     if flag not in keywords:
@@ -117,7 +117,7 @@ def _keyword(match: re.Match[str], keywords: dict[str, str]) -> str:
         is_value = True
     elif entry is None:
         takes_text = accepted is None and keywords[flag] in (*COLUMN_OPTIONS, *FILE_OPTIONS, "by")
-        is_value = takes_text and word not in _NO_VALUES
+        is_value = takes_text and _NO_VALUE.fullmatch(word) is None
     elif isinstance(entry, Choice):
         is_value = word.partition(":")[0] in entry.words
     else:
