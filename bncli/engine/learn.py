@@ -23,7 +23,7 @@ from bncli.catalogue.knowledge import Knowledge
 from bncli.engine.attribute_selection import encode_needed, with_attributes
 from bncli.engine.counting.counts import Counts, StoredTables
 from bncli.engine.data.class_weights import apply_class_weights, parse_class_weights
-from bncli.engine.data.columns import Columns
+from bncli.engine.data.columns import Columns, is_constant
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, ReadingRules, Schema
 from bncli.engine.data.splits import RowSplit, SplitBy, count_units, inner_splits, record_split, stratified_sample
@@ -428,6 +428,9 @@ def _choose(
     if sample is not None and structure.method in SEARCHED_ONCE:
         # the folds keep the structure, so they keep its attributes
         sample = with_attributes(sample, {attribute.name for attribute in data.schema.attributes})
+    elif sample is not None and structure.method in STRUCTURES.words and recipe.knowledge is None:
+        # a column of one value tells nothing in any fold, and a wide table may have very many
+        sample = with_attributes(sample, {name for name, own in sample.attributes.items() if not is_constant(own)})
     folds: list[HeldOutFold] = []
     if holds_out:
         run.watch(Stage("penalty"))

@@ -103,6 +103,31 @@ def test_what_has_one_value_takes_no_part() -> None:
     assert (rare.cardinality, rare.missing) == (2, True)
 
 
+@pytest.mark.parametrize(
+    "recipe",
+    every_value(
+        [
+            Recipe(),
+            Recipe(structure="kdb", k=2, arcs="cv"),
+            Recipe(structure="skdb", arcs="all"),
+            Recipe(structure="nb", param="discriminative", increasing=("size",), towards="yes"),
+            Recipe(structure="gbn"),
+        ]
+    ),
+)
+def test_columns_of_one_value_change_no_choice(recipe: Recipe) -> None:
+    columns = mixed()
+    same = CategoricalColumn(np.zeros(300, np.int8), ("x",))
+    more = replace(columns, attributes={"first": same, **columns.attributes, "last": same})
+    few, many = learn(columns, recipe), learn(more, recipe)
+    assert (many.parameters.penalty_cv, many.parameters.held_out) == (
+        few.parameters.penalty_cv,
+        few.parameters.held_out,
+    )
+    assert few.parameters.penalty_cv is not None
+    np.testing.assert_array_equal(many.parameters.tables.bias, few.parameters.tables.bias)
+
+
 def test_stages_are_told_in_order() -> None:
     events: list[Any] = []
     learn(mixed(), Recipe(arcs="all"), run=Run(watch=events.append))

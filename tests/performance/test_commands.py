@@ -59,6 +59,15 @@ def test_wide_tables_take_time_and_memory_linear_in_their_columns(tmp_path: Path
     record(f"{what}: peak memory", many.peak_mb / few.peak_mb, "x that of 25,000 columns", 5, detail)
 
 
+def test_columns_of_one_value_are_soon_read(tmp_path: Path, record: Recorder) -> None:
+    names, row = ",".join(f"a{i}" for i in range(100_000)), ",".join(["1"] * 100_000)
+    (tmp_path / "same.csv").write_text("".join([f"{names},class\n", *(f"{row},{'pq'[i % 2]}\n" for i in range(200))]))
+    done = run([*BNCLI, "fit", str(tmp_path / "same.csv"), "--quiet", "-o", str(tmp_path / "same.bnc")])
+    what = "fit, 200 rows x 100,000 columns of one value"
+    record(f"{what}: CPU", done.cpu, "s", 60)
+    record(f"{what}: peak memory", done.peak_mb, "MB", 2_500)
+
+
 def test_trees_take_time_quadratic_in_their_columns(tmp_path: Path, record: Recorder) -> None:
     fits = {n: fit_wide(tmp_path, n, ["--structure", "tan", "--param", "map"]) for n in (1_000, 2_000)}
     few, many = (run(fit) for fit in fits.values())

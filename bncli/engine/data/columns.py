@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +51,11 @@ class CategoricalColumn:
 
 Column = NumericColumn | CategoricalColumn
 """A column as it was read."""
+
+
+def is_constant(column: Column | CodedColumn | None) -> TypeGuard[CategoricalColumn]:
+    """Return whether a column of names has the same one in every row; a wide table may have very many such columns."""
+    return isinstance(column, CategoricalColumn) and len(column.levels) == 1 and not column.codes.any()
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,7 @@ from bncli.engine.data.columns import (
     Columns,
     ColumnsJoinedOnDemand,
     NumericColumn,
+    is_constant,
 )
 from bncli.engine.data.dataset import Dataset, code_dtype
 from bncli.engine.data.encoding import encode_column
@@ -190,13 +191,7 @@ class _ColumnEncoder:
             # one interval that holds all rows
             attribute: Attribute = NumericAttribute(name, False, self.whole, (), column.form)  # type: ignore[union-attr]
             return attribute, self.zeros
-        if (
-            isinstance(column, CategoricalColumn)
-            and len(column.levels) == 1
-            and not column.codes.any()
-            and self.whole[0] > 0
-            and self.supplied is None
-        ):  # a wide table may have very many columns of one value
+        if self.supplied is None and is_constant(column) and self.whole[0] > 0:
             return CategoricalAttribute(name, False, self.whole, column.levels), self.zeros
         attribute = self._learn(name) if self.supplied is None else self._adopt(name)
         codes: Codes | ChunkedColumn | None = None

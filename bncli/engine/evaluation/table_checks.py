@@ -51,7 +51,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bncli.engine.data.columns import CategoricalColumn, CodedColumn, Column, Columns, NumericColumn
+from bncli.engine.data.columns import CategoricalColumn, CodedColumn, Column, Columns, NumericColumn, is_constant
 from bncli.engine.data.number_formats import DateForm
 from bncli.engine.kernels.arrays import Array, Index, Integers
 
@@ -123,7 +123,11 @@ def check_table(table: Columns, left_out: Mapping[str, Column]) -> TableCheck | 
     codes = {name: _value_codes(column) for name, column in columns_as_read.items()}
     findings, copied, units = list[Finding](), 0.0, ""
     if by is None or by.units is None:
-        may_group = {name: column for name, column in {**left_out, **columns_as_read}.items() if _may_group(column)}
+        may_group = {
+            name: column
+            for name, column in {**left_out, **columns_as_read}.items()
+            if _may_group(column) and not is_constant(column)
+        }
         grouping = {name: codes[name] if name in codes else _value_codes(column) for name, column in may_group.items()}
         agreements = {name: _agreement_within(own, label.codes, n_labels) for name, own in grouping.items()}
         units = max(agreements, key=lambda name: agreements[name], default="")
@@ -152,7 +156,11 @@ def check_table(table: Columns, left_out: Mapping[str, Column]) -> TableCheck | 
             share = max(copied, found.near.kappa if found.are_noisy else 0.0)
             columns = (name,) if name else ()
             findings.append(Finding("repeated-rows", columns, round(share * n_rows), f"{what}, add {option}", option))
-    explained = {name: _explained(own, columns_as_read[name], label.codes, n_labels) for name, own in codes.items()}
+    explained = {
+        name: _explained(own, columns_as_read[name], label.codes, n_labels)
+        for name, own in codes.items()
+        if not is_constant(columns_as_read[name])
+    }
     for name, share in explained.items():
         if share >= LEAK and name != units:
             option = f"--ignore {shlex.quote(name)}"

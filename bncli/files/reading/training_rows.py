@@ -71,6 +71,8 @@ BUDGET = 2 << 30
 SAMPLE_ROWS = 1 << 20
 MOST_TEXTS = 1 << 18
 """Distinct texts of a column that are certain to be in the sample."""
+MOST_SHARED_COLUMNS = 50_000
+"""Tables with more columns are read by one thread: Python's work for each column prevails, and blocks take memory."""
 _N_SAMPLED = 64
 
 
@@ -96,6 +98,8 @@ def read_rows(source: Source, *, cuts: Cuts | None, run: Run, seed: int | None =
         report_left_out(roles, run.watch)
         columns = start_columns(table, roles, source)
         builders = list(columns.values())
+        if len(builders) > MOST_SHARED_COLUMNS:
+            run = run._replace(threads=1)
         sampler = RowSampler(seed, roles, tokens)
         stated = roles.categorical | roles.numeric
         checks = [_TypeCheck(b, tokens, b.request.name in stated) for b in builders] if table.n_files > 1 else []
