@@ -570,7 +570,8 @@ class ParameterUncertainty:
     `entries` has one of two forms, depending on the method. Its last axis runs over the cells as in `Tables.cells`: the
     bias, then family after family; of an ensemble, the families of all components, times their weights.
 
-    - diagonal (K, n_cells): the variances of the entries, which are independent
+    - diagonal (K, n_cells): the variances of the entries, which are independent. If the model marginalizes missing
+      values (K, 2 n_cells): the variances, and minus the covariance of an entry with the others of its distribution
     - otherwise (R, K - 1, n_cells): R deviations of the entries' differences from the first class; the covariance of
       two differences is the sum over r of the products of their deviations
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import warnings
 from dataclasses import replace
@@ -25,10 +26,11 @@ from tests.cli.conftest import Bncli, prepare
 from tests.cli.test_score import rows_of
 
 PRIOR = ("--prior-network", "m.bnc", "--prior-rows", "50")
+MARGINALIZE = ("--missing-policy", "marginalize")
 LABELS = ("benign", "malignant")
 
 
-def learned(table: str = "tumours.csv", **options: Any) -> package.Model:
+def learned(table: Any = "tumours.csv", **options: Any) -> package.Model:
     how = {"structure": "nb", "param": "map", "intervals": True, "progress": silent} | options
     if how["param"] == "weighted":
         how["penalty"] = 1
@@ -83,7 +85,8 @@ def test_a_model_keeps_its_bytes_without_intervals_and_tells_their_size(bncli: B
         (("score", "m.bnc", "iris.csv", "--interval", "0.9", "--labels-only"), 2, "--interval has no effect"),
         (("fit", "iris.csv", "--structure", "kikuchi", "--intervals"), 2, "no posterior"),
         (("fit", "iris.csv", "--intervals", "--dry-run"), 2, "--intervals has no effect"),
-        (("fit", "iris.csv", "--param", "map", "--missing-policy", "marginalize", "--intervals"), 2, "marginalized"),
+        (("fit", "iris.csv", "--param", "acll", *MARGINALIZE, "--intervals"), 2, "no posterior"),
+        (("fit", "iris.csv", "--param", "extended", *MARGINALIZE, "--intervals"), 2, "marginalized"),
         (("fit", "iris.csv", *PRIOR, "--class-weights", "balanced", "--intervals"), 2, "--class-weights"),
     ],
 )
@@ -228,6 +231,33 @@ def test_the_other_event_has_the_same_intervals(param: str, tmp_path: Path) -> N
     np.testing.assert_array_equal(
         again.predict_interval(str(SAMPLE / "tumours.csv")), model.predict_interval(str(SAMPLE / "tumours.csv"))
     )
+
+
+def test_marginalized_rows_have_intervals_and_missing_values_widen_them(bncli: Bncli) -> None:
+    words = ("--structure", "tan", "--param", "map", *MARGINALIZE, "--intervals", "-q")
+    assert bncli("fit", "wine_holes.csv", *words, "-o", "m.bnc").code == 0
+    rows = rows_of(bncli("score", "m.bnc", "wine_holes.csv", "--interval", "0.9").out)
+    for label in ("cultivar_1", "cultivar_2", "cultivar_3"):
+        assert (np.diff(ends_of(rows, label), axis=1) >= 0).all()
+    model = read_model("m.bnc")
+    assert Path("m.bnc").read_bytes() == dump_model(model)
+    whole = package.load("m.bnc")
+    for reorder in (slice(None), slice(None, None, -1)):
+        table = {name: values[reorder] for name, values in columns_of("wine_holes.csv").items()}
+        ends = whole.predict_interval(table)[reorder]
+        np.testing.assert_allclose(ends[:, 0, 0], [float(row["p_cultivar_1_low"]) for row in rows], rtol=1e-9)
+    two = columns_of("wine_holes.csv")
+    two["class"] = np.where(two["class"] == "cultivar_1", "a", "b")
+    fitted = learned(two, class_="class", structure="tan", missing_policy="marginalize")
+    other = package.Model(with_positive_label(fitted._model, "a"))
+    np.testing.assert_allclose(other.predict_interval(two)[:, ::-1], fitted.predict_interval(two), rtol=1e-9)
+
+
+def columns_of(path: str) -> dict[str, Any]:
+    """Return the columns of a table as text."""
+    with Path(path).open(newline="") as file:
+        rows = list(csv.reader(file))
+    return {name: np.array([row[i] for row in rows[1:]]) for i, name in enumerate(rows[0])}
 
 
 def test_a_damaged_uncertainty_is_refused(tmp_path: Path) -> None:

@@ -5,9 +5,10 @@ counts, alpha = N + pseudo-counts. So the entries are independent between famili
 
     Var ln theta_k = psi1(alpha_k) - psi1(sum over k' of alpha_k'),    psi1 the trigamma function.
 
-For distributions over the classes, the second term cancels in differences of classes, and is left out. Pseudo-counts
-below LEAST_PSEUDO_COUNT count as that number here. Pseudo-counts of `fgg` and `hdp`, which depend on the rows, are
-treated as known.
+For distributions over the classes, the second term cancels in differences of classes, and is left out. If missing
+values are marginalized, a row can contain several values of one distribution, so the second term is stored too:
+Cov(ln theta_k, ln theta_l) = -psi1(sum of alpha) for k other than l. Pseudo-counts below LEAST_PSEUDO_COUNT count as
+that number here. Pseudo-counts of `fgg` and `hdp`, which depend on the rows, are treated as known.
 
 **Discriminative parameters** (`weighted`, `discriminative`, `extended`, `lr`, `lr-roos`). Laplace approximation with
 the penalty as prior: the posterior of the parameters p is normal around the optimum, with the inverse Hessian of the
@@ -122,8 +123,9 @@ def refuse_intervals(recipe: Recipe) -> None:
     elif recipe.param == "map" and recipe.smoothing == "mle":
         what = "--intervals: with --smoothing mle, values without rows have no posterior"
         hint = "use --smoothing m-estimate"
-    elif recipe.missing_policy == "marginalize":
-        what, hint = "--intervals cannot be combined with marginalized missing values", "use --missing-policy level"
+    elif recipe.missing_policy == "marginalize" and recipe.param != "map":
+        what = f"--intervals: with marginalized missing values, {recipe.param!r} has no posterior"
+        hint = "use --param map, or --missing-policy level"
     elif recipe.early_stop not in (None, "none"):
         what, hint = "--intervals: with --early-stop, the parameters are not an optimum", "use --early-stop none"
     elif recipe.penalty == 0:
@@ -139,14 +141,29 @@ def posterior_variances(
     """Return the variances of the table entries under the Dirichlet posteriors of `--param map`."""
     from scipy.special import polygamma
 
+    of_shared_rows = 1.0 if class_weights is None else _mean_factor(counts.data, class_weights)
+
+    def alphas(table: Array, axis: int) -> Array:
+        if table.shape[-1] == 1:  # rows of all classes
+            table = table / of_shared_rows
+        elif class_weights is not None:
+            table = table / class_weights
+        return np.asarray(table + np.maximum(pseudo_counts(table, smoothing, axis), LEAST_PSEUDO_COUNT))
+
     def variances(table: Array, axis: int) -> Array:
-        table = table if class_weights is None else table / class_weights
-        alpha = table + np.maximum(pseudo_counts(table, smoothing, axis), LEAST_PSEUDO_COUNT)
+        alpha = alphas(table, axis)
         of_class = axis == -1 or table.ndim == 1
         total = 0.0 if of_class else polygamma(1, alpha.sum(axis=axis, keepdims=True))
         return np.asarray(polygamma(1, alpha) - total)
 
-    return ParameterUncertainty(UncertaintyMethod.POSTERIOR, family_tables(counts, structure, variances).cells)
+    def totals(table: Array, axis: int) -> Array:
+        sums = alphas(table, axis).sum(axis=axis, keepdims=True)
+        return np.broadcast_to(polygamma(1, sums), table.shape)
+
+    entries = family_tables(counts, structure, variances).cells
+    if counts.schema.marginalizes:
+        entries = np.concatenate([entries, family_tables(counts, structure, totals).cells], axis=1)
+    return ParameterUncertainty(UncertaintyMethod.POSTERIOR, entries)
 
 
 def laplace(

@@ -15,8 +15,10 @@ Parameters that were learned for P(y | x) alone do not determine P(x).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -72,6 +74,55 @@ def log_joint(network: NetworkTables, codes: Mapping[int, Codes], rows: Index) -
         likelihood = IncompleteLikelihood(Dataset(network.schema, tuple(columns), nothing), network.tables.families)
         blocks.append(likelihood.log_joint(network.tables.cells))
     return np.concatenate(blocks, axis=1)
+
+
+class ExpectedCells(NamedTuple):
+    """What rows that lack the same attributes of a family contain of it.
+
+    rows: (N,). cells (N, P, C): their possible cells, over P completions of the parents and C of the child. p (K, N, P,
+    C): the probability of each cell given the observed values and the class.
+    """
+
+    family: int
+    rows: Index
+    cells: Index
+    p: Array
+
+
+def expected_cells(network: NetworkTables, codes: Mapping[int, Codes], log_p: Array) -> Iterator[ExpectedCells]:
+    """Yield the cells of every family on which ln P(y, e_t) depends; log_p (K, N) are these logarithms.
+
+        P(cell c of f | e_t, y) = P(y, e_t, u) / P(y, e_t),    u: the values of c that e_t does not contain
+
+    codes[i] (N,) belongs to schema attribute i. Cost: inference in as many rows as there are possible cells.
+    """
+    from bncli.engine.inference.program import supporting
+
+    cardinalities, n_rows = network.schema.cardinalities, log_p.shape[1]
+    hidden = {a: codes[a] == cardinalities[a] for family in network.tables.families for a in family.attributes}
+    needed = supporting(network.tables.families, hidden, n_rows)
+    for f, (family, is_needed) in enumerate(zip(network.tables.families, needed, strict=True)):
+        patterns = np.stack([hidden[a] for a in family.attributes])
+        for pattern in np.unique(patterns[:, is_needed], axis=1).T:
+            rows = np.flatnonzero(is_needed & (patterns == pattern[:, np.newaxis]).all(axis=0))
+            unknown = [a for a, is_hidden in zip(family.attributes, pattern, strict=True) if is_hidden]
+            sizes = [cardinalities[a] for a in unknown]
+            n_values = math.prod(sizes)
+            values = dict(zip(unknown, np.indices(sizes).reshape(len(sizes), n_values), strict=True))
+            n_of_child = cardinalities[family.child] if family.child in unknown else 1
+            step = max(1, ROWS_PER_BLOCK // n_values)
+            for block in np.split(rows, range(step, len(rows), step)):
+                completed = {a: np.repeat(column[block], n_values) for a, column in codes.items()}
+                completed |= {a: np.tile(value, len(block)).astype(codes[a].dtype) for a, value in values.items()}
+                cells = cell_numbers([completed[a] for a in family.attributes], family.shape)
+                p = np.ones((len(log_p), len(cells)))
+                if unknown:
+                    with_values = log_joint(network, completed, np.arange(len(cells)))
+                    p = np.exp(with_values - np.repeat(log_p[:, block], n_values, axis=1))
+                shape = (len(block), n_of_child, n_values // n_of_child)  # the child is the first of the family
+                yield ExpectedCells(
+                    f, block, np.swapaxes(cells.reshape(shape), 1, 2), np.swapaxes(p.reshape(len(p), *shape), 2, 3)
+                )
 
 
 class JointModel:

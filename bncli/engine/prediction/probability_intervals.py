@@ -16,11 +16,21 @@ over draws of the tables.
 An attribute that is unknown in a row is treated as in the scores (`scoring`): its own family is left out, and entries
 over unknown parents are averaged. So the interval is that of the prediction without the value; that the value might
 have changed the prediction does not widen it.
+
+**Marginalized missing values.** The score of a row is ln P(y, e_t), e_t being its observed values: a smooth function of
+the table entries, with the derivative g[y, c] = P(cell c | e_t, y) for the entry of cell c and class y, and 0 for other
+classes. Delta method: with V and -T the variances of the entries and the covariances within a distribution,
+
+    Cov(S[t, y], S[t, z]) = sum over distributions d of (sum over c in d of g[y, c] g[z, c] (V_c + T_d) - G_y G_z T_d)
+
+where G_y is the sum of g[y, c] over the cells of d. A distribution given y has no part in the score of z; one without
+the class has a part in all scores, and so has one over the classes. Families whose child is barren sum to 1 and are
+left out. Without unknown values, g is 1 in a single cell of each family, and the formula is the one above.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -30,6 +40,13 @@ from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.model import Model, Tables
 from bncli.engine.prediction.effects import Effects
 from bncli.engine.prediction.factors import table_factors
+from bncli.engine.prediction.marginalization import (
+    NetworkTables,
+    expected_cells,
+    incomplete_rows,
+    log_joint,
+    network_to_marginalize,
+)
 from bncli.engine.prediction.purification import mixture_of
 from bncli.engine.prediction.scoring import Stage
 from bncli.errors import ModelError
@@ -68,6 +85,12 @@ class IntervalFinder:
         if model.uncertainty is None:
             raise ModelError("the model has no intervals", hint="learn it with fit --intervals")
         entries, self._is_diagonal = model.uncertainty.entries, model.uncertainty.method.is_diagonal
+        self._network, self._used = None, tuple(used)
+        if isinstance(model.predictor, Tables) and model.schema.marginalizes:
+            self._network = network_to_marginalize(model.predictor, model.schema)
+            entries, totals = np.split(entries, 2, axis=1)
+            self._variances = Tables.of_cells(entries, model.predictor.families)
+            self._totals = Tables.of_cells(totals, model.predictor.families)
         self._shape = entries.shape[:-1]
         stacked = entries.reshape(-1, entries.shape[-1])
         if len(stacked) == 2:  # factors of two labels hold their difference
@@ -88,8 +111,15 @@ class IntervalFinder:
         for start in range(0, raw.shape[1], step):
             rows = slice(start, min(start + step, raw.shape[1]))
             of_rows = self._row_sums([column[rows] for column in codes], rows.stop - start)
-            bounds = self._of_two if self._n_labels == 2 else self._of_more
-            low[:, rows], high[:, rows] = bounds(of_rows, raw[:, rows])
+            low[:, rows], high[:, rows] = self._bounds(of_rows, raw[:, rows])
+        if self._network is not None:
+            by_attribute = dict(zip(self._used, codes, strict=True))
+            incomplete = incomplete_rows(self._network, by_attribute)
+            for start in range(0, len(incomplete), step):
+                some = incomplete[start : start + step]
+                known = {a: column[some] for a, column in by_attribute.items()}
+                covariances = score_covariances(self._network, self._variances, self._totals, known)
+                low[:, some], high[:, some] = self._bounds_of(covariances, raw[:, some])
         return Intervals(low, high)
 
     def _row_sums(self, codes: Sequence[Codes], n_rows: int) -> Array:
@@ -101,29 +131,67 @@ class IntervalFinder:
         n_kept = int(np.prod(self._shape))
         return sums[:n_kept].reshape(*self._shape, n_rows)
 
-    def _of_two(self, sums: Array, raw: Array) -> tuple[Array, Array]:
-        variance = sums.sum(axis=0) if self._is_diagonal else np.square(sums[:, 0]).sum(axis=0)
+    def _bounds(self, sums: Array, raw: Array) -> tuple[Array, Array]:
+        """Return the ends of rows with these sums of the uncertainty's entries."""
+        if self._n_labels == 2:
+            return self._of_two(sums.sum(axis=0) if self._is_diagonal else np.square(sums[:, 0]).sum(axis=0), raw)
+        if self._is_diagonal:
+            return self._of_more(np.sqrt(np.maximum(sums, 0.0))[:, :, np.newaxis] * self._draws[:, np.newaxis], raw)
+        return self._of_more(self._drawn(np.einsum("rat,rbt->tab", sums, sums)), raw)
+
+    def _bounds_of(self, covariances: Array, raw: Array) -> tuple[Array, Array]:
+        """Return the ends of rows whose scores have these covariances (N, K, K)."""
+        if self._n_labels == 2:
+            return self._of_two(np.einsum("tyz,y,z->t", covariances, (-1.0, 1.0), (-1.0, 1.0)), raw)
+        return self._of_more(self._drawn(covariances), raw)
+
+    def _drawn(self, covariances: Array) -> Array:
+        """Return normal deviations (K, N, DRAWS); those of the first class are 0 for covariances (N, K - 1, K - 1)."""
+        n_rows, n_drawn = covariances.shape[:2]
+        least = JITTER * np.trace(covariances, axis1=1, axis2=2) + np.finfo(np.float64).tiny
+        roots = np.linalg.cholesky(covariances + least[:, np.newaxis, np.newaxis] * np.eye(n_drawn))
+        drawn = np.zeros((self._n_labels, n_rows, DRAWS))
+        drawn[-n_drawn:] = (roots @ self._draws[-n_drawn:]).transpose(1, 0, 2)
+        return drawn
+
+    def _of_two(self, variance: Array, raw: Array) -> tuple[Array, Array]:
         s, width = raw[1] - raw[0], self._z * np.sqrt(np.maximum(variance, 0.0))
         ends = [self._finish(_two_classes(s + sign * width)) for sign in (-1.0, 0.0, 1.0)]
         return np.minimum.reduce(ends), np.maximum.reduce(ends)
 
-    def _of_more(self, sums: Array, raw: Array) -> tuple[Array, Array]:
-        n_labels, n_rows = raw.shape
-        scores = np.repeat(raw[:, :, np.newaxis], DRAWS, axis=2)
-        if self._is_diagonal:
-            scores += np.sqrt(np.maximum(sums, 0.0))[:, :, np.newaxis] * self._draws[:, np.newaxis]
-        else:
-            covariance = np.einsum("rat,rbt->tab", sums, sums)
-            least = JITTER * np.trace(covariance, axis1=1, axis2=2) + np.finfo(np.float64).tiny
-            roots = np.linalg.cholesky(covariance + least[:, np.newaxis, np.newaxis] * np.eye(n_labels - 1))
-            scores[1:] += (roots @ self._draws[1:]).transpose(1, 0, 2)
+    def _of_more(self, drawn: Array, raw: Array) -> tuple[Array, Array]:
+        """Return the ends for draws (K, N, DRAWS) of deviations from the scores."""
+        scores = raw[:, :, np.newaxis] + drawn
         scores -= scores.max(axis=0)
         scores -= np.log(np.exp(scores).sum(axis=0))
-        drawn = self._finish(scores.reshape(n_labels, -1)).reshape(n_labels, n_rows, DRAWS)
+        drawn = self._finish(scores.reshape(len(raw), -1)).reshape(scores.shape)
         tail = (1 - self._level) / 2
         low, high = np.quantile(drawn, [tail, 1 - tail], axis=2)
         log_p = self._finish(raw)
         return np.minimum(low, log_p), np.maximum(high, log_p)
+
+
+def score_covariances(network: NetworkTables, variances: Tables, totals: Tables, codes: Mapping[int, Codes]) -> Array:
+    """Return the covariances (N, K, K) of ln P(y, e_t) by the delta method, e_t being the observed values of row t.
+
+    variances and totals: V and T of the module's formula, for every entry. codes[i] (N,) belongs to schema attribute i.
+    """
+    log_p = log_joint(network, codes, np.arange(len(next(iter(codes.values())))))
+    result = np.tile(np.diag(variances.bias), (log_p.shape[1], 1, 1))
+    diagonals = np.einsum("tyy->ty", result)
+    for f, rows, cells, p in expected_cells(network, codes, log_p):
+        family, own, shared = network.tables.families[f], variances.weights[f][cells], totals.weights[f][cells[:, :, 0]]
+        of_parents = p.sum(axis=3)
+        if family.child is None:
+            diagonals[rows] += np.einsum("ytpc,ytpc,tpcy->ty", p, p, own)
+            result[rows] -= np.einsum("ytp,ztp,tpy->tyz", of_parents, of_parents, shared)
+        elif family.by_class:
+            diagonals[rows] += np.einsum("ytpc,ytpc,tpcy->ty", p, p, own + shared[:, :, np.newaxis])
+            diagonals[rows] -= np.einsum("ytp,ytp,tpy->ty", of_parents, of_parents, shared)
+        else:
+            result[rows] += np.einsum("ytpc,ztpc,tpcy->tyz", p, p, own + shared[:, :, np.newaxis])
+            result[rows] -= np.einsum("ytp,ztp,tpy->tyz", of_parents, of_parents, shared)
+    return result
 
 
 def effect_margins(model: Model, effects: Effects) -> list[Array] | None:
@@ -136,6 +204,8 @@ def effect_margins(model: Model, effects: Effects) -> list[Array] | None:
     if uncertainty is None or mixture_of(model.predictor, schema).averaged().tables:
         return None
     entries, rng = uncertainty.entries, np.random.default_rng(SEED)
+    if schema.marginalizes:
+        entries = np.split(entries, 2, axis=1)[0]
     squares = [np.zeros(effect.tensor.shown.shape) for effect in effects.effects]
     places = {effect.tensor.attributes: place for place, effect in enumerate(effects.effects)}
     for _ in range(EFFECT_DRAWS):

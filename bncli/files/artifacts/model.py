@@ -360,7 +360,8 @@ def _read_uncertainty(archive: Archive, node: Node, model: Model) -> ParameterUn
     if not isinstance(model.predictor, Ensemble if method is UncertaintyMethod.SPREAD else Tables):
         node.fail(f"a model of this kind has no intervals of the method '{method.value}'")
     n_labels, n_cells = len(model.schema.labels), 1 + sum(family.n_cells for family in model.predictor.families)
-    shape = (n_rows, n_cells) if method.is_diagonal else (n_rows, n_labels - 1, n_cells)
+    of_cell = 2 if model.schema.marginalizes else 1  # variances, and covariances
+    shape = (n_rows, of_cell * n_cells) if method.is_diagonal else (n_rows, n_labels - 1, n_cells)
     if method.is_diagonal and n_rows != n_labels:
         fields["rows"].fail("there must be one row of variances per label")
     (entries,) = _read_arrays(archive, [INTERVALS_ARRAY], [shape])

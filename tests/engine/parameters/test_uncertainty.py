@@ -315,7 +315,7 @@ def test_the_posterior_equals_draws_of_dirichlet_distributions(smoothing: str, d
     [
         ({"structure": "kikuchi"}, "kbma"),
         ({"structure": "nb", "param": "map", "smoothing": "mle"}, "mle"),
-        ({"structure": "nb", "param": "map", "missing_policy": "marginalize"}, "marginalize"),
+        ({"structure": "nb", "param": "extended", "missing_policy": "marginalize"}, "marginalize"),
         ({"structure": "nb", "penalty": "0"}, "penalty"),
         ({"structure": "nb", "param": "extended", "early_stop": "cv", "penalty": "1"}, "--early-stop"),
     ],
@@ -325,6 +325,7 @@ def test_models_without_a_posterior_are_refused(options: dict[str, str], word: s
         refuse_intervals(Recipe.of(**options))
     assert word in f"{caught.value.what} {caught.value.hint}"
     refuse_intervals(Recipe.of(structure="nb", param="map"))
+    refuse_intervals(Recipe.of(structure="tan", param="map", missing_policy="marginalize"))
 
 
 @pytest.mark.parametrize("center", [0.0, 1.0])
