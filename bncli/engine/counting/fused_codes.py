@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.data.dataset import Dataset, RowBlock, code_dtype
-from bncli.engine.kernels.arrays import Array, Codes, Index, Integers, Mask
+from bncli.engine.kernels.arrays import Array, Codes, Index, Integers, Mask, distinct
 from bncli.engine.kernels.cells import cell_numbers
 from bncli.engine.structures.structure import Family
 
@@ -300,13 +300,13 @@ def extend(data: Dataset, joint: JointCodes, attribute: int) -> tuple[JointCodes
         renumber[present] = np.arange(len(present), dtype=np.uint32)
         codes = data.map(_renumber, attribute, radix, renumber, states=joint.codes)
     else:
-        present = np.unique(np.concatenate(data.map(_distinct, attribute, radix, states=joint.codes)))
+        present = distinct(np.concatenate(data.map(_distinct, attribute, radix, states=joint.codes)))
         codes = data.map(_search, attribute, radix, present, states=joint.codes)
     return JointCodes(codes, len(present)), present // radix
 
 
 def _distinct(block: RowBlock, attribute: int, radix: int) -> Index:
-    return np.unique(_joint_values(block, attribute, radix, slice(None)))
+    return distinct(_joint_values(block, attribute, radix, slice(None)))
 
 
 def _search(block: RowBlock, attribute: int, radix: int, present: Index) -> NDArray[np.uint32]:

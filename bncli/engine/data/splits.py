@@ -41,7 +41,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bncli.engine.kernels.arrays import Array, Index, Integers
+from bncli.engine.kernels.arrays import Array, Index, Integers, distinct
 from bncli.errors import BncliError
 
 Seed = int | Sequence[int]
@@ -93,7 +93,7 @@ def record_split(n_rows: int, by: SplitBy | None) -> SplitRecord:
 
 def count_units(n_rows: int, by: SplitBy | None) -> int:
     """Return the number of units among the rows."""
-    return n_rows if by is None or by.units is None else len(np.unique(by.units))
+    return n_rows if by is None or by.units is None else len(distinct(by.units))
 
 
 def stratified_folds(labels: Integers, n_folds: int, seed: Seed, by: SplitBy | None = None) -> Index:
@@ -235,10 +235,9 @@ def nested_order(labels: Integers, seed: Seed) -> Index:
 
 def units_of_several_rows(by: SplitBy | None) -> Index | None:
     """Return the units of the rows, numbered from 0; None if each row is a unit."""
-    if by is None or by.units is None:
+    if by is None or by.units is None or len(distinct(by.units)) == len(by.units):
         return None
-    distinct, units = np.unique(by.units, return_inverse=True)
-    return None if len(distinct) == len(units) else units
+    return np.unique(by.units, return_inverse=True)[1]
 
 
 def _shuffled_by_class(labels: Integers, seed: Seed) -> Index:
@@ -261,7 +260,7 @@ def _folds_of_units(labels: Integers, units: Index, n_folds: int, seed: Seed) ->
         what = f"{n_folds} folds are more than the {n_units} groups of rows that belong together"
         raise BncliError(what, hint="use fewer folds" if n_units > 1 else "group by another column")
     owner, label, counts = _class_counts(labels, units)
-    n_classes = len(np.unique(labels))
+    n_classes = len(distinct(labels))
     sizes = np.bincount(owner, counts)
     # the square of the standard deviation times n_classes ** 2, in whole numbers, so that equal units tie
     spread = n_classes * np.bincount(owner, counts * counts) - sizes * sizes

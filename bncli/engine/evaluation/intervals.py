@@ -47,7 +47,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bncli.engine.kernels.arrays import Array, Index, Integers
+from bncli.engine.kernels.arrays import Array, Index, Integers, distinct
 
 Interval = tuple[float, float]
 _NORMAL = NormalDist()
@@ -103,7 +103,7 @@ def measure_intervals(
     Metrics of single labels are computed from the decisions if the blocks have them.
     """
     n_labels, n_rows = len(blocks[0].log_p), len(labels)
-    n_units = n_rows if units is None else len(np.unique(units))
+    n_units = n_rows if units is None else len(distinct(units))
     if n_units == n_rows:
         units = None
     what = "row" if units is None else "unit"

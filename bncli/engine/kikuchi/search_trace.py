@@ -26,7 +26,7 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.counting.table_batches import MAX_ENTRIES
 from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.data.splits import units_of_several_rows
-from bncli.engine.kernels.arrays import Array, Index
+from bncli.engine.kernels.arrays import Array, Index, distinct
 from bncli.engine.kernels.cells import cell_numbers
 from bncli.engine.kikuchi.model_paths import changes_along, score_table
 from bncli.engine.structures.region_graph import Region, counting_changes, cover, subsets
@@ -203,8 +203,8 @@ class DegreesOfFreedom:
             small = {region: shape for region, shape in shapes.items() if math.prod(shape) * k <= MAX_ENTRIES}
             by_block = self._data.map(_occurring_cells, small, k)
             for region, *parts in zip(small, *by_block, strict=True):
-                cells = np.unique(np.concatenate(parts))
-                self._known[region] = float(len(cells) - len(np.unique(cells // k)))
+                cells = distinct(np.concatenate(parts))
+                self._known[region] = float(len(cells) - len(distinct(cells // k)))
         return self._known
 
 
@@ -216,7 +216,7 @@ def _occurring_cells(block: RowBlock, shapes: dict[Region, tuple[int, ...]], n_l
         cells = cell_numbers([block.codes[i] for i in region], shape) * n_labels + labels if region else labels
         n_cells = math.prod(shape) * n_labels
         dense = n_cells <= DENSE * block.n_rows
-        occurring.append(np.flatnonzero(np.bincount(cells, minlength=n_cells)) if dense else np.unique(cells))
+        occurring.append(np.flatnonzero(np.bincount(cells, minlength=n_cells)) if dense else distinct(cells))
     return occurring
 
 

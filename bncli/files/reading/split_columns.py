@@ -17,7 +17,7 @@ import pyarrow as pa
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.number_formats import DATE_ORDERS, DateForm, Form
 from bncli.engine.data.splits import SplitBy
-from bncli.engine.kernels.arrays import Array, Index
+from bncli.engine.kernels.arrays import Array, Index, distinct
 from bncli.errors import BncliError, UsageError
 from bncli.files.reading.column_builder import ColumnBuilder
 from bncli.files.reading.column_meaning import fitting_orders, recognize_format
@@ -73,11 +73,10 @@ def check_split(rows: Columns, source: Source, where: str, watch: Watch) -> None
         return
     if by.units is not None:
         names = ", ".join(map(repr, by.columns if by.times is None else by.columns[:-1]))
-        distinct = np.unique(by.units)
-        if len(distinct) == 1:
+        if len(distinct(by.units)) == 1:
             what = f"all rows belong to one group: they have the same value in {names}"
             raise BncliError(what, where=where, hint="group by another column")
-        if n_missing := int((distinct < 0).sum()):
+        if n_missing := int((by.units < 0).sum()):
             lack, each = ("row lacks", "it is") if n_missing == 1 else ("rows lack", "each is")
             watch(Note(f"{n_missing:,} {lack} a value in {names}; {each} treated as a separate group"))
         assert rows.label is not None

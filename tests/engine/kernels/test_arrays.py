@@ -1,4 +1,4 @@
-"""Sums in logs against sums."""
+"""Sums in logs against sums; distinct integers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from bncli.engine.kernels.arrays import log_softmax, log_sum
+from bncli.engine.kernels.arrays import distinct, log_softmax, log_sum
 
 ARRAYS = hnp.arrays(np.float64, st.tuples(*[st.integers(1, 3)] * 3), elements=st.floats(-20, 20))
 
@@ -25,3 +25,10 @@ def test_logarithms_of_shares(array: np.ndarray, axis: int, shift: float) -> Non
     shares = np.exp(array) / np.exp(array).sum(axis=axis, keepdims=True)
     np.testing.assert_allclose(log_softmax(array + shift, axis), np.log(shares), atol=1e-9)
     np.testing.assert_allclose(log_softmax(array, axis), np.log(shares), atol=1e-12)
+
+
+@given(hnp.arrays(np.int16, st.integers(0, 9), elements=st.integers(-3, 3)))
+def test_distinct_integers(array: np.ndarray) -> None:
+    found = distinct(array)
+    assert found.dtype == array.dtype
+    assert found.tolist() == sorted(set(array.tolist()))
