@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bncli.engine import model as records
+from bncli.files.artifacts.model import dump_model, read_model
 from tests.cli.conftest import Bncli
 
 ABOVE = "the probability of malignant is never above"
@@ -45,6 +48,18 @@ def test_proven(bncli: Bncli, model: str) -> None:
     ran = bncli("verify", model, "--property", f"{ABOVE} 1")
     assert "proven      " + ABOVE in ran.err
     assert "verified" in ran.err
+
+
+def test_an_average_whose_last_models_have_next_to_no_weight(bncli: Bncli) -> None:
+    """Scoring leaves out models with weights below 1e-17, and so do bounds."""
+    assert bncli("fit", "tumours.csv", "--structure", "kikuchi", "-q", "-o", "k.bnc").code == 0
+    path = read_model("k.bnc").predictor
+    assert isinstance(path, records.Path)
+    steps = tuple(step._replace(weight=0.0 if i else 1.0) for i, step in enumerate(path.steps))
+    few = replace(path, steps=(*steps[:-1], steps[-1]._replace(weight=1e-30)))
+    Path("k.bnc").write_bytes(dump_model(replace(read_model("k.bnc"), predictor=few, self_test=None)))
+    code, found = verdicts(bncli, "k.bnc", f"{ABOVE} 1")
+    assert (code, found[0]["holds"]) == (0, True)
 
 
 def test_a_bound_is_refuted_by_a_row(bncli: Bncli, model: str) -> None:
@@ -126,7 +141,10 @@ def test_bad_input_is_one_line(bncli: Bncli, model: str, text: str, said: str) -
 def test_a_model_with_too_large_tables(bncli: Bncli, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bncli.engine.prediction.least_scores.MOST_ENTRIES", 10)
     ran = bncli("verify", model, "--property", f"{ABOVE} 0.5")
-    assert (ran.code, "too large for bounds over all inputs" in ran.err, "--max-order" in ran.err) == (3, True, True)
+    assert (ran.code, "at most 10 are possible" in ran.err, "--max-order" in ran.err) == (3, True, True)
+    assert bncli("fit", "tumours.csv", "--structure", "auto", "--effort", "1", "-q", "-o", "auto.bnc").code == 0
+    ran = bncli("verify", "auto.bnc", "--property", "the probability of benign is never above 0.5")
+    assert (ran.code, "--structure interactions or tan" in ran.err, ran.err.count("\n")) == (3, True, 1)
     ran = bncli("verify", model, "--property", "it is good")
     assert (ran.code, "the forms are" in ran.err) == (2, True)
 

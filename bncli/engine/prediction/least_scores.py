@@ -34,12 +34,13 @@ from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array, Index, Mask
 from bncli.engine.model import Ensemble, Path, Pool, Predictor, Tables
 from bncli.engine.prediction.factors import expand, unobserved_averages
+from bncli.engine.prediction.path_factors import LEAST_WEIGHT
 from bncli.errors import ModelError
 
 MOST_CELLS = 1 << 16
 """The most cells of a joint table."""
 MOST_ENTRIES = 1 << 24
-"""The most entries of all tables together, with those for "unobserved"."""
+"""The most entries of all tables together, over the codes of the schema and "unobserved"."""
 _NUMBERS_PER_BLOCK = 1 << 19
 FREE, UNKNOWN = -1, -2
 """Instead of a code: the attribute is not fixed. UNKNOWN may take the code "unobserved" as well, FREE may not."""
@@ -64,18 +65,21 @@ class ScoreTables:
     tables: tuple[Table, ...]
 
     @classmethod
-    def of(cls, tables: Tables, schema: Schema, used: Sequence[int]) -> ScoreTables:
-        """Return the tables over positions in `used`; raise ModelError if they have too many entries."""
+    def of(cls, tables: Tables, schema: Schema, used: Sequence[int], hint: str) -> ScoreTables:
+        """Return the tables over positions in `used`; raise ModelError with `hint` if they have too many entries."""
         place = {a: position for position, a in enumerate(used)}
         sums: dict[tuple[int, ...], Array] = {}
-        n_entries = 0
+        scopes = {frozenset(family.attributes) for family in tables.families if family.by_class}
+        n_cells = sum(math.prod(schema.cardinalities[a] + 1 for a in scope) for scope in scopes)
+        if n_cells * tables.bias.size > MOST_ENTRIES:
+            raise ModelError(
+                f"bounds over all inputs would need {n_cells * tables.bias.size:,} table entries, and at most "
+                f"{MOST_ENTRIES:,} are possible",
+                hint=hint,
+            )
         for family, weights in zip(tables.families, tables.weights, strict=True):
             if not family.by_class:
                 continue
-            n_entries += weights.shape[1] * math.prod(schema.cardinalities[a] + 1 for a in family.attributes)
-            if n_entries > MOST_ENTRIES:
-                what = "the tables of the model are too large for bounds over all inputs"
-                raise ModelError(what, hint="fit with a lower --max-order, fewer --bins, or --structure tan")
             values = expand(weights.T.reshape(-1, *family.shape), unobserved_averages(family, schema))
             for axis, (_, grouping) in enumerate(family.binned_attributes, start=1):
                 if grouping is not None:
@@ -97,14 +101,17 @@ class ScoreTables:
 
 def components_of(predictor: Predictor, schema: Schema, used: Sequence[int]) -> list[ScoreTables]:
     """Return the score tables of a predictor, one for each of the models whose probabilities it averages."""
+    hint = "fit with a lower --max-order, fewer --bins, or --structure tan"
+    if isinstance(predictor, Ensemble):
+        hint = "fit with --structure interactions or tan, whose tables are smaller than those of boosted trees"
     if isinstance(predictor, Path):
-        parts = [predictor.tables(s) for s, step in enumerate(predictor.steps) if step.weight > 0]
+        parts = [predictor.tables(s) for s, step in enumerate(predictor.steps) if step.weight >= LEAST_WEIGHT]
     elif isinstance(predictor, Ensemble):
         logarithmic = predictor.pool is Pool.LOGARITHMIC
         parts = [predictor.combined] if logarithmic else [component.tables for component in predictor.components]
     else:
         parts = [predictor]
-    return [ScoreTables.of(tables, schema, used) for tables in parts]
+    return [ScoreTables.of(tables, schema, used, hint) for tables in parts]
 
 
 @dataclass(frozen=True)
