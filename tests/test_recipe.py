@@ -92,7 +92,7 @@ def test_what_a_file_does_not_say_is_none() -> None:
 
 
 REFUSED = (
-    r"--smoothing has no effect with --param (discriminative|extended|lr|lr-roos) that starts from zero"
+    r"--smoothing has no effect with --param (discriminative|extended|lr|lr-roos) and --init zero"
     r"|unknown --discretize 'auto'"
 )
 """What is recorded and cannot be typed: the smoothing of a start that is not made, and the cuts of auto."""

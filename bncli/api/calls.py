@@ -136,7 +136,7 @@ def _watching(progress: ProgressOption) -> Iterator[Watch]:
     elif not progress:
         yield _warn
     else:
-        what = f"progress is a {type(progress).__name__}; it should be True or a function that takes an event"
+        what = f"progress is of type {type(progress).__name__}; it should be True or a function that takes an event"
         raise UsageError(what, hint="leave it out to see warnings only")
 
 

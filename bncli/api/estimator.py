@@ -98,7 +98,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if labels.dtype.kind == "O" and any(label is None for label in labels):
             raise ValueError("y has missing labels: leave these rows out")
         if labels.dtype.kind == "O" and len({isinstance(label, str) for label in labels}) > 1:
-            raise ValueError("y mixes texts and other labels")
+            raise ValueError("y mixes strings and other labels")
         check_consistent_length(X, labels)
         if labels.dtype.kind == "f":
             check_array(labels, ensure_2d=False, input_name="y")
@@ -131,7 +131,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             # `!=` holds for NaN; pandas.NA cannot be compared
             is_missing = np.array([v is None or type(v).__name__ == "NAType" or v != v for v in values.tolist()], bool)
             present = values[~is_missing]
-            # numbers and texts together cannot be sorted
+            # numbers and strings together cannot be sorted
             has_both = len({isinstance(value, str) for value in present.tolist()}) > 1
             group_codes = len(values) + np.arange(len(values))
             group_codes[~is_missing] = np.unique(present.astype(str) if has_both else present, return_inverse=True)[1]

@@ -147,7 +147,7 @@ def compare(
         sources = []
         for table in tables:
             if not isinstance(table, (str, os.PathLike)):  # the results name the tables by their files
-                what = f"a table to compare on must be a path, not a {type(table).__name__}"
+                what = f"a table to compare on must be a path, not of type {type(table).__name__}"
                 raise UsageError(what, hint="write it to a file")
             sources.append(files.enter_context(source_of(table, **reading)))
         run = make_run(threads, watch)

@@ -129,7 +129,7 @@ class Scorer:
         if isinstance(row, np.ndarray) and row.ndim == 1:
             row = row.tolist()
         if isinstance(row, (str, bytes)) or not isinstance(row, Sequence):
-            what = f"the row is a {type(row).__name__}, not a dict or a sequence"
+            what = f"the row is of type {type(row).__name__}, not a dict or a sequence"
             raise UsageError(what, hint="give a dict of values by column, or a list of values in column order")
         if len(row) != len(self.columns):
             if len(row) != len(self.all_columns):
@@ -160,7 +160,8 @@ class Scorer:
             named = list_names([f"'{name}'" for name in dict.fromkeys(absent)], _N_NAMED)
             similar = difflib.get_close_matches(absent[0], [str(name) for name in row], 1, 0.5)
             hint = f"did you mean '{similar[0]}'?" if similar else "a missing value is None"
-            raise ModelError(f"the row has no column {named}, which the model uses", hint=hint)
+            plural = "s" if len(set(absent)) > 1 else ""
+            raise ModelError(f"the row has no column{plural} {named}, which the model uses", hint=hint)
         return values, encoders
 
 
@@ -185,7 +186,7 @@ def _single_row(table: Any) -> dict[str, Any] | None:
 
 
 def bounded(probabilities: Array) -> Array:
-    """Return the probabilities clipped to the bounds of those that bncli writes."""
+    """Return the probabilities clipped to the range of probabilities that bncli writes."""
     return np.asarray(np.minimum(np.maximum(probabilities, LEAST), LARGEST))
 
 

@@ -71,8 +71,8 @@ def source_options(
     options = {key: value for key, value in options.items() if value is not None}
     for key in ("class_", "weights", "time"):
         if not isinstance(options.get(key, ""), str):
-            what = f"{key} is a {type(options[key]).__name__}; it should be the name of a column, as text"
-            raise UsageError(what, hint="give the name of a column as text, such as '1'")
+            what = f"{key} is of type {type(options[key]).__name__}; it should be the name of a column"
+            raise UsageError(what, hint="give it as a string, such as '1'")
     fields: dict[str, Any] = {}
     for key, value in options.items():
         if key == "delimiter":
@@ -92,7 +92,7 @@ def source_options(
             value = tuple(value)
             if odd := [each for each in value if not isinstance(each, str)]:
                 raise UsageError(
-                    f"{key} lists a {type(odd[0]).__name__}; it should be a name, or a list of names, as text"
+                    f"{key} lists a value of type {type(odd[0]).__name__}; it should be a string or a list of strings"
                 )
         else:
             value = check_word(key, value)
@@ -113,7 +113,7 @@ def source_of(data: Any, *, in_memory: bool = False, **options: Any) -> Iterator
     """Yield a source for a table; `options` are fields of `Source`.
 
     A table that is not a file is written to a temporary file, unless it is to be read `in_memory`, which saves time for
-    few rows. Raises UsageError for data that is no table, and for options of files if the data is not a file.
+    few rows. Raises UsageError for data that is not a table, and for options of files if the data is not a file.
     """
     fields: dict[str, Any] = {}
     for key, value in options.items():
@@ -145,7 +145,7 @@ def source_of(data: Any, *, in_memory: bool = False, **options: Any) -> Iterator
 
 
 def table_of(data: Any) -> pa.Table:
-    """Return data as an Arrow table, of types that can be written and sorted; UsageError for data that is no table."""
+    """Return data as an Arrow table of types that can be written and sorted; UsageError for anything but a table."""
     names = data.schema.names if isinstance(data, _ARROW) else data if isinstance(data, Mapping) else ()
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, _ARROW):
         names = getattr(data, "columns", ())
@@ -159,7 +159,7 @@ def table_of(data: Any) -> pa.Table:
         elif hasattr(data, "__arrow_c_stream__"):
             table = _arrow_table(data)
         else:
-            what = f"expected a table, found a {type(data).__name__}"
+            what = f"expected a table, found an object of type {type(data).__name__}"
             hint = "give a path, a dictionary of columns, a data frame, or another table with the Arrow C interface"
             raise UsageError(what, hint="collect it first" if hasattr(data, "collect") else hint)
         fields = [pa.field(field.name, _plain_type(field.type)) for field in table.schema]
@@ -206,7 +206,7 @@ def _is_extension(kind: pa.DataType) -> bool:
 def column_of(values: Any, name: str) -> pa.Array:
     """Return values as an Arrow column, or if Arrow refuses, as numbers or texts; UsageError for anything else."""
     if isinstance(values, str) or not hasattr(values, "__iter__"):
-        what = f"column {name!r} is a {type(values).__name__}; it should be a list or an array"
+        what = f"column {name!r} is of type {type(values).__name__}; it should be a list or an array"
         raise UsageError(what, hint="each column of a one-row table holds one value, as in {'a': [1]}")
     if not hasattr(values, "__len__"):
         values = list(values)  # an iterator can be read only once
@@ -218,8 +218,8 @@ def column_of(values: Any, name: str) -> pa.Array:
         pass
     values = list(values)
     if (container := next((value for value in values if isinstance(value, CONTAINERS)), None)) is not None:
-        what = f"column {name!r} cannot be read: it holds a {type(container).__name__}"
-        raise UsageError(what, hint="a column holds numbers or texts")
+        what = f"column {name!r} cannot be read: it holds a value of type {type(container).__name__}"
+        raise UsageError(what, hint="a column holds numbers or strings")
     values = [None if is_missing_value(value) else value for value in values]
     with suppress(TypeError, ValueError, OverflowError):
         if not any(isinstance(value, str) for value in values):

@@ -139,7 +139,7 @@ class Label(NamedTuple):
         """Return the text without surrounding blanks; an integer label becomes its digits."""
         text = str(value).strip()
         if isinstance(value, bool) or not isinstance(value, str | int) or not text:
-            raise ValueError(f"{value!r} is not a label: labels are texts")
+            raise ValueError(f"{value!r} is not a label: labels are strings")
         return text
 
 
@@ -296,7 +296,7 @@ def parse_label_numbers(text: str, words: tuple[str, ...] = (), what: str = "lab
                 comma = ", " if f"{field}, {following}" in text else ","
                 bare = f"{field}{comma}{following}".replace('"', "")
                 advice = f"""; quote a label that contains a comma, with its number: '"{bare}"'"""
-            raise ValueError(f"{field!r} is not {what}{other}, and {text!r} no file{advice}")
+            raise ValueError(f"{field!r} is not {what}{other}, and there is no file {text!r}{advice}")
         if label in numbers:
             raise ValueError(f"{label!r} appears twice")
         numbers[label] = value

@@ -69,5 +69,5 @@ def command(**typed: Any) -> None:
             others = "earlier rows" if "time" in report.split.kind else "other groups"
             facts["held out"] = f"{report.held_out:.4f}, by maps fitted to {others}"
             facts["split by"] = split_text(report.split)
-        facts["wrote"] = report.output
+        facts["written"] = report.output
         console.finish(report, [f"{name:<12}{text}" for name, text in facts.items()])

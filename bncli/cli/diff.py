@@ -94,7 +94,9 @@ def difference_lines(report: DiffReport) -> list[str]:
         lines = [f"{'' if i else name:<12}{text}" for name, texts in differences for i, text in enumerate(texts)]
     if report.predictions is not None:
         n_rows, changed, max_dp = report.predictions
-        lines.append(f"{'decisions':<12}{changed:.2%} of {n_rows:,} rows change; max |dP| {max_dp:.1e}")
+        lines.append(
+            f"{'decisions':<12}{changed:.2%} of {n_rows:,} rows change; probabilities change by up to {max_dp:.1e}"
+        )
     return lines
 
 

@@ -194,10 +194,10 @@ def summary_lines(report: ExportReport, dialect: str | None) -> list[str]:
         lines.append(f"pooled      {attribute}: {', '.join(values)} {'left out' if into is None else f'-> {into}'}")
     if report.rows is not None:
         rows = f"{report.rows:,} {'synthetic' if report.arcs is None else 'random'} rows"
-        lines.append(f"verified    on {rows}: max |dP| {report.max_dp:.1e}")
+        lines.append(f"verified    on {rows}: largest difference in probability {report.max_dp:.1e}")
     if report.rounding is not None:
-        loss = f"max |dP| {report.rounding.max_dp:.1e}, log-loss {report.rounding.log_loss:+.1e}"
-        lines.append(f"rounding    costs on them: {loss}")
+        change = f"probabilities by up to {report.rounding.max_dp:.1e}, log-loss by {report.rounding.log_loss:+.1e}"
+        lines.append(f"rounding    changes {change}")
     if report.totals:
         pairs = ", ".join(f"{total}: {p:.3f}" for total, p in report.totals)
         lines.append(f"totals      probability by score: {pairs}")

@@ -102,7 +102,12 @@ def command(**typed: Any) -> None:
 def _structure_lines(report: step.StructureReport) -> list[str]:
     """Return the origin of a structure file, and whether its graph is perfect."""
     structure = report.structure
-    source = f"made by {structure.method}" if report.format == "structure" else f"read from {report.format}"
+    if report.format != "structure":
+        source = f"read from {report.format}"
+    elif structure.method == "file":
+        source = "not learned by bncli"
+    else:
+        source = f"learned by {structure.method}"
     if structure.class_name is None:
         return [f"Structure {source}, which does not name the node of the class"]
     perfection = _perfection(structure)

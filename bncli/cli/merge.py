@@ -57,7 +57,8 @@ def command(**typed: Any) -> None:
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         run = Run(watch=console.watch)
         report = merge(typed["counts"], output, decay=typed["decay"], allow_repeated=typed["allow_repeated"], run=run)
-        decayed = "" if report.decay is None else f"; earlier counts times {report.decay:g} before each further file"
+        decay = report.decay
+        decayed = "" if decay is None else f"; earlier counts multiplied by {decay:g} before each further file"
         lines = [
             f"files       {report.files:,}{decayed}",
             *counts_lines(report.counted),

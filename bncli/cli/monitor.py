@@ -77,12 +77,13 @@ def command(**typed: Any) -> None:
             "names",
             "output",
         )
+        hint = "name a MODEL and rows: bncli monitor MODEL DATA"
         for word in about_rows:
             if typed[word]:
                 what = f"--{word.replace('_', '-')} has no effect on monitors: they hold counts, not rows"
-                raise UsageError(what, hint="name a MODEL and rows: bncli monitor MODEL DATA")
+                raise UsageError(what, hint=hint)
         if typed["fail_on_drift"]:
-            raise UsageError("--fail-on-drift needs rows, not monitors", hint="bncli monitor MODEL DATA")
+            raise UsageError("--fail-on-drift needs rows, not monitors", hint=hint)
     options.check_page(typed, *typed["files"], typed["svg"], typed["output"])
     from bncli.steps.monitor import monitor, monitor_rows
     from bncli.watch import Note, Run

@@ -174,7 +174,7 @@ def convert_setting(flag: Flag, setting: Setting, ctx: click.Context) -> Any:
 def _as_text(value: Any) -> str:
     """Return a value of TOML as it would be typed; raise ValueError unless it is a text or a number."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError("this is neither a text nor a number")
+        raise ValueError("this is neither a string nor a number")
     if isinstance(value, int) and abs(value) >= 10**_MOST_DIGITS:
         raise ValueError(f"a number of more than {_MOST_DIGITS} digits")
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)

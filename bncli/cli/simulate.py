@@ -140,7 +140,7 @@ def command(**typed: Any) -> None:
         )
         perfect = "perfect" if report.perfect else "not perfect"
         lines = [
-            f"rows        {report.rows:,} of {report.attributes:,} attributes and the class "
+            f"rows        {report.rows:,}, with {report.attributes:,} attributes and the class "
             f"({report.classes:,} labels)",
             f"drawn from  {report.model or report.network}: {report.arcs:,} arcs, {perfect}, "
             f"{report.probabilities:,} probabilities",

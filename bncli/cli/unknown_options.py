@@ -127,7 +127,7 @@ def unknown_option(ctx: click.Context, typed: str) -> UsageError:
 
 
 def refuse_misplaced_values(ctx: click.Context) -> None:
-    """Raise UsageError if an argument is no file, but the value of an option: `y=diagnosis`, or 17 for a row."""
+    """Raise UsageError if an argument is not a file but the value of an option: `y=diagnosis`, or 17 for a row."""
     here = _options(ctx.command)
     for argument in ctx.command.params:
         values = ctx.params.get(argument.name or "") if isinstance(argument, click.Argument) else None

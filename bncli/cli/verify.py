@@ -102,7 +102,8 @@ def command(**typed: Any) -> None:
     lines = [] if report.self_test is not None else ["self-test   none: an earlier version wrote the model"]
     for name, comparison in (("self-test", report.self_test), (report.format or "", report.export)):
         if comparison is not None:
-            lines.append(f"{name:<12}{comparison.rows:,} synthetic rows: max |dP| {comparison.max_dp:.1e}")
+            largest = f"largest difference in probability {comparison.max_dp:.1e}"
+            lines.append(f"{name:<12}{comparison.rows:,} synthetic rows: {largest}")
     if report.decisions is not None:
         lines.append(f"{'decisions':<12}{report.decisions.rows:,} synthetic rows: all as the model decides")
     console.summary([*lines, *proven, "verified"])
@@ -116,7 +117,9 @@ def _disclosure_lines(found: Disclosure) -> list[str]:
     lines += [f"            {v.attribute}={v.value}: {v.rows:,.6g} ({', '.join(v.where)})" for v in found.values]
     for table in found.tables:
         if table.below or table.unknown:
-            cells = f"{table.below:,} of {table.cells:,} cells below that, {table.unknown:,} not known from the file"
+            cells = (
+                f"{table.below:,} of {table.cells:,} cells have fewer, {table.unknown:,} unknown from the file alone"
+            )
             lines.append(f"            table {' & '.join(table.attributes)}: {cells}")
     if found.held_out:
         lines.append(f"            held-out probabilities of {found.held_out:,} single rows, for thresholds and sets")

@@ -58,7 +58,7 @@ MOST_NAMED = 5
 
 
 def keep_needed(columns: Columns, recipe: Recipe, run: Run) -> Columns:
-    """Return the columns with only the attributes that held-out rows need most, in table order; all without a limit.
+    """Return the columns with only the attributes selected by held-out rows, in table order; all without a limit.
 
     A note lists the attributes left out.
     """
@@ -80,7 +80,8 @@ def encode_needed(
     """Select attributes if the recipe limits them, and encode the rows as `encode_training_rows` does.
 
     Monotone directions of attributes that are left out are ignored. For skdb, rows that belong together or have times
-    are also encoded with the cuts of folds, since cuts that follow the labels of a unit would favour its attributes.
+    are also encoded with the cuts of folds, since cuts that follow the labels of a unit would favour attributes that
+    identify the unit.
     """
     needed = keep_needed(columns, recipe, run)
     left_out = columns.attributes.keys() - needed.attributes.keys()
@@ -108,7 +109,7 @@ def with_attributes(columns: Columns, names: set[str]) -> Columns:
 
 
 def rank_attributes(columns: Columns, recipe: Recipe, n: int, run: Run) -> list[str]:
-    """Return the n attributes that held-out rows need most, the most needed first.
+    """Return the n attributes that forward selection by held-out log-loss adds first, in this order.
 
     If the columns are coded and a sample of raw rows was kept, the ranking uses that sample. Raises BncliError if no
     row can be held out.

@@ -201,7 +201,10 @@ def _decision_options(recipe: Recipe) -> DecisionOptions:
 def _learn_calibrated(
     table: list[Columns], recipe: Recipe, supplied: SuppliedParts, reading_rules: ReadingRules, run: Run
 ) -> FittedModel:
-    """Take the only table out of the list; learn, with class weights and calibration if the recipe has them."""
+    """Learn, with class weights and calibration if the recipe has them.
+
+    The table is removed from the list, which holds nothing else, so that its memory can be freed.
+    """
     class_weights = parse_class_weights(recipe.class_weights, table[0])
     if class_weights is None and recipe.calibrate is None:
         return _learn(table.pop(), recipe, supplied, reading_rules, run)
@@ -318,7 +321,7 @@ def _card_without(
 
 
 def _learn_better(table: list[Columns], recipe: Recipe, reading_rules: ReadingRules, run: Run) -> FittedModel:
-    """Take the only table out of the list; let held-out rows choose the recipe's structure or its alternative.
+    """Let held-out rows choose the recipe's structure or its alternative; `table` is as in `_learn_calibrated`.
 
     Both choose their penalty on the same folds. The alternative is taken if the log-likelihood of all held-out rows is
     higher by more than EVIDENCE nats. From COMPARED_ROWS rows on, the comparison uses a sample, and only the winner
@@ -401,7 +404,7 @@ class _ChosenSettings(NamedTuple):
 def _choose(
     table: list[Columns], recipe: Recipe, supplied: SuppliedParts, reading_rules: ReadingRules, run: Run
 ) -> _ChosenSettings:
-    """Take the only table out of the list; encode its rows, learn the structure, and choose penalty and arcs."""
+    """Encode the rows, learn the structure, and choose penalty and arcs; `table` is as in `_learn_calibrated`."""
     columns = table.pop()
     if supplied.cuts is not None:
         sampled_rows = supplied.cuts.sampled_rows
@@ -784,12 +787,12 @@ def warnings_about(model: Model, parameters: Parameters) -> Iterator[str]:
         what = f"the model does not use {which}: every row gets the class frequencies of {schema.class_name!r}"
         is_uncut = any(isinstance(a, NumericAttribute) and not a.informative for a in schema.attributes)
         if any(a.informative for a in schema.attributes):
-            yield f"{what}, which predicted held-out rows better; is the class the right column (--class)?"
+            yield f"{what}, which predicted held-out rows better; if another column is the class, name it with --class"
         elif is_uncut and model.recipe.discretize in SUPERVISED:
             cut = "--discretize equal-frequency cuts numeric columns in any case"
-            yield f"{what}; {cut}; is the class the right column (--class)?"
+            yield f"{what}; {cut}; if another column is the class, name it with --class"
         else:
-            yield f"{what}; is the class the right column (--class)?"
+            yield f"{what}; if another column is the class, name it with --class"
         return
     if held_out is not None and held_out.log_loss >= held_out.base_log_loss * (1 - NEGLIGIBLE_GAIN):
         losses = f"log-loss {held_out.log_loss:.4g} against {held_out.base_log_loss:.4g} nats per row"

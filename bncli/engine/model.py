@@ -585,7 +585,7 @@ class ParameterUncertainty:
 
 
 class RefitLoss(NamedTuple):
-    """The number of rows to which a model was refitted after an edit, and its log-loss with and before the edit."""
+    """The number of rows to which a model was refitted after an edit, and its log-loss after and before the edit."""
 
     rows: int
     log_loss: float

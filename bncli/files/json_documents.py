@@ -67,7 +67,7 @@ class Node:
 
     def text(self) -> str:
         if not isinstance(self.value, str):
-            self.fail(f"expected a text in quotes, found {_describe(self.value)}")
+            self.fail(f"expected a string in quotes, found {_describe(self.value)}")
         return self.value
 
     def texts(self) -> tuple[str, ...]:
@@ -208,5 +208,5 @@ def _describe(value: object) -> str:
     """Return the value itself if it is null, true or false, else the kind of value."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
-    words = {dict: "an object", list: "a list", str: "a text"}
+    words = {dict: "an object", list: "a list", str: "a string"}
     return next((word for kind, word in words.items() if isinstance(value, kind)), "a number")

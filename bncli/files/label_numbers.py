@@ -79,10 +79,11 @@ def resolve_costs(value: Any) -> Any:
             cost = 0.0 if not text and decision == true else parse_decimal(text)
             if cost is None or cost < 0:
                 problem = f"costs {text!r}" if text else "has no cost"
-                what = f"deciding {decision!r} where {true!r} is true {problem}"
+                what = f"deciding {decision!r} when {true!r} is true {problem}"
                 raise BncliError(what, where=where, hint="a cost must be a number of at least 0")
             if f"{true}:{decision}" in costs:
-                raise BncliError(f"deciding {decision!r} where {true!r} is true appears twice", where=where)
+                what = f"the cost of deciding {decision!r} when {true!r} is true is given twice"
+                raise BncliError(what, where=where, hint="give each pair once")
             costs[f"{true}:{decision}"] = cost
     return format_label_numbers(costs)
 

@@ -188,8 +188,8 @@ def _refuse_below_limits(chosen: ChosenMethods) -> None:
         for flag in chosen.param.joint_options:
             if flag in typed:
                 method = f"--structure {structure.word}{f' {option} {limit}' if option else ''}"
-                hint = "leave it out: every table has a single attribute"
-                raise UsageError(f"{flag} has no effect with {method}", hint=hint)
+                what = f"{flag} has no effect with {method}, because every table has a single attribute"
+                raise UsageError(what, hint="leave it out")
 
 
 def _refuse_unsuitable_parameters(chosen: ChosenMethods) -> None:
@@ -209,14 +209,14 @@ def _refuse_unsuitable_parameters(chosen: ChosenMethods) -> None:
     if kind:
         _refuse_flags(list(typed), ("--arcs",), "with regions, which have no arcs")
     else:
-        _refuse_flags(list(typed), ("--theta",), "without regions")
+        _refuse_flags(list(typed), ("--theta",), "without regions", "leave it out, or use --structure kikuchi")
 
     policy = typed.get("--missing-policy")
     if param.for_missing_values and policy == "level":
         what = f"--missing-policy level has no effect with --param {param.word}"
         raise UsageError(what, hint=f"{param.word} marginalizes missing values; --param map treats them as a level")
     if policy == "marginalize" and not param.probabilities:
-        what = f"--missing-policy marginalize cannot be used with {name}, whose numbers are not probabilities"
+        what = f"--missing-policy marginalize cannot be used with {name}, whose tables are not probabilities"
         raise UsageError(what, hint=f"use --param {', '.join(MARGINALIZED)}, or --missing-policy level")
 
 
@@ -246,7 +246,8 @@ def _refuse_optimization(chosen: ChosenMethods) -> None:
     if values["init"] == "zero":
         for flag in chosen.param.start_options:
             if flag in typed and not (chosen.structure is not None and flag in chosen.structure.options):
-                what = f"{flag} has no effect with --param {chosen.param.word} that starts from zero"
+                of_start = "--init zero" if "--init" in typed else "--init zero, the default here"
+                what = f"{flag} has no effect with --param {chosen.param.word} and {of_start}"
                 raise UsageError(what, hint="use --init generative, or leave it out")
 
 

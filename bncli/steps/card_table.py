@@ -97,8 +97,8 @@ def card_lines(card: dict[str, Any], label: str) -> list[str]:
         pairs = ", ".join(f"{one['total']:.4g}: {one['p']:.3f}" for one in card["totals"])
         lines.append(f"totals      P({label}) by total: {pairs}")
     for other in card["alternatives"]:
-        size = f"log-loss {other['log_loss']:.4g}, {other['rows']:,} rows"
-        lines.append(f"alternative {size}: {', '.join(other['columns'])}")
+        size = f"a card of {other['rows']:,} rows, log-loss {other['log_loss']:.4g}"
+        lines.append(f"alternative {', '.join(other['columns'])}: {size}")
     return lines
 
 

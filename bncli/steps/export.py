@@ -306,7 +306,8 @@ def _refuse_difference(max_dp: float, what: str, kind_of_rows: str, recipe: Reci
         option = "a higher --penalty"
     else:
         option = "more --pseudo-counts" if recipe.param.startswith("acll") else "more --smoothing"
-    message = f"the {what} would differ from the model: max |dP| {max_dp:.1e} on {EXPORT_ROWS:,} {kind_of_rows} rows"
+    largest = f"by up to {max_dp:.1e} in probability"
+    message = f"the {what} would differ from the model {largest} on {EXPORT_ROWS:,} {kind_of_rows} rows"
     raise BncliError(
         message, hint=f"some of its probabilities are too small for floating-point numbers; learn with {option}"
     )

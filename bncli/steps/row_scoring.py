@@ -40,7 +40,7 @@ from bncli.errors import ModelError, UsageError
 from bncli.files.artifacts.monitors import monitored_model
 from bncli.files.exports.score_layout import ExtraColumn, ExtraValues, most_probable
 from bncli.files.reading.rows_by_schema import Batch, Batches
-from bncli.files.reading.source import Source
+from bncli.files.reading.source import Source, list_names
 from bncli.watch import Run
 
 NUMBERS_PER_BLOCK = 1 << 21
@@ -409,4 +409,5 @@ def position_of_column(name: str, names: Sequence[str], schema: Schema) -> int:
     if any(attribute.name == name for attribute in schema.attributes):
         raise UsageError(f"the model does not use {name!r}", hint="leave it out: it changes no prediction")
     near = difflib.get_close_matches(name, names, 1, 0.5)
-    raise UsageError(f"the model has no column {name!r}", hint=f"did you mean {near[0]!r}?" if near else "")
+    hint = f"did you mean {near[0]!r}?" if near else f"it uses {list_names(names, 10)}"
+    raise UsageError(f"the model has no column {name!r}", hint=hint)

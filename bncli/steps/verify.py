@@ -63,7 +63,7 @@ class LargestDifference(NamedTuple):
         return self.max_dp <= TOLERANCE
 
     def __str__(self) -> str:
-        return f"max |dP| {self.max_dp:.1e} on {self.rows:,} synthetic rows"
+        return f"the largest difference in probability is {self.max_dp:.1e} on {self.rows:,} synthetic rows"
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ def test_elsewhere_there_is_none_but_warnings(capfd: pytest.CaptureFixture[str])
 
 
 def test_what_it_cannot_be() -> None:
-    with pytest.raises(UsageError, match="progress is a str; it should be True or a function"):
+    with pytest.raises(UsageError, match="progress is of type str; it should be True or a function"):
         bncli.fit(ROWS, progress="bar")  # type: ignore[arg-type]
 
 
@@ -91,10 +91,10 @@ def test_what_it_cannot_be() -> None:
         ("--k has no effect with --structure nb", "k= has no effect with structure='nb'"),
         ("learn nb, tan, kdb --k 1 or hill-climb", "learn nb, tan, kdb k=1 or hill-climb"),
         ("with --class", "with class_="),
-        ("--drop-unlabelled", "drop_unlabelled="),
+        ("add --drop-unlabelled to leave", "add drop_unlabelled= to leave"),
         ("--ignore 'a b'", "ignore='a b'"),
         ("--missing-policy level, or leave it", "missing_policy='level', or leave it"),
-        ("is the delimiter right? --delimiter", "is the delimiter right? delimiter="),
+        ("if the delimiter is wrong, set it with --delimiter", "if the delimiter is wrong, set it with delimiter="),
         ("--on-bad-row skip leaves it out", "on_bad_row='skip' leaves it out"),
         ("leave it out: --keep-all", ""),
         ("well-known words -- and more", "well-known words -- and more"),

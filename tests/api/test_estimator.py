@@ -203,7 +203,7 @@ def test_an_option_has_one_place() -> None:
         Classifier(**NB, options={"structure": "tan"}).fit(X, Y)
 
 
-@pytest.mark.parametrize(("labels", "words"), [([None, "a"], "missing labels"), (["1", 1], "mixes texts")])
+@pytest.mark.parametrize(("labels", "words"), [([None, "a"], "missing labels"), (["1", 1], "mixes strings")])
 def test_labels_that_cannot_be_ordered(labels: list[Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Classifier(**NB).fit(X, np.array(labels * 75, object))

@@ -138,11 +138,11 @@ def test_measuring_and_drawing(tmp_path: Path, table: pa.Table) -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (3, "expected a table, found a int"),
+        (3, "expected a table, found an object of type int"),
         ({"a": [1, "x", {}]}, "column 'a' cannot be read"),
         ({"a": [1], "b": [1, 2]}, "this is not a table"),
-        ({"a": 1, "class": ["x"]}, "column 'a' is a int; it should be a list"),
-        ({"a": "abc", "class": ["x", "y", "z"]}, "column 'a' is a str; it should be a list"),
+        ({"a": 1, "class": ["x"]}, "column 'a' is of type int; it should be a list"),
+        ({"a": "abc", "class": ["x", "y", "z"]}, "column 'a' is of type str; it should be a list"),
         ({"a": [], "class": []}, "no rows"),
     ],
 )
@@ -164,9 +164,9 @@ def test_options() -> None:
     rows = {"a": [1, 2] * 9, "class": ["x", "y"] * 9}
     with pytest.raises(TypeError, match="no option 'structur'; did you mean 'structure'"):
         bncli.fit(rows, structur="nb")
-    with pytest.raises(UsageError, match="weights is a list; it should be the name of a column"):
+    with pytest.raises(UsageError, match="weights is of type list; it should be the name of a column"):
         bncli.fit(rows, weights=[1.0] * 18)
-    with pytest.raises(UsageError, match="group lists a int64; it should be a name, or a list of names"):
+    with pytest.raises(UsageError, match="group lists a value of type int64; it should be a string"):
         bncli.fit(rows, group=np.arange(3))
     with pytest.raises(UsageError, match="a path, not a dict"):
         bncli.compare([rows], {"a": "--structure nb"})

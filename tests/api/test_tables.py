@@ -137,7 +137,7 @@ def test_what_a_frame_cannot_be() -> None:
     for data in (twice, table.append_column("a", table["a"])):
         with pytest.raises(UsageError, match="two columns are called 'a', the table; rename one of them"):
             bncli.fit(data)
-    with pytest.raises(UsageError, match="column 'z' cannot be read: it holds a complex"):
+    with pytest.raises(UsageError, match="column 'z' cannot be read: it holds a value of type complex"):
         bncli.fit(pd.DataFrame({"z": [1j, 2j], "class": ["u", "v"]}))
     with pytest.raises(UsageError, match=r"not a table.*; a table has columns"):
         bncli.fit(pytest.importorskip("polars").Series([1, 2]))

@@ -277,10 +277,10 @@ def test_row_weights_are_rows_so_many_times(bncli: Bncli) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--costs benign:malignant=1", "of deciding for 'benign' where 'malignant' is true"),
+        ("--costs benign:malignant=1", "of deciding 'benign' when 'malignant' is true"),
         ("--costs benign:mal=1,malignant:benign=1", "names the label 'mal'"),
         ("--costs benign:malignant=-1,malignant:benign=1", "the cost of 'benign:malignant' is not"),
-        ("--costs missing.csv", "'missing.csv' is not TRUE:DECISION=COST, and 'missing.csv' no file"),
+        ("--costs missing.csv", "'missing.csv' is not TRUE:DECISION=COST, and there is no file 'missing.csv'"),
         (f"--costs {COSTS} --threshold 0.5", "--costs and --threshold both define the decisions"),
         ("--threshold 1.5", "'1.5' is neither a probability nor one of"),
         ("--threshold best:auc", "'best:auc' is neither"),
@@ -301,18 +301,18 @@ def test_bad_input_is_named(bncli: Bncli, words: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("true,benign,malignant\nbenign,0,1\n", "lacks the cost of deciding for 'benign' where 'malignant'"),
-        ("true,benign,malignant\nbenign,0,1\nmalignant,,0\n", "'benign' where 'malignant' is true has no cost"),
-        ("true,benign,malignant\nbenign,0,1\nmalignant,-3,0\n", "'benign' where 'malignant' is true costs '-3'"),
+        ("true,benign,malignant\nbenign,0,1\n", "lacks the cost of deciding 'benign' when 'malignant'"),
+        ("true,benign,malignant\nbenign,0,1\nmalignant,,0\n", "'benign' when 'malignant' is true has no cost"),
+        ("true,benign,malignant\nbenign,0,1\nmalignant,-3,0\n", "'benign' when 'malignant' is true costs '-3'"),
         ("true,benign,malignant\nbenign,0,1\nmalignant,3\n", "1 costs for 2 decisions, costs.csv, line 3"),
-        ("true,benign,malignant\nbenign,0,1\nbenign,3,1\n", "appears twice"),
+        ("true,benign,malignant\nbenign,0,1\nbenign,3,1\n", "is given twice"),
         ("true,benign,review\nbenign,0,1\nmalignant,3,1\n", "names the label 'review'"),
         ("", "this is not a table of costs"),
         (
             ";benign;malignant\nbenign;0;1\nmalignant;3;0\n",
             "not a table of costs, costs.csv; use commas between fields",
         ),
-        (",benign,malignant\nbenign,0,\nmalignant,3,0\n", "deciding 'malignant' where 'benign' is true has no cost"),
+        (",benign,malignant\nbenign,0,\nmalignant,3,0\n", "deciding 'malignant' when 'benign' is true has no cost"),
     ],
 )
 def test_tables_of_costs_that_are_none(bncli: Bncli, content: str, message: str) -> None:
@@ -328,7 +328,7 @@ def test_tables_of_costs_that_are_none(bncli: Bncli, content: str, message: str)
         ("--sets 0.1", "no held-out rows for prediction sets; fit it with --sets ALPHA"),
         ("--threshold best:f1", "has no held-out rows from which to choose the threshold best:f1"),
         ("--sets-by class", "--sets-by has no effect without --sets"),
-        ("--costs benign:malignant=1", "of deciding for 'benign' where 'malignant' is true"),
+        ("--costs benign:malignant=1", "of deciding 'benign' when 'malignant' is true"),
     ],
 )
 def test_what_a_model_cannot_decide(bncli: Bncli, words: str, message: str) -> None:

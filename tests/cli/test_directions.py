@@ -113,7 +113,7 @@ def test_bad_input_is_named(bncli: Bncli, words: str, message: str) -> None:
 
 def test_an_empty_label_is_none(bncli: Bncli) -> None:
     ran = bncli(*FIT, *RISING, "--towards", " ", "-o", "m.bnc")
-    assert (ran.code, ran.err) == (2, "Error: Invalid value for '--towards': ' ' is not a label: labels are texts\n")
+    assert (ran.code, ran.err) == (2, "Error: Invalid value for '--towards': ' ' is not a label: labels are strings\n")
 
 
 def test_maps_a_label_undo_directions_and_a_temperature_does_not(bncli: Bncli) -> None:
@@ -138,7 +138,7 @@ def test_labels_that_are_numbers(bncli: Bncli) -> None:
     model.save("p.bnc")
     assert Path("p.bnc").read_bytes() == Path("m.bnc").read_bytes()
     for wrong in (10.0, True, ["10"], ""):
-        with pytest.raises(BncliError, match="is not a label: labels are texts"):
+        with pytest.raises(BncliError, match="is not a label: labels are strings"):
             package.fit("n.csv", **options, towards=wrong)
 
 

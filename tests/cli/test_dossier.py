@@ -328,7 +328,7 @@ def test_more_than_two_classes(bncli: Bncli) -> None:
         (("m.bnc", "--data", "test.csv", "--beside", "iris.bnc", "-o", "out"), 3, "a model for comparison"),
         (("test.csv", "--data", "test.csv", "-o", "out"), 3, "not a bncli model"),
         (("m.bnc", "--data", "test.csv", "--about", "a.toml", "-o", "out"), 1, "no key 'intended_us', a.toml; did you"),
-        (("m.bnc", "--data", "test.csv", "--about", "b.toml", "-o", "out"), 1, "'title' is not a text, b.toml"),
+        (("m.bnc", "--data", "test.csv", "--about", "b.toml", "-o", "out"), 1, "'title' is not a string, b.toml"),
         (("m.bnc", "--data", "test.csv", "--about", "c.toml", "-o", "out"), 1, "this is not TOML"),
         (("m.bnc", "--data", "test.csv", "--about", "d.toml", "-o", "out"), 2, "the model has no column 'colour'"),
         (("m.bnc", "--data", "test.csv", "--about", "e.toml", "-o", "out"), 1, "no such file, e.toml"),

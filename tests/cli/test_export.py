@@ -32,7 +32,7 @@ def test_every_format_to_the_standard_output(bncli: Bncli, model: str, form: str
     assert ran.code == 0
     assert ran.out.startswith(BEGINNINGS[form])
     assert ran.err.startswith(f"{form:<12}5 nodes, 7 arcs")
-    assert ("max |dP|" in ran.err) == (form in ("bif", "xmlbif"))
+    assert ("difference in probability" in ran.err) == (form in ("bif", "xmlbif"))
     assert bncli("export", model, "--to", form, "-q") == (0, ran.out, "")
 
 
@@ -116,7 +116,7 @@ def test_a_graph_that_is_not_perfect(bncli: Bncli) -> None:
 def test_options_of_sql(bncli: Bncli, model: str) -> None:
     ran = bncli("export", model, "--to", "sql", "--input", "rows", "--key", "flower", "-o", "x.sql")
     assert ran.code == 0
-    assert "synthetic rows: max |dP|" in ran.err
+    assert "synthetic rows: largest difference in probability" in ran.err
     assert "table entries, dialect sqlite\n" in ran.err
     ran = bncli("export", model, "-o", "y.sql", "--key", "petal_length")
     assert (ran.code, ran.out) == (3, "")
@@ -164,7 +164,7 @@ def test_a_scorecard(bncli: Bncli, tmp_path: Path) -> None:
     assert bncli("fit", "monks1.csv", "--penalty", "1", "-q", "-o", "m.bnc").code == 0
     ran = bncli("export", "m.bnc", "-o", "x.csv", "--pdo", "40", "--base", "100", "--odds", "1")
     assert (ran.code, ran.out) == (0, "")
-    assert "rounding    costs on them: max |dP| " in ran.err
+    assert "rounding    changes probabilities by up to " in ran.err
     text = (tmp_path / "x.csv").read_text()
     assert "(score - 100.0) / 57.7" in text
     header, *rows = csv.reader(io.StringIO(bncli("export", "m.bnc", "--to", "scorecard", "-q").out))

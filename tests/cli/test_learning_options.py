@@ -337,7 +337,7 @@ def test_theta_of_a_file_of_regions_only_makes_the_generative_start(
     held = '{"format": "bncli-structure", "version": 1, "class": "y", "method": "kikuchi", "options": {}, '
     Path("r.json").write_text(held + '"regions": [["x"]]}')
     typed: dict[str, object] = {"structure": "r.json", "param": "discriminative", "theta": 2.0}
-    with pytest.raises(UsageError, match="--theta has no effect with --param discriminative that starts from zero"):
+    with pytest.raises(UsageError, match="--theta has no effect with --param discriminative and --init zero"):
         resolve_learning_options(typed)
     assert resolve_learning_options({**typed, "init": "generative"}).recipe.theta == 2.0
     assert resolve_learning_options({"structure": "r.json", "param": "kbma", "theta": 2.0}).recipe.theta == 2.0

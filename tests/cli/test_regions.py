@@ -75,7 +75,7 @@ def test_the_path_says_what_it_means(bncli: Bncli, tmp_path: Path, param: str, w
 
 def test_a_file_of_regions_is_shown(bncli: Bncli, tmp_path: Path) -> None:
     write_regions(tmp_path / "r.json", "a5", "a1 a2")
-    assert bncli("inspect", "r.json").out.splitlines()[0] == "Structure for the class class, made by file"
+    assert bncli("inspect", "r.json").out.splitlines()[0] == "Structure for the class class, not learned by bncli"
     assert json.loads(bncli("inspect", "r.json", "--json").out)["perfect"] is None
     bncli("learn-structure", "monks1.csv", "--structure", "kikuchi", "-o", "found.json")
     shown = bncli("inspect", "found.json").out

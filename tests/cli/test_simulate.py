@@ -56,7 +56,7 @@ def test_every_option_of_a_network_has_its_effect(bncli: Bncli) -> None:
 def test_files_for_the_other_commands(bncli: Bncli, tmp_path: Path) -> None:
     ran = bncli("simulate", "--network", "tan", "-o", "r.csv", "--network-out", "n.json", "--model-out", "m.bnc")
     assert ran.err.splitlines() == [
-        "rows        1,000 of 10 attributes and the class (2 labels)",
+        "rows        1,000, with 10 attributes and the class (2 labels)",
         "drawn from  tan: 19 arcs, perfect, 170 probabilities",
         "network     n.json",
         "model       m.bnc",

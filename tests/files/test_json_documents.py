@@ -55,9 +55,9 @@ def test_any_bytes_are_json_or_an_error(data: bytes) -> None:
         (1, "members", "expected an object, found a number, f, x"),
         ([], "members", "expected an object, found a list"),
         ({}, "items", "expected a list, found an object"),
-        (None, "text", "expected a text in quotes, found null"),
+        (None, "text", "expected a string in quotes, found null"),
         (["a", "a"], "texts", "'a' is listed twice, f, x[1]"),
-        (["a", 1], "texts", "expected a text in quotes, found a number, f, x[1]"),
+        (["a", 1], "texts", "expected a string in quotes, found a number, f, x[1]"),
         (1, "flag", "expected true or false, found a number"),
         (True, "integer", "expected a whole number, found true"),
         (1.0, "integer", "expected a whole number, found a number"),
@@ -65,8 +65,8 @@ def test_any_bytes_are_json_or_an_error(data: bytes) -> None:
         (10**400, "number", "the number is too large"),
         (float("inf"), "number", "the number is too large"),
         (False, "number", "expected a number, found false"),
-        ("1", "number", "expected a number, found a text"),
-        (None, "scalar", "expected a text in quotes, found null"),
+        ("1", "number", "expected a number, found a string"),
+        (None, "scalar", "expected a string in quotes, found null"),
     ],
 )
 def test_a_wrong_type_is_named_with_its_key(value: object, reader: str, message: str) -> None:

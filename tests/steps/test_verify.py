@@ -57,7 +57,9 @@ def test_a_model_that_says_another_thing_is_a_fault(model: str, tmp_path: Path) 
     assert 1e-6 < report.self_test.max_dp < 1e-2
     assert report.fault is not None
     assert report.fault.exit_code == 3
-    assert f"max |dP| {report.self_test.max_dp:.1e} on 32 synthetic rows" in str(report.fault)
+    assert f"the largest difference in probability is {report.self_test.max_dp:.1e} on 32 synthetic rows" in str(
+        report.fault
+    )
     assert report.as_json()["verified"] is False
 
 
@@ -139,7 +141,7 @@ def test_a_program_that_is_none_of_this_model(model: str, tmp_path: Path, conten
 def test_probabilities_that_are_none(model: str, tmp_path: Path) -> None:
     (tmp_path / "x.py").write_text("def predict_proba(row): return dict(zip('abc', [None] * 3))")
     report = verify(model, str(tmp_path / "x.py"))
-    assert "max |dP| nan" in str(report.fault)
+    assert "the largest difference in probability is nan" in str(report.fault)
     assert report.as_json()["verified"] is False
 
 

@@ -276,7 +276,11 @@ def _margins(
 
 
 def _batches(p: SuperAttribute, others: list[SuperAttribute], joint: Array) -> Iterator[PairBatch]:
-    """Yield the tables in joint[q, values of all of p, y, values of all of q], in batches of equal shape."""
+    """Yield the tables over pairs of attributes, one of p and one of q, in batches of equal shape.
+
+    joint[q, v, y, w] counts the value v of an attribute of p with label y and the value w of an attribute of others[q];
+    the values of the attributes of a super-attribute follow one another.
+    """
     n_others, _, n_labels, _ = joint.shape
     for a, b in itertools.product(sorted(set(p.shape)), sorted(set(others[0].shape))):
         (of_p, rows), (_, columns) = p.of_cardinality(a), others[0].of_cardinality(b)

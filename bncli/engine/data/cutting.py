@@ -78,7 +78,7 @@ FEW = 20
 LEAST_ROWS, MOST_KEPT = 2.0, 1_000
 """Of levels that are shrunk, at most MOST_KEPT keep effects of their own, and only those of LEAST_ROWS rows or more."""
 LEAST_EVIDENCE = 2.0
-"""An attribute is left out if the classes are likelier by fewer nats under effects that vary between its levels."""
+"""An attribute is left out if letting effects vary between its levels raises the log-likelihood by fewer nats."""
 MOST_NAMED_WHOLE, NAMED, LONGEST_VALUE = 3, 2, 24
 """A pooled level of at most MOST_NAMED_WHOLE values is named after all of them, a larger one after NAMED of them."""
 MOST_LISTED = 8

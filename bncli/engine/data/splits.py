@@ -149,7 +149,7 @@ def time_splits(by: SplitBy, n_blocks: int, window: int | None = None) -> list[R
         raise BncliError("all rows have the same time, so they cannot be split by time")
     if n_different < n_blocks:
         what = f"many rows have the same time, so there are only {n_different} blocks, not {n_blocks}"
-        raise BncliError(what, hint=f"--folds {n_different}")
+        raise BncliError(what, hint=f"use --folds {n_different}")
     splits = []
     for block in range(1, n_blocks):
         others, rows = _before_block(by, block_of, block, window)

@@ -5,7 +5,7 @@ f,
 
     P(n_l) = G(a) / G(n_l + a) * prod over classes y of G(n_ly + a f_y) / G(a f_y),    G the gamma function
 
-whose concentration a is the one of CONCENTRATIONS with the highest likelihood over all levels (of equal ones the
+whose concentration a is the one of CONCENTRATIONS with the highest likelihood over all levels (if tied, the
 smallest). A Dirichlet distribution is made of independent gamma variables of shape a f_y, whose logarithms have the
 variances trigamma(a f_y). Their mean is the variance of an effect,
 
@@ -34,7 +34,7 @@ def variance_of_effects(counts: Array) -> float:
 
 
 def evidence_of_effects(counts: Array) -> float:
-    """Return by how many nats the counts (levels, K) are likelier if levels vary than if they do not."""
+    """Return by how many nats the log-likelihood of the counts (levels, K) rises if levels may vary."""
     counts, shares = _occurring(counts)
     without = float((counts @ np.log(shares)).sum())
     return max(_log_likelihood(counts, shares, a) for a in CONCENTRATIONS) - without

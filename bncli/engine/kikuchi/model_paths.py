@@ -79,7 +79,7 @@ def require_regions(structure: Structure) -> Regions:
         what = "these parameters need regions, but the structure is a Bayesian network"
         raise BncliError(what, hint="use --structure kikuchi, or a structure file with a list of regions")
     if structure.binnings or any(bins is not None for bins in structure.bins):
-        what = "these parameters need regions without binnings of their own"
+        what = "these parameters cannot be used with regions that use coarser intervals"
         raise BncliError(what, hint="use --param discriminative")
     return structure
 

@@ -63,7 +63,7 @@ class PriorNetwork:
                 what = f"column {name!r} was read as numbers, but the network has the states {_listed(attribute)}"
                 raise self._error(what, f"add --categorical {name!r}")
             if isinstance(attribute, NumericAttribute) and isinstance(column, CategoricalColumn):
-                what = f"column {name!r} holds texts, but the states of the network are intervals"
+                what = f"column {name!r} holds text, but the states of the network are intervals"
                 raise self._error(what, "make the network's states match the column")
             if isinstance(attribute, CategoricalAttribute) and isinstance(column, CategoricalColumn):
                 occurring = [column.levels[code] for code in np.unique(column.codes[column.codes >= 0])]

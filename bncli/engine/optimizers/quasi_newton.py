@@ -1,6 +1,6 @@
 """Preconditioned L-BFGS and truncated Newton: `--optimizer lbfgs` and `newton`.
 
-Preconditioned L-BFGS solves most problems in some dozens of passes, fewer than Newton's method would take. Problems
+Preconditioned L-BFGS solves most problems in a few dozen passes, fewer than Newton's method would take. Problems
 that are not solved after NEWTON_FROM evaluations are hard: rare classes, almost separable rows, a small penalty. Their
 curvature changes all along the way, and products with the current Hessian, each at the cost of one pass, work better
 than stored gradient changes. So `newton` begins with the steps of `lbfgs` and then takes truncated Newton steps.

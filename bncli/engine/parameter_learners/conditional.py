@@ -366,9 +366,9 @@ def tuning_folds(counts: Counts, space_of: Callable[[Counts], Space], seed: int)
 
 
 def best_iterations(folds: Sequence[TuningFold], settings: OptimizerSettings, watch: Watch) -> tuple[int, float]:
-    """Return the number of iterations of highest held-out likelihood from the start in the settings, and the latter.
+    """Return the number of iterations of highest held-out log-likelihood, and this log-likelihood.
 
-    The log-likelihood is that of all held-out rows, in nats.
+    The iterations begin at the start in the settings; the log-likelihood is the sum over all held-out rows, in nats.
     """
     cap = min(FIRST, settings.max_iterations)
     while True:
@@ -386,7 +386,7 @@ def best_iterations(folds: Sequence[TuningFold], settings: OptimizerSettings, wa
 
 
 def highest_sum(paths: Sequence[Sequence[float]]) -> tuple[int, float]:
-    """Return place and height of the first peak of the summed paths; a path that ends early keeps its last value."""
+    """Return position and height of the first peak of the summed paths; a path that ends early keeps its last value."""
     longest = max(map(len, paths))
     total = np.sum([[*path, *[path[-1]] * (longest - len(path))] for path in paths], axis=0)
     highest = float(total.max())

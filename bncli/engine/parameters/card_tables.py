@@ -36,7 +36,7 @@ PSEUDO_ROWS = 0.5
 MOST_PAIRED = 64
 """With more levels, only neighbours in the order of the frequency of the first class are compared."""
 LEAST_COST, LEAST_FALL, MOST_SWAPS = 0.5, 1e-6, 6
-"""Least cost of a group in nats per class beyond the first; least fall of the objective by a parting; most partings."""
+"""Least cost of a group in nats per class beyond the first; least fall of the objective by a split; most splits."""
 MOST_STATES = 200
 """The most partitions of a grid into boxes that are followed at a time."""
 MOST_CELLS, CUT_COST = 9, 1.0
@@ -469,7 +469,7 @@ class TableGroups(NamedTuple):
 
     - joinable(merged): the pairs of groups (a < b) that may be joined, where merged[g] is the group of first group g.
     - fewest: groups that are left at least; 1 if the table may be left out.
-    - ordered: whether first groups are in the order of intervals; None if groups are never parted again.
+    - ordered: whether first groups are in the order of intervals; None if groups are never split_groups again.
     - ascending(merged): the order of the merged groups.
     """
 
@@ -504,7 +504,7 @@ class _Joined(NamedTuple):
 
     @property
     def n_rows(self) -> int:
-        """The number of rows of the card; a table of one group is none."""
+        """The number of rows of the card; a table of one group has none."""
         return sum(len(own) for own in self.values if len(own) > 1)
 
 
@@ -542,19 +542,19 @@ class GroupedFit(CardFit):
     def join(self, rows: int) -> _Joined:
         """Join groups until at most `rows` are left, and none costs less than LEAST_COST.
 
-        If all rows are taken, groups are then parted again, those first that gain most, where the objective with the
+        If all rows are taken, groups are then split again, those of largest gain first, if the objective with the
         costs of groups is lower once others have been joined in their place.
         """
         least = LEAST_COST * (self.target.shape[1] - 1)
         best = self._joined([np.arange(table.size, dtype=np.intp) for table in self.tables], rows, least)
         tried: set[tuple[int, bytes]] = set()
         for _ in range(MOST_SWAPS):
-            parting = self._best_parting(best, tried) if best.n_rows == rows else None
-            if parting is None:
+            split = self._best_split(best, tried) if best.n_rows == rows else None
+            if split is None:
                 break
-            f, parted = parting
-            tried.add((f, parted.tobytes()))
-            groups = [*best.groups[:f], parted, *best.groups[f + 1 :]]
+            f, split_groups = split
+            tried.add((f, split_groups.tobytes()))
+            groups = [*best.groups[:f], split_groups, *best.groups[f + 1 :]]
             other = self._joined(groups, rows, least)
             if other.objective + least * other.n_rows < best.objective + least * best.n_rows - LEAST_FALL:
                 best = other
@@ -599,8 +599,8 @@ class GroupedFit(CardFit):
                     best = (cost, f, a, b)
         return best
 
-    def _best_parting(self, state: _Joined, tried: set[tuple[int, bytes]]) -> tuple[int, Index] | None:
-        """Return a table and its groups after the parting, not tried before, that gains most by a Newton step."""
+    def _best_split(self, state: _Joined, tried: set[tuple[int, bytes]]) -> tuple[int, Index] | None:
+        """Return a table and its groups after the split, not tried before, with the largest gain by a Newton step."""
         p = self.probabilities(self.scores(state.bias, self.columns(state.groups), state.values))
         residual = self.mass[:, np.newaxis] * (self.target - p)
         curvature = self.mass[:, np.newaxis] * p * (1 - p)
@@ -619,16 +619,16 @@ class GroupedFit(CardFit):
                 right, right_h = g[members].sum(axis=0) - left, h[members].sum(axis=0) - left_h
                 gains = left**2 / (left_h + self.penalty / 2) + right**2 / (right_h + self.penalty / 2)
                 for k in np.argsort(-gains.sum(axis=1), kind="stable").tolist():
-                    parted = state.groups[f].copy()
-                    parted[members[k + 1 :]] = len(state.values[f])
+                    split_groups = state.groups[f].copy()
+                    split_groups[members[k + 1 :]] = len(state.values[f])
                     if gains[k].sum() <= best:
                         break
                     new = len(state.values[f])
-                    order = table.ascending(parted)
+                    order = table.ascending(split_groups)
                     sign = int((group, new) in order) - int((new, group) in order)
                     apart = right[k] / (right_h[k] + self.penalty / 2) - left[k] / (left_h[k] + self.penalty / 2)
                     falls = bool((sign * (apart[self.raised] - apart)).min() < 0)
-                    if (f, parted.tobytes()) not in tried and not falls:
-                        best, found = float(gains[k].sum()), (f, parted)
+                    if (f, split_groups.tobytes()) not in tried and not falls:
+                        best, found = float(gains[k].sum()), (f, split_groups)
                         break
         return found

@@ -128,16 +128,17 @@ def cost_matrix(text: str, labels: tuple[str, ...], class_name: str) -> tuple[tu
     for key, cost in parse_label_numbers(text).items():
         true, decision = pair = _parse_pair(key, labels, class_name)
         if pair in costs:
-            raise UsageError(f"--costs has two costs of deciding for {decision!r} where {true!r} is true")
+            what = f"--costs gives two costs of deciding {decision!r} when {true!r} is true"
+            raise UsageError(what, hint="give each pair once")
         if cost < 0:
-            what = f"--costs has the cost {cost:g} for deciding {decision!r} where {true!r} is true"
+            what = f"--costs has the cost {cost:g} for deciding {decision!r} when {true!r} is true"
             hint = "a cost must be 0 or more; adding the same number to all costs of a true label changes no decision"
             raise UsageError(what, hint=hint)
         costs[pair] = cost
     for true in labels:
         for decision in labels:
             if (true, decision) not in costs and true != decision:
-                what = f"--costs lacks the cost of deciding for {decision!r} where {true!r} is true"
+                what = f"--costs lacks the cost of deciding {decision!r} when {true!r} is true"
                 raise UsageError(what, hint=f"add {true}:{decision}=COST; only correct decisions may be left out")
     matrix = tuple(tuple(costs.get((true, decision), 0.0) for decision in labels) for true in labels)
     if not any(map(any, matrix)):

@@ -150,13 +150,13 @@ class Contrast:
 
     @cached_property
     def observed(self) -> Minimiser:
-        """The minimiser for inputs without "unobserved"."""
+        """The minimiser for inputs whose attributes are all observed."""
         tables = [Table(t.positions, t.values[(slice(-1),) * len(t.positions)]) for t in self.tables]
         return Minimiser(self.cardinalities, self.constant, tables)
 
     @cached_property
     def with_unobserved(self) -> Minimiser:
-        """The minimiser for inputs with "unobserved"."""
+        """The minimiser for inputs that may have unobserved attributes."""
         return Minimiser([n + 1 for n in self.cardinalities], self.constant, self.tables, free=self.cardinalities)
 
 

@@ -258,7 +258,7 @@ class PortableEffects:
 
 
 def make_portable_effects(model: Model, inputs: Sequence[Input], *, apart: bool = False) -> PortableEffects:
-    """Return the effects as tables over the inputs; raise ModelError if they are no sum of tables, or too large.
+    """Return the effects as tables over the inputs; raise ModelError if they are not a sum of tables, or too large.
 
     Each set of attributes has one table, or with `apart` one per binning if these have fewer cells in total.
     """

@@ -217,7 +217,7 @@ def _with_pairs(
     candidates = [pair for pair in itertools.combinations(sorted(members), 2) if allows(pair)]
 
     def table_of(pair: tuple[int, int], scores: Array) -> tuple[float, Family, Index, Order]:
-        """Return the gain of a table of two attributes on what the scores leave, its family, rows' cells and order."""
+        """Return the gain of a table of two attributes on the residuals, its family, the rows' cells and its order."""
         both, own = [schema.attributes[i] for i in pair], [codes[i] for i in pair]
         gain, groupings = join_codes(fit, scores, own, both)
         family = Family.over(pair, schema.cardinalities, groupings=groupings)
@@ -267,7 +267,7 @@ def _with_pairs(
 
 
 def _log_choices(attribute: Attribute, n_groups: int) -> float:
-    """Return the logarithm of the number of ways to form that many groups of an attribute's values, about."""
+    """Return the approximate logarithm of the number of ways to form that many groups of an attribute's values."""
     n, k = attribute.n_values, min(n_groups - attribute.missing, attribute.n_values)
     if isinstance(attribute, NumericAttribute):
         return math.log(math.comb(max(n - 1, 0), max(k - 1, 0)))
@@ -277,7 +277,7 @@ def _log_choices(attribute: Attribute, n_groups: int) -> float:
 def _kept(
     singles: tuple[int, ...], pairs: Sequence[tuple[int, int]], columns: int, rows: int
 ) -> tuple[int, ...] | None:
-    """Return the single attributes that have room beside the pairs, the last ones left out; None if pairs have none."""
+    """Return the first single attributes that fit beside the pairs; None if the pairs alone do not fit."""
     in_pairs = set(itertools.chain.from_iterable(pairs))
     for n in range(len(singles), -1, -1):
         # every single attribute has two rows of the card or more, and every pair three

@@ -18,7 +18,7 @@ in nats, positive if the set explains more than chance would. Numeric attributes
 without rows add nothing. With two classes, one is summed and counted twice.
 
 Conventions: a row of weight w counts as w equal rows. Gains are rounded to 12 digits, and ties go to the set that comes
-first. Sets whose table would have more than MAX_CELLS cells are no candidates. Cost: residuals once per row, then one
+first. Sets whose table would have more than MAX_CELLS cells are not candidates. Cost: residuals once per row, then one
 weighted count per row, class, g and h, and pair of super-attributes (`counting.table_batches`) or set and
 super-attribute.
 """

@@ -15,7 +15,7 @@ units (or without the latest rows), and k' and the number of attributes are thos
 
 Conventions: ties (at 12 significant digits) go to fewer parents, then to fewer attributes. The choice may be no
 attribute at all if none is informative about the class. Networks whose tables with parents have more than 2^27 entries
-(1 GiB) together are no candidates. Under `--missing-policy marginalize`, the choice takes a missing value for one more
+(1 GiB) together are not candidates. Under `--missing-policy marginalize`, the choice takes a missing value for one more
 level (`Counts.with_missing_levels`). Cost: KDB's counting pass over all pairs, then a few passes for each attribute and
 k'.
 """

@@ -49,7 +49,7 @@ class ArchiveKind(NamedTuple):
 
 
 MODEL = ArchiveKind("model", ModelError, "fit writes models (.bnc)", "copy it again or fit it again")
-COUNTS = ArchiveKind("counts", BncliError, "count writes counts (.counts)", "copy it again or count again")
+COUNTS = ArchiveKind("counts", BncliError, "bncli count writes such files (.counts)", "copy it again or count again")
 
 
 class Archive:

@@ -217,7 +217,7 @@ def read_form(node: Node) -> Form:
 def _read_levels(node: Node) -> tuple[str, ...]:
     levels = node.texts()
     if "" in levels:
-        node.fail("a level is an empty text", hint="an empty field always means a missing value")
+        node.fail("a level is an empty string", hint="an empty field always means a missing value")
     return levels
 
 

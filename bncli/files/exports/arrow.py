@@ -1,4 +1,4 @@
-"""Arrow predictions: an IPC stream into a pipe, which can be read as it comes, and an IPC file into a file.
+"""Arrow predictions: an IPC stream into a pipe, which can be read as it arrives, and an IPC file into a file.
 
 The file, also known as Feather version 2, can be memory-mapped.
 """

@@ -148,7 +148,7 @@ def _read_identifier(tokens: Tokens) -> str:
     texts = [first.text]
     while tokens.take_if("+"):
         if tokens.next.kind != "quoted":
-            tokens.fail(f"expected a text in quotes, found {describe(tokens.next)}")
+            tokens.fail(f"expected a string in quotes, found {describe(tokens.next)}")
         texts.append(tokens.take().text)
     return "".join(texts).replace("\\\n", "").replace('\\"', '"')
 

@@ -172,7 +172,7 @@ def legal_names(texts: Sequence[str], legal: LegalName, fold: Callable[[str], st
 
 
 def to_identifier(text: str) -> str:
-    """Return ASCII letters, digits and underscores that do not begin with a digit; `(-1, 2.5]` gives `minus_1_2_5`."""
+    """Return an ASCII identifier that resembles the text: `(-1, 2.5]` gives `minus_1_2_5`."""
     if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", text):
         return text
     signed = re.sub(r"(?<![\w.])-(?=[\d.]|inf)", "minus_", text)

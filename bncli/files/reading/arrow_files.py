@@ -286,7 +286,7 @@ def _column_values(batch: ArrowBatch, request: ColumnRequest) -> Values:
         return array.cast(pa.string()).fill_null("")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         what = f"column '{request.name}' has values of type {array.type}, which cannot be read as text"
-        raise BncliError(what, where=batch.path, hint=f"--ignore '{request.name}'") from error
+        raise BncliError(what, where=batch.path, hint=f"leave it out with --ignore '{request.name}'") from error
 
 
 def _is_real(kind: pa.DataType) -> bool:
@@ -299,7 +299,7 @@ def _csv_lines(data: pa.RecordBatch, rows: Sequence[int]) -> list[bytes]:
         try:
             # Not by way of Python objects: its times have no nanoseconds and its dates end with the year 9999.
             columns.append(array.cast(pa.string()).fill_null("").to_pylist())
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # lists, or bytes that are no text: as Arrow prints them
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # lists, or bytes other than text: as Arrow prints
             columns.append([array.slice(i, 1).to_string(skip_new_lines=True)[1:-1] for i in range(len(array))])
     lines = []
     for fields in zip(*columns, strict=True):

@@ -29,12 +29,15 @@ from bncli.files.atomic import write_bytes
 from bncli.files.json_documents import dump_json, parse_json
 from bncli.files.paths import cannot_read
 from bncli.files.reading.byte_streams import TABLE_SUFFIXES, strip_compression
+from bncli.files.reading.csv_text import WRONG_DELIMITER
 from bncli.files.reading.numbers import to_numbers
 from bncli.files.reading.source import Source, list_names
 from bncli.files.reading.values import column_of_attribute
 from bncli.watch import Note, Watch
 
 _DEFAULT_CLASS = "class"
+DROP_UNLABELLED = "add --drop-unlabelled to leave out rows without a class"
+"""What to do about rows without a class."""
 _N_LISTED = 8
 _NAME_KEYS = ("class", "weights")
 _LIST_KEYS = ("categorical", "numeric", "ignore")
@@ -136,7 +139,7 @@ def assign_roles(
         roles = _roles_by_cuts(cuts, options, declared.weights, class_name, attributes, where)
         return replace(roles, group=group, time=time)
     if need_attributes and not attributes:
-        hint = "is the delimiter right? --delimiter" if len(names) == 1 else ""
+        hint = WRONG_DELIMITER if len(names) == 1 else ""
         raise BncliError(f"there is no column besides the class '{class_name}'", where=where, hint=hint)
     return ColumnRoles(
         class_name,
@@ -208,7 +211,8 @@ def _unknown_column(name: str, names: tuple[str, ...], where: str) -> UsageError
     error = missing_column(name, names, where)
     if len(names) > 1:
         return error
-    return UsageError(error.what, where=where, hint=f"{where} has a single column: is the delimiter right? --delimiter")
+    hint = f"{where} has a single column: {WRONG_DELIMITER}"
+    return UsageError(error.what, where=where, hint=hint)
 
 
 def missing_column(name: str, names: Iterable[str], where: str) -> UsageError:
@@ -425,12 +429,12 @@ def usable_rows(
     unlabelled = keep & (label.codes < 0)
     n_unlabelled = int(unlabelled.sum())
     if n_unlabelled == keep.sum():
-        raise BncliError("the class is missing in every row", where=where, hint="--class names another column")
+        raise BncliError("the class is missing in every row", where=where, hint="name another column with --class")
     if keep_unlabelled:
         return keep
     if n_unlabelled and not drop_unlabelled:
         rows = "row" if n_unlabelled == 1 else "rows"
-        raise BncliError(f"the class is missing in {n_unlabelled} {rows}", where=where, hint="--drop-unlabelled")
+        raise BncliError(f"the class is missing in {n_unlabelled} {rows}", where=where, hint=DROP_UNLABELLED)
     return keep & ~unlabelled
 
 
@@ -438,12 +442,12 @@ def check_labels(class_name: str, labels: tuple[str, ...], n_rows: int, where: s
     """Raise BncliError for a class with a single label or with too many labels for its number of rows."""
     if len(labels) == 1:
         what = f"the class '{class_name}' has only one value, '{labels[0]}'"
-        raise BncliError(what, where=where, hint="--class names another column")
+        raise BncliError(what, where=where, hint="name another column with --class")
     if are_too_many_labels(len(labels), n_rows):
         is_number = to_numbers(pa.array(labels, pa.string()), ())[1] is None
         advice = "it is a number, so cut it into a few intervals first, or " if is_number else ""
         what = f"the class '{class_name}' has {len(labels)} labels in {n_rows} rows"
-        raise BncliError(what, where=where, hint=f"{advice}--class names another column")
+        raise BncliError(what, where=where, hint=f"{advice}name another column with --class")
 
 
 def are_too_many_labels(n_labels: int, n_rows: int) -> bool:

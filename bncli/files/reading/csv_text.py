@@ -56,8 +56,10 @@ MAX_ROW = 1 << 26
 """Most bytes of a row; without a bound a file that is not a table would be read into memory as one row."""
 MAX_UNCLOSED = 8
 """Most unclosed quotes in a file; each of them costs a search through 64 MB, or through the rest of the file."""
-LATIN = "--encoding latin-1"
-"""The most likely remedy for text that is not UTF-8."""
+LATIN = "set its encoding, such as --encoding latin-1"
+"""What to do about text that is not UTF-8."""
+WRONG_DELIMITER = "if the delimiter is wrong, set it with --delimiter"
+"""What else may be the reason if a table has too few columns."""
 _ARROW_TYPES = {ValueKind.TEXT: pa.string(), ValueKind.INTEGER: pa.int64(), ValueKind.NUMBER: pa.float64()}
 _ZERO, _QUOTE, _LINE_FEED, _RETURN = b'0"\n\r'
 _DELIMITERS = b",\t;|"
@@ -137,7 +139,7 @@ def read_header(
     wide = "UTF-32" if start.count(b"\0") == 3 else "UTF-16" if b"\0" in start[:2] else None
     if wide:
         order = "be" if start.startswith(b"\0") else "le"
-        raise BncliError(f"the text is {wide}", where=path, hint=f"--encoding {wide.lower()}-{order}")
+        raise BncliError(f"the text is {wide}", where=path, hint=f"add --encoding {wide.lower()}-{order}")
     text = data.lstrip(b"\r\n")
     line = 1 + count_lines(data[: len(data) - len(text)])
     # The bytes at hand are searched before more are awaited: a header that arrives slowly may be complete already.
@@ -163,11 +165,11 @@ def read_header(
     try:
         row.decode()
     except UnicodeDecodeError as error:
-        raise BncliError("the header is not UTF-8 text", where=where, hint=f"how is it encoded? {LATIN}") from error
+        raise BncliError("the header is not UTF-8 text", where=where, hint=LATIN) from error
     if names is not None:
         if len(names) != n_fields:
             what = f"the first row has {n_fields} field{'s' * (n_fields != 1)}, and --names gives {len(names)}"
-            raise UsageError(what, where=where, hint="give every column a name; is the delimiter right? --delimiter")
+            raise UsageError(what, where=where, hint=f"give every column a name; {WRONG_DELIMITER}")
         check_distinct(names, "--names")
         return TextLayout(path, names, chosen), text + more, line
     fields = read_arrays(row, n_fields, chosen, dict.fromkeys(range(n_fields), ValueKind.TEXT), ())

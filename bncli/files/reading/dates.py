@@ -41,7 +41,7 @@ _START_OF_YEAR_1 = -62135596800
 
 
 def to_seconds(texts: pa.Array, order: DateOrder) -> tuple[Array, Mask]:
-    """Return the whole seconds since 1970 (of the day for times), NaN for texts that are no dates, and a mask of dates.
+    """Return the whole seconds since 1970 (of the day for times), NaN for other texts, and a mask of the dates.
 
     order: of day, month and year in dates that are written in three numbers; `time` for times of the day.
     """

@@ -39,7 +39,13 @@ from bncli.engine.kernels.arrays import Array, Codes, Index, Mask
 from bncli.errors import BncliError
 from bncli.files.artifacts.codes import CodedRows, read_codes
 from bncli.files.reading.byte_streams import find_inputs
-from bncli.files.reading.column_roles import ColumnRoles, assign_roles, read_coded, report_left_out
+from bncli.files.reading.column_roles import (
+    DROP_UNLABELLED,
+    ColumnRoles,
+    assign_roles,
+    read_coded,
+    report_left_out,
+)
 from bncli.files.reading.numbers import to_numbers
 from bncli.files.reading.rows_by_schema import ColumnEncoder, parse_encoded
 from bncli.files.reading.source import ColumnRequest, MissingTokens, RowBlock, Source, ValueKind
@@ -120,7 +126,7 @@ class CodedBatches:
         # Rows without a class are reported together, when all are read.
         where, n = self._table.name, self._n_unlabelled
         if n and not self._source.drop_unlabelled:
-            raise BncliError(f"the class is missing in {n} row{'s' * (n != 1)}", where=where, hint="--drop-unlabelled")
+            raise BncliError(f"the class is missing in {n} row{'s' * (n != 1)}", where=where, hint=DROP_UNLABELLED)
         # A text that means missing only among numbers, such as NA, is a label unless all others are numbers.
         doubtful = [label for label in self._label_numbers if label in self._tokens.number]
         others = [label for label in self._label_numbers if label not in doubtful]
@@ -323,7 +329,7 @@ class SampledTable:
             raise _changed_file(self.files[0][0])
         if n_unlabelled and not self.source.drop_unlabelled:
             what = f"the class is missing in {n_unlabelled} row{'s' if n_unlabelled > 1 else ''}"
-            raise BncliError(what, where=self.files[0][0], hint="--drop-unlabelled")
+            raise BncliError(what, where=self.files[0][0], hint=DROP_UNLABELLED)
 
     def _check_files(self) -> None:
         for path, size, time in self.files:
@@ -430,4 +436,5 @@ def _encode_block(
 
 def _unknown_value(name: str, block: RowBlock) -> BncliError:
     what = f"column '{name}' has a value that was not stored when the file was first read"
-    return BncliError(what, where=block.locate(0), hint=f"--ignore '{name}', or --cuts with all its levels")
+    hint = f"leave it out with --ignore '{name}', or use --cuts with all its levels"
+    return BncliError(what, where=block.locate(0), hint=hint)

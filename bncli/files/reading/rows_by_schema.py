@@ -265,8 +265,9 @@ def _absent_columns(attributes: Iterable[Attribute], table: Table, *, allow: boo
     if absent and not allow:
         named = list_names([f"'{name}'" for name in absent], _N_NAMED)
         similar = missing_column(absent[0], table.names, "").hint
-        hint = similar or "with --allow-missing-columns its values count as unknown"
-        what = f"the data has no column {named}, which the model uses"
+        plural, its = ("s", "their") if len(absent) > 1 else ("", "its")
+        hint = similar or f"with --allow-missing-columns {its} values count as unknown"
+        what = f"the data has no column{plural} {named}, which the model uses"
         raise ModelError(what, where=table.name, hint=hint)
     return absent
 

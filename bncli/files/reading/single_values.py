@@ -187,8 +187,8 @@ class ValueEncoder:
             return (
                 value.replace(tzinfo=None).isoformat("microseconds") if isinstance(value, datetime.time) else str(value)
             )
-        what = f"column '{self.name}' holds a {type(value).__name__}"
-        raise BncliError(what, where="the row", hint="a value is a text, a number, a date, or None for a missing one")
+        what = f"column '{self.name}' holds a value of type {type(value).__name__}"
+        raise BncliError(what, where="the row", hint="a value is a string, a number, a date, or None if it is missing")
 
 
 def _text_of_float(value: float) -> str:

@@ -138,7 +138,7 @@ def _times(column: ColumnBuilder, name: str, table: Table, source: Source) -> tu
 def _form_of_dates(
     name: str, column: ColumnBuilder, present: pa.Array, tokens: MissingTokens, table: Table, source: Source
 ) -> Form:
-    """Return the form of the distinct texts of a time column, which are no plain numbers; BncliError without one."""
+    """Return the form of the distinct texts of a time column, which are not plain numbers; BncliError without one."""
     source = replace(source, dates="auto") if source.dates == "off" else source
     recognized = recognize_format(name, present, tokens, source, table.delimiter)
     if recognized is not None:

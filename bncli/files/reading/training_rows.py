@@ -507,7 +507,7 @@ class RowSampler:
                 column.blocks[i] = block[mask]
                 continue
             codes, texts = block.codes[mask], block.texts
-            if len(texts) > len(codes):  # most texts have no row any more
+            if len(texts) > len(codes):  # most texts no longer have a row
                 used, renumbered = np.unique(codes, return_inverse=True)
                 codes, texts = narrow_codes(renumbered, len(used)), texts.take(pa.array(used))
             column.blocks[i] = CodedTexts(codes, texts)
@@ -617,9 +617,8 @@ def _drop_incomplete(table: Columns, where: str, watch: Watch) -> Columns:
     if not n_dropped:
         return table
     if n_dropped == table.n_rows:
-        raise BncliError(
-            "every row has a missing value", where=where, hint="--ignore a column, or leave out --drop-incomplete"
-        )
+        hint = "leave a column out with --ignore, or omit --drop-incomplete"
+        raise BncliError("every row has a missing value", where=where, hint=hint)
     rows = f"{n_dropped:,} of {table.n_rows:,} rows lack" if n_dropped > 1 else "1 row lacks"
     watch(Note(f"{rows} a value and {'are' if n_dropped > 1 else 'is'} left out (--drop-incomplete)"))
     return table.take(np.flatnonzero(complete))

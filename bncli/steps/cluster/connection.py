@@ -299,7 +299,7 @@ def _parse_address(address: str) -> tuple[str, str]:
         return kind, address
     if kind != "file" or not place:
         what = f"--cluster {address} is not the address of a cluster"
-        raise UsageError(what, hint="use tcp://HOST:PORT, file:SCHEDULER.json or local:N, N the number of processes")
+        raise UsageError(what, hint="use tcp://HOST:PORT, file:SCHEDULER.json or local:N for N processes")
     try:
         with open(place, "rb") as file:
             return kind, str(json.loads(file.read(1 << 20))["address"])

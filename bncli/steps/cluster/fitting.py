@@ -234,8 +234,8 @@ def distribute_rows(
     ]
     if len(seats) < cluster.n_threads:
         blocks_text = "one row block" if len(seats) == 1 else f"{len(seats)} row blocks"
-        threads_text = f"{len(seats)} of {cluster.n_threads} threads of the cluster have work"
-        watch(Note(f"{data.n_rows:,} rows make {blocks_text}: {threads_text}"))
+        threads_text = f"only {len(seats)} of {cluster.n_threads} threads of the cluster have work"
+        watch(Note(f"{data.n_rows:,} rows make {blocks_text}, so {threads_text}"))
     # Roughly the time of one thread for a pass over families of one attribute each.
     seconds = 1e-9 * data.n_rows * max(data.n_labels - 1, 1) * (8.0 + 2.0 * len(data.schema.informative))
     if seconds < SECONDS_THAT_PAY:

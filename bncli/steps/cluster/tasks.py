@@ -224,8 +224,8 @@ def reading(source: Source, run: Run) -> Iterator[Run]:
 def report_idle_threads(n_files: int, cluster: Cluster, watch: Watch) -> None:
     """Add a note if the table has fewer files than the cluster has threads."""
     if n_files < cluster.n_threads:
-        files = "one file makes one task" if n_files == 1 else f"{n_files} files are {n_files} tasks"
-        watch(Note(f"{files}: {n_files} of {cluster.n_threads} threads of the cluster have work"))
+        files = "one file is one task" if n_files == 1 else f"{n_files} files are {n_files} tasks"
+        watch(Note(f"{files}, so only {n_files} of {cluster.n_threads} threads of the cluster have work"))
 
 
 def _read_each_file(

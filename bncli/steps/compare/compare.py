@@ -355,13 +355,13 @@ def _check_header(line: bytes, expected: dict[str, Any], path: str) -> None:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise _not_outcomes(path)
     if header.get("version") in range(1, VERSION):
-        what = "its outcomes were written by an older bncli and lack the costs"
+        what = "the outcomes in this file were written by an older bncli and lack the costs"
         raise BncliError(what, where=path, hint="start again with another --resume FILE")
     expected = json.loads(json.dumps(expected))
     for key, what in _DIFFERENCES.items():
         if header.get(key) != expected[key]:
             hint = "give the options of that run, or another --resume FILE"
-            raise BncliError(f"its outcomes come from a run with {what}", where=path, hint=hint)
+            raise BncliError(f"the outcomes in this file come from a run with {what}", where=path, hint=hint)
 
 
 def _not_outcomes(path: str) -> BncliError:

@@ -315,6 +315,6 @@ def read_about(path: str) -> About:
         raise BncliError("'properties' is not a list of statements", where=path, hint='write properties = ["..."]')
     for name, value in content.items():
         if not isinstance(value, str):
-            raise BncliError(f"{name!r} is not a text", where=path, hint=f'say {name} = "..."')
+            raise BncliError(f"{name!r} is not a string", where=path, hint=f'write {name} = "..."')
     fields = {name: " ".join(content[name].split()) for name in FIELDS if content.get(name, "").strip()}
     return About(fields, tuple(properties))

@@ -123,7 +123,7 @@ def test_joined_intervals_are_an_attribute_of_their_own() -> None:
     plain = region_tables(Counts(joined), Regions(((0,), (1, 2))), 1.0)
     for one, other in zip(tables.weights, plain.weights, strict=True):
         np.testing.assert_allclose(one, other)
-    with pytest.raises(BncliError, match="binnings of their own; use --param discriminative"):
+    with pytest.raises(BncliError, match="coarser intervals; use --param discriminative"):
         require_regions(regions)
 
 

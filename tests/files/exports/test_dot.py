@@ -67,7 +67,7 @@ def test_the_marks_of_a_subgraph_are_not_those_of_the_graph() -> None:
         ('digraph { "a', "this does not belong here: '\"', f.gv, line 1, column 11"),
         ("digraph { a [label=<b }", "the HTML text is not closed"),
         ("digraph { a [b=] }", "expected a name, found ']'"),
-        ('digraph { "a" + b }', "expected a text in quotes, found 'b'"),
+        ('digraph { "a" + b }', "expected a string in quotes, found 'b'"),
         ("digraph { a [bncli_name=x]; b [bncli_name=x] }", "two nodes have the same bncli_name, f.gv"),
         ("digraph { a [bncli_role=class]; b [bncli_role=class] }", "both 'a' and 'b' are marked as the class, f.gv"),
         ("digraph { bncli_options=3 }", "expected an object, found a number, .*bncli_options"),
