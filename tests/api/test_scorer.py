@@ -231,7 +231,7 @@ def test_a_scorer_describes_itself_and_names_three_missing_columns() -> None:
     table = {name: [1.0, 2.0, 3.0, 4.0] * 9 for name in "uvwz"} | {"class": [*"aabb"] * 9}
     scorer = bncli.fit(table, structure="nb", param="map", progress=ignore_notes).scorer()
     assert repr(scorer) == "<bncli.Scorer class: 4 columns, 2 labels>"
-    with pytest.raises(ModelError, match="no column 'u', 'v', 'w' and 1 more, which"):
+    with pytest.raises(ModelError, match="no columns 'u', 'v', 'w' and 1 more, which"):
         scorer({})
 
 

@@ -103,7 +103,7 @@ def test_a_column_that_the_model_uses_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"no column 'x', which the model uses, .*t\.csv; did you mean 'xx'"):
         batches(path)
     assert len(batches(path, needed=("c",))) == 1
-    with pytest.raises(ModelError, match="no column 'x', 'z', which"):
+    with pytest.raises(ModelError, match="no columns 'x', 'z', which"):
         batches(path, needed=("x", "z"))
 
 
