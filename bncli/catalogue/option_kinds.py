@@ -180,7 +180,7 @@ class Costs(NamedTuple):
             pairs = [((t, d), c) for t, costs in value.items() for d, c in costs.items()] if nested else value.items()
             items = {":".join(map(str, pair)) if isinstance(pair, tuple) else str(pair): c for pair, c in pairs}
         else:
-            items = parse_label_numbers(str(value), what="TRUE:DECISION=COST")
+            items = parse_label_numbers(str(value), what="of the form TRUE:DECISION=COST, such as yes:no=5")
         numbers = {key: parse_decimal(str(cost)) for key, cost in items.items()}
         for key, number in numbers.items():
             if ":" not in key:
@@ -277,7 +277,9 @@ def json_schema(kind: Kind) -> dict[str, Any]:
     return {"type": "string"}
 
 
-def parse_label_numbers(text: str, words: tuple[str, ...] = (), what: str = "label=NUMBER") -> dict[str, float]:
+def parse_label_numbers(
+    text: str, words: tuple[str, ...] = (), what: str = "of the form label=NUMBER"
+) -> dict[str, float]:
     """Return the numbers in `label=number,...` by label; raise ValueError for any other text.
 
     A field whose label contains a comma is quoted with double quotes, as in CSV. The error message names the other

@@ -88,7 +88,7 @@ def evaluation_tables(report: EvaluateReport, *, verbose: bool = False) -> Itera
 
 
 def _block_table(blocks: Sequence[BlockReport]) -> Table:
-    """Return the figures of each block of rows in the order of time."""
+    """Return the figures of each block of rows, in time order."""
     rows = (
         (
             *(end if isinstance(end, str) else f"{end:,.10g}" for end in (block.start, block.end)),
@@ -99,7 +99,7 @@ def _block_table(blocks: Sequence[BlockReport]) -> Table:
         for block in blocks
     )
     headings = ("from", "to", "rows", "learned from", "error", "log-loss", "95 %", "base", "auc")
-    return filled_table("Blocks in the order of time", headings, rows, numbers=range(2, 9))
+    return filled_table("Blocks in time order", headings, rows, numbers=range(2, 9))
 
 
 def _fold_table(folds: Sequence[FoldReport]) -> Table:
@@ -288,7 +288,8 @@ def _group_tables(report: EvaluateReport) -> Iterator[str | Table]:
             ]
             what = "Rates" if report.decisions.rows is None else "Rates of decisions"
             yield from fitted_tables(f"{what} across the groups of {by}", names, columns)
-            verb, label = "predicted" if report.decisions.rows is None else "decided", fairness[0].label
+            verb = "predicted as" if report.decisions.rows is None else "decided as"
+            label = fairness[0].label
             yield f"selected: share of the rows {verb} {label!r}; true positives: that share of the rows with the label"
             yield f"{label!r}; false positives: that share of the other rows"
             yield ""

@@ -140,6 +140,9 @@ def _page(word: str) -> str:
             lines.append(f"- `{choice.flag} {word}`: {method.summary}{f'; takes {takes}' if takes else ''}")
     if lines:
         return _pointers(word, [*lines, "", "Topics:"], _topics_mentioning(word))
+    singular = word.removesuffix("s")
+    if singular != word and any(choice.method(singular) for choice in CHOICES):
+        return _page(singular)
     if hits := search(word):
         places = (f"- `bncli help {hit.topic}`{hit.heading and f', {hit.heading}'}: {hit.line}" for hit in hits)
         return "\n".join([f"# {word} in the manual", "", *places, ""])
@@ -147,7 +150,7 @@ def _page(word: str) -> str:
 
     known = [*TOPICS, *BY_WORD, *(w for choice in CHOICES for w in choice.words)]
     similar = [topic for topic in TOPICS if word and word.lower() in topic] or get_close_matches(word.lower(), known, 1)
-    hint = f"did you mean 'bncli help {similar[0]}'?" if similar else "'bncli help' lists them"
+    hint = f"did you mean 'bncli help {similar[0]}'?" if similar else "'bncli help' lists the topics"
     raise UsageError(f"the manual has no topic {word!r}", hint=hint)
 
 

@@ -40,7 +40,7 @@ _SYNONYMS = {
     "abstain reject conformal prior oversampling smote",
     "describe": "profile profiling woe iv quality eda identifier",
     "discretize": "bin bins binning binned cut cuts quantile quantiles",
-    "dossier": "tripod sr11-7 sr26-2 annex regulation regulator validator audit documentation compliance governance "
+    "dossier": "tripod sr11-7 sr26-2 annex regulation regulator validator audit auditor auditors documentation compliance governance "
     "model-card",
     "edit": "override",
     "evaluate": "auc roc auroc accuracy f1 precision recall sensitivity specificity confusion mcc gini ks lift gains "

@@ -1,7 +1,7 @@
 """JSON files of bncli: strict reading with errors that name the key, and a layout that people can read.
 
 Reading is stricter than JSON itself. It is an error if a key is repeated in an object, if a key is unknown (most often
-a misspelling), if a number is NaN or overflows, and if a text contains half of a surrogate pair. Every file states its
+a misspelling), if a number is NaN or overflows, and if a string contains half of a surrogate pair. Every file states its
 `format` and `version`; a newer version is refused before anything else in the file is checked.
 """
 
@@ -140,7 +140,7 @@ def parse_json(data: bytes, source: str, kind: type[BncliError] = BncliError) ->
         if b"\\u" in data:  # only an escape can hold half a surrogate pair, which no file or terminal accepts
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        raise kind("a text contains half of a surrogate pair", where=source) from error
+        raise kind("a string contains half of a surrogate pair", where=source) from error
     except json.JSONDecodeError as error:
         place = f"{source}, line {error.lineno}, column {error.colno}"
         raise kind(f"not valid JSON: {error.msg[:1].lower()}{error.msg[1:]}", where=place) from error

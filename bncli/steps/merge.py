@@ -32,7 +32,7 @@ class MergeReport:
 def merge(
     paths: Sequence[str], output: str, *, decay: float | None = None, allow_repeated: bool = False, run: Run = Run()
 ) -> MergeReport:
-    """Add the counts in the files `paths` and write them; with a `decay` the files are in the order of time.
+    """Add the counts in the files `paths` and write them; with a `decay` the files are in time order.
 
     Raises BncliError if the files were not counted in the same way, or if the same rows (by their fingerprint) are in
     two of them.

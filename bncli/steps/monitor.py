@@ -1,6 +1,6 @@
 """Compare rows with the training rows of a model: join monitors of several periods, or count the rows of a table.
 
-Monitors are files that `score --monitor` writes. They are joined in the given order, which is the order of time.
+Monitors are files that `score --monitor` writes. They are joined in the given order, which is the order in time.
 """
 
 from __future__ import annotations

@@ -280,7 +280,10 @@ def test_row_weights_are_rows_so_many_times(bncli: Bncli) -> None:
         ("--costs benign:malignant=1", "of deciding 'benign' when 'malignant' is true"),
         ("--costs benign:mal=1,malignant:benign=1", "names the label 'mal'"),
         ("--costs benign:malignant=-1,malignant:benign=1", "the cost of 'benign:malignant' is not"),
-        ("--costs missing.csv", "'missing.csv' is not TRUE:DECISION=COST, and there is no file 'missing.csv'"),
+        (
+            "--costs missing.csv",
+            "'missing.csv' is not of the form TRUE:DECISION=COST, such as yes:no=5, and there is no file 'missing.csv'",
+        ),
         (f"--costs {COSTS} --threshold 0.5", "--costs and --threshold both define the decisions"),
         ("--threshold 1.5", "'1.5' is neither a probability nor one of"),
         ("--threshold best:auc", "'best:auc' is neither"),

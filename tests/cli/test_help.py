@@ -216,6 +216,7 @@ def test_a_method_is_explained_with_what_it_takes(bncli: Bncli) -> None:
         ("cgb", "optimizers"),
         ("mdl", "discretize"),
         ("card", "structures"),
+        ("cards", "structures"),
         ("tan", "structures"),
         ("points", "parameters"),
         ("kikuchi", "structures"),
@@ -239,7 +240,7 @@ def test_a_mistyped_topic_is_one_line_with_the_nearest(bncli: Bncli, typed: str,
 def test_a_topic_that_is_like_no_other_is_one_line(bncli: Bncli, typed: str) -> None:
     ran = bncli("help", typed)
     assert (ran.code, ran.out) == (2, "")
-    assert re.fullmatch(r"Error: the manual has no topic .*; 'bncli help' lists them\n", ran.err)
+    assert re.fullmatch(r"Error: the manual has no topic .*; 'bncli help' lists the topics\n", ran.err)
 
 
 def on_a_terminal(*words: str, **environment: str) -> tuple[int, str]:

@@ -201,7 +201,7 @@ def test_blocks_follow_in_time(bncli: Bncli) -> None:
     firsts = [days[0], *(block["from"] for block in found["blocks"])]
     for first, block in zip(firsts, windowed["blocks"], strict=False):
         assert block["train_rows"] == sum(first <= day < block["from"] for day in days)
-    assert "Blocks in the order of time" in bncli("evaluate", "visits.csv", "--time", "visit", *FAST).out
+    assert "Blocks in time order" in bncli("evaluate", "visits.csv", "--time", "visit", *FAST).out
 
 
 def test_tested_rows_alone_are_written_and_grouped(bncli: Bncli) -> None:

@@ -31,13 +31,13 @@ def test_typed() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("even", "'even' is not label=NUMBER, nor balanced, and there is no file 'even'"),
-        ("a=", "'a=' is not label=NUMBER"),
-        ("a=nan", "is not label=NUMBER"),
-        ("a,b=2", """'a' is not label=NUMBER.*: '"a,b=2"'$"""),
+        ("even", "'even' is not of the form label=NUMBER, nor balanced, and there is no file 'even'"),
+        ("a=", "'a=' is not of the form label=NUMBER"),
+        ("a=nan", "is not of the form label=NUMBER"),
+        ("a,b=2", """'a' is not of the form label=NUMBER.*: '"a,b=2"'$"""),
         ("a, b=2", """: '"a, b=2"'$"""),
         ('c=1,x:"a,b"=2', """: '"x:a,b=2"'$"""),
-        ("a=1,b", "'b' is not label=NUMBER, nor balanced, and there is no file 'a=1,b'$"),
+        ("a=1,b", "'b' is not of the form label=NUMBER, nor balanced, and there is no file 'a=1,b'$"),
         ("a=1,a=2", "'a' appears twice"),
         ("a=0", "the number of 'a' is not a finite number above 0"),
         ("a=-1", "the number of 'a' is not"),

@@ -27,10 +27,10 @@ def in_short(found: Anchored) -> str:
 def in_a_paragraph(found: Anchored) -> str:
     """For the README: the same in two sentences."""
     sentences = []
-    for size in SIZES:
+    for size, where in zip(SIZES, ("fewer than 1,000 rows", "1,000 rows or more"), strict=True):
         pairs = {anchor: found.where(size).pairs(found.auto, anchor) for anchor in ANCHORS}
-        each = [f"{_median(of):.2f} {_bare(anchor)} ({_score(of)})" for anchor, of in pairs.items() if of]
-        sentences.append(f"{_begun(size)}: {', '.join(each)}; {_best_told(found, size, 2)}")
+        each = [f"{_median(of):.2f} for {_bare(anchor)} ({_score(of)})" for anchor, of in pairs.items() if of]
+        sentences.append(f"On tables of {where}: {', '.join(each)}; {_best_told(found, size, 2)}")
     return _wrapped(" ".join(sentences)) + "\n"
 
 
@@ -71,4 +71,4 @@ def _best_told(found: Anchored, size: str, most: int) -> str:
     if not behind:
         return f"{told}."
     named = ", ".join(f"{name} ({_bare(ratios[name][1])}, {ratios[name][0]:.2f})" for name in behind[:most])
-    return f"{told}: {'' if len(behind) <= most else 'most on '}{named}."
+    return f"{told}{':' if len(behind) <= most else ', most clearly on'} {named}."

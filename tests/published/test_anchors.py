@@ -80,9 +80,9 @@ def test_ratios_and_the_best_anchor() -> None:
     assert "| EBM | 2.00 | 0-1 | 2 | 0.25 | 1-0 | 2 |" in told
     assert "Under 1,000 rows, at least one of them is ahead of `auto` on 1 of 1 tables: a (EBM, 2.00)." in told
     briefly = " ".join(in_a_paragraph(found).split())
-    assert briefly.startswith("Under 1,000 rows: 0.50 LightGBM (1-0), 2.00 EBM (0-1); at least one of them")
+    assert briefly.startswith("On tables of fewer than 1,000 rows: 0.50 for LightGBM (1-0), 2.00 for EBM (0-1); at")
     assert briefly.endswith(
-        "From 1,000 rows: 0.25 EBM (1-0); at least one of them is ahead of `auto` on 0 of 1 tables."
+        "On tables of 1,000 rows or more: 0.25 for EBM (1-0); at least one of them is ahead of `auto` on 0 of 1 tables."
     )
 
 

@@ -5,7 +5,7 @@ values, its last, if any part has a missing value of it, and the labels are thos
 code are left out of every table, since they do not change it.
 
 Counts are whole numbers, int64, of at most 2^53, so that float64 holds them exactly when a model is learned. Sums with
-a `decay` F, in the order of time,
+a `decay` F, in time order,
 
     n = F (F (n_1) + n_2) + n_3 ...
 

@@ -48,7 +48,7 @@ Seed = int | Sequence[int]
 RowSplit = tuple[Index, Index]
 """The rows to learn from and the rows held out, both ascending."""
 BLOCKS = 5
-"""The default number of blocks in the order of time."""
+"""The default number of blocks in time order."""
 FEW_HELD_OUT = 0.25
 """If at most this share of the last rows belongs to new units, units of the last rows are left out of training."""
 
@@ -134,7 +134,7 @@ def splits_of_folds(fold_of: Index) -> list[RowSplit]:
 
 
 def time_splits(by: SplitBy, n_blocks: int, window: int | None = None) -> list[RowSplit]:
-    """Cut the rows into blocks in the order of time; return one split per block after the first, which holds it out.
+    """Cut the rows into blocks in time order; return one split per block after the first, which holds it out.
 
     window: how many blocks before the held-out one to learn from; None means all. Raises BncliError if too many rows
     have equal times, or if a split has no row on one of its sides.
@@ -164,7 +164,7 @@ def time_splits(by: SplitBy, n_blocks: int, window: int | None = None) -> list[R
 
 
 def latest_rows(by: SplitBy, window: int) -> Index:
-    """Return the rows of the last `window` of BLOCKS blocks of rows in the order of time, ascending."""
+    """Return the rows of the last `window` of BLOCKS blocks of rows in time order, ascending."""
     assert by.times is not None
     n = len(by.times)
     if window >= BLOCKS:
@@ -316,7 +316,7 @@ def _samples_of_units(labels: Integers, units: Index, sizes: Sequence[int], seed
 
 
 def _cut_by_time(times: Array, positions: Sequence[int]) -> Index:
-    """Cut the rows, in the order of time, at the changes nearest to `positions`; return the block of every row."""
+    """Cut the rows, in time order, at the changes nearest to `positions`; return the block of every row."""
     ascending = np.sort(times)
     starts = np.flatnonzero(np.diff(ascending)) + 1
     if not len(starts):

@@ -76,7 +76,7 @@ class Protocol:
             before = "all earlier blocks"
             if self.window is not None:
                 before = f"the {self.window} blocks before" if self.window > 1 else "the block before"
-            return f"tested on {self.n_splits} of {self.folds} blocks in the order of time, trained on {before}"
+            return f"tested on {self.n_splits} of {self.folds} blocks in time order, trained on {before}"
         times = f"{self.repeats} x " if self.repeats > 1 else ""
         return f"{times}{self.folds}-fold cross-validation, stratified, seed {self.seed}"
 

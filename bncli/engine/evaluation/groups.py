@@ -47,7 +47,7 @@ class GroupColumn:
 
 
 class Rate(NamedTuple):
-    """A share and its 95 % interval, or None."""
+    """A share and its 95 % interval, which is None if it is undefined."""
 
     share: float
     interval: Interval | None

@@ -106,7 +106,7 @@ def measure_intervals(
     n_units = n_rows if units is None else len(distinct(units))
     if n_units == n_rows:
         units = None
-    what = "row" if units is None else "unit"
+    what = "row" if units is None else "group"
     method = f"BCa bootstrap over {n_units:,} {what}{'' if n_units == 1 else 's'}, {REPLICATES:,} replicates"
     weights = np.ones(n_rows) if weights is None else weights
     n_effective = float(weights.sum()) if units is None else float(n_units)

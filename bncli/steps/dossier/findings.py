@@ -82,7 +82,7 @@ class Findings:
     """All figures of a model for its dossier.
 
     - scored: the rows with a class and their evaluation. unlabelled: the number of rows without a class.
-    - periods: in the order of time; () without a time column, which is `time` otherwise.
+    - periods: in time order; () without a time column, which is `time` otherwise.
     - monitored: all rows compared with the training rows. verified: self-test, properties, disclosure.
     - sensitivities: by attribute, on `sensitivity_rows` rows. beside: other models on the same rows.
     - data: the description of the test table. specification: the model in numbers, and as a program if it has one.
@@ -198,7 +198,7 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _periods(everything: Columns, scored: ScoredTable, model: Model, allow_missing: bool) -> Iterator[Period]:
-    """Yield each period, in the order of time; `everything` has the rows without a class too."""
+    """Yield each period, in time order; `everything` has the rows without a class too."""
     by = everything.split_by
     if by is None or by.times is None:
         return
@@ -225,7 +225,7 @@ def _periods(everything: Columns, scored: ScoredTable, model: Model, allow_missi
 
 
 def _name_periods(times: np.ndarray[Any, Any], is_date: bool) -> tuple[Any, tuple[str, ...]]:
-    """Return the number of the period of each row, and the names of the periods in the order of time."""
+    """Return the number of the period of each row, and the names of the periods in time order."""
     if is_date:
         days = times.astype("datetime64[s]").astype("datetime64[D]")
         months = days.astype("datetime64[M]").astype(np.int64)

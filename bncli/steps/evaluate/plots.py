@@ -92,7 +92,7 @@ def draw_blocks(blocks: Sequence[BlockReport]) -> Drawing:
     losses = [block.metrics["log_loss"] for block in blocks]
     names = [f"{block.start} to {block.end}, {block.rows:,} rows" for block in blocks]
     intervals = [block.intervals["log_loss"] for block in blocks]
-    title = "Log-loss of each block in the order of time; dashed: the class frequencies"
+    title = "Log-loss of each block in time order; dashed: the class frequencies"
     base = [block.baseline.log_loss for block in blocks]
     return series_plot(title, "log-loss (nats per row), 95 %", losses, base, names, across="block", intervals=intervals)
 

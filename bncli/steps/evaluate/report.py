@@ -62,7 +62,7 @@ class FoldReport:
 
 @dataclass(frozen=True)
 class BlockReport:
-    """A block of rows in the order of time: its first and last time, and how well earlier blocks predict it.
+    """A block of rows in time order: its first and last time, and how well earlier blocks predict it.
 
     start, end: ISO dates (with the time of the day if any has one) or numbers. train_rows: rows that were learned from.
     intervals: the confidence intervals of the metrics.

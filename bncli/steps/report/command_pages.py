@@ -247,7 +247,7 @@ def _drift_blocks(report: MonitorReport) -> Iterator[Block]:
         means = map(figure, (tally.confidence.mean, tally.log_p.mean, tally.log_loss.mean))
         rows.append((name, f"{tally.rows:,}", *means, listed(monitor.drifted) or "none"))
     headings = ("file", "rows", "confidence", "ln P(x)", "log-loss", "drifted")
-    files = Grid("Files in the order of time", headings, rows, (1, 2, 3, 4))
+    files = Grid("Files in time order", headings, rows, (1, 2, 3, 4))
     by_column = []
     for name in order[:MOST_COLUMNS]:
         drifts = report.drifts(name)

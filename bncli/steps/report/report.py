@@ -250,7 +250,7 @@ def _spread_blocks(report: EvaluateReport) -> Iterator[Block]:
 
 
 def _time_blocks(blocks: Sequence[BlockReport]) -> Iterator[Block]:
-    """Yield the log-loss over the blocks in the order of time, and the figures of each."""
+    """Yield the log-loss over the blocks in time order, and the figures of each."""
     losses = [loss for block in blocks if (loss := block.metrics["log_loss"]) is not None]
     first, last = (figure(block.metrics["log_loss"]) for block in (blocks[0], blocks[-1]))
     sentence = "Each block is predicted by a model fitted to earlier blocks. "
