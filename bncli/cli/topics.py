@@ -40,8 +40,8 @@ _SYNONYMS = {
     "abstain reject conformal prior oversampling smote",
     "describe": "profile profiling woe iv quality eda identifier",
     "discretize": "bin bins binning binned cut cuts quantile quantiles",
-    "dossier": "tripod sr11-7 sr26-2 annex regulation regulator validator audit auditor auditors documentation compliance governance "
-    "model-card",
+    "dossier": "tripod sr11-7 sr26-2 annex regulation regulator validator audit auditor auditors documentation "
+    "compliance governance model-card",
     "edit": "override",
     "evaluate": "auc roc auroc accuracy f1 precision recall sensitivity specificity confusion mcc gini ks lift gains "
     "metric metrics cross-validation crossvalidation cv folds bootstrap confidence significance logloss "

@@ -91,7 +91,7 @@ def test_what_it_cannot_be() -> None:
         ("--k has no effect with --structure nb", "k= has no effect with structure='nb'"),
         ("learn nb, tan, kdb --k 1 or hill-climb", "learn nb, tan, kdb k=1 or hill-climb"),
         ("with --class", "with class_="),
-        ("add --drop-unlabelled to leave", "add drop_unlabelled= to leave"),
+        ("leave such rows out with --drop-unlabelled", "leave such rows out with drop_unlabelled="),
         ("--ignore 'a b'", "ignore='a b'"),
         ("--missing-policy level, or leave it", "missing_policy='level', or leave it"),
         ("if the delimiter is wrong, set it with --delimiter", "if the delimiter is wrong, set it with delimiter="),

@@ -189,7 +189,7 @@ def test_onnx_with_contributions(bncli: Bncli, tmp_path: Path, model: str) -> No
 @pytest.mark.parametrize(("change", "told"), [(2e-4, "+2.0e-04"), (-4e-18, "-4.0e-18")])
 def test_what_rounding_costs_has_one_sign(change: float, told: str) -> None:
     report = ExportReport("m", "scorecard", None, 3, None, 9, 10_000, 0.0, "", Rounding(1e-3, change))
-    assert summary_lines(report, None)[-1].endswith(f"log-loss {told}")
+    assert summary_lines(report, None)[-1].endswith(f"log-loss by {told}")
 
 
 NB = ("--structure", "nb", "--param", "map")

@@ -258,7 +258,7 @@ def test_columns_of_groups_are_attributes_only_if_they_are_named(bncli: Bncli) -
             ("visit", lambda i, old: f"2020-01-0{i % 2 + 1}"),
             ("--time", "visit"),
             1,
-            "not 5; --folds 2",
+            "not 5; use --folds 2",
         ),
         (
             ("visit", lambda i, old: old),

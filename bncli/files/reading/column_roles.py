@@ -36,7 +36,7 @@ from bncli.files.reading.values import column_of_attribute
 from bncli.watch import Note, Watch
 
 _DEFAULT_CLASS = "class"
-DROP_UNLABELLED = "add --drop-unlabelled to leave out rows without a class"
+DROP_UNLABELLED = "leave such rows out with --drop-unlabelled"
 """What to do about rows without a class."""
 _N_LISTED = 8
 _NAME_KEYS = ("class", "weights")

@@ -243,7 +243,7 @@ def test_costs_are_parsed() -> None:
     [
         ("a=1", "'a' is not of the form TRUE:DECISION"),
         ("a:b=-1", "the cost of 'a:b' is not"),
-        ("a:b", "is not TRUE:DECISION=COST"),
+        ("a:b", "is not of the form TRUE:DECISION=COST"),
     ],
 )
 def test_wrong_costs_are_errors(value: Any, message: str) -> None:

@@ -174,7 +174,7 @@ def test_pooled_levels_there_and_back(tmp_path: Path) -> None:
         ),
         ({"levels": ["Lyon", "Brest"]}, "the pooled level 'Lyon' has the name of a value"),
         ({"groups": "Lyon"}, "list"),
-        ({"groups": [["Lyon", 3], ["Brest"]]}, "text"),
+        ({"groups": [["Lyon", 3], ["Brest"]]}, "string"),
         ({"type": "numeric", "cuts": [1.0]}, "levels"),
     ],
 )
@@ -226,7 +226,7 @@ def test_a_cuts_file_with_forms_reads_back(tmp_path: Path) -> None:
     ("form", "message"),
     [
         ({"decimal": ";"}, "the decimal mark must be '.' or ','"),
-        ({"decimal": 1}, "expected a text"),
+        ({"decimal": 1}, "expected a string"),
         ({"decimal": ".", "words": ["n/a", ""]}, "a word is empty"),
         ({"decimal": ".", "words": ["n/a", "n/a"]}, "'n/a' is listed twice"),
         ({"decimal": ".", "words": "n/a"}, "expected a list"),
@@ -241,7 +241,7 @@ def test_a_cuts_file_with_forms_reads_back(tmp_path: Path) -> None:
         ({"date": "d", "part": "days", "order": "dmy"}, "'days' needs an origin"),
         ({"date": "d", "part": "year", "order": "dmy", "origin": "2024-03-01"}, "'days' needs an origin"),
         ({"date": "d", "part": "days", "order": "dmy", "origin": "2024-02-30"}, "the origin is not a date"),
-        ({"date": "d", "part": "days", "order": "dmy", "origin": 1.5}, "expected a text"),
+        ({"date": "d", "part": "days", "order": "dmy", "origin": 1.5}, "expected a string"),
         ({"date": "d", "part": "days", "order": "dmy", "origin": True}, "expected a"),
         ([], "expected an object"),
     ],
