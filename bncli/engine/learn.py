@@ -554,7 +554,9 @@ def _choose_penalty_and_arcs(
         without_arcs = naive_bayes_loss(search, parameter_space, folds=folds, path=path, near=chosen.penalty)
         with_arcs = loss_of(chosen)
         if without_arcs < with_arcs:
-            losses = f"held-out log-loss {without_arcs:.4g}, against {with_arcs:.4g} with all {structure.n_arcs:,} arcs"
+            on_sample = " on a sample" if counts.data.n_rows > ALL_ROWS else ""
+            losses = f"held-out log-loss{on_sample} {without_arcs:.4g}, against {with_arcs:.4g} with all"
+            losses += f" {structure.n_arcs:,} arcs"
             what = f"naive Bayes predicts better here: {losses} of {structure.method}"
             run.watch(Note(f"{what}; --arcs cv lets held-out rows choose"))
     return "all", chosen

@@ -630,8 +630,9 @@ def _recommended_command(
         flags += ["--on-bad-row", source.on_bad_row]
     if source.schema_file is not None:
         flags += ["--schema", source.schema_file]
-    for mark in _missing_marks(summary):
-        flags += ["--missing", f"+{mark}"]
+    advised = (text for column in summary.columns.values() for text in column.decision.advised)
+    for text in dict.fromkeys((*_missing_marks(summary), *advised)):
+        flags += ["--missing", f"+{text}"]
     class_name = proposed[0] if proposed else source.class_name
     if schema_out is not None:
         # The schema file that was written holds all options about columns, except a class that is only proposed.
@@ -640,8 +641,8 @@ def _recommended_command(
     else:
         flags += [] if class_name is None else ["--class", class_name]
         all_names = [column.name for column in columns]
-        advised = [c.name for c in columns if c.should_ignore and (not source.use or c.name in source.use)]
-        ignored = list(dict.fromkeys([*split_names(source.ignore, all_names), *advised]))
+        useless = [c.name for c in columns if c.should_ignore and (not source.use or c.name in source.use)]
+        ignored = list(dict.fromkeys([*split_names(source.ignore, all_names), *useless]))
         lists = [("--ignore", ignored), ("--categorical", source.categorical), ("--numeric", source.numeric)]
         for flag, names in (*lists, ("--use", source.use)):
             for name in split_names([*names], all_names):
@@ -670,9 +671,10 @@ def _declared_roles(summary: TableSummary, columns: Sequence[ColumnReport], prop
             continue
         is_unused = column.type in ("identifier", "constant") or column.should_ignore
         decision = summary.columns[column.name].decision
-        if column.name in summary.ignored or (is_unused and not decision.without_marks):
+        changes = bool(decision.without_marks or decision.advised)  # with the recommended --missing
+        if column.name in summary.ignored or (is_unused and not changes):
             lists["ignore"].append(column.name)
-        elif not decision.without_marks and decision.form is None:
+        elif not changes and decision.form is None:
             lists[column.type].append(column.name)
     roles = {key: tuple(names) for key, names in lists.items()}
     return DeclaredRoles(None, class_name, summary.roles.weights, **roles)

@@ -195,6 +195,7 @@ def test_columns_of_structs_lists_and_maps_are_left_out(bncli: Bncli, tmp_path: 
             "class": ["u" if i % 17 < 6 else "v" for i in range(n)],
             "l": pa.array([[1, i] for i in range(n)]),
             "m": pa.array([[("k", i)] for i in range(n)], pa.map_(pa.string(), pa.int64())),
+            "f": pa.array([[1, i] for i in range(n)], pa.list_(pa.int64(), 2)),
         }
     )
     parquet.write_table(table, tmp_path / "t.parquet")
@@ -204,8 +205,9 @@ def test_columns_of_structs_lists_and_maps_are_left_out(bncli: Bncli, tmp_path: 
     for name in ("t.parquet", "t.arrow"):
         ran = bncli("fit", name, "--structure", "nb", "--param", "map", "-o", f"{name}.bnc")
         assert ran.code == 0
-        for column, word in (("s", "struct"), ("l", "list"), ("m", "map")):
+        for column, word in (("s", "struct"), ("m", "map")):
             assert f"Note: left out: {column} holds {word} values; flatten it or --ignore\n" in ran.err
+        assert "Note: left out: l, f hold list values; flatten them or --ignore\n" in ran.err
         models.append((tmp_path / f"{name}.bnc").read_bytes())
         assert bncli("score", f"{name}.bnc", name, "-q").out.count("\n") == n + 1
         report = json.loads(bncli("describe", name, "--json").out)
@@ -213,7 +215,7 @@ def test_columns_of_structs_lists_and_maps_are_left_out(bncli: Bncli, tmp_path: 
         assert list(columns) == list(table.schema.names)
         assert columns["s"]["type"] == "nested"
         assert columns["s"]["reason"] == "holds struct values; flatten it or --ignore s"
-        assert "--ignore s --ignore l --ignore m" in report["recommended"]
+        assert "--ignore s --ignore l --ignore m --ignore f" in report["recommended"]
         quiet = bncli(*shlex.split(report["recommended"])[1:], "--structure", "nb", "--param", "map", "-o", "n.bnc")
         assert "holds" not in quiet.err
         models.append((tmp_path / "n.bnc").read_bytes())
@@ -221,3 +223,18 @@ def test_columns_of_structs_lists_and_maps_are_left_out(bncli: Bncli, tmp_path: 
     assert "which cannot be read as text" in bncli("fit", "t.parquet", "--categorical", "s").err
     parquet.write_table(table.drop_columns(["class"]), tmp_path / "u.parquet")
     assert json.loads(bncli("describe", "u.parquet", "--json").out)["class"] == "x"
+
+
+@pytest.mark.parametrize("words", [["k.A."], ["k.A.", "n. b.", "<5", "a b"]])
+def test_the_recommended_command_has_the_missing_values_that_a_note_advises(
+    bncli: Bncli, tmp_path: Path, words: list[str]
+) -> None:
+    rows = [f"{words[i % len(words)] if i % 7 == 0 else i + 0.5},{'uv'[i % 3 == 0]}" for i in range(300)]
+    (tmp_path / "t.csv").write_text("a,class\n" + "\n".join(rows) + "\n")
+    report = json.loads(bncli("describe", "t.csv", "--schema-out", "s.json", "--json").out)
+    assert all(f"--missing {shlex.quote(f'+{word}')}" in report["recommended"] for word in words)
+    assert "a" not in json.loads((tmp_path / "s.json").read_text())["ignore"]
+    ran = bncli(*shlex.split(report["recommended"])[1:], "--structure", "nb", "--param", "map", "-o", "m.bnc", "--json")
+    assert ran.code == 0
+    (attribute,) = json.loads(bncli("inspect", "m.bnc", "--json").out)["attributes"]
+    assert attribute["type"] == "numeric"

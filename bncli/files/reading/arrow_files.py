@@ -103,7 +103,8 @@ class ColumnarFile:
             if pa.types.is_struct(column_type) or pa.types.is_map(column_type):
                 self.nested[name] = "struct" if pa.types.is_struct(column_type) else "map"
             elif pa.types.is_nested(column_type):
-                self.nested[name] = str(column_type).partition("<")[0]
+                word = str(column_type).partition("<")[0]
+                self.nested[name] = "list" if "list" in word else word  # large_list, fixed_size_list, list_view
 
     def request(self, name: str) -> ColumnRequest:
         """Return the request for a column that suits its declared type."""

@@ -55,12 +55,15 @@ MOST_WORDS = 3
 """Distinct texts among numbers that are taken for words of missing values."""
 _MARKS, _PLUS_SIGNS = pa.array(MARKS), pa.array(["+", "++", "+++"])
 _MIN_NEAR_MISSES = 20
+_MOST_ADVISED = 5
+"""Different exceptions for which a note lists an option each."""
 _MIN_SHORT_DATES = 6
 """Distinct dates with years of two digits; fewer may be any numbers with dots."""
 _MIN_IDENTIFIER_LEVELS = 20
 _IDENTIFIER_SHARE = 0.9
 _WORDS_OF_FREE_TEXT = 4
 _MAX_CODES = 10
+_SHORT_DATE_WITH_HYPHENS = "^(?P<first>[0-9]+)-[0-9]+-(?P<last>[0-9]+)"
 _PLAIN_NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 _N_SAMPLED, _N_SAMPLED_INTEGERS = 64, 4096
 _PARTS_IN_ORDER: dict[str, tuple[str, ...]] = {
@@ -84,7 +87,7 @@ class ColumnDecision(NamedTuple):
 
     attributes: the attributes made from it, empty if it is left out. form: how its values are written, None if they are
     plain. marks: its values that may mean missing. without_marks: what the column would be without these marks:
-    numbers, dates, or empty for names.
+    numbers, dates, or empty for names. advised: the texts that a note advises to add to the missing values.
     """
 
     attributes: dict[str, Column]
@@ -92,6 +95,7 @@ class ColumnDecision(NamedTuple):
     notes: tuple[str, ...]
     marks: tuple[str, ...]
     without_marks: str
+    advised: tuple[str, ...]
 
 
 def find_attributes(
@@ -133,6 +137,7 @@ def decide_column(
         tuple(interpreter.notes.lines()),
         tuple(interpreter.marks),
         interpreter.without_marks,
+        tuple(interpreter.advised),
     )
 
 
@@ -205,9 +210,10 @@ class _ColumnInterpreter:
         self.notes = _ColumnNotes()
         self.date_columns: set[str] = set()
         self.form: Form | None = None
-        """The form of the last column; `marks` and `without_marks` (see `ColumnDecision`) are of that column too."""
+        """The form of the last column; the next three (see `ColumnDecision`) are of that column too."""
         self.marks: Sequence[str] = ()
         self.without_marks = ""
+        self.advised: Sequence[str] = ()
         self._n_rows = len(keep) if n_rows is None else n_rows
         self._keep, self._roles, self._table, self._source = keep, roles, table, source
         self._tokens = MissingTokens.of(source.missing_tokens)
@@ -311,7 +317,7 @@ class _ColumnInterpreter:
         marks = levels.filter(pc.is_in(levels, value_set=_MARKS)).to_pylist()
         if marks and pc.any(pc.is_in(levels, value_set=_PLUS_SIGNS)).as_py():
             marks = [mark for mark in marks if mark.strip("-")]  # beside a plus, a hyphen is a minus
-        self.marks, self.without_marks = marks, ""
+        self.marks, self.without_marks, self.advised = marks, "", ()
         if marks:
             others = distinct_levels(levels, [*self._tokens.number, *marks])
             if self._table.delimiter is not None and are_plain_numbers(others):
@@ -327,11 +333,13 @@ class _ColumnInterpreter:
                 return f"{self.without_marks} except for marks of missing values"
         note = _note_about_exception(name, column, self._tokens)
         if note:
+            assert column.non_numeric is not None
+            self.advised = [column.non_numeric.text]
             self.notes.near_misses.append(note)
             return "numbers except for a few values"
         present = distinct_levels(levels, self._tokens.number)
         is_text_file = self._table.delimiter is not None
-        reason, note = _near_miss(name, present, is_text_file=is_text_file, dates=self._source.dates)
+        reason, note, self.advised = _near_miss(name, present, is_text_file=is_text_file, dates=self._source.dates)
         self.notes.near_misses += [note] if note else []
         return reason
 
@@ -386,30 +394,42 @@ def _note_about_exception(name: str, column: ColumnBuilder, tokens: MissingToken
     return f"{what}; {ways}"
 
 
-def _near_miss(name: str, levels: pa.Array, *, is_text_file: bool, dates: str) -> tuple[str, str]:
-    """Return what nearly all distinct values are, such as "dates", and a note about the others; or two empty texts.
+def _near_miss(name: str, levels: pa.Array, *, is_text_file: bool, dates: str) -> tuple[str, str, list[str]]:
+    """Return what nearly all distinct values are, such as "dates", a note about the others, and the advised tokens.
 
+    The tokens are those that the note advises to add to the missing values. All three are empty for plain names.
     dates: the option of `Source`.
     """
     if len(levels) < _MIN_NEAR_MISSES:
-        return "", ""
+        return "", "", []
     for sample in (levels.slice(0, _N_SAMPLED), levels):
         fits = [("dates", to_seconds(sample, order)[1]) for order in DATE_ORDERS]
         fits += fits_by_form(sample) if is_text_file else []
         what, fitting = max(fits, key=lambda fit: int(fit[1].sum()))
         if fitting.mean() < (MOSTLY if sample is levels else 0.5) or fitting.sum() < _MIN_NEAR_MISSES:
-            return "", ""
+            return "", "", []
     others = levels.filter(pa.array(~fitting))
     if len(others):
-        other = shorten(others[0].as_py())
-        note = f"column '{name}': {fitting.sum()} of {len(levels)} different values are {what}, but '{other}' is not"
-        return f"{what} except for a few values", f"{note}; --missing '+{other}' reads it as missing"
+        counted = f"column '{name}': {fitting.sum()} of {len(levels)} different values are {what}, but"
+        reason = f"{what} except for a few values"
+        if len(others) > _MOST_ADVISED:
+            text = shorten(others[0].as_py())
+            return (
+                reason,
+                f"{counted} {len(others)} are not, such as '{text}'; --missing +TOKEN reads one as missing",
+                [],
+            )
+        advised = others.to_pylist()
+        are, them = ("are", "them") if len(advised) > 1 else ("is", "it")
+        options = " ".join(f"--missing {shlex.quote(f'+{other}')}" for other in advised)
+        listed = list_names([f"'{shorten(other)}'" for other in advised])
+        return reason, f"{counted} {listed} {are} not; {options} reads {them} as missing", advised
     # All values are dates, or all are numbers, but they do not agree on one form.
     if what != "dates":
         note = f"column '{name}': in its numbers, both ',' and '.' could be the decimal mark; set it with --decimal"
-        return "numbers with contradictory marks", note
+        return "numbers with contradictory marks", note, []
     if dates == "off":
-        return "dates (--dates off)", ""
+        return "dates (--dates off)", "", []
     texts = levels.to_pylist()
     shape = shape_of(texts[0])
     other = next((text for text in texts if shape_of(text) != shape), texts[-1])
@@ -417,7 +437,7 @@ def _near_miss(name: str, levels: pa.Array, *, is_text_file: bool, dates: str) -
         f"column '{name}': dates in several formats, such as '{texts[0]}' and '{other}'; --dates dmy or mdy reads "
         f"them all"
     )
-    return "dates in several formats", note
+    return "dates in several formats", note, []
 
 
 def _recognize_numbers_with_words(
@@ -521,7 +541,8 @@ def _recognize_dates(name: str, texts: pa.Array, dates: str) -> RecognizedFormat
         description += " and time" if pc.any(pc.match_substring(texts, ":")).as_py() else ""
         if shape == "two-digit year":
             description += f", years {FIRST_TWO_DIGIT_YEAR} to {FIRST_TWO_DIGIT_YEAR + 99}"
-    alternative = f"--dates {orders[1]}" if "mdy" in orders[1:] else ""
+    others = [other for other in orders[1:] if other == ("dmy" if order == "yymd" else "mdy")]
+    alternative = f"--dates {others[0]}" if others else ""
     return RecognizedFormat(DateForm(name, "days", order), description, alternative)
 
 
@@ -541,4 +562,16 @@ def fitting_orders(texts: pa.Array, dates: str) -> list[DateOrder]:
         orders = ("dmy", "mdy", "yymd")
     else:
         orders = ("dmy", "mdy") if shape == "three numbers" else ("ymd",)
-    return [order for order in orders if to_seconds(texts, order)[1].all()]
+    fitting = [order for order in orders if to_seconds(texts, order)[1].all()]
+    if "yymd" in fitting[1:] and _starts_with_years(texts):
+        fitting = ["yymd", *(order for order in fitting if order != "yymd")]
+    return fitting
+
+
+def _starts_with_years(texts: pa.Array) -> bool:
+    """Return whether dates such as 21-02-27 begin with the year: with hyphens, and fewer first than last numbers."""
+    if not pc.all(pc.match_substring_regex(texts, _SHORT_DATE_WITH_HYPHENS)).as_py():
+        return False
+    parts = pc.extract_regex(texts, _SHORT_DATE_WITH_HYPHENS)
+    first, last = (pc.count_distinct(pc.struct_field(parts, i)).as_py() for i in range(2))
+    return bool(first < last)

@@ -385,6 +385,20 @@ def test_few_short_dates_are_names(tmp_path: Path) -> None:
     assert "--dates mdy fits too" in notes[0]
 
 
+@pytest.mark.parametrize("days", [30, 600])
+def test_short_dates_with_hyphens_begin_with_the_year_where_it_varies_least(tmp_path: Path, days: int) -> None:
+    dates = [dt.date(2021, 1, 30) + dt.timedelta(days=i * days // 30) for i in range(30)]
+    columns, notes = noted(tmp_path, rows_of([f"{date:%y-%m-%d}" for date in dates]))
+    assert values(columns, "d.day") == [date.day for date in dates]
+    assert "read as year-month-day, years 1970 to 2069; --dates dmy fits too" in notes[0]
+    columns, _ = noted(tmp_path, rows_of([f"{date:%y-%m-%d}" for date in dates]), dates="dmy")
+    assert values(columns, "d.year") == [2000 + date.day for date in dates]
+    year_last, _ = noted(tmp_path, rows_of([f"{date:%d-%m-%y}" for date in dates]))
+    assert values(year_last, "d.day") == [date.day for date in dates]
+    dotted, _ = noted(tmp_path, rows_of([f"31.12.{10 + i}" for i in range(12)]))
+    assert values(dotted, "d.year") == [*range(2010, 2022)]
+
+
 def numbers_and(*texts: str, n: int = 40, delimiter: str = ",") -> str:
     """A table whose column `a` is n different numbers, and from line n + 2 on some texts."""
     rows = [f"{i}.5{delimiter}{'uv'[i % 2]}\n" for i in range(n)]
@@ -416,6 +430,34 @@ def test_a_slip_is_counted_over_all_blocks(tmp_path: Path, block_size: int) -> N
     content = numbers_and("?", "oops", *SLIPS, n=30) + "".join(f"{i % 7},v\n" for i in range(500))
     table(tmp_path, content, watch=notes.append, block_size=block_size)
     assert any("530 of 535 values are numbers, but 'oops'" in note.text for note in notes if isinstance(note, Note))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["k.A."] * 30,
+            r"40 of 41 different values are numbers, but 'k.A.' is not; --missing \+k.A. reads it as missing",
+        ),
+        (
+            ["k.A.", "<5", "a b", "n. b."] * 3,
+            r"40 of 44 different values are numbers, but 'k.A.', '<5', 'a b', 'n. b.' are not; --missing \+k.A. "
+            r"--missing '\+<5' --missing '\+a b' --missing '\+n. b.' reads them as missing",
+        ),
+        (
+            [f"w{i}" for i in range(6)] * 3,
+            r"60 of 66 different values are numbers, but 6 are not, such as 'w0'; "
+            r"--missing \+TOKEN reads one as missing",
+        ),
+    ],
+)
+def test_words_that_are_not_few_are_named_with_an_option_for_each(tmp_path: Path, words: list[str], said: str) -> None:
+    notes: list[Event] = []
+    content = "a,k\n" + "".join(f"{word},u\n" for word in words)
+    n = 60 if len(set(words)) > 5 else 40
+    content += "".join(f"{i % n}.5,{'uv'[i % 2]}\n" for i in range(2 * n))
+    table(tmp_path, content, watch=notes.append)
+    assert [note.text for note in notes if isinstance(note, Note) and re.search(said, note.text)]
 
 
 def test_no_doubt_about_columns_of_text(tmp_path: Path) -> None:
