@@ -96,7 +96,7 @@ WRONG = [
     ("temperature", {"method": "platt"}, "there is no calibration 'platt'"),
     ("temperature", {"rows": 0}, "out of range"),
     ("temperature", {"scales": [1]}, "unknown key 'scales'"),
-    ("temperature", {"method": None}, "expected a text"),
+    ("temperature", {"method": None}, "expected a string"),
     ("temperature", {"label_frequencies": [1.0, 2.0, 3.0]}, "unknown key 'label_frequencies'"),
     ("isotonic", {"label_frequencies": [1.0, 2.0, 0.0]}, "the weight of a label must be above 0"),
     ("isotonic", {"label_frequencies": [1.0, 2.0]}, "expected one number per label"),
