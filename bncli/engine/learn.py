@@ -791,7 +791,7 @@ def warnings_about(model: Model, parameters: Parameters) -> Iterator[str]:
         if any(a.informative for a in schema.attributes):
             yield f"{what}, which predicted held-out rows better; if another column is the class, name it with --class"
         elif is_uncut and model.recipe.discretize in SUPERVISED:
-            cut = "--discretize equal-frequency cuts numeric columns in any case"
+            cut = "--discretize equal-frequency cuts numeric columns regardless of the class"
             yield f"{what}; {cut}; if another column is the class, name it with --class"
         else:
             yield f"{what}; if another column is the class, name it with --class"

@@ -73,7 +73,8 @@ def resolve_costs(value: Any) -> Any:
     for line, (true, *fields) in rows[1:]:
         where = f"{path}, line {line}"
         if len(fields) != len(decisions):
-            what = f"{len(fields)} costs for {len(decisions)} decision{'s' * (len(decisions) != 1)}"
+            n, m = len(fields), len(decisions)
+            what = f"{n} cost{'s' * (n != 1)} for {m} decision{'s' * (m != 1)}"
             raise BncliError(what, where=where, hint="a line must be a true label, then a cost for each decision")
         for decision, text in zip(decisions, fields, strict=True):
             cost = 0.0 if not text and decision == true else parse_decimal(text)

@@ -33,7 +33,7 @@ _KIND_NAMES = {
     "kikuchi": "regions, which are not a Bayesian network",
     "interactions": "regions that use coarser intervals",
     "card": "a card, whose tables are points",
-    "auto": "--structure auto, which learns them itself",
+    "auto": "--structure auto, which has parameters of its own",
 }
 _LEAVE_OUT = "leave one of them out"
 

@@ -245,7 +245,7 @@ def inspect(path: str, *, tables: bool = False, effects: bool = False) -> Report
     if content.kind == "structure" or content.kind in EXPORTS:
         return StructureReport(read_structure(path), content.kind)
     if content.kind != "model":
-        what = f"this is {content.description}, not a model, or a cuts, structure or counts file"
+        what = f"this is {content.description}, not a model, cuts, structure or counts file"
         raise ModelError(what, where=path)
     model = read_model(path)
     schema, predictor = model.schema, model.predictor

@@ -197,7 +197,11 @@ def test_evaluate_warns_of_a_model_that_is_no_better_than_the_frequencies(bncli:
     (tmp_path / "noise.csv").write_text(f"a,class\n{rows}\n")
     ran = bncli("evaluate", "noise.csv", "--param", "map", "--smoothing", "mle", "--categorical", "a")
     assert ran.code == 0
-    assert [line for line in ran.err.splitlines() if line.startswith("Warning: no better than the class frequencies")]
+    assert [
+        line
+        for line in ran.err.splitlines()
+        if line.startswith("Warning: the predictions are no better than the class")
+    ]
 
 
 @pytest.mark.parametrize("n_labels", [12, 30])

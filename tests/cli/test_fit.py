@@ -260,7 +260,7 @@ def test_warnings_are_lines_of_their_own(bncli: Bncli, tmp_path: Path) -> None:
     assert report["held_out"].keys() == {"log_loss", "base_log_loss", "rows", "units"}
     ran = bncli("evaluate", "x.csv", "--penalty", "1", "--folds", "2")
     assert ran.err.count("Warning: in the first fold, the model does not use any of the 2 attributes: ") == 1
-    assert ran.err.count("Warning: no better than the class frequencies: ") == 1
+    assert ran.err.count("Warning: the predictions are no better than the class frequencies: ") == 1
     assert ran.err.count("Warning: ") == 2
 
 

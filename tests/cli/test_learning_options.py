@@ -197,7 +197,7 @@ WITHOUT_SUBSETS: dict[str, dict[str, object]] = {
         ),
         (
             {"param": None, "missing_policy": "marginalize"},
-            "--missing-policy marginalize cannot be used with --param weighted, whose numbers are not",
+            "--missing-policy marginalize cannot be used with --param weighted, whose tables are not",
         ),
         ({"param": "em", "missing_policy": "level"}, "--missing-policy level has no effect with --param em; em marg"),
         ({"param": "em", "optimizer": "cg"}, "--optimizer has no effect with --param em"),
@@ -223,15 +223,18 @@ WITHOUT_SUBSETS: dict[str, dict[str, object]] = {
         ({"structure": "nb", "k": 2, "level": "7"}, "Invalid value for '--level': '7' is not one of"),
         ({"structure": "nb", "k": 2, "param": "mpa"}, "unknown --param 'mpa'; did you mean map?"),
         *(
-            ({"param": param, "smoothing": "fgg"}, f"--smoothing has no effect with --param {param} that starts from")
+            ({"param": param, "smoothing": "fgg"}, f"--smoothing has no effect with --param {param} and --init zero")
             for param in ("discriminative", "lr", "lr-roos", "extended")
         ),
         *(
-            ({"param": "discriminative", "lower_orders": True} | words, f"--lower-orders has no effect with {what};")
+            (
+                {"param": "discriminative", "lower_orders": True} | words,
+                f"--lower-orders has no effect with {what}, because",
+            )
             for what, words in WITHOUT_SUBSETS.items()
         ),
-        ({"arcs": "all", "structure": "nb"}, "--arcs has no effect with --structure nb;"),
-        ({"arcs": "cv", "structure": "kdb", "k": 0}, "--arcs has no effect with --structure kdb --k 0;"),
+        ({"arcs": "all", "structure": "nb"}, "--arcs has no effect with --structure nb, because"),
+        ({"arcs": "cv", "structure": "kdb", "k": 0}, "--arcs has no effect with --structure kdb --k 0, because"),
         (
             {"arcs": "cv", "early_stop": "cv", "param": "extended"},
             "--arcs cv and --early-stop cv both use held-out rows",

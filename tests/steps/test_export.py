@@ -129,7 +129,9 @@ def test_what_floating_point_cannot_hold_is_not_written(tmp_path: Path) -> None:
     weights = (np.array([[0.0, 1500.0], [0.0, 0.0]]), np.array([[1490.0, 0.0], [0.0, 0.0]]))
     model = Model(schema_of((2, 2), 2), dag, Tables(np.zeros(2), dag.families((2, 2)), weights), Recipe(), 9, "1")
     write_model(str(tmp_path / "m.bnc"), model)
-    with pytest.raises(BncliError, match=r"would differ from the model by up to .*e-01 in probability on 10,000 random rows"):
+    with pytest.raises(
+        BncliError, match=r"would differ from the model by up to .*e-01 in probability on 10,000 random rows"
+    ):
         export(str(tmp_path / "m.bnc"), "bif", output=str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
@@ -373,7 +375,9 @@ def test_a_program_that_cannot_be_run_is_told(tmp_path: Path, monkeypatch: pytes
 
 def test_a_program_that_says_something_else_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(python, "FORMAT", python.FORMAT._replace(run=lambda _, rows: [[0.25, 0.5, 0.25]] * len(rows)))
-    with pytest.raises(BncliError, match=r"the program would differ from the model by up to .* in probability on .* synthetic rows"):
+    with pytest.raises(
+        BncliError, match=r"the program would differ from the model by up to .* in probability on .* synthetic rows"
+    ):
         export(learnt("iris.csv", tmp_path), "python", output=str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 

@@ -184,7 +184,7 @@ def test_whether_a_graph_is_perfect(tmp_path: Path) -> None:
 
 def test_a_table_is_no_such_file(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a,class\n1,x\n")
-    with pytest.raises(ModelError, match="this is a text file, perhaps a table, not a model, or a cuts, structure"):
+    with pytest.raises(ModelError, match="this is a text file, perhaps a table, not a model, cuts, structure"):
         inspect(str(tmp_path / "a.csv"))
 
 

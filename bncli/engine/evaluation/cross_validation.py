@@ -222,7 +222,8 @@ class FoldProgress:
                 self._share = max(self._share, CANDIDATES_SHARE * event.done / event.total)
             self.report(event.detail)
         elif isinstance(event, Note) and event.warning and self._is_first:
-            self._watch(Note(f"in the first fold{self._sample}, {event.text}", warning=True))
+            sample = self._sample.replace(", ", ", learned from ", 1)
+            self._watch(Note(f"in the first fold{sample}, {event.text}", warning=True))
 
     def report(self, detail: str) -> None:
         """Report the progress over all folds, and what the current fold is working on."""

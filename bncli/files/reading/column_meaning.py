@@ -177,7 +177,7 @@ class _ColumnNotes:
         if self.marks:
             places = "; ".join(f"'{mark}' in {list_names(names)}" for mark, names in self.marks.items())
             options = " ".join(f"--missing {shlex.quote('+' + mark)}" for mark in self.marks)
-            then = "".join(f", and {list_names(names)} {what}" for what, names in self.without_marks.items())
+            then = "".join(f", and {list_names(names)} would be {what}" for what, names in self.without_marks.items())
             lines.append(f"values that may mean missing: {places} ({options} makes them missing{then})")
         lines += self.near_misses
         for what, names in self.dates.items():

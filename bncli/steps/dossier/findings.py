@@ -156,7 +156,7 @@ def find_all(model_path: str, sources: DossierSources, about: About, run: Run) -
         text = f"no row of {_few(unknown)} has a class, so only expected figures are known for that period"
         watch(Note(text, warning=True))
     if alone := [period.name for period in periods if period.group is not None and period.group.metrics["auc"] is None]:
-        text = f"no AUC for {_few(alone)}: all rows of the period have the same label"
+        text = f"the AUC is undefined for {_few(alone)}: all rows of the period have the same label"
         watch(Note(text, warning=True))
     again = replace(again, class_name=again.class_name or model.schema.class_name, time=None, on_bad_row="skip")
     described = describe(again, run=Run(run.threads)).as_json()

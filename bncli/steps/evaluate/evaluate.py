@@ -393,8 +393,8 @@ def _finish_report(report: EvaluateReport, outputs: EvaluateOutputs, watch: Watc
         write_drawings(outputs.svg, draw_curves(report))
     if report.skill_score is not None and report.skill_score <= 0:
         text = (
-            f"no better than the class frequencies: the log-loss is {report.metrics['log_loss']:.4f}, "
-            f"that of the frequencies {report.baseline.log_loss:.4f}"
+            "the predictions are no better than the class frequencies: "
+            f"log-loss {report.metrics['log_loss']:.4f} against {report.baseline.log_loss:.4f}"
         )
         watch(Note(text, warning=True))
     return report

@@ -147,6 +147,6 @@ def with_groups(report: EvaluateReport, columns: Sequence[GroupColumn], watch: W
         alone = ["missing" if group.value is None else group.value for group in own if group.metrics["auc"] is None]
         if alone and len(report.labels) == 2:
             names = ", ".join(alone[:_MOST_NAMED]) + ", ..." * (len(alone) > _MOST_NAMED)
-            watch(Note(f"no AUC by {column.name} for {names}: all rows of the group have the same label"))
+            watch(Note(f"the AUC is undefined for {column.name} = {names}: all rows of the group have the same label"))
     fairness = tuple(entry for own in groups for entry in compare_groups(own))
     return replace(report, groups=GroupsReport(tuple(group for own in groups for group in own), fairness))

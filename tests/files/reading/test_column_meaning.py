@@ -205,7 +205,7 @@ def test_marks_of_missing_values_are_told_once_for_the_whole_table(tmp_path: Pat
     assert notes == [
         "left out as numbers except for marks of missing values: b (--categorical NAME keeps one)",
         "values that may mean missing: 'n/a' in b; '-' in c "
-        "(--missing +n/a --missing +- makes them missing, and b numbers)",
+        "(--missing +n/a --missing +- makes them missing, and b would be numbers)",
     ]
     columns, notes = noted(tmp_path, content, missing_tokens=("+n/a", "+-"))
     assert values(columns, "b")[:2] == [None, 1]

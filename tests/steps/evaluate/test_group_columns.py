@@ -215,6 +215,6 @@ def test_groups_without_an_auc_and_columns_without_values_are_named(
         csv.writer(file).writerows([header, *rows])
     assert run(["evaluate", "one.csv", "--model", "m.bnc", "--by", "site,w"]) == 0
     notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("Note: ")]
-    assert "Note: no AUC by site for only: all rows of the group have the same label" in notes
+    assert "Note: the AUC is undefined for site = only: all rows of the group have the same label" in notes
     assert "Note: the column 'w' is missing in every row, so there is only one group" in notes
     assert sum("no AUC" in note for note in notes) == 1

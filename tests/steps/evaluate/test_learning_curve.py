@@ -204,7 +204,7 @@ def test_warnings_say_which_sample_they_are_of(tmp_path: Path) -> None:
     evaluate_on(noise, noise, RECIPE, outputs=outputs, run=Run(watch=events.append))
     unused = "the model does not use the only attribute"
     warned = [event.text for event in events if isinstance(event, Note) and unused in event.text]
-    begun = ["in the first fold, ", "in the first fold, 9 rows, ", "", "learned from 9 rows, "]
+    begun = ["in the first fold, ", "in the first fold, learned from 9 rows, ", "", "learned from 9 rows, "]
     assert [text[: text.index(unused)] for text in warned] == begun
 
 
