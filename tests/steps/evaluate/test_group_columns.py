@@ -217,4 +217,4 @@ def test_groups_without_an_auc_and_columns_without_values_are_named(
     notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("Note: ")]
     assert "Note: the AUC is undefined for site = only: all rows of the group have the same label" in notes
     assert "Note: the column 'w' is missing in every row, so there is only one group" in notes
-    assert sum("no AUC" in note for note in notes) == 1
+    assert sum("the AUC" in note for note in notes) == 1
