@@ -23,7 +23,7 @@ from bncli.files.pictures.convergence_plots import CurvesPanel, convergence_plot
 from bncli.files.reading.source import Source
 from bncli.steps.row_scoring import RowScorer
 from bncli.steps.run import with_memory_limit
-from bncli.watch import Run
+from bncli.watch import Note, Run
 
 _MOST_CURVES = 12
 """Most curves of a picture; more could not be distinguished at a glance."""
@@ -168,6 +168,8 @@ def monitor_rows(
         for batch in batches:
             for _ in scorer.score(batch):
                 pass
+    for text in scorer.counts.notes:
+        run.watch(Note(text, warning=True))
     counted = scorer.monitor()
     if output is not None:
         write_monitor(output, counted)

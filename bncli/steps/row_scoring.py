@@ -82,7 +82,8 @@ class ScoreCounts:
     """Counts over the rows scored so far: unseen and missing values by column of the table.
 
     highest: the largest ln P of the second of two labels in any row. unproven: rows whose set of values that fixes the
-    decision may not be the smallest; excess: the most values by which one of these may be too large.
+    decision may not be the smallest; excess: the most values by which one of these may be too large. unknown_labels:
+    rows that are monitored and have a class that is not a label of the model.
     """
 
     rows: int = 0
@@ -91,6 +92,7 @@ class ScoreCounts:
     highest: float = -math.inf
     unproven: int = 0
     excess: int = 0
+    unknown_labels: int = 0
 
     def add(self, other: ScoreCounts) -> None:
         """Add the counts of rows that were scored elsewhere."""
@@ -100,6 +102,15 @@ class ScoreCounts:
         self.highest = max(self.highest, other.highest)
         self.unproven += other.unproven
         self.excess = max(self.excess, other.excess)
+        self.unknown_labels += other.unknown_labels
+
+    @property
+    def notes(self) -> list[str]:
+        """What a monitor of these rows leaves out."""
+        if not self.unknown_labels:
+            return []
+        rows = "1 row has a class" if self.unknown_labels == 1 else f"{self.unknown_labels:,} rows have a class"
+        return [f"{rows} that is not a label of the model, and no part in the measured figures"]
 
 
 class ScoredBlock(NamedTuple):
@@ -183,6 +194,8 @@ class RowScorer:
         self.counts.rows += n_rows
         if self.watcher is not None:
             self.watcher.add_values(encoded, n_rows)
+            if batch.columns.label is not None:
+                self.counts.unknown_labels += int((batch.columns.label.codes == UNSEEN).sum())
         # The parts of a date share a column and are missing together: as keys of a dict they count once.
         self.counts.unseen.update(dict(zip(self._columns, encoded.unseen, strict=True)))
         self.counts.missing.update(dict(zip(self._columns, encoded.missing, strict=True)))

@@ -262,6 +262,8 @@ def score(
         summary = MonitorSummary(monitor, scorer.monitor())
         if summary.monitor.no_log_p:
             run.watch(Note(f"no ln P(x): {summary.monitor.no_log_p}"))
+        for text in counts.notes:
+            run.watch(Note(text, warning=True))
         write_monitor(monitor, summary.monitor)
     return ScoreReport(
         model=model_path,

@@ -301,6 +301,16 @@ def test_rows_without_a_class_are_counted_apart(bncli: Bncli, table: tuple[list[
     assert content["monitor"]["rows"] == len(rows)
 
 
+def test_a_group_without_labels_is_named(bncli: Bncli, table: tuple[list[str], Rows]) -> None:
+    header, rows = table
+    site = rows[0][1]
+    write("gone.csv", header, [[*row[:-1], ""] if row[1] == site else row for row in rows])
+    ran = bncli("dossier", "m.bnc", "--data", "gone.csv", "--by", "site", "-o", "out")
+    assert f"Warning: the figures by site leave out {site}, of which no row has a class" in ran.err
+    values = [group["value"] for group in json.loads(Path("out/dossier.json").read_text())["evaluation"]["groups"]]
+    assert sorted(values) == sorted({row[1] for row in rows} - {site})
+
+
 @pytest.mark.usefixtures("table")
 def test_more_than_two_classes(bncli: Bncli) -> None:
     content = made(bncli, model="iris.bnc", data="iris.csv")

@@ -225,3 +225,13 @@ def test_periods_without_rows_labels_or_events_are_named(bncli: Bncli) -> None:
     assert (auc, accuracy) == ([True, False, False, False], [True, True, False, False])
     assert expected == [True, True, True, False]
     assert bncli("monitor", "none.json").err == ""
+
+
+def test_labels_that_the_model_does_not_have_are_counted(bncli: Bncli) -> None:
+    assert bncli("fit", "tumours.csv", "--structure", "nb", "--param", "map", "-q", "-o", "m.bnc").code == 0
+    text = Path("tumours.csv").read_text().replace(",benign\n", ",unsure\n", 2)
+    Path("new.csv").write_text(text)
+    note = "Warning: 2 rows have a class that is not a label of the model, and no part in the measured figures"
+    for words in (("monitor", "m.bnc", "new.csv"), ("score", "m.bnc", "new.csv", "-o", "s.csv", "--monitor", "m.json")):
+        assert note in bncli(*words).err
+    assert "not a label" not in bncli("monitor", "m.bnc", "tumours.csv").err

@@ -330,7 +330,9 @@ def read_labelled(
                     row = int(unseen[0])
                     value = block.values[0][row].as_py()
                     what = f"the class '{class_column}' has the value '{value}', which is not a label of the model"
-                    raise ModelError(what, where=block.locate(row))
+                    raise ModelError(
+                        what, where=block.locate(row), hint="correct it, or fit again with rows of that label"
+                    )
                 blocks.append([item for columns in parts for item in columns.items()])
                 carried_blocks.append(block.values[len(encoders) : len(encoders) + len(carried)])
                 for builder, values in zip(

@@ -115,7 +115,8 @@ def find_all(model_path: str, sources: DossierSources, about: About, run: Run) -
     labelled = carry_group_columns(replace(source, drop_unlabelled=True), sources.by)
     everything = read_test_rows([model], labelled, run, keep_unlabelled=True)
     assert everything.label is not None
-    rows = everything.take(np.flatnonzero(everything.label.codes >= 0))
+    with_class = np.flatnonzero(everything.label.codes >= 0)
+    rows = everything.take(with_class)
     if not rows.n_rows:
         what = f"no row has a value of '{source.class_name or model.schema.class_name}', the class"
         raise BncliError(what, where=source.paths[0], hint="add rows with labels: a dossier needs them")
@@ -125,7 +126,15 @@ def find_all(model_path: str, sources: DossierSources, about: About, run: Run) -
         watch(Note(text, warning=True))
     protocol = "a model on its training rows" if on_training_rows else "a model on a test set"
     report = replace(report_on_rows(model, rows, labelled, protocol, run), on_training_rows=on_training_rows)
-    report = with_groups(report, group_columns(rows, labelled, model.schema.attributes, watch), watch)
+    groups = []
+    for column in group_columns(everything, labelled, model.schema.attributes, watch):
+        groups.append(replace(column, codes=column.codes[with_class]))
+        empty = np.setdiff1d(column.codes, groups[-1].codes).tolist()
+        if empty:
+            values = _few([column.values[code] or "missing" for code in empty])
+            text = f"the figures by {column.name} leave out {values}, of which no row has a class"
+            watch(Note(text, warning=True))
+    report = with_groups(report, groups, watch)
     scored = ScoredTable.of(model, rows, report, allow_missing=source.allow_missing_columns)
     again = replace(source, on_bad_row="skip") if source.bad_rows_file is not None else source
     monitored = monitor_rows(model_path, again, run=run)
@@ -153,7 +162,8 @@ def find_all(model_path: str, sources: DossierSources, about: About, run: Run) -
     files += [("challenger", path) for path in sources.beside]
     periods = tuple(_periods(everything, scored, model, source.allow_missing_columns))
     if unknown := [period.name for period in periods if period.group is None]:
-        text = f"no row of {_few(unknown)} has a class, so only expected figures are known for that period"
+        which = "that period" if len(unknown) == 1 else "these periods"
+        text = f"no row of {_few(unknown)} has a class, so only expected figures are known for {which}"
         watch(Note(text, warning=True))
     if alone := [period.name for period in periods if period.group is not None and period.group.metrics["auc"] is None]:
         text = f"the AUC is undefined for {_few(alone)}: all rows of the period have the same label"
