@@ -72,6 +72,8 @@ def _parse_shape(texts: pa.Array, shape: str, order: DateOrder) -> Array:
     match = pc.extract_regex(texts, f"^{date_pattern(shape)}$")
     fits = match.is_valid().to_numpy(zero_copy_only=False)
     seconds = np.full(len(texts), np.nan)
+    if not fits.any():
+        return seconds
     groups = match.filter(pa.array(fits)).flatten()
     parts = {match.type.field(i).name: group for i, group in enumerate(groups)}
     parsed = _seconds_of_day(parts)
