@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bncli.catalogue import STRUCTURES
 from bncli.catalogue.option_kinds import Integer
 from bncli.cli import options
 from bncli.cli.command import declare
@@ -137,6 +139,10 @@ def command(**typed: Any) -> None:
         raise UsageError("--repeats has no effect with --time, because blocks are not drawn at random", hint=hint)
     if typed["window"] and not typed["time"]:
         raise UsageError("--window has no effect without --time", hint="add --time COLUMN")
+    for word in typed["data"]:
+        if word in STRUCTURES.words and not os.path.exists(word):
+            hint = f'it is a structure: --learner "--structure {word}"'
+            raise BncliError("no such file", where=word, hint=hint)
     # the protocol has the window
     sources = [options.source(typed | {"window": None}, (path,)) for path in typed["data"]]
     options.check_page(typed, *(typed[name] for name in ("csv", "latex", "diagram", "scatter")))
