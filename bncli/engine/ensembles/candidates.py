@@ -229,7 +229,7 @@ class CandidateFinder:
         base = self.find(self.builds_on[name])
         fit = self.fits.get(base.name)
         if fit is None or self.penalties.get(base.name, PENALTY) < PENALTY:
-            fit = Fit(*additive_fit(self.data, base.families))
+            fit = Fit(*additive_fit(self.data, base.families)[:2])
         gains = Gains(*fit, informative, GAIN_INTERVALS[name])
         regions = list(base.structure.regions) if isinstance(base.structure, Regions) else []
         size = max(map(len, regions))

@@ -44,7 +44,7 @@ from bncli.engine.data.cutting import has_many_levels
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import NumericAttribute, direction_of
 from bncli.engine.data.splits import stratified_sample
-from bncli.engine.structure_learners.additive_fit import additive_fit
+from bncli.engine.structure_learners.additive_fit import AdditiveFit, additive_fit
 from bncli.engine.structure_learners.interaction_gains import Gains
 from bncli.engine.structure_learners.region_growth import GrownRegion, grow_regions
 from bncli.engine.structures.arc_constraints import ArcConstraints
@@ -83,7 +83,8 @@ def learn(
     attributes, cardinalities = data.schema.attributes, data.schema.cardinalities
     informative = data.schema.informative
     intervals = max(INTERVALS, int(data.total_weight / (ROWS_PER_INTERVAL * max(1, len(informative)))))
-    singles = Gains(*additive_fit(data, ()), informative, CANDIDATE_BINS[0], watch=watch).of_extensions([()])
+    likelihood, cells, *_ = additive_fit(data, ())
+    singles = Gains(likelihood, cells, informative, CANDIDATE_BINS[0], watch=watch).of_extensions([()])
     gain_of = {single.attributes: single.gain for single in singles}
     grown_regions = [
         GrownRegion((i,), gain_of.get((i,), 0.0), (group_intervals(attributes[i], intervals),)) for i in informative
@@ -92,12 +93,14 @@ def learn(
     most = max(MOST_COMBINED, int(data.total_weight / ROWS_PER_COMBINED))
     if len(combined) > most:
         # binned as in a pair: with one row per cell, no finely cut attribute gains more than another
-        ranked = Gains(*additive_fit(data, ()), combined, CANDIDATE_BINS[1]).of_extensions([()])
+        ranked = Gains(likelihood, cells, combined, CANDIDATE_BINS[1]).of_extensions([()])
         combined = tuple(sorted(i for single in ranked[:most] for i in single.attributes))
+    fit: AdditiveFit | None = None
     for size in range(2, max_order):
         # the best regions of `size` attributes, given the model of those found so far
         families = _as_regions(grown_regions, size).families(cardinalities)
-        likelihood, cells = additive_fit(data, families)
+        fit = additive_fit(data, families, smaller=fit)
+        likelihood, cells, *_ = fit
         loss = 0.0 - likelihood.value_and_gradient(cells)[0]
         gains = Gains(likelihood, cells, combined, CANDIDATE_BINS[min(size, 3) - 1], watch=watch)
         smaller = [region.attributes for region in grown_regions if len(region.attributes) == size - 1]

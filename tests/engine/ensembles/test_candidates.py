@@ -105,7 +105,7 @@ def test_triples_may_build_on_all_pairs() -> None:
 def test_residuals_of_an_overfitted_candidate_are_not_used() -> None:
     data = coded(mixed(300))
     plain = CandidateFinder(data)
-    likelihood, cells = additive_fit(data, plain.find("singles").families)
+    likelihood, cells, *_ = additive_fit(data, plain.find("singles").families)
     wrong = {"singles": Fit(likelihood, 3.0 * np.random.default_rng(1).standard_normal(cells.shape))}
     gentle, firm = (CandidateFinder(data, fits=dict(wrong), penalties={"singles": penalty}) for penalty in (9.0, 10.0))
     first, second, third = (rows.find("pairs").structure for rows in (plain, gentle, firm))
