@@ -41,6 +41,8 @@ MOST_CELLS = 1 << 16
 """The most cells of a joint table."""
 MOST_ENTRIES = 1 << 24
 """The most entries of all tables together, over the codes of the schema and "unobserved"."""
+ALWAYS_INPUTS = 1 << 20
+"""Models with at most this many inputs have no limit: their tables are not much larger."""
 _NUMBERS_PER_BLOCK = 1 << 19
 FREE, UNKNOWN = -1, -2
 """Instead of a code: the attribute is not fixed. UNKNOWN may take the code "unobserved" as well, FREE may not."""
@@ -70,13 +72,10 @@ class ScoreTables:
         place = {a: position for position, a in enumerate(used)}
         sums: dict[tuple[int, ...], Array] = {}
         scopes = {frozenset(family.attributes) for family in tables.families if family.by_class}
-        n_cells = sum(math.prod(schema.cardinalities[a] + 1 for a in scope) for scope in scopes)
-        if n_cells * tables.bias.size > MOST_ENTRIES:
-            raise ModelError(
-                f"bounds over all inputs would need {n_cells * tables.bias.size:,} table entries, and at most "
-                f"{MOST_ENTRIES:,} are possible",
-                hint=hint,
-            )
+        n_entries = tables.bias.size * sum(math.prod(schema.cardinalities[a] + 1 for a in scope) for scope in scopes)
+        if n_entries > MOST_ENTRIES and math.prod(schema.cardinalities[a] for a in used) > ALWAYS_INPUTS:
+            what = f"bounds over all inputs would need {n_entries:,} table entries, more than {MOST_ENTRIES:,}"
+            raise ModelError(what, hint=hint)
         for family, weights in zip(tables.families, tables.weights, strict=True):
             if not family.by_class:
                 continue
