@@ -66,9 +66,11 @@ def refuse(chosen: ChosenMethods, files: SuppliedKinds, choices: Collection[Choi
         _refuse_optimization(chosen)
     both = [name for name in typed.get("--increasing", ()) if name in typed.get("--decreasing", ())]
     if both:
-        raise UsageError(f"column {both[0]!r} is named as both increasing and decreasing", hint=_LEAVE_OUT)
+        raise UsageError(
+            f"column {both[0]!r} is named as both increasing and decreasing", hint="name it in one of them only"
+        )
     if "--towards" in typed and "--increasing" not in typed and "--decreasing" not in typed:
-        hint = "name a column in one of them only"
+        hint = "add one of them with a column, or leave --towards out"
         raise UsageError("--towards has no effect without --increasing or --decreasing", hint=hint)
 
 

@@ -186,8 +186,8 @@ def convergence(
     first, *others = [curve for by_name in curves.values() for curve in by_name.values()]
     for other in others:
         if other.trace.likelihood != first.trace.likelihood:
-            told = f"{first.source.path} has {first.trace.likelihood}, {other.source.path} {other.trace.likelihood}"
-            raise UsageError(f"two traces maximise different functions: {told}", hint="leave one out")
+            own = f"{first.source.path} has {first.trace.likelihood}, {other.source.path} {other.trace.likelihood}"
+            raise UsageError(f"two traces maximise different functions: {own}", hint="leave one out")
     lags = () if settings.lag is None else _lags(curves, settings.lag, settings.at)
     reports = {}
     for table, by_name in curves.items():

@@ -140,11 +140,11 @@ def test_a_label_that_does_not_exist_is_wrong_usage(bncli: Bncli) -> None:
         ),
         ("fit tumours.csv --class-weights benign=0", "the number of 'benign' is not a finite number above 0"),
         ("fit tumours.csv --class-weights benign=-1", "the number of 'benign' is not a finite number above 0"),
-        ("fit tumours.csv --class-weights even", "'even' is not label=NUMBER, nor balanced"),
+        ("fit tumours.csv --class-weights even", "'even' is not of the form label=NUMBER, nor balanced"),
         ("fit --from-counts x.counts --param map --class-weights balanced", "--class-weights has no effect"),
         ("score m.bnc tumours.csv --prior benign=1", "no probability for the label 'malignant'"),
         ("score m.bnc tumours.csv --prior benign=1,malignant=1", "sum to 2"),
-        ("score m.bnc tumours.csv --prior benign=1,malignant=x", "'malignant=x' is not label=NUMBER"),
+        ("score m.bnc tumours.csv --prior benign=1,malignant=x", "'malignant=x' is not of the form label=NUMBER"),
     ],
 )
 def test_bad_input_is_named(bncli: Bncli, words: str, message: str) -> None:

@@ -87,7 +87,7 @@ def test_scores_rise_and_fall_as_was_said(bncli: Bncli, learner: str) -> None:
         ),
         ("--increasing petal_length --towards petal_length", "it has setosa, versicolor, virginica"),
         ("--increasing petal_length --towards 1", "names the label '1', which"),
-        ("--towards setosa", "--towards has no effect without --increasing or --decreasing; name a column"),
+        ("--towards setosa", "--towards has no effect without --increasing or --decreasing; add one of them"),
         ("--towards setosa --param map --increasing petal_length", "has no effect with --param map"),
         (
             "--increasing petal_length --towards setosa --towards virginica",

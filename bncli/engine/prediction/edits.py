@@ -206,7 +206,7 @@ def _weighted_families(model: Model) -> list[tuple[int, float, Family]]:
         what = "the tables of this model are probabilities of a network over which missing values are marginalized"
         raise ModelError(what, hint="fit with --missing-policy level to edit effects")
     if isinstance(predictor, Path) or (isinstance(predictor, Ensemble) and predictor.pool is Pool.LINEAR):
-        what = "this model averages the probabilities of several models, so no table is an effect"
+        what = "this model averages the probabilities of several models, so its tables are not effects"
         raise ModelError(what, hint="fit one of --structure nb, tan or interactions")
     if isinstance(predictor, Tables):
         return [(i, 1.0, family) for i, family in enumerate(predictor.families, 1)]

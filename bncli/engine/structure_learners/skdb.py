@@ -82,7 +82,7 @@ def learn(
     parents: list[tuple[int, ...]] = [()] * len(data.schema.attributes)
     for i in chosen:
         parents[i] = k_parents[i][:best_k]
-    what = f"the first {n_chosen} of {len(attributes)} attributes and k = {best_k}"
+    what = f"{n_chosen} of {len(attributes)} attributes and k = {best_k}"
     limit = ""
     if n_k and n_k[-1] != n_k[0]:
         limit = f" (k above {n_k[-1] - 1} was only tried with fewer attributes, because larger tables do not fit)"

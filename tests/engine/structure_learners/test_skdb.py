@@ -97,7 +97,7 @@ def test_the_choice_is_told_in_one_note(loss: str) -> None:
     dag = skdb.learn(Counts(random_dataset(300, (3, 2, 4, 3), 3)), k=2, loss=loss, watch=events.append)
     (note,) = [event.text for event in events if isinstance(event, Note)]
     chosen, k = len(dag.class_children), max(map(len, dag.parents))
-    assert note.startswith(f"skdb chose the first {chosen} of 4 attributes and k = {k}: leave-one-out {loss} 0.")
+    assert note.startswith(f"skdb chose {chosen} of 4 attributes and k = {k}: leave-one-out {loss} 0.")
 
 
 def test_tables_that_do_not_fit_are_no_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
