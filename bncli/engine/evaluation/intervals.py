@@ -206,14 +206,19 @@ def _sums_of_groups(
 
 
 def _ranking_deviations(blocks: Sequence[PredictedBlock], labels: Integers, weights: Array) -> list[Array]:
-    """Return, for the rows of every block, V minus its mean over the class in the block.
+    """Return, for the rows of every block, V minus its mean over the class, in the block and in all blocks.
+
+    The mean is half that of the block and half that of all blocks. With that of the block alone, the units of a block
+    would seem to vary less by a share of 1 / (number of its units), and not at all if each block is one unit; the other
+    half restores what blocks vary by, once in both classes together.
 
     The values are scaled so that means over all rows of a class are means over blocks. V is 0 in a block with only one
     class.
     """
     n_labels = len(blocks[0].log_p)
     found, masses = list[Array](), np.zeros((len(blocks), n_labels))
-    for block, mass in zip(blocks, masses, strict=True):
+    sums = np.zeros((len(blocks), n_labels))
+    for block, mass, of_classes in zip(blocks, masses, sums, strict=True):
         true, own_weights = labels[block.rows], weights[block.rows]
         by_class = [np.flatnonzero((true == c) & (own_weights > 0)) for c in range(n_labels)]
         present = [c for c in range(n_labels) if len(by_class[c])]
@@ -231,12 +236,15 @@ def _ranking_deviations(blocks: Sequence[PredictedBlock], labels: Integers, weig
         if n_labels > 2:
             values /= len(present) * (len(present) - 1)
         mass[:] = np.bincount(true, own_weights, n_labels)
-        means = np.bincount(true, own_weights * values, n_labels) / np.maximum(mass, 1e-300)
-        values -= means[true]
+        of_classes[:] = np.bincount(true, own_weights * values, n_labels)
     n_defined = np.count_nonzero(masses.any(axis=1))
-    for block, values, mass in zip(blocks, found, masses, strict=True):
+    means = sums / np.maximum(masses, 1e-300)
+    centers = (means + means.sum(axis=0) / np.maximum((masses > 0).sum(axis=0), 1)) / 2
+    for block, values, mass, center in zip(blocks, found, masses, centers, strict=True):
+        true = labels[block.rows]
+        values -= np.where(mass > 0, center, 0)[true]
         factors = masses.sum(axis=0) / np.maximum(mass * n_defined, 1e-300)
-        values *= np.where(mass > 0, factors, 0)[labels[block.rows]]
+        values *= np.where(mass > 0, factors, 0)[true]
     return found
 
 

@@ -119,6 +119,22 @@ def test_folds_have_the_figures_of_the_fold_means() -> None:
         assert ends[1] - ends[0] == pytest.approx(2 * 1.96 * spread, rel=0.12), name
 
 
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_the_auc_of_folds_of_one_unit_varies_as_the_folds_do(n_labels: int) -> None:
+    n_folds, per_class = 12, 5
+    rng, n = np.random.default_rng(3), per_class * n_labels
+    blocks, labels, aucs = [], np.tile(np.arange(n_labels), n_folds * per_class), []
+    for fold in range(n_folds):
+        scores = rng.normal(size=(n_labels, n)) + rng.uniform(0, 3) * np.eye(n_labels)[:, labels[:n]]
+        blocks.append(PredictedBlock(np.arange(fold * n, (fold + 1) * n), log_softmax(scores, axis=0)))
+        aucs.append(measure(blocks[-1].log_p, labels[:n]).auc)
+    found = measure_intervals(blocks, labels, None, {"auc": float(np.mean(aucs))}, units=np.repeat(range(n_folds), n))
+    ends = found.metrics["auc"]
+    assert ends is not None
+    means = np.array(aucs)[rng.integers(0, n_folds, (20_000, n_folds))].mean(axis=1)
+    assert ends[1] - ends[0] == pytest.approx(2 * 1.96 * means.std(), rel=0.1)
+
+
 def test_repeats_of_the_same_predictions_add_no_certainty() -> None:
     log_p, labels = drawn(2, 150)
     block = PredictedBlock(np.arange(150), log_p)
