@@ -136,8 +136,8 @@ def source_of(data: Any, *, in_memory: bool = False, **options: Any) -> Iterator
         source = Source((path,), **fields)
         try:
             # Columns of categories are categorical, unless an option says otherwise.
-            declared = (*source.categorical, *source.numeric, *source.ignore)
-            known = {*split_names(declared, table.schema.names), source.weights}
+            declared = (*source.categorical, *source.numeric, *source.ignore, *source.group)
+            known = {*split_names(declared, table.schema.names), source.weights, source.time}
             categories = [f.name for f in table.schema if pa.types.is_dictionary(f.type) and f.name not in known]
             yield replace(source, categorical=(*source.categorical, *categories))
         except BncliError as error:

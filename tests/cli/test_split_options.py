@@ -9,6 +9,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import bncli as package
@@ -249,7 +250,12 @@ def test_columns_of_groups_are_attributes_only_if_they_are_named(bncli: Bncli) -
     ("change", "words", "code", "message"),
     [
         (("patient", lambda i, old: "x"), ("--group", "patient"), 1, "all rows belong to one group"),
-        (("patient", lambda i, old: str(i % 3)), ("--group", "patient"), 1, "5 folds are more than the 3 groups"),
+        (
+            ("patient", lambda i, old: str(i % 3)),
+            ("--group", "patient"),
+            1,
+            "rows that belong together; --folds 3",
+        ),
         (("visit", lambda i, old: "soon" if i == 5 else old), ("--time", "visit"), 1, "for example 'soon'"),
         (("visit", lambda i, old: "2020-01-01"), ("--time", "visit"), 1, "the same time in every row"),
         (("visit", lambda i, old: "7"), ("--time", "visit"), 1, "the same time in every row"),
@@ -358,6 +364,18 @@ def test_python_takes_the_same_words(bncli: Bncli) -> None:
     assert compared["protocol"]["folds"] == 3
     with pytest.raises(BncliError, match="whole number of blocks"):
         package.fit("visits.csv", time="visit", window=1.5, **words)
+
+
+def test_columns_of_categories_may_be_groups_and_are_no_attributes(bncli: Bncli) -> None:
+    rows = visits(20, 12)
+    table: dict[str, Any] = {name: [row[i] for row in rows] for i, name in enumerate(HEADER)}
+    table |= {name: [float(text) for text in table[name]] for name in ("age", "weight")}
+    table |= {name: pa.array(table[name]).dictionary_encode() for name in ("patient", "visit")}
+    model = package.fit(table, group="patient", time="visit", structure="nb", param="map")
+    assert model.report["split"]["kind"] == "group+time"
+    assert set(model.scorer().columns) <= {"age", "weight", "smoker"}
+    kept = package.fit(table, group="patient", categorical="patient", ignore="visit", structure="nb", param="map")
+    assert "patient" in kept.scorer().columns
 
 
 def test_the_classifier_takes_groups() -> None:

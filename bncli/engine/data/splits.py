@@ -258,7 +258,7 @@ def _folds_of_units(labels: Integers, units: Index, n_folds: int, seed: Seed) ->
     n_units = int(units.max()) + 1
     if n_folds > n_units:
         what = f"{n_folds} folds are more than the {n_units} groups of rows that belong together"
-        raise BncliError(what, hint="use fewer folds" if n_units > 1 else "group by another column")
+        raise BncliError(what, hint=f"--folds {n_units}" if n_units > 1 else "group by another column")
     owner, label, counts = _class_counts(labels, units)
     n_classes = len(distinct(labels))
     sizes = np.bincount(owner, counts)

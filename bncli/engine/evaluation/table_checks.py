@@ -24,7 +24,8 @@
   than rows of neighbouring values. With A the chance that two such rows agree and C that of any two rows, the agreement
   is (A - C) / (1 - C), as Cohen's kappa.
 - `leak`: an attribute that almost determines the class. Of the entropy of the class, its values explain at least
-  LEAK, measured by predicting each row from the others with the same value (numbers: in 32 intervals of equal weight).
+  LEAK, measured by predicting each row from the others with the same value (numbers: in 32 intervals of equal weight),
+  or from those of other units.
 - `drift`: along a date the class, or many attributes, change.
 - `too-good`: nothing else was found, the held-out log-loss is near 0, and no attribute explains half of the entropy.
   Rules over attributes of few values can be learned without error (tic-tac-toe), so either a tenth of the rows must
@@ -53,6 +54,7 @@ import numpy as np
 
 from bncli.engine.data.columns import CategoricalColumn, CodedColumn, Column, Columns, NumericColumn, is_constant
 from bncli.engine.data.number_formats import DateForm
+from bncli.engine.data.splits import units_of_several_rows
 from bncli.engine.kernels.arrays import Array, Index, Integers
 
 N_QUERIES = 100
@@ -156,8 +158,9 @@ def check_table(table: Columns, left_out: Mapping[str, Column]) -> TableCheck | 
             share = max(copied, found.near.kappa if found.are_noisy else 0.0)
             columns = (name,) if name else ()
             findings.append(Finding("repeated-rows", columns, round(share * n_rows), f"{what}, add {option}", option))
+    units_of_rows = units_of_several_rows(by)
     explained = {
-        name: _explained(own, columns_as_read[name], label.codes, n_labels)
+        name: _explained(own, columns_as_read[name], label.codes, n_labels, units_of_rows)
         for name, own in codes.items()
         if not is_constant(columns_as_read[name])
     }
@@ -398,8 +401,11 @@ def _column_of_copies(grouping: Mapping[str, Integers], rows: Index, copies: Seq
     return best
 
 
-def _explained(codes: Integers, column: Column, labels: Integers, n_labels: int) -> float:
-    """Return the share of the class entropy that an attribute explains, predicting each row from the others."""
+def _explained(codes: Integers, column: Column, labels: Integers, n_labels: int, units: Index | None = None) -> float:
+    """Return the share of the class entropy that an attribute explains, predicting each row from the others.
+
+    With units (N,), each row is predicted from the rows of the other units.
+    """
     n_rows = len(codes)
     if isinstance(column, NumericColumn):
         sizes = np.bincount(codes)
@@ -415,6 +421,13 @@ def _explained(codes: Integers, column: Column, labels: Integers, n_labels: int)
     if not entropy > 0:
         return 0.0
     # the other rows with the same value, and one more row with the class frequencies
+    if units is not None:
+        of_unit = np.unique(codes * (int(units.max()) + 1) + units, return_inverse=True)[1]
+        _, of_label, n_own = np.unique(of_unit * n_labels + labels, return_inverse=True, return_counts=True)
+        others = table[codes, labels] - n_own[of_label]
+        sizes_of_others = table.sum(axis=1)[codes] - np.bincount(of_unit)[of_unit]
+        loss = -float(np.log((others + shares[labels]) / (sizes_of_others + 1)).sum()) / n_rows
+        return 1 - loss / entropy
     predicted = (np.maximum(table - 1, 0) + shares) / table.sum(axis=1, keepdims=True).clip(1)
     loss = -float((table * np.log(np.where(table > 0, predicted, 1))).sum()) / n_rows
     return 1 - loss / entropy

@@ -246,7 +246,7 @@ def test_times_that_cannot_be_split(by: SplitBy, n_blocks: int, message: str) ->
         time_splits(by, n_blocks)
 
 
-@pytest.mark.parametrize(("n_units", "hint"), [(3, "fewer folds"), (1, "another column")])
+@pytest.mark.parametrize(("n_units", "hint"), [(3, "--folds 3"), (1, "another column")])
 def test_fewer_units_than_folds(n_units: int, hint: str) -> None:
     with pytest.raises(BncliError, match=f"more than the {n_units} groups") as error:
         stratified_folds(np.zeros(9, np.uint8), 5, 0, SplitBy(np.arange(9) % n_units))

@@ -164,6 +164,33 @@ def test_what_an_attribute_explains_is_that_of_leaving_out_each_row() -> None:
     assert _explained(values, names(values), np.zeros(80, np.intp), 3) == 0
 
 
+def test_what_an_attribute_explains_with_groups_is_that_of_leaving_out_each_group() -> None:
+    rng = np.random.default_rng(4)
+    units = rng.integers(0, 25, 80)
+    values, labels = (units % 7 + (rng.random(80) < 0.2)) % 7, (units + (rng.random(80) < 0.1)) % 3
+    shares = np.bincount(labels) / 80
+    loss = 0.0
+    for t in range(80):
+        others = (values == values[t]) & (units != units[t])
+        loss -= math.log((np.sum(labels[others] == labels[t]) + shares[labels[t]]) / (others.sum() + 1)) / 80
+    entropy = -float((shares * np.log(shares)).sum())
+    assert _explained(values, names(values), labels, 3, units) == pytest.approx(1 - loss / entropy)
+    alone = _explained(values, names(values), labels, 3)
+    assert alone == pytest.approx(_explained(values, names(values), labels, 3, np.arange(80)))
+    assert alone > 1 - loss / entropy
+    # an attribute that is the same in all rows of a group is no leak
+    units = np.repeat(np.arange(20), 30)
+    ages, sizes, labels = rng.permutation(20)[units], rng.permutation(20)[units], rng.integers(0, 2, 20)[units]
+    table = columns_of(ages, sizes, labels=labels)
+    leaks = [
+        [found.kind for found in check.findings]
+        for split in (None, SplitBy(units))
+        if (check := check_table(replace(table, split_by=split), {}))
+    ]
+    assert "leak" in leaks[0]
+    assert leaks[1] == []
+
+
 def test_the_agreement_within_a_column_is_that_of_all_pairs() -> None:
     rng = np.random.default_rng(4)
     units = rng.permutation(np.repeat(np.arange(60), 4))
