@@ -41,6 +41,7 @@ from bncli.files.reading.source import (
     RowBlock,
     ValueKind,
     Values,
+    list_names,
     select_rows,
     shorten,
 )
@@ -65,6 +66,8 @@ _ZERO, _QUOTE, _LINE_FEED, _RETURN = b'0"\n\r'
 _DELIMITERS = b",\t;|"
 _NAMED_DELIMITERS = {"tab": b"\t", "\\t": b"\t", "comma": b",", "semicolon": b";", "bar": b"|", "space": b" "}
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_DELIMITER_ROW = re.compile(rb'"?[Ss][Ee][Pp]=([^"\r\n\0])"?[,;\t|]*[\r\n]*')
+"""The row in which Excel expects the delimiter, before the header."""
 _READ_SIZE = 1 << 18
 _SLICE = 1 << 16
 """Bytes that are searched at once, so that the masks stay in the cache of the processor."""
@@ -129,6 +132,8 @@ def read_header(
 ) -> tuple[TextLayout, bytes, int]:
     """Read the first row that is not empty; if `names` are given, the file has no header and that row is data.
 
+    A row `sep=;` before it, which Excel reads, names the delimiter and is left out.
+
     Returns the layout, the bytes that were read beyond the header, and the number of the line on which they begin.
     Raises BncliError for a header that is not valid, and UsageError for `names` that do not fit the fields.
     """
@@ -142,22 +147,12 @@ def read_header(
         raise BncliError(f"the text is {wide}", where=path, hint=f"add --encoding {wide.lower()}-{order}")
     text = data.lstrip(b"\r\n")
     line = 1 + count_lines(data[: len(data) - len(text)])
-    # The bytes at hand are searched before more are awaited: a header that arrives slowly may be complete already.
-    while True:
-        if not text:
-            raise BncliError("the file is empty", where=path, hint="a table must begin with a row of column names")
-        more = b""
-        end, n_fields, chosen = _first_row(text, delimiter, at_end=False)
-        if end:
-            break
-        more = stream.read_ready(max(_READ_SIZE, len(text)))  # doubled, since all of it is searched again
-        end, n_fields, chosen = _first_row(text, delimiter, at_end=not more)
-        if end:
-            break
-        text += more
-        if not more or len(text) > MAX_ROW:
-            why = "a quote is never closed" if not more else f"it has more than {MAX_ROW >> 20} MB"
-            raise BncliError(f"the header row does not end: {why}", where=f"{path} line {line}")
+    end, n_fields, chosen, text = _await_first_row(stream, delimiter, text, line)
+    if found := _DELIMITER_ROW.fullmatch(text[:end]):
+        after = text[end:] or stream.read_ready(_READ_SIZE)
+        text = after.lstrip(b"\r\n")
+        line += count_lines(found[0]) + count_lines(after[: len(after) - len(text)])
+        end, n_fields, chosen, text = _await_first_row(stream, delimiter or found[1], text, line)
     row = text[:end]
     where = f"{path} line {line}"
     if b"\0" in row:
@@ -171,11 +166,34 @@ def read_header(
             what = f"the first row has {n_fields} field{'s' * (n_fields != 1)}, and --names gives {len(names)}"
             raise UsageError(what, where=where, hint=f"give every column a name; {WRONG_DELIMITER}")
         check_distinct(names, "--names")
-        return TextLayout(path, names, chosen), text + more, line
+        return TextLayout(path, names, chosen), text, line
     fields = read_arrays(row, n_fields, chosen, dict.fromkeys(range(n_fields), ValueKind.TEXT), ())
     names = tuple(field[0].as_py().strip(BLANKS) for field in fields.values())
     check_distinct(names, where)
-    return TextLayout(path, names, chosen), text[end:] + more, line + count_lines(row)
+    return TextLayout(path, names, chosen), text[end:], line + count_lines(row)
+
+
+def _await_first_row(stream: Stream, delimiter: bytes | None, text: bytes, line: int) -> tuple[int, int, bytes, bytes]:
+    """Return what `_first_row` returns, and `text` with the bytes that were read in search of the end of the row.
+
+    Raises BncliError if the text is empty, or if the row, on line `line`, does not end.
+    """
+    path = stream.owner.name
+    # The bytes at hand are searched before more are awaited: a header that arrives slowly may be complete already.
+    while True:
+        if not text:
+            raise BncliError("the file is empty", where=path, hint="a table must begin with a row of column names")
+        end, n_fields, chosen = _first_row(text, delimiter, at_end=False)
+        if end:
+            return end, n_fields, chosen, text
+        more = stream.read_ready(max(_READ_SIZE, len(text)))  # doubled, since all of it is searched again
+        end, n_fields, chosen = _first_row(text, delimiter, at_end=not more)
+        text += more
+        if end:
+            return end, n_fields, chosen, text
+        if not more or len(text) > MAX_ROW:
+            why = "a quote is never closed" if not more else f"it has more than {MAX_ROW >> 20} MB"
+            raise BncliError(f"the header row does not end: {why}", where=f"{path} line {line}")
 
 
 def _first_row(text: bytes, delimiter: bytes | None, *, at_end: bool) -> tuple[int, int, bytes]:
@@ -206,13 +224,28 @@ def _first_row_by(text: bytes, delimiter: bytes, at_end: bool) -> tuple[int, int
         size *= 4
 
 
-def check_distinct(names: tuple[str, ...], where: str) -> None:
-    """Raise an error if two columns have the same name, since columns are matched by name."""
+def check_distinct(names: tuple[str, ...], where: str, *, is_text: bool = True) -> None:
+    """Raise an error if two columns have the same name, since columns are matched by name.
+
+    is_text: whether the names are the first row of a text file, so that the header may be missing.
+    """
+    unnamed = [str(i) for i, name in enumerate(names, 1) if not name]
+    if len(unnamed) > 1:
+        hint = "delete them if they are empty, else give each a name"
+        raise BncliError(
+            f"columns {list_names(unnamed)} have no name",
+            where=where,
+            hint=f"{hint}; the header must be the first row" if is_text else hint,
+        )
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            hint = "rename one of the two; or is the header missing? --names a,b,c supplies one"
-            raise BncliError(f"the column name '{shorten(name, 60)}' appears twice", where=where, hint=hint)
+            hint = "rename one of the two"
+            raise BncliError(
+                f"the column name '{shorten(name, 60)}' appears twice",
+                where=where,
+                hint=f"{hint}; or is the header missing? --names a,b,c supplies one" if is_text else hint,
+            )
         seen.add(name)
 
 

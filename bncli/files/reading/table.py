@@ -159,7 +159,7 @@ class Table:
         assert kind is not None
         keep_bad_rows = self._source.bad_rows_file is not None
         opened = ColumnarFile(seekable, kind, file.name, keep_bad_rows=keep_bad_rows, memory=self._memory)
-        check_distinct(opened.names, file.name)
+        check_distinct(opened.names, file.name, is_text=False)
         return opened
 
 
