@@ -271,7 +271,7 @@ def _unused_name(name: str, columns: Mapping[str, Any]) -> str:
 
 
 def _array_column(values: NDArray[Any]) -> pa.Array:
-    """Return a column of an array: numbers, with NaN missing; texts as numbers if all can be read as such."""
+    """Return a column of an array: numbers, with NaN missing; strings as numbers if all can be read as such."""
     if values.dtype.kind in "biuf":
         return pa.array(values.astype(np.float64) if values.dtype.kind == "f" else values, from_pandas=True)
     if container := next((value for value in values if isinstance(value, (dict, list, set, tuple))), None):

@@ -44,7 +44,7 @@ def fit(
       `log_p_quantiles=True`; `intervals=True` for `model.predict_interval`; `alternatives=N` for other cards
     - about the table: `class_` (the column to predict; by default the column `class`, else the last one), `ignore`,
       `categorical`, `numeric`, `use` (lists of columns; `use` are the only columns to learn from), `weights` (a
-      column), `missing` (texts that mean a missing value), `dates`, `decimal`, `schema` (a file), `drop_unlabelled`,
+      column), `missing` (strings that mean a missing value), `dates`, `decimal`, `schema` (a file), `drop_unlabelled`,
       `drop_incomplete`, `positive` (the label that is the event), `on_bad_row`
     - about rows that belong together: `group` (a column, or a list of columns), `time` (a column), `gap`, `window`;
       `bncli help validation` explains them

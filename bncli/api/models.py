@@ -166,7 +166,7 @@ class Model:
     def decide(self, table: Any, *, threads: int = 1, allow_missing_columns: bool = False, **options: Any) -> Decisions:
         """Return a decision for each row, by the model's rule or by options that replace it.
 
-        The options are costs (`{true: {decision: cost}}`, a text or a file), threshold, abstain_below, abstain_wider,
+        The options are costs (`{true: {decision: cost}}`, a string or a file), threshold, abstain_below, abstain_wider,
         sets and sets_by, as for `bncli score`, level (0.9) of the intervals for abstain_wider, and prior, as in
         `predict_proba`. Raises BncliError if there is no rule.
         """
@@ -255,7 +255,7 @@ class Model:
         allow_missing_columns: bool = False,
         **options: Any,
     ) -> list[str]:
-        """Return for each row the smallest set of changes (`A=v; B=w`) that changes the decision, or an empty text.
+        """Return for each row the smallest set of changes (`A=v; B=w`) that changes the decision, or an empty string.
 
         The decision follows the model's rule, or else is the most probable label. At most `changes` values change, and
         only in `columns`, or in any column if it is empty.
@@ -344,7 +344,7 @@ class Model:
 
         properties: one or several, in the words of `bncli help properties`. seconds: time for each. Each result has
         `property`, `holds` (None if the time ran out), `counter_example` (value by column, or None), and if there is
-        one its probabilities `p`. Raises UsageError for a text that states no property of this model.
+        one its probabilities `p`. Raises UsageError for a string that states no property of this model.
         """
         from bncli.api.calls import python_call
         from bncli.steps.properties import prove_properties

@@ -31,7 +31,7 @@ _REAL = (float, np.float64)
 
 
 class _Encoder(NamedTuple):
-    """How values become codes: cuts for plain numbers (or None), codes of texts, and a function for other values."""
+    """How values become codes: cuts for plain numbers (or None), codes of strings, and a function for other values."""
 
     cuts: tuple[float, ...] | None
     codes: Mapping[str, int]
@@ -72,7 +72,7 @@ class Scorer:
         """Return the probability of each label, as `score` gives it, in the order of `classes_`.
 
         row: a dict of values by column, in which names that the model does not use are ignored; or the values of
-        `columns`, or of `all_columns`, in this order. A value is a number, a text, a date, or None for a missing one.
+        `columns`, or of `all_columns`, in this order. A value is a number, a string, a date, or None if it is missing.
 
         Raises BncliError for a row that lacks a column, and for a value that its column cannot have.
         """
@@ -104,7 +104,7 @@ class Scorer:
     def plain_row(self, table: Any) -> Mapping[str, Any] | None:
         """Return the row of a table of one row if it can be scored without reading the table, else None.
 
-        This needs values that mean the same in every table: texts, whole numbers, truth values, missing values, and
+        This needs values that mean the same in every table: strings, whole numbers, truth values, missing values, and
         other numbers in numeric columns.
         """
         row = _single_row(table)

@@ -6,7 +6,7 @@
 
 - A column of categories (a dictionary in Arrow) is categorical, whatever its values.
 - The index of a data frame is not a column. Names that are not strings become strings.
-- A column of Python objects is numeric if all its values are numbers, and otherwise holds their texts. None, NaN and
+- A column of Python objects is numeric if all its values are numbers, and otherwise holds text. None, NaN and
   the missing values of libraries are missing.
 """
 
@@ -190,7 +190,7 @@ def _arrow_table(data: Any) -> pa.Table:
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type without what Arrow cannot sort: extension types and views of texts (as Polars has)."""
+    """Return the type without what Arrow cannot sort: extension types and views of strings (as Polars has)."""
     if isinstance(kind, pa.BaseExtensionType):
         return _plain_type(kind.storage_type)
     if pa.types.is_dictionary(kind):
@@ -204,7 +204,7 @@ def _is_extension(kind: pa.DataType) -> bool:
 
 
 def column_of(values: Any, name: str) -> pa.Array:
-    """Return values as an Arrow column, or if Arrow refuses, as numbers or texts; UsageError for anything else."""
+    """Return values as an Arrow column, or if Arrow refuses, as numbers or strings; UsageError for anything else."""
     if isinstance(values, str) or not hasattr(values, "__iter__"):
         what = f"column {name!r} is of type {type(values).__name__}; it should be a list or an array"
         raise UsageError(what, hint="each column of a one-row table holds one value, as in {'a': [1]}")

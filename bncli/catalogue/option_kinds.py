@@ -125,7 +125,7 @@ class ColumnNames(NamedTuple):
     """Names of columns; on the command line the option is repeated, once per name."""
 
     def parse(self, value: object) -> tuple[str, ...] | None:
-        """Return the names without repetitions, or None if there are none. A single text is one name."""
+        """Return the names without repetitions, or None if there are none. A single string is one name."""
         names = (value,) if isinstance(value, str) else value
         if not isinstance(names, tuple | list) or not all(isinstance(name, str) for name in names):
             raise ValueError(f"{value!r} is not the name of a column, nor a list of names")
@@ -149,7 +149,7 @@ class ClassWeights(NamedTuple):
     words: tuple[str, ...] = ()
 
     def parse(self, value: object) -> str:
-        """Return the canonical text, with labels in order; `value` is a text or a mapping from labels to numbers."""
+        """Return the canonical text, with labels in order; `value` is a string or a mapping from labels to numbers."""
         if value in self.words:
             return str(value)
         if value == {}:
@@ -172,7 +172,7 @@ class Costs(NamedTuple):
     def parse(self, value: object) -> str:
         """Return the canonical text.
 
-        value: a text, a mapping from pairs (true label, decision) or texts `true:decision` to costs, or a mapping
+        value: a string, a mapping from pairs (true label, decision) or strings `true:decision` to costs, or a mapping
         from true labels to mappings from decisions to costs.
         """
         if isinstance(value, Mapping):

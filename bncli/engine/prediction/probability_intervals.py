@@ -8,7 +8,7 @@ The scores of a row are normal around S[t, y], with the covariance that the unce
 
 Two classes: with s = S[t, 1] - S[t, 0] and z the normal quantile, the interval of P(1 | x_t) is sigmoid(s -+ z sd s).
 More classes: DRAWS normal draws of the scores, the same for every row, and the quantiles of each label's probability.
-Calibration and another prior are applied to the ends, or to each draw. An interval holds the predicted probability.
+Calibration and another prior are applied to the ends, or to each draw. An interval contains the predicted probability.
 
 Effects are linear in the tables, so the interval of an effect's value is its value -+ z times the standard deviation
 over draws of the tables.
