@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
+import scipy
 
 import bncli
 from bncli.api import calls
@@ -136,3 +139,50 @@ def test_from_the_doors() -> None:
     with pytest.raises(BncliError) as raised:
         bncli.fit({"class": ["x", "y"]})
     assert "--" not in str(raised.value)
+
+
+def test_every_blas_of_the_wheels_has_one_thread_within_a_call_and_its_own_number_after_it() -> None:
+    packages = ((np, "numpy.libs"), (scipy, "scipy.libs"))
+    libraries = [
+        path for package, name in packages for path in (Path(package.__path__[0]).parent / name).glob("*openblas*")
+    ]
+    if not libraries:
+        pytest.skip("numpy and scipy were not installed from wheels with OpenBLAS")
+    functions = calls._openblas_functions()
+    assert len(functions) == len(libraries)
+    before = [get_threads() for get_threads, _ in functions]
+    try:
+        for (_, set_threads), threads in zip(functions, (2, 1), strict=False):
+            set_threads(threads)
+        chosen = [get_threads() for get_threads, _ in functions]
+        with calls.one_blas_thread():
+            assert {get_threads() for get_threads, _ in functions} == {1}
+        assert [get_threads() for get_threads, _ in functions] == chosen
+    finally:
+        for (_, set_threads), threads in zip(functions, before, strict=True):
+            set_threads(threads)
+
+
+def test_another_blas_is_limited_through_threadpoolctl(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = {"blas": [3, 1], "openmp": [5]}
+
+    def library(api: str, i: int) -> Any:
+        return SimpleNamespace(
+            get_num_threads=lambda: threads[api][i], set_num_threads=lambda n: threads[api].__setitem__(i, n)
+        )
+
+    class Controller:
+        def select(self, user_api: str) -> Any:
+            return SimpleNamespace(lib_controllers=[library(user_api, i) for i in range(len(threads[user_api]))])
+
+    module = ModuleType("threadpoolctl")
+    module.ThreadpoolController = Controller  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "threadpoolctl", module)
+    monkeypatch.setattr(calls, "_openblas_functions", tuple)
+    calls._blas_functions.cache_clear()
+    try:
+        with calls.one_blas_thread():
+            assert threads == {"blas": [1, 1], "openmp": [5]}
+        assert threads == {"blas": [3, 1], "openmp": [5]}
+    finally:
+        calls._blas_functions.cache_clear()

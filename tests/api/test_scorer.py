@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -290,3 +291,26 @@ def test_values_of_other_types_are_read_as_in_a_table(tmp_path: Path) -> None:
     scorer = model.scorer()
     assert len(scorer.columns) >= 4
     assert [scorer(row) for row in rows_of(columns)] == model.predict_proba(path).tolist()
+
+
+@pytest.mark.parametrize(
+    ("row", "is_plain"),
+    [
+        ({"x": 1.5, "c": "u"}, True),
+        ({"x": np.float64(1.5), "c": None}, True),
+        ({"x": "1.5", "c": np.str_("u")}, True),
+        ({"x": 2, "c": True}, True),
+        ({"x": float("nan"), "c": float("nan")}, True),
+        ({"x": 1.5, "c": 1.0}, False),  # a table decides whether its texts are 1 or 1.0
+        ({"x": 1.5, "c": np.float64(1)}, False),
+        ({"x": np.float32(1.5), "c": "u"}, False),
+        ({"x": Decimal("1.5"), "c": "u"}, False),
+        ({"x": 1.5}, False),
+    ],
+)
+def test_a_row_whose_values_mean_the_same_in_every_table_is_scored_without_reading_it(
+    row: dict[str, Any], is_plain: bool
+) -> None:
+    table = {"x": [1.0, 2.5, 3.0, 4.0] * 9, "c": [*"uvvu"] * 9, "class": [*"abba"] * 9}
+    scorer = bncli.fit(table, structure="nb", param="map", progress=ignore_notes).scorer()
+    assert (scorer.plain_row({name: [value] for name, value in row.items()}) is not None) == is_plain

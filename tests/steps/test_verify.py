@@ -63,6 +63,20 @@ def test_a_model_that_says_another_thing_is_a_fault(model: str, tmp_path: Path) 
     assert report.as_json()["verified"] is False
 
 
+@pytest.mark.parametrize(("shift", "agrees"), [(0.9e-9, True), (1.1e-9, False)])
+def test_another_order_of_summation_is_allowed_and_no_more(
+    model: str, tmp_path: Path, shift: float, agrees: bool
+) -> None:
+    whole = read_model(model)
+    assert whole.self_test is not None
+    probabilities = whole.self_test.probabilities.copy()
+    probabilities[:2, 0] += shift, -shift
+    write_model(
+        str(tmp_path / "s.bnc"), replace(whole, self_test=whole.self_test._replace(probabilities=probabilities))
+    )
+    assert (verify(str(tmp_path / "s.bnc")).fault is None) == agrees
+
+
 @pytest.mark.usefixtures("fewer_export_rows")
 def test_the_model_of_an_earlier_version_carries_none(model: str, tmp_path: Path) -> None:
     older = str(tmp_path / "older.bnc")

@@ -284,6 +284,11 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         read_model(str(tmp_path))
 
 
+def test_a_label_of_frequency_0_is_allowed(tmp_path: Path) -> None:
+    model = read(tmp_path, forged(BYTES, lambda d: d["schema"].update(label_frequencies=[1.0, 0.0, 2.0])))
+    assert model.schema.label_frequencies == (1.0, 0.0, 2.0)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -362,6 +367,19 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         (lambda d: d["schema"]["attributes"][1].update(direction="increasing"), "unknown key 'direction'"),
         (lambda d: d["schema"].update(missing_policy="level"), "the only value is 'marginalize'; leave the key out"),
         (lambda d: d["schema"].update(missing_policy="marginalize"), "'colour' has a missing level"),
+        (
+            lambda d: d["schema"].update(label_frequencies=[1.0, 2.0]),
+            "expected 3 numbers of at least 0, one per label, .*label_frequencies",
+        ),
+        (lambda d: d["schema"].update(label_frequencies=[1.0, 2.0, -1.0]), "expected 3 numbers of at least 0"),
+        (
+            lambda d: d.update(class_weights=[1.0, 2.0, 1.0]),
+            "need the key 'label_frequencies' of the schema, .*class_weights",
+        ),
+        (
+            lambda d: (d["schema"].update(label_frequencies=[1, 2, 1]), d.update(class_weights=[1, 0, 1])),
+            "class weights must be above 0",
+        ),
     ],
 )
 def test_a_forged_description_is_refused(
