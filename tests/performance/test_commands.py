@@ -48,6 +48,20 @@ def test_tree_from_a_million_rows(tmp_path: Path, record: Recorder) -> None:
     record(f"{what}: peak memory", ours.peak_mb, "MB", 450)
 
 
+def test_groups_of_one_row_cost_next_to_nothing(tmp_path: Path, record: Recorder) -> None:
+    """Beside the same cross-validation without groups, whose column is ignored."""
+    table = pyarrow.csv.read_csv(real_path("adult"))
+    units = pa.array([f"u{unit}" for unit in np.random.default_rng(0).permutation(10**6)[: len(table)]])
+    path = str(tmp_path / "adult.csv")
+    pyarrow.csv.write_csv(table.add_column(0, "unit", units), path)
+    words = [*BNCLI, "evaluate", path, "--structure", "tan", "--threads", "1", "--json"]
+    pair = {"groups": [*words, "--group", "unit"], "rows": [*words, "--ignore", "unit"]}
+    runs = alternate_commands(pair, repeats=12)
+    groups, rows = runs["groups"], runs["rows"]
+    what = "evaluate --structure tan on adult, --group with one row per group"
+    record(what, groups.cpu / rows.cpu, "x the CPU time without", 1.1, f"{groups.cpu:.1f} s, {rows.cpu:.1f} s")
+
+
 @pytest.mark.parametrize("param", ["map", "weighted"])
 def test_wide_tables_take_time_and_memory_linear_in_their_columns(tmp_path: Path, record: Recorder, param: str) -> None:
     """Naive Bayes of 30 rows; half of the columns are numbers."""
