@@ -42,7 +42,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bncli.engine.kernels.arrays import Array, Index, Integers, distinct
-from bncli.errors import BncliError
+from bncli.errors import BncliError, UsageError
 
 Seed = int | Sequence[int]
 RowSplit = tuple[Index, Index]
@@ -143,6 +143,8 @@ def time_splits(by: SplitBy, n_blocks: int, window: int | None = None) -> list[R
     n = len(by.times)
     if n_blocks < 2:
         raise BncliError(f"a split by time needs at least 2 blocks, not {n_blocks}")
+    if window is not None:
+        _refuse_wide(window, n_blocks)
     block_of = _cut_by_time(by.times, [n * block // n_blocks for block in range(1, n_blocks)])
     n_different = int(block_of.max(initial=0)) + 1
     if n_different == 1:
@@ -164,12 +166,21 @@ def time_splits(by: SplitBy, n_blocks: int, window: int | None = None) -> list[R
 
 
 def latest_rows(by: SplitBy, window: int) -> Index:
-    """Return the rows of the last `window` of BLOCKS blocks of rows in time order, ascending."""
+    """Return the rows of the last `window` of BLOCKS blocks of rows in time order, ascending.
+
+    Raises UsageError for a window of all blocks.
+    """
     assert by.times is not None
+    _refuse_wide(window, BLOCKS)
     n = len(by.times)
-    if window >= BLOCKS:
-        return np.arange(n)
     return np.flatnonzero(_cut_by_time(by.times, [n - n * window // BLOCKS]) == 1)
+
+
+def _refuse_wide(window: int, n_blocks: int) -> None:
+    """Raise UsageError for a window that leaves out no block."""
+    if window >= n_blocks:
+        what = f"--window {window} has no effect, since there are only {n_blocks} blocks"
+        raise UsageError(what, hint=f"give at most {n_blocks - 1}, or leave it out")
 
 
 def _before_block(
@@ -258,7 +269,7 @@ def _folds_of_units(labels: Integers, units: Index, n_folds: int, seed: Seed) ->
     n_units = int(units.max()) + 1
     if n_folds > n_units:
         what = f"{n_folds} folds are more than the {n_units} groups of rows that belong together"
-        raise BncliError(what, hint=f"--folds {n_units}" if n_units > 1 else "group by another column")
+        raise BncliError(what, hint=f"use --folds {n_units}" if n_units > 1 else "group by another column")
     owner, label, counts = _class_counts(labels, units)
     n_classes = len(distinct(labels))
     sizes = np.bincount(owner, counts)
