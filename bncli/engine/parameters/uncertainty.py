@@ -84,7 +84,7 @@ from bncli.engine.structures.structure import Family, Structure
 from bncli.errors import UsageError
 from bncli.recipe import Recipe
 
-LEAST_PSEUDO_COUNT = 0.7
+LEAST_PSEUDO_COUNT = 0.8
 """Without rows, ln theta has a long lower tail, and a normal approximation is too wide on the upper side. With at least
 this many pseudo-counts, the intervals have their nominal level on simulated networks (tests/published)."""
 MOST_NUMBERS = 1 << 22

@@ -298,12 +298,12 @@ def test_the_posterior_equals_draws_of_dirichlet_distributions(smoothing: str, d
         cells = found[:, first : first + family.n_cells]
         first += family.n_cells
         if family.child is None:
-            alpha = (table + np.maximum(pseudo_counts(table, smoothing, -1), 0.7)).reshape(-1, 2)
+            alpha = (table + np.maximum(pseudo_counts(table, smoothing, -1), 0.8)).reshape(-1, 2)
             drawn = np.log(rng.dirichlet(alpha[0], 100_000))
             assert cells[:, 0].sum() == pytest.approx((drawn[:, 1] - drawn[:, 0]).var(), rel=0.03)
             assert not found[:, 0].any()
             continue
-        alpha = (table + np.maximum(pseudo_counts(table, smoothing, 0), 0.7)).reshape(family.shape[0], -1, 2)
+        alpha = (table + np.maximum(pseudo_counts(table, smoothing, 0), 0.8)).reshape(family.shape[0], -1, 2)
         variances = cells.T.reshape(alpha.shape)
         for parent in range(alpha.shape[1]):
             drawn = np.log(rng.dirichlet(alpha[:, parent, 1], 100_000))
