@@ -153,7 +153,7 @@ def test_a_class_must_have_two_labels_and_not_too_many(tmp_path: Path) -> None:
         table(tmp_path, "x,class\n1,a\n2,a\n")
     with pytest.raises(BncliError, match=r"3 labels in 5 rows.*; it is a number, so cut it into .*--class"):
         table(tmp_path, "x,class\n1,1\n2,2\n3,3\n4,1\n5,1\n")
-    with pytest.raises(BncliError, match=r"3 labels in 5 rows.*; --class"):
+    with pytest.raises(BncliError, match=r"3 labels in 5 rows.* with --class"):
         table(tmp_path, "x,class\n1,a\n2,2\n3,3\n4,a\n5,a\n")
 
 
