@@ -150,9 +150,9 @@ def seconds_text(seconds: Mapping[str, float]) -> str:
 
 
 def first_names(names: Sequence[str], most: int = 8, noun: str = "") -> str:
-    """Return the first names, and how many more there are."""
+    """Return the first names, '' for a column without one, and how many more there are."""
     more = f" and {len(names) - most:,} more{f' {noun}' if noun else ''}" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    return ", ".join(name or "''" for name in names[:most]) + more
 
 
 def edit_lines(edit: Edit, labels: Sequence[str]) -> list[str]:

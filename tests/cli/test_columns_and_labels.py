@@ -213,3 +213,12 @@ def test_what_cannot_be_the_event(bncli: Bncli) -> None:
         assert (ran.code, "needs a class with two labels, but 'class' has 3" in ran.err) == (2, True)
         ran = bncli(*words, "--positive", "rose")
         assert (ran.code, "'class' has no such label; its labels are 'setosa'" in ran.err) == (2, True)
+
+
+def test_a_column_without_a_name_is_shown_as_two_quotes(bncli: Bncli) -> None:
+    Path("t.csv").write_text(",a,class\n" + "".join(f"i{i},{'uv'[i % 3 == 0]},{'xy'[i % 3 == 0]}\n" for i in range(60)))
+    assert (
+        "left out as identifiers: '' ("
+        in bncli("fit", "t.csv", "--structure", "nb", "--param", "map", "-o", "m.bnc").err
+    )
+    assert "leaves out '': identifiers" in bncli("describe", "t.csv").out

@@ -175,9 +175,9 @@ def shorten(text: str, limit: int = 40) -> str:
 
 
 def list_names(names: Sequence[str], limit: int = 20) -> str:
-    """Return the first `limit` names for a message, and the number of the others."""
+    """Return the first `limit` names for a message, '' for a column without one, and the number of the others."""
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return ", ".join(names[:limit]) + more
+    return ", ".join(name or "''" for name in names[:limit]) + more
 
 
 def is_text(values: Values) -> bool:
