@@ -33,10 +33,11 @@ import numpy as np
 
 from bncli.api.tables import COLUMN_OPTIONS, FILE_OPTIONS
 from bncli.catalogue import LEARNING
-from bncli.catalogue.choices import Choice
+from bncli.catalogue.choices import Choice, Option
+from bncli.catalogue.option_kinds import Switch
 from bncli.cli.console import Console
 from bncli.cli.learners import typed_options
-from bncli.cli.options import words_about_tables
+from bncli.cli.options import switches_about_tables, words_about_tables
 from bncli.errors import BncliError, UsageError
 from bncli.watch import Event, Note, Run, Watch, silent
 
@@ -107,12 +108,14 @@ def _keyword(match: re.Match[str], keywords: dict[str, str]) -> str:
     flag, word = match[1], match[2]
     if flag not in keywords:
         return match[0]
+    entry = next((option for option in LEARNING if option.flag == f"--{flag}"), None)
+    accepted = words_about_tables().get(keywords[flag])
+    if keywords[flag] in switches_about_tables() or (isinstance(entry, Option) and isinstance(entry.kind, Switch)):
+        return f"{keywords[flag]}=True" + (f" {word}" if word else "")
     if word is None:
         return f"{keywords[flag]}="
     if re.fullmatch(r"'.*'|[A-Z_]+|[\d.]+(e-\d+)?", word):
         return f"{keywords[flag]}={word}"
-    entry = next((option for option in LEARNING if option.flag == f"--{flag}"), None)
-    accepted = words_about_tables().get(keywords[flag])
     if re.search(r"\w[.,]\w", word) or (accepted is not None and word in accepted):
         is_value = True
     elif entry is None:

@@ -588,9 +588,18 @@ def check_page(typed: Mapping[str, Any], *others: str | None) -> None:
 
 def words_about_tables() -> dict[str, tuple[str, ...]]:
     """Return the words that the flags about tables accept, by the name of the flag in Python."""
+    words = {flag.name: getattr(flag.type, "choices", (flag.metavar or "").split("|")) for flag in _flags_of_tables()}
+    lower = {name: tuple(filter(str.islower, choices)) for name, choices in words.items()}
+    return {name: choices for name, choices in lower.items() if choices}
+
+
+def switches_about_tables() -> set[str]:
+    """Return the flags about tables that take no value, by their names in Python."""
+    return {flag.name for flag in _flags_of_tables() if flag.is_flag}
+
+
+def _flags_of_tables() -> list[Any]:
     command: Any = click.Command("table")
     for decorator in (*TABLE, *UNSEEN):
         decorator(command)
-    words = {flag.name: getattr(flag.type, "choices", (flag.metavar or "").split("|")) for flag in command.params}
-    lower = {name: tuple(filter(str.islower, choices)) for name, choices in words.items()}
-    return {name: choices for name, choices in lower.items() if choices}
+    return list(command.params)

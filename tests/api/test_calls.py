@@ -94,7 +94,8 @@ def test_what_it_cannot_be() -> None:
         ("--k has no effect with --structure nb", "k= has no effect with structure='nb'"),
         ("learn nb, tan, kdb --k 1 or hill-climb", "learn nb, tan, kdb k=1 or hill-climb"),
         ("with --class", "with class_="),
-        ("leave such rows out with --drop-unlabelled", "leave such rows out with drop_unlabelled="),
+        ("leave such rows out with --drop-unlabelled", "leave such rows out with drop_unlabelled=True"),
+        ("--drop-incomplete leaves them out", "drop_incomplete=True leaves them out"),
         ("--ignore 'a b'", "ignore='a b'"),
         ("--missing-policy level, or leave it", "missing_policy='level', or leave it"),
         ("if the delimiter is wrong, set it with --delimiter", "if the delimiter is wrong, set it with delimiter="),
@@ -132,7 +133,7 @@ def test_notes_too() -> None:
 
 def test_from_the_doors() -> None:
     rows = {"a": [1, 2] * 9, "class": ["x", None] * 9}
-    with pytest.raises(BncliError, match=r"the class is missing in 9 rows, the table.*drop_unlabelled="):
+    with pytest.raises(BncliError, match=r"the class is missing in 9 rows, the table.*drop_unlabelled=True"):
         bncli.fit(rows)
     with pytest.raises(UsageError, match="k= has no effect"):
         bncli.evaluate(rows, structure="nb", k=2)
