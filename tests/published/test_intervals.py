@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.published.intervals import METRICS, MODELS, PAGE, TRIALS, page, recorded
+from tests.published.intervals import LEARNERS, METRICS, MODELS, PAGE, TRIALS, page, recorded
 
 
 def test_the_page_shows_the_figures() -> None:
@@ -11,7 +11,11 @@ def test_the_page_shows_the_figures() -> None:
 
 def test_the_intervals_cover_the_truth() -> None:
     coverages = recorded()
-    assert [(each.model, each.rows) for each in coverages] == [(model, rows) for model in MODELS for rows in TRIALS]
+    assert [(each.model, each.rows) for each in coverages] == [
+        (model, rows) for model in (*MODELS, *LEARNERS) for rows in TRIALS
+    ]
     for each in coverages:
         for name in METRICS:
-            assert 0.93 <= getattr(each, name) / each.trials <= 0.97, (each.model, each.rows, name)
+            few = each.model in LEARNERS and each.rows == 200  # models of different folds share rows
+            least = 0.9 if few else 0.93
+            assert least <= getattr(each, name) / each.trials <= 0.97, (each.model, each.rows, name)
