@@ -78,9 +78,7 @@ def schema_text(word: str) -> str:
 
     files = schema_files()
     if word not in files:
-        hint = suggestion(word, files)
-        hint = hint if hint.startswith("did") else ", ".join(files)
-        raise UsageError(f"{word!r} is not a command that prints JSON", hint=hint)
+        raise UsageError(f"{word!r} is not a command that prints JSON", hint=suggestion(word, files))
     schema = json.loads(files[word].read_text(encoding="utf-8"))
     if "recipe" in schema["properties"]:
         # The learning options come from the catalogue; null stands for an option without effect.

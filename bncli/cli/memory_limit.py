@@ -2,10 +2,10 @@
 
 At such a limit, C++ libraries that cannot start a thread or map a buffer end the process (abort, segmentation fault, or
 exit) before Python can catch anything. Therefore a child does the work. It is forked before any library is loaded, and
-the parent turns an unannounced end of the child into a one-line error, like every other failure.
+it notifies the parent just before it exits. If it ends without this notice, the parent prints a one-line error.
 
-The messages that libraries write directly to the standard error go to a temporary file. The parent prints them after an
-announced end and drops them otherwise. Without a limit there is no child process.
+The messages that libraries write directly to the standard error go to a temporary file. The parent prints them if the
+child ended with a notice and drops them otherwise. Without a limit there is no child process.
 """
 
 from __future__ import annotations

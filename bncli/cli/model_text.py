@@ -116,7 +116,7 @@ def rule_lines(rule: Mapping[str, Any], labels: Sequence[str]) -> list[str]:
         lines.append(f"no label if none has a probability of at least {rule['abstain_below']:g}")
     if "sets" in rule:
         rows = "each class's" if rule["sets"]["by"] == "class" else "all"
-        lines.append(f"sets that miss the true label in at most {rule['sets']['alpha']:.3g} of {rows} rows")
+        lines.append(f"sets that miss the true label in at most {100 * rule['sets']['alpha']:.3g} % of {rows} rows")
     return lines
 
 

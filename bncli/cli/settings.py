@@ -87,7 +87,7 @@ def _read_toml(path: str) -> dict[str, Any]:
     except RecursionError as error:
         raise UsageError("this TOML cannot be read: it is nested too deeply", where=path) from error
     except ValueError as error:
-        hint = 'it holds lines like: structure = "tan"'
+        hint = 'a configuration has lines such as structure = "tan"'
         raise UsageError(f"this is not TOML: {clipped(str(error).rstrip('.'))}", where=path, hint=hint) from error
 
 

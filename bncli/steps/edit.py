@@ -221,7 +221,11 @@ def edit_model(model: Model, choice: EditChoice, refit: Source | None = None, *,
 
 
 def _without_rounding(values: Array, target: float | None, label: int) -> list[float]:
-    """Return the log-odds (K,) of a cell, with the number typed for a label and with 0 where rounding hides them."""
+    """Return the log-odds (K,) of a cell with rounding errors removed.
+
+    Values within ROUNDING of 0 become 0. If the value of `label` is within ROUNDING of `target`, the number that the
+    user typed, it becomes that number, and of two labels the other gets its negative.
+    """
     shown = np.where(np.abs(values) < ROUNDING, 0.0, values)
     if target is not None and abs(shown[label] - target) < ROUNDING:
         shown[label] = target

@@ -216,7 +216,7 @@ def score(
         watch(Note(f"log-odds and contributions are from before the {method} calibration"))
     if output.questions.surprise and model.log_p is not None:
         quantiles = [f"{100 * q:g} % above {-model.log_p.quantiles[QUANTILES.index(q)]:.4g}" for q in (0.01, 0.05, 0.5)]
-        watch(Note(f"surprise of the training rows: {', '.join(quantiles)}"))
+        watch(Note(f"surprise of the training rows in nats: {', '.join(quantiles)}"))
     strict = (unseen or model.schema.unseen) == "error"
     scorer = RowScorer(
         model,
@@ -422,7 +422,7 @@ def rule_to_score(model: Model, options: DecisionOptions, has_other_prior: bool,
     Decider.of(rule, model.schema.labels)  # so that an impossible rule is an error before any row is read
     if has_other_prior and (rule.sets is not None or (rule.threshold is not None and rule.threshold.chosen)):
         what = "threshold was" if rule.sets is None else "prediction sets were"
-        watch(Note(f"the {what} chosen on rows with the class frequencies of training, not --prior", warning=True))
+        watch(Note(f"the {what} chosen for the class frequencies of training, not for those of --prior", warning=True))
     return rule
 
 

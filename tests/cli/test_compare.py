@@ -134,7 +134,7 @@ def test_a_learner_that_fails_is_told_at_the_end(bncli: Bncli) -> None:
         (("iris.csv", "--diagram", "x.svg"), 2, "give more DATA"),
         (("iris.csv", "tumours.csv", "--metric", "passes", "--diagram", "x.svg"), 2, "draw them with --scatter"),
         (("iris.csv", "--metric", "seconds"), 2, "there is no metric 'seconds'; did you mean fit-seconds?"),
-        (("iris.csv", "--groups", "rows:100"), 2, "--groups splits data sets, but there is only one; give more DATA"),
+        (("iris.csv", "--groups", "rows:100"), 2, "--groups groups data sets by number of rows, but there is only one"),
         (("iris.csv", "tumours.csv", "--groups", "100"), 2, "--groups 100 defines no groups; give numbers of rows"),
         (("iris.csv", "tumours.csv", "--groups", "rows:"), 2, "--groups rows: defines no groups"),
         (("iris.csv", "tumours.csv", "--groups", "rows:1e3"), 2, "in --groups rows:1e3, '1e3' is not a whole number"),

@@ -248,7 +248,7 @@ BAD_TEXTS = [
     ("k = '" + "x" * 100_000 + "'", "'xxx"),
     ("k = '" + "x" * 2_000_000 + "'", "a configuration has at most 1,048,576 bytes, c.toml"),
     ("k = 1\nk = 2", "this is not TOML"),
-    ("k 1", "this is not TOML: Expected '=' after a key in a key/value pair (at line 1, column 3), c.toml; it holds"),
+    ("k 1", "this is not TOML: Expected '=' after a key in a key/value pair (at line 1, column 3), c.toml; a config"),
     ("\0", "this is not TOML"),
 ]
 

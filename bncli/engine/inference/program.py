@@ -313,7 +313,7 @@ class _Builder:
         return stored
 
     def add_score_slot(self, tables: Sequence[_BucketTable]) -> None:
-        """Put tables without hidden attributes into a score slot; configuration 0 is for rows without any."""
+        """Put tables without hidden attributes into a score slot; rows without such a table use configuration 0."""
         slot = self._slot((), 1 + sum(table.size for table in tables))
         codes = np.zeros(self.n_rows, np.intp)
         for table, start in zip(tables, self._fill(slot, tables, 1, last=True), strict=True):

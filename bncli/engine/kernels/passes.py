@@ -299,9 +299,9 @@ def residuals(scores: Array, labels: Integers, weights: Array | None) -> float:
 
 
 def residuals_by_row(differences: Array, labels: Integers, weights: Array | None) -> float:
-    """Do the same as `residuals` with differences from the first class, (rows, K - 1).
+    """Turn differences from the first class, (rows, K - 1), into residuals in place; return the CLL of the rows.
 
-    The residuals of the first class, which are minus the sums of the others, are left out.
+    Equivalent to `residuals`, except that the first class is left out: its residuals are minus the sums of the others.
     """
     highest = np.maximum(differences.max(axis=1), 0.0)
     others = np.flatnonzero(labels)  # the rows that are not of the first class

@@ -5,8 +5,8 @@ A partition of V values into G groups, of which group g holds N_g rows and N_gk 
     ln V + V ln G - ln G! + sum over g of [ ln C(N_g + K - 1, K - 1) + ln ( N_g! / prod over k of N_gk! ) ]
 
 The first terms encode the number of groups and the group of each value, all groups being equally likely and unnamed.
-The sum encodes how often each class occurs in a group, every table of counts being equally likely, and in which of its
-rows. This is the criterion of Boulle (2005), MODL, with a prior over partitions in closed form. One group is the
+The sum encodes the class counts of each group, every table of counts being equally likely, and then the class of each
+of its rows. This is the criterion of Boulle (2005), MODL, with a prior over partitions in closed form. One group is the
 model of no dependence, so a grouping must cost less than one group.
 
 Encoding to which of two groups a value belongs costs 0.7 nats, more than a rare value can gain, so that thousands of

@@ -76,10 +76,10 @@ def require_regions(structure: Structure) -> Regions:
     The submodels of regions with different binnings would not be consistent.
     """
     if not isinstance(structure, Regions):
-        what = "these parameters need regions, but the structure is a Bayesian network"
+        what = "--param kmap and kbma need regions, but the structure is a Bayesian network"
         raise BncliError(what, hint="use --structure kikuchi, or a structure file with a list of regions")
     if structure.binnings or any(bins is not None for bins in structure.bins):
-        what = "these parameters cannot be used with regions that use coarser intervals"
+        what = "--param kmap and kbma cannot be used with regions that use coarser intervals"
         raise BncliError(what, hint="use --param discriminative")
     return structure
 

@@ -98,14 +98,13 @@ class RandomNetworkKind:
     def __post_init__(self) -> None:
         for what, (least, most), low, high in (
             ("attributes", (self.attributes, self.attributes), 1, MOST_ATTRIBUTES),
-            ("values", self.values, 2, MOST_VALUES),
+            ("values per attribute", self.values, 2, MOST_VALUES),
             ("classes", self.classes, 2, MOST_VALUES),
         ):
             if not low <= least <= most <= high:
                 number = str(least) if least == most else f"{least}-{most}"
-                raise UsageError(
-                    f"a network of {number} {what} cannot be drawn", hint=f"from {low} to {high:,} are possible"
-                )
+                hint = "write the smaller number first" if least > most else f"from {low} to {high:,} are possible"
+                raise UsageError(f"a random network cannot have {number} {what}", hint=hint)
 
 
 def named_spec(name: str) -> RandomNetworkKind | None:

@@ -70,7 +70,7 @@ class _SlopedStep(NamedTuple):
 
 
 class TrialStep(NamedTuple):
-    """A step and the value there."""
+    """The length of a step along a line, and the value of the objective there."""
 
     step: float
     value: float

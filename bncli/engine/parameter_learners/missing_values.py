@@ -275,9 +275,8 @@ def report_work(work: PassSize, schema: Schema, watch: Watch) -> None:
     if work.entries >= MUCH:
         names = [repr(schema.attributes[i].name) for i in work.widest]
         what = f"because of missing values, every pass over the rows fills {work.entries:,} table entries"
-        watch(
-            Note(f"{what}, about {work.entries * NANOSECONDS / 1e9:.1g} s; the widest table is over {', '.join(names)}")
-        )
+        seconds = f"{work.entries * NANOSECONDS / 1e9:.1g} s"
+        watch(Note(f"{what} and takes about {seconds}; the widest table is over {', '.join(names)}"))
 
 
 def conditional_value(likelihood: IncompleteLikelihood, cells: Array) -> float:

@@ -174,10 +174,10 @@ class SmallTable(NamedTuple):
 
 
 class LookUps(NamedTuple):
-    """A word of lanes.
+    """What is looked up for one packed word of a row, whose lanes are cell numbers of joint tables.
 
-    words: (position, what each code adds to the word). tables: that of each lane, (cells,), or (cells, R) with several
-    score rows.
+    bits: the width of a lane. words: (position, what each code adds to the word). tables: the joint table of each lane,
+    (cells,), or (cells, R) with several score rows.
     """
 
     bits: int

@@ -126,7 +126,7 @@ def read_dot(data: bytes, where: str) -> NamedDag:
     try:
         names = {node: original_name(attributes, node) for node, attributes in graph.nodes.items()}
         if len(set(names.values())) < len(names):
-            raise BncliError("two nodes have the same bncli_name", hint="leave these attributes out, or export again")
+            raise BncliError("two nodes have the same bncli_name", hint="remove bncli_name, or export again")
         class_name = find_class((names[node], attributes) for node, attributes in graph.nodes.items())
         parents = {names[node]: tuple(names[parent] for parent in graph.parents[node]) for node in graph.nodes}
         method, options = read_origin(graph.attributes, where)

@@ -154,7 +154,8 @@ class Layers:
         Raises ModelError for more columns than the database has.
         """
         if len(columns) > self.dialect.columns:
-            what = f"the query needs {len(columns):,} columns, {self.dialect.product} has {self.dialect.columns:,}"
+            allowed = f"{self.dialect.product} allows {self.dialect.columns:,}"
+            what = f"the query needs {len(columns):,} columns, but {allowed}"
             raise ModelError(what, hint="export with another --dialect, or as python; or learn with fewer columns")
         name = f"{name}_{len(self.texts)}"
         selected = ",\n    ".join(e if e == alias else f"{e} AS {alias}" for e, alias in columns)

@@ -68,7 +68,7 @@ def find_inputs(paths: Sequence[str], *, keep: bool) -> tuple[InputFile, ...]:
         in_folder = [file for file in in_folder if os.path.isfile(file)]
         if not in_folder:
             known = " ".join(TABLE_SUFFIXES)
-            raise BncliError("the directory holds no data files", where=path, hint=f"known endings are {known}")
+            raise BncliError("the folder holds no data files", where=path, hint=f"known endings are {known}")
         files += in_folder
     # The rows of a file that is named twice would silently count twice.
     seen: set[str] = set()

@@ -50,7 +50,7 @@ class Table:
 
     def __init__(self, source: Source, *, keep: bool, block_size: int | None = None, memory: int | None = None) -> None:
         if source.format not in (None, *_FORMATS):
-            raise UsageError(f"unknown format '{source.format}'", hint=f"one of {', '.join(_FORMATS)}")
+            raise UsageError(f"unknown format '{source.format}'", hint=f"choose one of {', '.join(_FORMATS)}")
         self._source = source
         self._delimiter = parse_delimiter(source.delimiter, source.format)
         self._encoding = check_encoding(source.encoding)

@@ -156,7 +156,7 @@ def _check_arguments(
         raise UsageError("every process would write the file of bad rows", hint="use fail or skip")
     check_drawings(len(learners), len(sources), settings.metrics[0], diagram=outputs.diagram, scatter=outputs.scatter)
     if settings.group_bounds and len(sources) < 2:
-        raise UsageError("--groups splits data sets, but there is only one", hint="give more DATA")
+        raise UsageError("--groups groups data sets by number of rows, but there is only one", hint="give more DATA")
     inputs = [path for source in sources for path in (*source.paths, source.schema_file)]
     supplied = [path for learner in learners for path in learner.supplied.paths]
     written = (outputs.resume, outputs.csv, outputs.latex, outputs.diagram, outputs.scatter)

@@ -126,7 +126,7 @@ def test_much_work_is_told_before_it_begins() -> None:
     report_work(PassSize(50_000_000, (2, 0)), schema, told.append)
     (note,) = told
     assert isinstance(note, Note)
-    assert "fills 50,000,000 table entries, about 0." in note.text
+    assert "fills 50,000,000 table entries and takes about 0." in note.text
     assert note.text.endswith("the widest table is over 'a2', 'a0'")
 
 
