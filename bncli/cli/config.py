@@ -78,7 +78,9 @@ def schema_text(word: str) -> str:
 
     files = schema_files()
     if word not in files:
-        raise UsageError(f"{word!r} is not a command that prints JSON", hint=suggestion(word, files))
+        hint = suggestion(word, files)
+        hint = hint if hint.startswith("did") else f"choose one of {', '.join(files)}"
+        raise UsageError(f"{word!r} is not a command that prints JSON", hint=hint)
     schema = json.loads(files[word].read_text(encoding="utf-8"))
     if "recipe" in schema["properties"]:
         # The learning options come from the catalogue; null stands for an option without effect.

@@ -139,7 +139,15 @@ def test_schemas_are_printed(bncli: Bncli, word: str) -> None:
     assert json.loads(ran.out)["title"] == f"bncli {word} --json"
 
 
-@pytest.mark.parametrize(("word", "hint"), [("fti", "did you mean fit?"), ("help", ""), ("../fit", ""), ("", "")])
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("fti", "did you mean fit?"),
+        ("../fit", "did you mean fit?"),
+        ("help", "choose one of describe, fit, "),
+        ("", "the value is empty"),
+    ],
+)
 def test_no_schema(bncli: Bncli, word: str, hint: str) -> None:
     ran = bncli("config", "--schema", word)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
