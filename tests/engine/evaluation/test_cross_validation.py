@@ -212,7 +212,8 @@ def test_warnings_inside_a_fold_name_the_size_of_the_sample(size: int | None, to
     inside(Note("nothing fits", warning=True))
     inside.report("tree")
     sample = f", {told}" if told else ""
+    learned = f", learned from {told}" if told else ""
     note, progress = heard
     assert isinstance(note, Note)
-    assert note.text == f"in the first fold{sample}, nothing fits"
+    assert note.text == f"in the first fold{learned}, nothing fits"
     assert progress == Progress(0.0, 5, f"fold 1 of 5{sample}: tree")
