@@ -575,7 +575,10 @@ def _structure_in_fold(counts: Counts, structure: Structure, recipe: Recipe, run
     has_own_cuts = not isinstance(structure, Regions) or any(map(any, structure.binnings))
     if structure.method in SEARCHED_ONCE or structure.method not in STRUCTURES.words or not has_own_cuts:
         return structure
-    return learn_structure(counts, recipe, run._replace(watch=silent))
+    found = learn_structure(counts, recipe, run._replace(watch=silent))
+    if isinstance(found, Dag):
+        counts.keep_pairs((i, *parents) for i, parents in enumerate(found.parents))
+    return found
 
 
 def _is_learned_in_folds(structure: Structure, schema: Schema, recipe: Recipe) -> bool:

@@ -165,6 +165,23 @@ class Counts:
             kept.add(batch)
             yield from self._observed_pairs(batch)
 
+    def keep_pairs(self, sets: Iterable[Set]) -> None:
+        """Free the tables of all pairs that `pair_batches` counted and that are not among `sets`.
+
+        Folds whose structure is known need a few pairs only, and several folds are in memory at a time.
+        """
+        if not self._pairs:
+            return
+        wanted = _KeptPairs(np.full_like(self._pairs[0].where, -1))
+        for i, j in {tuple(sorted(s)) for s in sets if len(s) == 2}:
+            table = next((found for kept in self._pairs if (found := kept.find(i, j)) is not None), None)
+            if table is not None:
+                wanted.add(PairBatch(np.array([i]), np.array([j]), table[np.newaxis].copy()))
+        self._pairs[:] = [wanted]
+        for s, table in self._known.items():
+            if table.base is not None:  # a view would keep its whole batch in memory
+                self._known[s] = table.copy()
+
     def _observed_pairs(self, batch: PairBatch) -> Iterator[PairBatch]:
         """Yield the batch without "unobserved" values, in parts if pairs have missing values along different axes."""
         incomplete = np.array(self.source.n_missing) > 0

@@ -160,6 +160,24 @@ def test_pairs_answer_later_questions() -> None:
             assert_same(counts.tables([s])[0], oracles.count(data, s), data)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_pairs_that_are_kept_answer_as_before_and_others_are_freed(weighted: bool) -> None:
+    data = random_dataset(60, (3, 2, 4, 3, 2), 2, weighted=weighted)
+    counts, freed = Counts(data), Counts(data)
+    for each in (counts, freed):
+        by_pair(each, range(5))
+        each.tables([(1, 3)])
+    freed.keep_pairs([(0,), (4, 2), (3, 0), (2, 1, 0)])
+    assert sum(len(kept.batches) for kept in freed._pairs) == 2
+    assert all(table.base is None for table in freed._known.values())
+    sets = [(2, 4), (0, 3), (1, 3), (1,), (0, 1), (2, 1, 0), ()]
+    for s, table, expected in zip(sets, freed.tables(sets), counts.tables(sets), strict=True):
+        if s == (0, 1):
+            assert_same(table, expected, data)
+        else:
+            np.testing.assert_array_equal(table, expected)
+
+
 @pytest.mark.parametrize("ask", ["tables", "pairs"])
 def test_a_giant_table_is_refused_by_name(ask: str) -> None:
     data = random_dataset(10, (20_000, 20_000), 2)
