@@ -60,8 +60,8 @@ def test_intervals_are_as_wide_as_the_figures_of_resampled_tables_vary(n_labels:
     rows = np.repeat(np.arange(240 // rows_per_unit), rows_per_unit)
     log_p, labels, units = log_p[:, rows], labels[rows], rows
     found = intervals_of(log_p, labels, units=units)
-    units_text = "240 rows" if rows_per_unit == 1 else "60 units"
-    assert found.method == f"BCa bootstrap over {units_text}, 1,000 replicates"
+    resampled_text = "240 rows" if rows_per_unit == 1 else "60 groups"
+    assert found.method == f"BCa bootstrap over {resampled_text}, 1,000 replicates"
     slow = resampled(log_p, labels, units, seed=1)
     for name in NAMES:
         ends = found.metrics[name]
