@@ -5,6 +5,7 @@ Before the module is written it is run by Node, if Node is installed.
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -214,8 +215,8 @@ def packed_javascript(scorer: PortableScorer, target: ProgramTarget) -> str:
     """Return the text of a module without decisions whose tables take seven or eight characters per entry.
 
     An entry is a whole number of 40 or 48 bits in base64, times a step that depends on its row of scores. Its error is
-    at most 2^-40 (2^-48) of twice the largest entry of the row, and 0 stays exactly 0. 40 bits are used if the error
-    over all tables together is then less than 2e-10.
+    at most 2^-40 (2^-48) of twice the largest entry of the row, or 1.2e-308 if that is more, and 0 stays exactly 0. 40
+    bits are used if the error over all tables together is then less than 2e-10.
     """
     together = sum(float(abs(table.entries).max(initial=0.0)) for table in scorer.tables)
     n_bytes = 5 if together * 2**-39 <= 2e-10 else 6
@@ -244,13 +245,14 @@ def _program(scorer: PortableScorer, target: ProgramTarget, **parts: str) -> str
 
 
 def _pack_entries(n_bytes: int, entries: Array) -> list[Any]:
-    """Return [step, base64 text] for each row of scores."""
+    """Return [step, base64 text] for each row of scores; steps are normal numbers, since others have too few digits."""
     import base64
 
     packed: list[Any] = []
     for row in entries:
         zero = 1 << (8 * n_bytes - 1)
-        step = float(abs(row).max(initial=0.0)) / (zero - 1) or 1.0
+        largest = float(abs(row).max(initial=0.0))
+        step = max(largest / (zero - 1), sys.float_info.min) if largest else 1.0
         octets = ((row / step).round() + zero).astype(">u8").view("u1").reshape(-1, 8)[:, 8 - n_bytes :]
         packed.append([step, base64.b64encode(octets.tobytes()).decode()])
     return packed

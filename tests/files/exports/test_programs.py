@@ -6,12 +6,13 @@ import base64
 import json
 import re
 import shutil
+import sys
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
@@ -94,6 +95,8 @@ def test_javascript(model: Model, case: Case) -> None:
     st.lists(st.lists(st.floats(-30, 30), min_size=3, max_size=3), min_size=1, max_size=5),
     st.sampled_from([1e-6, 1.0, 1e3]),
 )
+@example([[0.0, 0.0, 8.0e-303]], 1e-6)  # divided by 2^39, it has no digit left
+@example([[0.0, 5e-300, -8.0e-303]], 1.0)
 def test_packed_entries_are_what_they_were(rows: list[list[float]], scale: float) -> None:
     entries = scale * np.array(rows)
     schema = Schema("class", ("a", "b"), (NumericAttribute("n", False, (1.0, 1.0, 1.0), (0.5, 1.5)),))
@@ -109,7 +112,8 @@ def test_packed_entries_are_what_they_were(rows: list[list[float]], scale: float
         octets = base64.b64decode(letters)
         wholes = [int.from_bytes(octets[i : i + width], "big") for i in range(0, len(octets), width)]
         read = step * (np.array(wholes, np.float64) - 2.0 ** (8 * width - 1))
-        assert np.abs(read - row).max() <= min(2e-10, 2.0 ** (1 - 8 * width) * np.abs(row).max())
+        most = max(2.0 ** (1 - 8 * width) * np.abs(row).max(), sys.float_info.min / 2)
+        assert np.abs(read - row).max() <= min(2e-10, most)
         assert np.array_equal(read == 0, np.abs(row) <= step / 2)
 
 
