@@ -54,7 +54,7 @@ Column = NumericColumn | CategoricalColumn
 
 
 def is_constant(column: Column | CodedColumn | None) -> TypeGuard[CategoricalColumn]:
-    """Return whether a column of names has the same one in every row; a wide table may have very many such columns."""
+    """Return whether a categorical column has the same level in every row; wide tables may have very many of these."""
     return isinstance(column, CategoricalColumn) and len(column.levels) == 1 and not column.codes.any()
 
 

@@ -174,7 +174,7 @@ class SmallTable(NamedTuple):
 
 
 class LookUps(NamedTuple):
-    """What is looked up for one packed word of a row, whose lanes are cell numbers of joint tables.
+    """Joint tables that are looked up together: each lane of a packed word holds the cell number of a row in one table.
 
     bits: the width of a lane. words: (position, what each code adds to the word). tables: the joint table of each lane,
     (cells,), or (cells, R) with several score rows.

@@ -77,10 +77,10 @@ def log_joint(network: NetworkTables, codes: Mapping[int, Codes], rows: Index) -
 
 
 class ExpectedCells(NamedTuple):
-    """What rows that lack the same attributes of a family contain of it.
+    """The possible cells of one family in rows with the same missing attributes, and the probability of each cell.
 
-    rows: (N,). cells (N, P, C): their possible cells, over P completions of the parents and C of the child. p (K, N, P,
-    C): the probability of each cell given the observed values and the class.
+    rows: (N,). cells: (N, P, C), for P completions of the parents and C of the child. p: (K, N, P, C), the probability
+    given the observed values and the class.
     """
 
     family: int

@@ -132,7 +132,7 @@ class IntervalFinder:
         return sums[:n_kept].reshape(*self._shape, n_rows)
 
     def _bounds(self, sums: Array, raw: Array) -> tuple[Array, Array]:
-        """Return the ends of rows with these sums of the uncertainty's entries."""
+        """Return the ends of the intervals of rows with these sums of the uncertainty's entries."""
         if self._n_labels == 2:
             return self._of_two(sums.sum(axis=0) if self._is_diagonal else np.square(sums[:, 0]).sum(axis=0), raw)
         if self._is_diagonal:
@@ -140,7 +140,7 @@ class IntervalFinder:
         return self._of_more(self._drawn(np.einsum("rat,rbt->tab", sums, sums)), raw)
 
     def _bounds_of(self, covariances: Array, raw: Array) -> tuple[Array, Array]:
-        """Return the ends of rows whose scores have these covariances (N, K, K)."""
+        """Return the ends of the intervals of rows whose scores have these covariances, (N, K, K)."""
         if self._n_labels == 2:
             return self._of_two(np.einsum("tyz,y,z->t", covariances, (-1.0, 1.0), (-1.0, 1.0)), raw)
         return self._of_more(self._drawn(covariances), raw)
@@ -160,7 +160,7 @@ class IntervalFinder:
         return np.minimum.reduce(ends), np.maximum.reduce(ends)
 
     def _of_more(self, drawn: Array, raw: Array) -> tuple[Array, Array]:
-        """Return the ends for draws (K, N, DRAWS) of deviations from the scores."""
+        """Return the ends of the intervals, given draws (K, N, DRAWS) of deviations from the scores."""
         scores = raw[:, :, np.newaxis] + drawn
         scores -= scores.max(axis=0)
         scores -= np.log(np.exp(scores).sum(axis=0))

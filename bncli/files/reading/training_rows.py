@@ -72,7 +72,7 @@ SAMPLE_ROWS = 1 << 20
 MOST_TEXTS = 1 << 18
 """Distinct texts of a column that are certain to be in the sample."""
 MOST_SHARED_COLUMNS = 50_000
-"""Tables with more columns are read by one thread: Python's work for each column prevails, and blocks take memory."""
+"""Tables with more columns are read by one thread: threads wait for each other's Python code, and take memory."""
 _N_SAMPLED = 64
 
 
