@@ -32,8 +32,8 @@ def places(tmp_path: Path) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("words", "also"),
     [
-        (["discretize", "DATA", "-o", "OUT"], []),
-        (["fit", "DATA", *TREE, "-o", "OUT"], []),
+        pytest.param(["discretize", "DATA", "-o", "OUT"], [], marks=pytest.mark.slow),
+        pytest.param(["fit", "DATA", *TREE, "-o", "OUT"], [], marks=pytest.mark.slow),
         (["fit", "DATA", "-o", "OUT"], ["importlib.metadata"]),  # scipy.sparse, for interactions, loads it
     ],
     ids=["discretize", "tree", "fit"],

@@ -211,6 +211,7 @@ def test_a_pair_has_rows_of_both_values_and_is_exported(bncli: Bncli, tmp_path: 
             assert done.code == 0, done.err
 
 
+@pytest.mark.slow
 def test_a_card_keeps_directions_that_are_proven_and_shown(bncli: Bncli, tmp_path: Path) -> None:
     rng = np.random.default_rng(8)
     age, dose, noise = rng.normal(50, 10, 400), rng.integers(0, 9, 400), rng.normal(size=400)

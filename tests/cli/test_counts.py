@@ -89,6 +89,7 @@ def test_models_of_merged_parts_are_those_of_the_whole_table(bncli: Bncli, tmp_p
             same_model(bncli, ["all.csv", *how], ["sum.counts", "-q"], *words)
 
 
+@pytest.mark.slow
 def test_larger_families_are_counted_for_a_structure_learnt_from_pairs(bncli: Bncli, tmp_path: Path) -> None:
     parts = tables(tmp_path, 7, n_parts=4)
     bncli("discretize", "all.csv", "--ignore", "w", "--cuts-out", "cuts.json")

@@ -141,6 +141,7 @@ def test_figures_of_periods_that_the_probabilities_do_not_promise_are_named(
     assert f"{n_compared} figures were compared" in text
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("table")
 @pytest.mark.parametrize("column", first_few(["day", "many", "year"], 2))
 def test_periods_of_many_times(bncli: Bncli, column: str) -> None:
@@ -203,6 +204,7 @@ def test_every_item_stands_once_and_every_field_has_an_item() -> None:
     assert named == {*FIELDS}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("table")
 def test_every_fact_is_known_where_everything_is_given(bncli: Bncli) -> None:
     """The words by which items refer to facts are those that `facts_of` knows."""
@@ -222,6 +224,7 @@ def test_every_fact_is_known_where_everything_is_given(bncli: Bncli) -> None:
     assert second["property"] == "radius never decides alone"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("table")
 def test_what_a_person_writes_answers_items(bncli: Bncli) -> None:
     template = bncli("dossier", "--template").out
@@ -248,6 +251,7 @@ def test_what_a_person_writes_answers_items(bncli: Bncli) -> None:
         assert outside not in page.replace("http://www.w3.org", "")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("table")
 def test_the_same_bytes_whatever_the_threads(bncli: Bncli) -> None:
     found = []
@@ -271,6 +275,7 @@ def test_one_label_in_a_period(bncli: Bncli, table: tuple[list[str], Rows], mont
     assert (aucs["2024-01"] is None) == (month is None)
 
 
+@pytest.mark.slow
 def test_rows_without_a_class_are_counted_apart(bncli: Bncli, table: tuple[list[str], Rows]) -> None:
     header, rows = table
     write("gone.csv", header, [*map(change("2024-02", ""), rows)])

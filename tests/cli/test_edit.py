@@ -139,6 +139,7 @@ def test_with_more_labels_the_others_move_alike(bncli: Bncli, fitted: dict[str, 
     assert bncli("verify", str(path)).code == 0
 
 
+@pytest.mark.slow
 def test_refit_holds_out_the_groups_of_the_model(bncli: Bncli, tmp_path: Path) -> None:
     """Of rows that stand there three times, a fold of rows has copies to learn from, and a fold of groups has none."""
     header, *lines = (SAMPLE_DATA / "tumours.csv").read_text().splitlines()
@@ -270,6 +271,7 @@ def test_models_without_a_table_to_edit_are_refused(bncli: Bncli, tmp_path: Path
     assert (ran.code, "missing values are marginalized" in ran.err) == (3, True)
 
 
+@pytest.mark.slow
 def test_an_ensemble_is_edited_in_one_of_its_tables(bncli: Bncli, tmp_path: Path) -> None:
     path = tmp_path / "auto.bnc"
     assert bncli("fit", "tumours.csv", "--structure", "auto", "--effort", "1", "-o", str(path), "-q").code == 0

@@ -106,6 +106,7 @@ def test_the_penalty_chosen_is_the_penalty_typed(bncli: Bncli) -> None:
     assert (closed["penalty"], closed["penalty_cv"]) == (None, None)
 
 
+@pytest.mark.slow
 def test_the_seed_draws_the_folds_of_the_penalty(bncli: Bncli, tmp_path: Path) -> None:
     tried = []
     for seed in (1, 1, 2):
@@ -300,6 +301,7 @@ def test_so_is_that_of_a_model_or_a_structure(bncli: Bncli, words: str, code: in
     assert len(ran.err.splitlines()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["x" * 10**6, "x y " * 250_000], ids=["a word", "words"])
 def test_a_column_name_of_a_megabyte_is_shortened_wherever_it_is_printed(
     bncli: Bncli, tmp_path: Path, name: str
@@ -337,6 +339,7 @@ def test_a_number_of_ten_thousand_digits_is_named(bncli: Bncli, tmp_path: Path, 
 LOCAL_OPTIMA = ("fit", "monks1.csv", "--structure", "kdb", "--param", "extended", "--penalty", "1", "--json")
 
 
+@pytest.mark.slow
 def test_random_starts_are_told_kept_and_traced(bncli: Bncli, tmp_path: Path) -> None:
     fit = [*LOCAL_OPTIMA, "--k", "2", "--restarts", "2"]
     first = bncli(*fit, "-o", "one.bnc", "--trace", "t.csv", "--threads", "1")

@@ -292,6 +292,7 @@ def test_python_refuses_what_is_no_level() -> None:
         plain.predict_interval(str(SAMPLE / "iris.csv"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("param", ["map", "weighted"])
 def test_effects_have_margins_from_the_uncertainty_of_their_table(bncli: Bncli, param: str) -> None:
     """Without arcs an effect is its table less the mean; the margins differ by the noise of 200 draws."""
@@ -435,6 +436,7 @@ def test_class_weights_are_no_rows(how: dict[str, Any], tolerance: float) -> Non
     assert np.diff(plain.predict_interval(path), axis=2).mean() == pytest.approx(widths[0], rel=1e-3)
 
 
+@pytest.mark.slow
 def test_an_ensemble_with_class_weights_has_intervals(bncli: Bncli) -> None:
     words = ("fit", "tumours.csv", "--structure", "auto", "--effort", "1", "--class-weights", "malignant=5")
     assert bncli(*words, "--intervals", "-q", "-o", "m.bnc").code == 0

@@ -31,6 +31,7 @@ def test_the_model_obeys_and_records_what_is_known(bncli: Bncli) -> None:
     }
 
 
+@pytest.mark.slow
 def test_step_by_step_gives_the_same_bytes(bncli: Bncli) -> None:
     Path("k.toml").write_text(KNOWN)
     options = ("--structure", "tan", "--knowledge", "k.toml", "-q")

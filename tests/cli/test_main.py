@@ -218,6 +218,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_encode_leaves_nothing_half_written(tmp_path: Path) -> None:
     shutil.copy(ROOT / "sample_data" / "tic_tac_toe.csv", tmp_path / "t.csv")
     words = ["encode", "t.csv", "-o", "t.codes"]

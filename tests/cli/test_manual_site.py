@@ -125,6 +125,7 @@ def test_the_text_of_a_topic_is_all_there(site: Path) -> None:
         assert re.findall(r"\w", shown) == re.findall(r"\w", text), topic
 
 
+@pytest.mark.slow
 def test_a_folder_may_exist_and_is_written_again(bncli: Bncli, tmp_path: Path, site: Path) -> None:
     first = {path.name: path.read_bytes() for path in site.iterdir()} | {"notes.txt": b"mine"}
     (tmp_path / "site").mkdir()

@@ -60,6 +60,7 @@ def test_effects_are_the_first_and_the_number_of_the_others(
     assert ("averages)" in text) == bool(averaged)
 
 
+@pytest.mark.slow
 def test_score_explains_by_sums_that_come_out(capsys: pytest.CaptureFixture[str], path: str, model: Model) -> None:
     columns = random_codes(model.schema, 5)
     data = Path(path).with_name("d.csv")

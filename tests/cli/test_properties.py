@@ -138,6 +138,7 @@ def test_bad_input_is_one_line(bncli: Bncli, model: str, text: str, said: str) -
     assert ran.err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_model_with_too_large_tables(bncli: Bncli, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bncli.engine.prediction.least_scores.MOST_ENTRIES", 10)
     assert bncli("verify", model, "--property", "outline never decides alone").code == 0

@@ -89,11 +89,11 @@ def test_fit_holds_out_whole_groups_and_the_model_records_them(bncli: Bncli) -> 
     "words",
     [
         ("--structure", "tan"),
-        ("--structure", "auto", "--effort", "1"),
+        pytest.param(("--structure", "auto", "--effort", "1"), marks=pytest.mark.slow),
         ("--structure", "nb", "--param", "map", "--calibrate", "temperature"),
-        ("--structure", "nb", "--param", "map", "--threshold", "best:f1"),
+        pytest.param(("--structure", "nb", "--param", "map", "--threshold", "best:f1"), marks=pytest.mark.slow),
         ("--structure", "nb", "--param", "map", "--sets", "0.2"),
-        ("--structure", "nb", "--param", "extended", "--early-stop", "cv"),
+        pytest.param(("--structure", "nb", "--param", "extended", "--early-stop", "cv"), marks=pytest.mark.slow),
         ("--structure", "nb", "--param", "map", "--max-attributes", "2"),
         ("--structure", "skdb", "--k", "1", "--param", "map"),
     ],
@@ -217,6 +217,7 @@ def test_tested_rows_alone_are_written_and_grouped(bncli: Bncli) -> None:
     assert [group["rows"] for group in found["groups"] if group["value"] == "yes"] == [smokers]
 
 
+@pytest.mark.slow
 def test_learning_curves_and_comparisons_take_whole_groups(bncli: Bncli) -> None:
     write("visits.csv", visits(60, 7))
     found = evaluated(bncli, "visits.csv", "--group", "patient", "--train-rows", "30,100,all", "--folds", "3", *FAST)

@@ -235,10 +235,12 @@ def cases_with(choice: Choice, method: Method) -> list[Any]:
     """Every method beside whatever it goes with is a sweep: one recipe of each is enough in the usual run.
 
     So are the structures and the parameters, which have most options of their own, and the first of everything else.
+    Structures that take longest are a sweep too.
     """
     recipes = [words for words in recipes_with(choice, method) if not is_refused(words)]
     usual = [words for words in recipes if words.get("param") == PARAMETERS.default] or recipes
     is_usual = choice in (STRUCTURES, PARAMETERS) or method is choice.methods[0]
+    is_usual = is_usual and not (choice is STRUCTURES and method.word in ("auto", "gbn", "interactions", "skdb"))
     return [case(words, is_sweep=not is_usual or words is not usual[0]) for words in recipes]
 
 

@@ -79,11 +79,13 @@ def test_the_model_is_that_of_the_structure_with_the_lower_loss(columns: Columns
     assert ("chosen by held-out rows" in chosen.structure_learned) == (words == INTERACTIONS)
 
 
+@pytest.mark.slow
 def test_a_gain_below_the_evidence_keeps_the_tree(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learning, "EVIDENCE", 1e9)
     assert learn(curve(), default()).model.recipe.structure == "tan"
 
 
+@pytest.mark.slow
 def test_many_rows_are_compared_on_a_sample_and_learned_from_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learning, "COMPARED_ROWS", 100)
     model = learn(curve(), default()).model
@@ -113,6 +115,7 @@ def test_a_large_table_keeps_the_tree_and_a_note_says_so(
     assert word in note
 
 
+@pytest.mark.slow
 def test_a_refusal_of_the_alternative_keeps_the_tree(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(structure: Structure, *_: object) -> None:
         if isinstance(structure, Regions):

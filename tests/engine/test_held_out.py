@@ -124,6 +124,7 @@ def test_a_threshold_is_chosen_by_the_rows_that_are_held_out_anyway(
         assert -float(weights @ log_p) / weights.sum() == pytest.approx(expected, rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_rows_choose")
 def test_the_arcs_that_were_chosen_are_kept_in_every_fold() -> None:
     """On these rows no arc is worth keeping, so the figure is that of naive Bayes."""
@@ -215,6 +216,7 @@ def test_the_folds_of_a_cross_validation_do_without() -> None:
     assert learn(table(300), Recipe.of(structure="gbn", param="discriminative")).model.held_out is None
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_rows_choose")
 @pytest.mark.parametrize("words", [{}, {"structure": "auto", "effort": 1}])
 def test_table_and_codes_give_the_same_figure_and_the_model_keeps_it(tmp_path: Path, words: dict[str, Any]) -> None:
@@ -247,10 +249,10 @@ def test_table_and_codes_give_the_same_figure_and_the_model_keeps_it(tmp_path: P
         ({"structure": "tan"}, True),
         ({"structure": "interactions"}, False),
         ({"structure": "card"}, False),
-        ({"structure": "auto", "effort": 1}, True),
+        pytest.param({"structure": "auto", "effort": 1}, True, marks=pytest.mark.slow),
         ({"structure": "nb", "param": "map", "calibrate": "per-class"}, True),
         ({"structure": "nb", "class_weights": "balanced"}, False),
-        ({}, False),
+        pytest.param({}, False, marks=pytest.mark.slow),
     ],
 )
 def test_kept_predictions_have_the_loss_that_is_reported(words: dict[str, Any], is_grouped: bool) -> None:

@@ -28,7 +28,7 @@ from bncli.watch import Event, Iteration, Note, Progress, Run, Stage
 from tests import oracles
 from tests.datasets import coded_rows
 from tests.missing_values import complete_rows
-from tests.sweeps import every_value
+from tests.sweeps import every_value, first_few
 
 MAP = Recipe.of(structure="nb", param="map")
 
@@ -105,12 +105,12 @@ def test_what_has_one_value_takes_no_part() -> None:
 
 @pytest.mark.parametrize(
     "recipe",
-    every_value(
+    first_few(
         [
+            Recipe(structure="nb", param="discriminative", increasing=("size",), towards="yes"),
             Recipe(),
             Recipe(structure="kdb", k=2, arcs="cv"),
             Recipe(structure="skdb", arcs="all"),
-            Recipe(structure="nb", param="discriminative", increasing=("size",), towards="yes"),
             Recipe(structure="gbn"),
         ]
     ),
@@ -342,6 +342,7 @@ def pairs_matter(n_rows: int) -> Columns:
     return Columns(n_rows, numbers, "class", CategoricalColumn(labels.astype(np.int8), ("no", "yes")))
 
 
+@pytest.mark.slow
 def test_interactions_of_many_rows_are_judged_on_few_folds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loss and base are those of the same rows, and the path of penalties ends soon after the best one."""
     columns, recipe = pairs_matter(400), Recipe.of(structure="interactions")
@@ -358,6 +359,7 @@ def test_interactions_of_many_rows_are_judged_on_few_folds(monkeypatch: pytest.M
     assert all(loss <= 1.01 * min(losses[: k + 1]) + 1e-3 for k, loss in enumerate(losses[:-1]))
 
 
+@pytest.mark.slow
 def test_regions_that_were_edited_are_handwork_in_every_fold() -> None:
     """The penalty of a file whose pairs were taken out is that of the same regions by hand."""
     columns, recipe = pairs_matter(400), Recipe.of(structure="interactions")
@@ -465,6 +467,7 @@ def test_a_negligible_gain_is_no_gain(good: dict[str, Column], loss: float, base
     assert [text.startswith("on held-out rows, the model is no better") for text in texts] == [True] * is_warned
 
 
+@pytest.mark.slow
 def test_the_column_that_makes_most_parameters_is_named(rng: np.random.Generator, good: dict[str, Column]) -> None:
     town = names(rng.permutation(np.arange(N) % 300), 300)
     texts = warnings_of(
@@ -537,6 +540,7 @@ def test_an_ensemble_is_judged_by_held_out_rows_alone(rng: np.random.Generator, 
     assert "--structure auto" not in text
 
 
+@pytest.mark.slow
 def test_cross_validation_warns_once(rng: np.random.Generator) -> None:
     heard: list[Event] = []
     noise = table(x=NumericColumn(rng.normal(size=N)), label=names(rng.integers(0, 2, N), 2))

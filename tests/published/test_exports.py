@@ -38,6 +38,7 @@ def test_figures_are_complete() -> None:
     assert [one.learner for one in exports_estimator.recorded()] == [*exports_estimator.LEARNERS]
 
 
+@pytest.mark.slow
 @NEEDS_ALL
 def test_every_program_scores_the_same_rows() -> None:
     name, word = next(iter(MODELS))

@@ -18,6 +18,7 @@ def test_every_page_is_below_a_megabyte() -> None:
     assert max(one.bytes for one in recorded()) < 1_000_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", first_few(["wine_holes", "tic_tac_toe"]))
 def test_a_page_is_as_large_as_it_was(name: str) -> None:
     (before,) = (one for one in recorded() if one.table == name)

@@ -103,6 +103,7 @@ def test_a_penalty_that_is_typed_keeps_all_arcs(tmp_path: Path) -> None:
     assert read_model(report.model).recipe.arcs is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "words"),
     [

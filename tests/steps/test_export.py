@@ -382,6 +382,7 @@ def test_a_program_that_says_something_else_is_not_written(tmp_path: Path, monke
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_the_program_takes_the_rows_of_a_file_as_they_are(tmp_path: Path) -> None:
     """The texts of a CSV file, missing ones too, give what `score` writes."""
     path = learnt("wine_holes.csv", tmp_path)

@@ -207,6 +207,7 @@ def test_a_program_in_a_page_cannot_end_its_script() -> None:
     assert escape_script(program) == 'const a = "\\u003c/script>\\u003c!-- \\u003cSCRIPT"; if (1 < 2) f();'
 
 
+@pytest.mark.slow
 def test_a_page_is_small_at_fifty_effects_and_bounded_beyond(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     n, k = 600, 12
@@ -426,6 +427,7 @@ def test_the_command_line_of_a_page_makes_the_same_model_again(page: tuple[str, 
     assert hashlib.sha256((tmp_path / "again.bnc").read_bytes()).hexdigest() in told
 
 
+@pytest.mark.slow
 def test_that_command_leaves_out_what_was_left_out_and_labels_without_predictions_are_named(tmp_path: Path) -> None:
     data = tmp_path / "rows.csv"
     rng = np.random.default_rng(0)
@@ -532,6 +534,7 @@ def test_a_panel_that_finds_no_room_says_so_and_what_to_do(tmp_path: Path, monke
     )
 
 
+@pytest.mark.slow
 def test_a_page_of_a_comparison_draws_ranks_and_every_learner_against_the_baseline(tmp_path: Path) -> None:
     data = [str(SAMPLES / f"{name}.csv") for name in ("iris", "tumours", "wine")]
     learners = [word for name in ("nb", "kdb") for word in ("--learner", f"{name}=--structure {name} --param map")]

@@ -70,6 +70,7 @@ def test_calls_grow_with_the_columns(step: str, tmp_path: Path) -> None:
     assert many <= 1.2 * MANY / FEW * few
 
 
+@pytest.mark.slow
 def test_a_wide_table_is_read_in_few_blocks(tmp_path: Path) -> None:
     source = write_table(tmp_path / "wide.csv", 20_000)
     with Table(source, keep=False) as table:

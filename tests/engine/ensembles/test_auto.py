@@ -93,6 +93,7 @@ def test_the_number_of_threads_does_not_change_the_file() -> None:
     assert first == second
 
 
+@pytest.mark.slow
 def test_doubled_weights_double_the_frequencies_and_leave_the_cuts() -> None:
     twice = learnt(mixed(60, weights=np.full(60, 2.0))).model.schema
     once = learnt(mixed(60)).model.schema
@@ -194,6 +195,7 @@ def test_trees_learn_from_the_sample_if_there_is_no_time_for_more(
     assert learnt_from == [expected]
 
 
+@pytest.mark.slow
 def test_the_same_bytes_for_the_same_effort() -> None:
     first, second, default, other = (
         dump_model(learn(mixed(60), Recipe.of(structure="auto", effort=effort)).model) for effort in (1, 1, None, 2)
@@ -202,6 +204,7 @@ def test_the_same_bytes_for_the_same_effort() -> None:
     assert len({first, default, other}) == 3
 
 
+@pytest.mark.slow
 def test_the_default_effort_is_three() -> None:
     typed, default = (learn(mixed(100), Recipe.of(structure="auto", effort=e)).model for e in (3, None))
     assert ensemble_of(typed).trials == ensemble_of(default).trials
@@ -298,6 +301,7 @@ def test_with_enough_time_there_is_no_note(monkeypatch: pytest.MonkeyPatch) -> N
     assert "boosted" in {trial.name for trial in ensemble_of(found).trials}
 
 
+@pytest.mark.slow
 def test_a_time_limit_does_not_raise_a_given_effort() -> None:
     in_time, *_ = left_out(mixed(60), "nothing", 10.0, 2)
     unlimited, *_ = left_out(mixed(60), "nothing", None, 2)
@@ -503,6 +507,7 @@ def test_a_model_without_tables_is_stored_and_explained(frequencies_model: Model
     assert effects_of(again).effects == ()
 
 
+@pytest.mark.slow
 def test_with_few_rows_the_ensemble_is_hardly_worse_than_the_class_frequencies() -> None:
     """On average over samples, also if one class has a single row."""
     excess = [excess_on_noise(seed) for seed in range(3)]

@@ -36,7 +36,7 @@ from tests.datasets import random_dataset
 from tests.effects import mixed_datasets
 from tests.engine.ensembles.rows import coded, ensemble_of, mixed, recipe
 from tests.engine.ensembles.test_boosted_trees import halves, scores
-from tests.sweeps import every_value
+from tests.sweeps import every_value, first_few
 
 
 def parts(data: Dataset, n: int, seed: int = 0) -> list[tuple[Dataset, Dataset]]:
@@ -67,7 +67,7 @@ def alike(first: Boosted, second: Boosted) -> bool:
     return np.array_equal(first.held_out, second.held_out)
 
 
-@pytest.mark.parametrize("n_labels", [2, 3])
+@pytest.mark.parametrize("n_labels", first_few([2, 3]))
 def test_a_held_out_row_is_predicted_by_the_member_that_has_not_seen_it(n_labels: int) -> None:
     data = coded(mixed(200, n_labels))
     folds = parts(data, 2)
@@ -78,6 +78,7 @@ def test_a_held_out_row_is_predicted_by_the_member_that_has_not_seen_it(n_labels
     assert judged.losses.log_loss == pytest.approx(-judged.log_p[labels, np.arange(len(labels))].mean())
 
 
+@pytest.mark.slow
 def test_evaluated_members_are_part_of_the_final_bag() -> None:
     data = coded(mixed(200))
     judged = evaluate_boosted(parts(data, 2), None, bag(2), lambda fold: None)
@@ -155,6 +156,7 @@ def test_trees_of_very_many_rows_are_deeper(monkeypatch: pytest.MonkeyPatch, dee
     assert max(len(tree.splits) for tree in member.trees) == depth
 
 
+@pytest.mark.slow
 def test_a_member_learns_from_the_planned_number_of_rows() -> None:
     data = coded(mixed(200))
     sizes = [complete_bag(data, (), bag(1, rows=rows))[0].held_out.shape[0] for rows in (100, 150, 1_000)]

@@ -86,6 +86,7 @@ def test_the_members_of_a_bag_spread_as_a_jackknife_by_groups() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_draws", "tolerance"), [(400, 0.1), pytest.param(4000, 0.03, marks=pytest.mark.slow)])
 def test_the_fitted_tables_spread_as_their_laplace_approximation(
     n_draws: int, tolerance: float, monkeypatch: pytest.MonkeyPatch

@@ -193,6 +193,7 @@ def test_a_curve_has_a_hundred_points_and_all_labels_two_thousand_but_each_twent
         assert len(one.roc.x) == most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [500, 30000])
 @pytest.mark.parametrize(("k", "most"), [(2, 100), (40, 50)])
 def test_long_curves_are_thinned_and_keep_their_shape(n: int, k: int, most: int) -> None:

@@ -131,6 +131,7 @@ def test_products_of_many_probabilities_are_rescaled(monkeypatch: pytest.MonkeyP
     check(problem(CHAIN, (2, 3, 2, 2, 2, 2, 3, 2), 2, 10, 0.7, 5))
 
 
+@pytest.mark.slow
 def test_a_hub_with_hundreds_of_children_and_a_long_chain_stay_finite() -> None:
     n = 400
     for dag in (Dag(((), *((0,) for _ in range(n))), (0,)), Dag(((), *((i,) for i in range(n))), (0, n))):

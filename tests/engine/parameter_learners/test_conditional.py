@@ -605,6 +605,7 @@ def test_lr_of_more_classes_equals_a_plain_minimisation(graph: str, n_labels: in
     assert learnt.n_parameters == peer.x.size
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(10))
 @given(data=datasets(max_rows=30, max_attributes=4), draw=st.data())
 def test_references_and_the_first_class_have_no_score_of_their_own(data: Dataset, draw: st.DataObject) -> None:
@@ -774,6 +775,7 @@ def test_what_iterations_of_lr_roos_have_cost(graph: str, n_labels: int) -> None
     assert [e.flops for e in events] == [flops.spent("bfgs", e.iteration, e.cll_evaluations) for e in events]
 
 
+@pytest.mark.slow
 @every_graph
 def test_preconditioned_it_takes_about_as_many_iterations_as_all_columns(graph: str) -> None:
     data = random_dataset(2000, (6, 5, 4, 7), 3, seed=3)
@@ -810,6 +812,7 @@ def slow_scores(data: Dataset, most: int, seed: int, **changes: Any) -> list[flo
     return scores
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("share", "optimizer"), every_value([0.0, 0.3], ["cg", "lbfgs"]))
 def test_the_best_number_of_iterations(share: float, optimizer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bncli.engine.parameter_learners.conditional.FIRST", 12)
@@ -838,6 +841,7 @@ def test_complete_rows_of_the_other_policy_too() -> None:
     assert learnt.cll > learnt.cll_start
 
 
+@pytest.mark.slow
 def test_long_runs_that_serve_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs of 1, 2, 4, ... iterations choose like unlimited runs if the held-out likelihood rises at first."""
     data = random_dataset(4000, (3, 2, 3), 2, seed=2)

@@ -39,6 +39,7 @@ def falls(data: Dataset, tables: Tables) -> list[float]:
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(
     st.integers(0, 10**6),

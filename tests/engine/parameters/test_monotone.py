@@ -312,6 +312,7 @@ def test_every_optimizer_gets_there(optimizer: str) -> None:
     assert optimum(space, penalty=1.0, optimizer=optimizer).value == pytest.approx(best.value, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_from_a_point_nearby_it_is_the_same() -> None:
     data = directed_dataset(150, (4, 3, 3), (1, 0, -1), missing=MISSING, seed=8)
     space = space_of("weighted 4", data, TAN)
@@ -320,6 +321,7 @@ def test_from_a_point_nearby_it_is_the_same() -> None:
     assert again.value == pytest.approx(best.value, rel=1e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(13), deadline=None)
 @given(st.data())
 def test_no_row_ever_falls(drawn: st.DataObject) -> None:

@@ -176,6 +176,7 @@ def is_far_above(losses: Sequence[float]) -> bool:
     return losses[-1] > 1.08 * min(losses) + 0.001
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_rows", [60, 120])
 def test_the_path_ends_at_the_first_loss_far_above_the_lowest_of_slow_fits(n_rows: int) -> None:
     """Every penalty of every fold is fitted; no loss is so near the bound that 0.5 % would matter."""
@@ -266,6 +267,7 @@ def test_the_seed_decides_and_nothing_else() -> None:
     assert choose("weighted 4", data, seed=2) != first
 
 
+@pytest.mark.slow
 def test_all_rows_ten_times_as_heavy_want_ten_times_the_penalty() -> None:
     data = random_dataset(100, SHAPE, 3)
     light, heavy = (choose("discriminative", replace(data, weights=np.full(100, w))) for w in (1.0, 10.0))
@@ -457,6 +459,7 @@ def test_the_factor_is_that_of_slow_sums(n_rows: int, weighted: bool) -> None:
     assert chosen.log_loss == pytest.approx(-totals[FACTORS.index(found)] / data.total_weight, rel=5e-3)
 
 
+@pytest.mark.slow
 def test_noise_is_shrunk_to_next_to_nothing() -> None:
     losses = []
     for seed in range(6):
@@ -524,6 +527,7 @@ def test_of_many_rows_nothing_is_shrunk(n_rows: int, may: bool) -> None:
     assert (without.penalty, without.tried) == (found.penalty, found.tried)
 
 
+@pytest.mark.slow
 def test_the_smallest_penalties_are_not_tried_on_few_rows() -> None:
     for n_rows, least in ((2, 300.0), (8, 30.0), (24, 1.0), (50, 0.1), (80, 0.03), (93, 0.01), (500, 0.01)):
         labels = np.arange(n_rows) % 2
@@ -637,6 +641,7 @@ def test_the_class_alone_wins_where_nothing_tells_of_it() -> None:
     assert [one.arcs for one in chosen.penalty.arcs][:2] == ["class", "none"]
 
 
+@pytest.mark.slow
 def test_no_arcs_win_where_attributes_tell_of_the_class_alone() -> None:
     rng = np.random.default_rng(1)
     labels = rng.integers(0, 2, 150)
@@ -691,6 +696,7 @@ def test_the_search_sees_the_rows_of_its_fold_alone() -> None:
     assert seen == [200, 160, 160, 160, 160, 160]
 
 
+@pytest.mark.slow
 def test_every_network_has_the_loss_of_its_own_path() -> None:
     data = random_dataset(300, (3, 3, 3, 2), 3, seed=5)
     chosen, folds = choose_among_arcs(data), held_out_folds(data, 0)
@@ -773,6 +779,7 @@ def test_progress_names_the_arcs_and_never_ends_above_its_total() -> None:
     assert all(event.total is not None and event.done <= event.total for event in told)
 
 
+@pytest.mark.slow
 def test_rows_in_another_order_keep_the_arcs_that_are_plain() -> None:
     x, rng = rows_of(400, 7)
     order = rng.permutation(400)

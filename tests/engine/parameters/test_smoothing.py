@@ -244,6 +244,7 @@ def test_permuted_values_give_permuted_probabilities(counts: np.ndarray, random:
     np.testing.assert_allclose(back_off(counts[orders]), back_off(counts)[orders], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_rounding_does_not_decide_where_the_likelihood_is_flat() -> None:
     """Twelve rows of one class occur at three of its nodes: the concentrations of two levels compensate each other."""
     counts = np.zeros((4, 4, 2))

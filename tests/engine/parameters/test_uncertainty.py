@@ -249,6 +249,7 @@ def test_the_posterior_predictive_likelihood_is_that_of_drawn_parameters(name: s
     assert predictive_log_likelihood(space, point, PENALTY, held_out) == pytest.approx(expected, rel=0.02)
 
 
+@pytest.mark.slow
 def test_the_posterior_is_averaged_over_penalties_by_their_weights() -> None:
     data = random_dataset(150, (3, 2, 2), 2)
     learned = fit("discriminative", data, TAN, penalty=1.0)
@@ -269,6 +270,7 @@ def test_the_posterior_is_averaged_over_penalties_by_their_weights() -> None:
     np.testing.assert_allclose(covariances_of(found.entries, data, TAN), expected, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_rows_of_a_strong_effect_prefer_a_smaller_penalty() -> None:
     """The penalty of a fit far too cautious gets no weight, and neither does one far too bold for noise."""
     rng = np.random.default_rng(0)

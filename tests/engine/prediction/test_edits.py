@@ -148,6 +148,7 @@ def _column(name: str) -> list[str]:
     return [row[header.index(name)] for row in rows]
 
 
+@pytest.mark.slow
 def test_an_edit_adds_a_table_where_all_others_bin_the_values_in_their_own_way(tmp_path: Path) -> None:
     model = fitted(tmp_path, structure="interactions", penalty=3.0)
     before = len(parameter_arrays(model.predictor))

@@ -66,6 +66,7 @@ def test_any_model_is_explained_as_table_by_table(model: Model, seed: int) -> No
                 assert one[key][1] == other[key][1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_labels", first_few([2, 1, 7]))
 def test_contributions_of_many_tables_sum_to_the_log_odds(n_labels: int) -> None:
     model = boosted_model(random_schema(12, n_labels), MANY_TABLES + 50)
@@ -140,6 +141,7 @@ def test_tables_with_different_binnings_are_one_effect_per_set(monkeypatch: pyte
         np.testing.assert_allclose(fine(effect.tensor, model.schema), fine(expected.tensor, model.schema), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_with_many_cells_shares_are_sampled_and_values_averaged(monkeypatch: pytest.MonkeyPatch) -> None:
     model = boosted_model(random_schema(4, 2, intervals=30), MANY_TABLES, most=3)
     monkeypatch.setattr(effects, "MOST_CELLS", 60)
@@ -175,6 +177,7 @@ def test_effects_that_are_not_listed_are_counted(monkeypatch: pytest.MonkeyPatch
     assert [effect.share for effect in some.effects] == [effect.share for effect in every.effects[:5]]
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(6))
 @given(st.sampled_from([1e-200, 1e200]))
 def test_shares_do_not_depend_on_the_scale(scale: float) -> None:

@@ -154,6 +154,7 @@ def test_two_classes_follow_the_formula_in_complete_and_incomplete_rows() -> Non
         assert ends.high[1, t] == pytest.approx(-np.log1p(np.exp(-s - z * sd)), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_log_odds_have_the_covariance_of_networks_drawn_from_the_posterior() -> None:
     """With many rows the delta method is exact; 300 draws of all distributions have an error of 4 %."""
     model, data = learned(TREE, (2, 3, 2, 3), 3, 7, n_rows=3000)

@@ -64,6 +64,7 @@ def test_the_search_that_rescans_everything(data: Dataset, max_order: int, theta
     np.testing.assert_allclose(found.trace.log_posterior, [step.log_posterior for step in steps], rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "n_labels", "kind"),
     [

@@ -195,6 +195,7 @@ def test_cuts_that_know_the_labels_of_a_unit_are_no_evidence() -> None:
     assert 4 in skdb.learn(Counts(data), k=1, loss="rmse").class_children
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(20))
 @given(st.integers(0, 2), st.sampled_from(LOSSES), st.booleans(), st.integers(0, 99))
 def test_losses_with_own_cuts_are_those_of_networks_of_the_training_rows(

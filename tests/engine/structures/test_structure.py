@@ -94,6 +94,7 @@ def test_what_is_no_acyclic_graph_is_refused(parents: dict[str, tuple[str, ...]]
         NamedDag("y", parents)
 
 
+@pytest.mark.slow
 def test_a_long_chain_is_no_cycle_and_a_long_cycle_is_told_briefly() -> None:
     chain = {str(i): (str(i + 1),) for i in range(50_000)}
     assert len(NamedDag("y", chain).parents) == 50_000

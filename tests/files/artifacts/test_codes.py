@@ -164,6 +164,7 @@ def test_damage_anywhere_is_an_error_or_nothing(
         read_columns(Source((str(path),), class_name="class"))
 
 
+@pytest.mark.slow
 def test_any_bit_of_the_sample_is_guarded(tmp_path: Path) -> None:
     path = _with_sample(tmp_path)
     whole = path.read_bytes()

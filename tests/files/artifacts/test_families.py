@@ -185,6 +185,7 @@ def test_one_family_fewer_has_the_form_that_older_readers_know() -> None:
     assert "tables/0.npy" in members(content)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_labels", [2, 7])
 def test_a_thousand_tables_cost_little_more_than_their_numbers(tmp_path: Path, n_labels: int) -> None:
     model = boosted_model(random_schema(20, n_labels), 1000)

@@ -62,6 +62,7 @@ def test_lost_pages_end_the_process_with_one_line(codes: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (1, "", error)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGBUS"), reason="the system does not have SIGBUS")
 def test_other_bus_errors_are_not_blamed_on_the_file(codes: Path) -> None:
     """The first signal restores the default action, which the repeated instruction (here the second signal) meets."""

@@ -110,6 +110,7 @@ def contributions(content: bytes, probes: ProbeRows) -> dict[tuple[str, ...], An
     return {names: found[:, i] for i, names in enumerate(sets)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_labels", [2, 3])
 def test_contributions_of_many_trees_are_looked_up_in_several_tables_a_set(n_labels: int) -> None:
     """One table a set, in the joint binning of its trees, has more cells, and says the same."""

@@ -81,6 +81,7 @@ def test_margins_say_which_rows_rounding_can_turn(model: Model, data: st.DataObj
     assert (Decider.of(rule, model.schema.labels).margins(p)[turned] <= 1e-8).all()
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=4)
 @given(models(), st.data())
 def test_the_others_decide(model: Model, data: st.DataObject) -> None:

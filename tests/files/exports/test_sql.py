@@ -243,6 +243,7 @@ def test_what_a_database_refuses_is_one_line() -> None:
         sql.run_sql(text, [{"other": "u"}])
 
 
+@pytest.mark.slow
 def test_two_thousand_tables() -> None:
     """Of two inputs each, and a few labels: the depth of expressions, open cursors, arguments of a function."""
     rng = np.random.default_rng(0)

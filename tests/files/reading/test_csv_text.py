@@ -383,6 +383,7 @@ def test_a_file_of_quotes_that_are_never_closed(tmp_path: Path) -> None:
         table(tmp_path, content, on_bad_row="skip")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", [b"", b"x,class\n1,a\n2,b\n"])
 def test_kilobytes_that_become_one_line_of_gigabytes(tmp_path: Path, head: bytes) -> None:
     packed_once = gzip.compress(b" " * (1 << 20))

@@ -64,6 +64,7 @@ def test_who_dies_is_replaced(plan: RunPlan, started: list[subprocess.Popen[byte
     assert len(started) == 2
 
 
+@pytest.mark.slow
 def test_closing_ends_all_processes(plan: RunPlan, started: list[subprocess.Popen[bytes]]) -> None:
     with closing(run_in_processes(plan, TASKS[:2], 3, lambda task: False)) as found:
         next(found)

@@ -231,6 +231,7 @@ def test_the_figures_are_those_of_evaluate(tmp_path: Path) -> None:
             assert outcome.costs == {"iterations": None, "passes": None} or learner == 1
 
 
+@pytest.mark.slow
 def test_costs_are_those_of_the_fit_of_a_fold(tmp_path: Path) -> None:
     source = write_table(tmp_path / "a.csv", 60, 0)
     newton = Recipe.of(penalty=1e-6, tolerance=0.0, max_iterations=120)

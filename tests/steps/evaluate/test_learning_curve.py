@@ -102,6 +102,7 @@ def test_a_size_has_the_same_metrics_whatever_the_others_and_all_is_the_evaluati
     assert curve(evaluate(source, recipe, Protocol(4, 2, 4), outputs=requested(30)))[30] != points[30]
 
 
+@pytest.mark.slow
 @settings(max_examples=settings.default.max_examples // 2, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     sizes=st.lists(st.integers(1, 76), unique=True, min_size=1, max_size=4).map(sorted),
@@ -167,6 +168,7 @@ def test_a_test_table_is_predicted_by_samples_of_the_other(source: Source, test_
     assert single.learning_curve[0].fits[0].metrics == first.metrics != second.metrics
 
 
+@pytest.mark.slow
 def test_a_sample_before_a_test_table_is_that_of_a_model_file(
     source: Source, test_table: Source, tmp_path: Path
 ) -> None:
@@ -218,10 +220,10 @@ def test_a_sample_of_one_row(source: Source) -> None:
 @pytest.mark.parametrize(
     ("n_rows", "options"),
     [
-        (2, {}),
-        (1, {"structure": "auto", "effort": 1}),
         (1, {"structure": "kikuchi", "param": "kbma"}),
         (2, {"structure": "nb", "param": "em"}),
+        pytest.param(2, {}, marks=pytest.mark.slow),
+        pytest.param(1, {"structure": "auto", "effort": 1}, marks=pytest.mark.slow),
     ],
     ids=str,
 )
