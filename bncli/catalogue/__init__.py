@@ -108,8 +108,8 @@ _DECISION_OPTIONS: tuple[Option, ...] = (
         Costs(),
         "",
         DECISIONS,
-        "Decide for the label with the lowest expected cost. TRUE:DECISION=COST,... (correct decisions cost 0 unless "
-        "given), or a CSV file with a row per true label and a column per decision.",
+        "Choose the label with the lowest expected cost: TRUE:DECISION=COST,... (a correct decision costs 0 unless "
+        "given), or a CSV file with one row per true label and one column per decision.",
         default_words="the most probable label",
         none_if_default=True,
     ),
@@ -118,7 +118,7 @@ _DECISION_OPTIONS: tuple[Option, ...] = (
         ThresholdRule(),
         "",
         DECISIONS,
-        "With two labels, decide for the second if its probability is at least P. Or let held-out rows choose P: "
+        "With two labels, choose the second if its probability is at least P. To choose P on held-out rows, give "
         "best:f1, best:mcc, best:balanced-accuracy, recall=0.9, precision=0.8, top=5% (of the rows).",
         default_words="the most probable label",
         none_if_default=True,
@@ -137,8 +137,8 @@ _DECISION_OPTIONS: tuple[Option, ...] = (
         Real(above=True, below=1),
         "",
         DECISIONS,
-        "Conformal prediction sets: sets of labels that miss the true one in at most a fraction ALPHA of the rows. fit "
-        "holds out a fifth of the rows for them.",
+        "Add conformal prediction sets, which miss the true label in at most a fraction ALPHA of the rows. fit holds "
+        "out a fifth of the rows to compute them.",
         "ALPHA",
         none_if_default=True,
     ),
@@ -208,7 +208,7 @@ NETWORKS = Choice(
     ),
     "Network",
     "METHOD",
-    "The kind of random network, unless it is named P.N.D.ROWS.",
+    "The kind of random network.",
 )
 """The kinds of random networks of `bncli simulate`. This is not a learning option."""
 

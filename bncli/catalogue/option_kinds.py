@@ -128,7 +128,7 @@ class ColumnNames(NamedTuple):
         """Return the names without repetitions, or None if there are none. A single string is one name."""
         names = (value,) if isinstance(value, str) else value
         if not isinstance(names, tuple | list) or not all(isinstance(name, str) for name in names):
-            raise ValueError(f"{value!r} is not the name of a column, nor a list of names")
+            raise ValueError(f"{value!r} is neither a column name nor a list of column names")
         return tuple(dict.fromkeys(names)) or None
 
 
@@ -153,7 +153,7 @@ class ClassWeights(NamedTuple):
         if value in self.words:
             return str(value)
         if value == {}:
-            raise ValueError("no label has a number")
+            raise ValueError("it gives no label a number")
         items = value.items() if isinstance(value, Mapping) else parse_label_numbers(str(value), self.words).items()
         numbers = {
             str(label): number if type(number) is float else parse_decimal(str(number)) for label, number in items
@@ -213,7 +213,10 @@ class ThresholdRule(NamedTuple):
                 f"{text!r} is not one of recall=R, precision=R (above 0, at most 1) and top=X% (at most 100%)"
             )
         if digits.endswith("%") != bool(percent):
-            raise ValueError(f"{text!r}: top takes a percentage, as in top=5%, the others a fraction, as in recall=0.9")
+            raise ValueError(
+                f"{text!r}: top takes a percentage, as in top=5%; recall and precision take a fraction, "
+                f"as in recall=0.9"
+            )
         return f"{name}={format_number(number)}{percent}"
 
 
@@ -303,7 +306,7 @@ def parse_label_numbers(
             raise ValueError(f"{label!r} appears twice")
         numbers[label] = value
     if not numbers:
-        raise ValueError("no label has a number")
+        raise ValueError("it gives no label a number")
     return numbers
 
 

@@ -44,7 +44,7 @@ PARAMETERS = Choice(
         ),
         Method(
             "acll-uniform",
-            "the same under the uniform assumption",
+            "acll under the uniform assumption, in closed form",
             ("--pseudo-counts",),
             probabilities=True,
             from_counts=True,
@@ -95,7 +95,7 @@ PARAMETERS = Choice(
         ),
         Method(
             "em",
-            "maximum likelihood with missing values, by expectation maximisation",
+            "maximum likelihood with missing values, by expectation maximization",
             ("--smoothing", "--restarts", "--tolerance", "--max-iterations", "--trace"),
             probabilities=True,
             for_missing_values=True,
@@ -103,7 +103,7 @@ PARAMETERS = Choice(
         ),
         Method(
             "apn",
-            "the same by gradient ascent (adaptive probabilistic networks)",
+            "like em, but by gradient ascent (adaptive probabilistic networks)",
             ("--smoothing", "--restarts", "--optimizer", "--tolerance", "--max-iterations", "--trace"),
             defaults=(("--optimizer", "cg"),),
             probabilities=True,
@@ -112,7 +112,7 @@ PARAMETERS = Choice(
         ),
         Method(
             "kbma",
-            "kikuchi: the models along the search, averaged by posterior probability; its default",
+            "kikuchi: average of the models along the search, weighted by posterior probability (its default)",
             ("--theta", "--degrees-of-freedom"),
             networks=False,
             module="closed_form",
@@ -177,7 +177,9 @@ OPTIMIZERS = Choice(
             module="quasi_newton",
         ),
         Method("lbfgs", "limited-memory BFGS, preconditioned by cell counts", _CONDITIONED, module="quasi_newton"),
-        Method("bfgs", "BFGS as published by Nash; memory grows with the square of the parameters", module="classical"),
+        Method(
+            "bfgs", "BFGS as published by Nash; memory grows with the squared number of parameters", module="classical"
+        ),
         Method("cg", "conjugate gradients as published by Nash", module="classical"),
         Method("cgb", "conjugate gradients with Brent's line search", module="classical"),
     ),
@@ -194,8 +196,8 @@ OPTIONS: tuple[Option, ...] = (
         ClassWeights(("balanced",)),
         "",
         PARAMETER,
-        "Multiply the weight of each row by a weight of its class: LABEL=NUMBER,... or a FILE of such lines (1 for a "
-        "label left out); balanced gives all classes the same total weight. This changes the probabilities; score "
+        "Multiply the weight of each row by the weight of its class: LABEL=NUMBER,... or a FILE of such lines (1 for "
+        "labels left out); balanced gives all classes the same total weight. This changes the probabilities; score "
         "--prior training corrects them.",
         default_words="all weights 1",
         none_if_default=True,
@@ -214,7 +216,7 @@ OPTIONS: tuple[Option, ...] = (
         NetworkFile(),
         "",
         PARAMETER,
-        "Take the probabilities of this network, a model of bncli import or fit, as a prior that is worth "
+        "Use the probabilities of this network, a model file of bncli import or fit, as a prior that is worth "
         "--prior-rows rows (bncli help knowledge).",
         "MODEL",
         default_words="no prior",
@@ -297,7 +299,8 @@ OPTIONS: tuple[Option, ...] = (
         Real(words=("cv",)),
         "cv",
         PARAMETER,
-        "Ridge penalty: LAMBDA/2 times the sum of squared parameters, against the summed log-likelihood; cv chooses "
+        "Ridge penalty: LAMBDA/2 times the sum of squared parameters, subtracted from the summed log-likelihood; cv "
+        "chooses "
         "it by cross-validation. With --early-stop cv the default is 0.",
         "LAMBDA|cv",
     ),
@@ -306,7 +309,7 @@ OPTIONS: tuple[Option, ...] = (
         NumberChoice(("0", "1"), float),
         "0",
         PARAMETER,
-        "The value that the penalty shrinks parameters to: 0, or with weighted also 1 (the generative model).",
+        "The value that the penalty shrinks parameters towards: 0, or with weighted also 1 (the generative model).",
     ),
     Option(
         "--arcs",
@@ -315,7 +318,7 @@ OPTIONS: tuple[Option, ...] = (
         PARAMETER,
         "all keeps the arcs of the structure; cv lets held-out rows choose between all arcs, those that BIC "
         "supports, and none.",
-        default_words="all where --structure is typed, else cv",
+        default_words="all if --structure is given, else cv",
     ),
     Option(
         "--early-stop",
@@ -323,7 +326,7 @@ OPTIONS: tuple[Option, ...] = (
         "",
         PARAMETER,
         "extended: stop after the number of iterations that is best on held-out rows (cv).",
-        default_words="cv with marginalize, else none",
+        default_words="cv with --missing-policy marginalize, else none",
     ),
     Option(
         "--restarts",
@@ -339,8 +342,8 @@ OPTIONS: tuple[Option, ...] = (
         ColumnNames(),
         "",
         PARAMETER,
-        "The log-odds of the second of two labels, or of the label --towards, never fall as this numeric column "
-        "rises, whatever the other columns are. May be repeated.",
+        "Require that the log-odds of the second of two labels, or of the label --towards, never fall as this "
+        "numeric column rises and all others stay the same. May be repeated.",
         "COLUMN",
         none_if_default=True,
     ),
@@ -349,7 +352,7 @@ OPTIONS: tuple[Option, ...] = (
         ColumnNames(),
         "",
         PARAMETER,
-        "Likewise, but they never rise as this column rises.",
+        "Require that these log-odds never rise as this numeric column rises. May be repeated.",
         "COLUMN",
         none_if_default=True,
     ),
@@ -358,8 +361,8 @@ OPTIONS: tuple[Option, ...] = (
         Label(),
         "",
         PARAMETER,
-        "The label that --increasing and --decreasing refer to; required with more than two. The direction holds for "
-        "its log-odds against each other label.",
+        "The label that --increasing and --decreasing refer to; required with more than two labels. The direction "
+        "applies to its log-odds against each other label.",
         "LABEL",
         default_words="the second of two",
         none_if_default=True,
@@ -372,7 +375,7 @@ OPTIMIZER_OPTIONS: tuple[Option, ...] = (
         Word(("on", "off")),
         "on",
         PARAMETER,
-        "off: the optimizer as published, without a preconditioner from cell counts.",
+        "off: run the optimizer as published, without the preconditioner computed from cell counts.",
         none_if_default=True,
     ),
     Option(

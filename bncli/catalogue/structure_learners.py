@@ -22,7 +22,7 @@ STRUCTURES = Choice(
         ),
         Method(
             "skdb",
-            "kdb, where leave-one-out chooses k and the number of attributes",
+            "kdb with k and the number of attributes chosen by leave-one-out",
             ("--k", "--loss"),
             defaults=(("--k", "5"),),
             single_attribute_limit=("--k", 0),
@@ -104,7 +104,7 @@ SCORES = Choice(
     ),
     STRUCTURE,
     "NAME[:NUMBER]",
-    "The score that tan and hill-climb maximise.",
+    "The score that tan and hill-climb maximize.",
 )
 
 OPTIONS: tuple[Option, ...] = (
@@ -113,7 +113,8 @@ OPTIONS: tuple[Option, ...] = (
         Integer(1),
         "",
         STRUCTURE,
-        "Use the N attributes that lower the held-out log-loss most, found by forward selection (again in each fold).",
+        "Use the N attributes that lower the held-out log-loss most, found by forward selection (repeated in each "
+        "fold).",
         "N",
         default_words="all columns",
         none_if_default=True,
@@ -123,7 +124,8 @@ OPTIONS: tuple[Option, ...] = (
         DomainKnowledge(),
         "",
         STRUCTURE,
-        "A TOML file with what is known: forbidden and required arcs, tiers, a root, pairs (bncli help knowledge).",
+        "A TOML file with expert knowledge: forbidden and required arcs, tiers, a root, pairs without an interaction "
+        "(bncli help knowledge).",
         "FILE",
         default_words="none",
         none_if_default=True,
@@ -145,7 +147,7 @@ OPTIONS: tuple[Option, ...] = (
         Real(),
         "0.01",
         STRUCTURE,
-        "gbn: two attributes with at least this mutual information are dependent.",
+        "gbn: treat two attributes as dependent if their mutual information is at least this.",
         "BITS",
     ),
     Option(
@@ -153,7 +155,7 @@ OPTIONS: tuple[Option, ...] = (
         Real(above=True),
         "5",
         STRUCTURE,
-        "acll and acll-uniform: a cell counts as at least this many rows.",
+        "acll and acll-uniform: count every cell as at least this many rows.",
     ),
     Option(
         "--class-pair-prior",

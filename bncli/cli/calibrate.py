@@ -47,9 +47,9 @@ METHOD = flag(
         *options.FORMAT,
         *options.BAD_ROWS,
     ),
-    (options.output("The calibrated model; required."),),
+    (options.output("The calibrated model to write; required."),),
     (options.JSON, options.QUIET, options.THREADS, options.CONFIG, options.DEBUG),
-    more="The model must not have been learned from these rows. The tables of the model do not change; the map is "
+    more="DATA must be rows that the model was not learned from. The tables of the model do not change; the map is "
     "stored beside them and applied to every predicted probability. An existing calibration is replaced.",
 )
 def command(**typed: Any) -> None:

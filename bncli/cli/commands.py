@@ -146,7 +146,7 @@ COMMANDS = (
     Command(
         "learn-structure",
         "Build by steps",
-        "Learn the dependences between attributes; write a structure.",
+        "Learn the dependencies between attributes; write a structure.",
         ("structures", "structure-scores", "regions", "interactions", "step-by-step"),
     ),
     Command(

@@ -123,14 +123,14 @@ JOBS = other_flag(
     options.UNSEEN,
     OUTPUT,
     (options.SEED, JOBS, options.CLUSTER, options.CONFIG, options.DEBUG),
-    more="Every DATA is a data set of its own; the files of a folder are one. The options about tables apply to all "
-    "of them. All learners see the same folds, and cuts and structure are learned anew inside every fold.",
+    more="Each DATA is one data set; the files of a folder form one data set. The options about tables apply to all "
+    "data sets. All learners see the same folds, and cuts and structure are learned anew inside every fold.",
     notes=("Options of a learner", help_rows(show_all=False), help_rows(show_all=True)),
 )
 def command(**typed: Any) -> None:
     """Run the comparison and print its tables; a learner that failed on a data set is an error at the end."""
     if typed["resume"] == "-":
-        raise UsageError("--resume needs a file that can be read again", hint="name one")
+        raise UsageError("--resume needs a file that can be read again", hint="name a file")
     if typed["jobs"]:
         refuse_cluster(typed, "--jobs: the number of threads is set when workers are started")
     learners = parse_learners(typed["learner"], typed["preset"], typed["seed"])

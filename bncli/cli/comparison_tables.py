@@ -88,7 +88,7 @@ def _difference_tables(report: CompareReport, metrics: Sequence[str]) -> Iterato
     if not shown:
         return
     if max(len(f"{each.a} - {each.b}") for each in shown) > page_width() // 3:
-        yield "Differences: in --json, or here with shorter names"
+        yield "Differences: see --json, or use shorter learner names"
         return
     names = [metric_text(metric) for metric in metrics if any(each.metric == metric for each in shown)]
     cells = dict[tuple[str, str], str]()
@@ -218,7 +218,7 @@ def _remarks(report: CompareReport, summary: Summary, metric: str) -> list[str]:
     if summary.caution:
         lines.append(summary.caution)
     if summary.left_out:
-        lines.append(f"Left out because a learner has no figure there: {', '.join(summary.left_out)}")
+        lines.append(f"Data sets left out because a learner has no figure there: {', '.join(summary.left_out)}")
     if summary.without_figures:
         why = f"parameters in closed form have no {metric_text(metric)}" if metric in COSTS else "they have no figures"
         lines.append(f"Left out because {why}: {', '.join(summary.without_figures)}")
@@ -230,7 +230,7 @@ def _remarks(report: CompareReport, summary: Summary, metric: str) -> list[str]:
 def _seconds_tables(report: CompareReport) -> Iterator[Table]:
     """Yield the processor seconds per fold of each learner, with their ratios to the baseline."""
     baseline = shortened(report.baseline, page_width() // 3)
-    title = f"CPU seconds per fold; ratios are geometric means against {baseline}"
+    title = f"CPU seconds per fold; ratios to {baseline} are geometric means"
     columns: list[TextColumn] = []
     for stage in ("fit", "score"):
         ratios = [pace.ratio[stage] for pace in report.times.values()]

@@ -42,7 +42,7 @@ CURVES = (
         "--of",
         type=click.Choice(["objective", "nll"]),
         default="objective",
-        help="The curve: the penalised objective, or the negative conditional log-likelihood without the penalty "
+        help="The curve: the penalized objective, or the negative conditional log-likelihood without the penalty "
         "(nll).",
     ),
     _curve_flag(

@@ -88,7 +88,7 @@ def _tables(report: DescribeReport) -> list[str | Table]:
     if hidden:
         lines += [f"... and {hidden:,} more columns with less information about the class; --json has all", ""]
     if any(not column.exact for column in columns):
-        lines += ["~ estimated: there are more distinct values than can be kept", ""]
+        lines += ["~ estimated, because there are too many distinct values to count exactly", ""]
     lines += ["What fit does", "", *_verdict_lines(columns), ""]
     if report.bins is not None:
         lines += _bin_tables(report.bins, report.event or "")

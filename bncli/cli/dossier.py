@@ -85,7 +85,7 @@ def command(**typed: Any) -> None:
             numbers = ", ".join(f"{n} {status.replace('_', ' ')}" for status, n in counts.items())
             lines.append(f"{word:<18}{sum(counts.values())} items: {numbers}")
         if report.unlabelled_rows:
-            lines.append(f"{'without a class':<18}{report.unlabelled_rows:,} rows, not part of the figures")
+            lines.append(f"{'without a class':<18}{report.unlabelled_rows:,} rows, not included in the figures")
         if report.properties_refuted:
             lines.append(f"{'refuted':<18}{report.properties_refuted:,} of the properties")
         console.finish(report, [*lines, f"{'written':<18}{report.page}, {report.json}"])

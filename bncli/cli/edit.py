@@ -73,7 +73,13 @@ EDIT = (
 RECORD = (
     flag("--why", group="Record", setting=False, metavar="TEXT", help="The reason; required."),
     flag("--by", group="Record", setting=False, metavar="NAME", help="The person who makes the edit."),
-    flag("--when", group="Record", setting=False, metavar="TEXT", help="The date, as text; bncli reads no clock."),
+    flag(
+        "--when",
+        group="Record",
+        setting=False,
+        metavar="TEXT",
+        help="The date, as text; bncli does not read the clock.",
+    ),
     flag("--undo", group="Record", setting=False, is_flag=True, help="Undo the last edit."),
     flag("--list", "list_edits", group="Record", setting=False, is_flag=True, help="List the edits; change nothing."),
 )

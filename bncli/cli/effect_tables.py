@@ -59,7 +59,7 @@ def effect_tables(report: EffectsReport, labels: Sequence[str]) -> list[str | Ta
     n_left_out, share_left_out = report.left_out or (0, 0.0)
     if hidden := report.effects[_MOST_SHARES:]:
         together = _percent(share_left_out + sum(effect.share for effect in hidden))
-        lines += [f"... and {n_left_out + len(hidden):,} more with {together} together", ""]
+        lines += [f"... and {n_left_out + len(hidden):,} more effects with {together} in total", ""]
 
     shown = [effect for effect in report.effects[:_MOST_EFFECTS] if effect.values.any()]
     scale = max((_largest(effect.values) for effect in shown if len(effect.attributes) == 1), default=0.0)

@@ -80,8 +80,8 @@ NET_BENEFIT = output_flag(
     "--net-benefit",
     is_flag=True,
     everyday=False,
-    help="With two labels: report the net benefit at the thresholds 0.01 to 0.99, compared with deciding always or "
-    "never for the second label.",
+    help="With two labels: report the net benefit at the thresholds 0.01 to 0.99, compared with always and never "
+    "choosing the second label.",
 )
 PICTURES = output_flag(
     "--svg",
@@ -198,7 +198,7 @@ def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
         if typed["time"] and (typed["repeats"] or 1) > 1:
             idle, why = ["--repeats"], "--time, because blocks are not drawn at random"
     if typed["model"] or typed["test"]:
-        refuse_cluster(typed, f"{'--model' if typed['model'] else '--test'}: only folds are distributed")
+        refuse_cluster(typed, f"{'--model' if typed['model'] else '--test'}: only folds are run on a cluster")
     if typed["beside"] and not typed["report"]:
         raise UsageError(
             "--beside has no effect without --report", hint="its figures are shown on the page of --report FILE"

@@ -59,7 +59,7 @@ def evaluation_tables(report: EvaluateReport, *, verbose: bool = False) -> Itera
             (f"{point.rows:,}", *(_figure(of[name]) for name in _CURVE_FIGURES for of in (point.metrics, point.std)))
             for point in report.learning_curve
         )
-        yield filled_table("Learning curve", ("rows learned from", *headings), points, numbers=range(7))
+        yield filled_table("Learning curve", ("training rows", *headings), points, numbers=range(7))
     yield from _label_tables(report)
     if report.calibration is not None:
         yield from _reliability_tables(report.calibration)
@@ -98,7 +98,7 @@ def _block_table(blocks: Sequence[BlockReport]) -> Table:
         )
         for block in blocks
     )
-    headings = ("from", "to", "rows", "learned from", "error", "log-loss", "95 %", "base", "auc")
+    headings = ("from", "to", "rows", "training rows", "error", "log-loss", "95 %", "base", "auc")
     return filled_table("Blocks in time order", headings, rows, numbers=range(2, 9))
 
 
@@ -290,8 +290,8 @@ def _group_tables(report: EvaluateReport) -> Iterator[str | Table]:
             yield from fitted_tables(f"{what} across the groups of {by}", names, columns)
             verb = "predicted as" if report.decisions.rows is None else "decided as"
             label = fairness[0].label
-            yield f"selected: share of the rows {verb} {label!r}; true positives: that share of the rows with the label"
-            yield f"{label!r}; false positives: that share of the other rows"
+            yield f"selected: share of the rows {verb} {label!r}; true positives: the same share among rows with"
+            yield f"the label {label!r}; false positives: the same share among all other rows"
             yield ""
 
 
@@ -320,4 +320,4 @@ def _tables_of_groups(by: str, groups: Sequence[Group], error: float, *, has_two
             shares = [_decimals(None if rate is None else rate.share) for rate in rates]
             columns.append(TextColumn(_RATE_TITLES[name], shares))
     names = TextColumn(by, ["missing" if group.value is None else group.value for group in groups])
-    yield from fitted_tables(f"By {by}, the largest gaps of the error first", names, columns)
+    yield from fitted_tables(f"Groups by {by}, largest difference in error first", names, columns)

@@ -117,10 +117,10 @@ OPTIONS = {
     (options.SEED, options.CONFIG, options.DEBUG),
     more="Parameters that are not probabilities (weighted, discriminative, lr-roos, lr) are first turned into a "
     "network with the same P(class | attributes), which needs a perfect graph. A network is read back and compared "
-    "with the model on 10,000 random rows before it is written. A program (python, javascript, sql) is run, and "
-    "compared on 10,000 rows or more that show every level, both sides of every cut, missing values and unseen ones; "
-    "so are ONNX graphs (extra `onnx`; needs -o) and, before points are rounded, scorecards (JSON where FILE "
-    "ends in .json). Attributes without information about the class are left out. --json needs -o.",
+    "with the model on 10,000 random rows before it is written. Programs (python, javascript, sql), ONNX graphs "
+    "(extra `onnx`; needs -o) and scorecards before rounding are run and compared with the model on at least 10,000 "
+    "rows, with every level, both sides of every cut, missing values and unseen values. A scorecard is JSON if FILE "
+    "ends in .json. Attributes without information about the class are left out. --json needs -o.",
 )
 def command(**typed: Any) -> None:
     """Write the model in another format and print how closely it agrees with the model."""

@@ -215,7 +215,7 @@ def _summary(report: FitReport, structure_file: str | None, *, verbose: bool) ->
         lines.append(f"split by    {split_text(report.split)}")
     if report.class_weights is not None:
         weights = first_names([f"{label} {weight:.4g}" for label, weight in report.class_weights.items()])
-        lines.append(f"weights     {weights}; predicted probabilities follow them, see --prior")
+        lines.append(f"weights     {weights}; the probabilities assume these weights, see score --prior")
     lines.append(_attributes_line(report, structure_file))
     if report.calibration is not None:
         facts = calibration_facts(report.calibration, report.labels)

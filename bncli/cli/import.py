@@ -35,7 +35,8 @@ CLASS = flag(
     (options.output("The model file [beside NET, with the ending .bnc]."),),
     (options.JSON, options.QUIET, options.CONFIG, options.DEBUG),
     more="NET is a BIF or XMLBIF file. The model predicts one node from any of the others; values that are missing are "
-    "marginalized by exact inference. States that are intervals, such as (2.5,4], become cuts of a number.",
+    "marginalized by exact inference. If the states of a node are intervals, such as (2.5,4], it becomes a numeric "
+    "attribute with these cuts.",
 )
 def command(**typed: Any) -> None:
     """Make a model from a network with its probabilities, which then scores, explains and exports like any other."""

@@ -74,7 +74,7 @@ def command(**typed: Any) -> None:
     from bncli.steps.inspect import CountsReport, CutsReport, ModelReport, StructureReport, inspect
 
     if typed["as_csv"] and (not typed["effects"] or typed["as_json"] or typed["tables"]):
-        raise UsageError("--csv writes effects and nothing else", hint="use --effects --csv")
+        raise UsageError("--csv writes only effects", hint="use --effects --csv")
     report = inspect(typed["file"], tables=typed["tables"], effects=typed["effects"])
     console = Console(as_json=typed["as_json"])
     if typed["as_csv"]:
@@ -109,7 +109,7 @@ def _structure_lines(report: step.StructureReport) -> list[str]:
     else:
         source = f"learned by {structure.method}"
     if structure.class_name is None:
-        return [f"Structure {source}, which does not name the node of the class"]
+        return [f"Structure {source}; no node is marked as the class"]
     perfection = _perfection(structure)
     title = f"Structure for the class {structure.class_name}, {source}"
     return [title] if perfection is None else [title, f"Perfect graph: {perfection}"]
@@ -122,7 +122,7 @@ def _perfection(structure: NamedStructure) -> str | None:
     if isinstance(structure, NamedRegions):
         return None
     pair = structure.unmarried
-    return "yes" if pair is None else f"no, no arc joins {pair.first} and {pair.second}, both parents of {pair.child}"
+    return "yes" if pair is None else f"no (no arc joins {pair.first} and {pair.second}, both parents of {pair.child})"
 
 
 def _structure_tables(report: step.StructureReport | step.ModelReport, param: str | None) -> list[str | Table | Tree]:
@@ -250,7 +250,7 @@ def _model_facts(report: step.ModelReport) -> dict[str, str]:
         "format": f"bncli-model {report.version}, written by bncli {model.version}",
         "class": schema.class_name,
         "labels": ", ".join(schema.labels),
-        "rows learned from": f"{model.n_rows:,}",
+        "training rows": f"{model.n_rows:,}",
         "structure": model.structure_learned,
         "table entries": f"{model.predictor.n_parameters:,}",
         "values never seen": _UNSEEN[schema.unseen],
@@ -273,7 +273,7 @@ def _model_facts(report: step.ModelReport) -> dict[str, str]:
         what = "held-out likelihoods" if restarts.held_out else "objectives"
         which = f"random start {restarts.best_start}" if restarts.best_start else "the default start"
         ends = f"{what} from {min(restarts.objectives):.7g} to {restarts.objectives[restarts.best_start]:.7g} nats"
-        facts["starts"] = f"{which} kept, of the default one and {len(restarts.objectives) - 1:,} random: {ends}"
+        facts["starts"] = f"{which} kept, of the default and {len(restarts.objectives) - 1:,} random starts: {ends}"
     if model.class_weights is not None:
         weights = zip(schema.labels, model.class_weights, strict=True)
         facts["class weights"] = ", ".join(f"{label} {weight:.4g}" for label, weight in weights)

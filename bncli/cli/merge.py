@@ -27,7 +27,7 @@ DECAY = flag(
     type=KindType(Real(above=True, below=1)),
     default_text="1",
     setting=False,
-    help="The files are in time order: multiply the counts so far by F before each further file is added.",
+    help="Multiply the counts so far by F before each further file is added; give the files in time order.",
 )
 ALLOW_REPEATED = flag(
     "--allow-repeated",
@@ -43,7 +43,7 @@ ALLOW_REPEATED = flag(
     EXAMPLES,
     (COUNTS,),
     (DECAY, ALLOW_REPEATED),
-    (options.output("The counts file; required."),),
+    (options.output("The counts file to write; required."),),
     (options.JSON, options.QUIET, options.CONFIG, options.DEBUG),
 )
 def command(**typed: Any) -> None:

@@ -54,8 +54,9 @@ _FULL_BAR = 0.25
     (options.output("Write the counts to this monitor file, which can be combined with other monitor files."), FAIL),
     (SVG, options.REPORT, options.JSON, options.QUIET),
     (options.THREADS, options.CONFIG, options.DEBUG),
-    more="A MODEL is followed by rows (or the standard input), whose counts are compared with those of training; no "
-    "scores are written. MONITOR.json files hold such counts, of one model, in time order. The exit code is 0 whether "
+    more="After a MODEL, give rows as DATA or on the standard input: their counts are compared with those of "
+    "training, and no scores are written. MONITOR.json files contain such counts; give those of one model, in "
+    "time order. The exit code is 0 whether "
     "or not anything has drifted, unless --fail-on-drift is typed.",
 )
 def command(**typed: Any) -> None:
@@ -80,7 +81,7 @@ def command(**typed: Any) -> None:
         hint = "name a MODEL and rows: bncli monitor MODEL DATA"
         for word in about_rows:
             if typed[word]:
-                what = f"--{word.replace('_', '-')} has no effect on monitors: they hold counts, not rows"
+                what = f"--{word.replace('_', '-')} has no effect on monitors: they contain counts, not rows"
                 raise UsageError(what, hint=hint)
         if typed["fail_on_drift"]:
             raise UsageError("--fail-on-drift needs rows, not monitors", hint=hint)

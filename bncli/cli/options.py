@@ -86,7 +86,7 @@ class Flag(click.Option):
             return values
         if len(values) > 1:
             raise click.BadParameter(
-                f"it was given {len(values)} times, with {' and '.join(map(repr, values))}", ctx, self
+                f"it was typed {len(values)} times, with {' and '.join(map(repr, values))}", ctx, self
             )
         return values[0] if values else None
 
@@ -292,10 +292,12 @@ FORMAT = (
     _rare_data_flag(
         "--format",
         type=click.Choice(["csv", "tsv", "parquet", "arrow"]),
-        default_text="recognised by the first bytes",
+        default_text="recognized by the first bytes",
         help="Format of DATA.",
     ),
-    _rare_data_flag("--delimiter", metavar="CHAR", default_text="found from the header", help="The field separator."),
+    _rare_data_flag(
+        "--delimiter", metavar="CHAR", default_text="detected from the header", help="The field separator."
+    ),
     _rare_data_flag(
         "--encoding",
         metavar="NAME",
@@ -315,7 +317,7 @@ BAD_ROWS = (
         "--on-bad-row",
         metavar="fail|skip|FILE",
         default="fail",
-        help="On a malformed row stop, skip it, or write it to FILE.",
+        help="What to do with a malformed row: stop, skip it, or write it to FILE.",
     ),
 )
 MISSING = (
@@ -324,7 +326,7 @@ MISSING = (
         multiple=True,
         metavar="TOKEN",
         default_text="?, and among numbers NA, NaN, null",
-        help="Text that means missing, in place of the default; +TOKEN adds to it. May be repeated.",
+        help="Treat this text as missing instead of the default; +TOKEN adds to the default. May be repeated.",
     ),
 )
 UNSEEN = (
@@ -369,7 +371,7 @@ COLUMNS = (
         default="auto",
         help="Turn columns of dates into numbers: year, month, day, weekday, hour, days.",
         words=(
-            ("auto", "recognise the order; day first if both orders fit all dates"),
+            ("auto", "recognize the order; day first if both orders fit all dates"),
             ("off", "dates stay text"),
             ("dmy, mdy", "the day, or the month, comes first when the year is last"),
         ),
@@ -395,7 +397,7 @@ POSITIVE = _rare_data_flag(
     "--positive",
     metavar="LABEL",
     default_text="the second of two, stored in the model",
-    help="The label of the event, to which thresholds, rates, effects and points refer.",
+    help="The positive label (the event), to which thresholds, rates, effects and points refer.",
 )
 GROUP = data_flag(
     "--group",
@@ -412,8 +414,8 @@ TIME = _rare_data_flag(
 GAP = _rare_data_flag(
     "--gap",
     metavar="DURATION",
-    help="With --time: leave out rows less than this before the held-out ones: 30d, 12h, or a number if the column "
-    "has numbers.",
+    help="With --time: leave out training rows that are less than this before the held-out rows: 30d, 12h, or a "
+    "number if the column is numeric.",
 )
 WINDOW = _rare_data_flag(
     "--window",

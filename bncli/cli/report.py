@@ -44,7 +44,7 @@ PICTURES = output_flag("--svg", metavar="DIR", help="Also write every picture as
     (options.output("The page [MODEL with the ending .html]."), PICTURES),
     (options.JSON, options.QUIET, options.THREADS, options.CONFIG, options.DEBUG),
     more="DATA are labelled rows that the model has not seen; without them the page has only what needs no data. It "
-    "contains figures, curves and tables, never rows; it loads nothing and opens offline.",
+    "contains figures, curves and tables, but no rows; it opens without a network connection.",
 )
 def command(**typed: Any) -> None:
     """Write the page."""

@@ -65,7 +65,7 @@ WRITING = (
         metavar="training|FILE",
         default_text="none",
         help="Correct the probabilities for other class frequencies: LABEL=P,... or a FILE of such lines (CSV or a "
-        "JSON object). training stands for the frequencies of the training data, which undoes --class-weights.",
+        "JSON object). training uses the frequencies of the training data, which undoes --class-weights.",
     ),
     output_flag(
         "--interval",
@@ -88,7 +88,7 @@ WRITING = (
         help="Add the N largest contributions to the log-odds of the prediction.",
         words=(
             ("log_odds", "of the predicted label, against the geometric mean of the others"),
-            ("base", "the part due to no attribute: the average row, and the effect of averaging models"),
+            ("base", "the part that no attribute contributes: the average row, and the effect of averaging models"),
             ("explain_1 ...", "attribute=value:contribution; a&b=... for a pair"),
             ("rest", "all other contributions; base + explain_1 + ... + rest = log_odds"),
             ("towards", "the label that positive contributions favour: the predicted one"),
@@ -106,8 +106,8 @@ WHAT_IF = (
     _what_if_flag(
         "--flip",
         is_flag=True,
-        help="The smallest change of values that leads to another prediction, or with a decision rule to another "
-        "decision; ties go to the most probable change (flip).",
+        help="Add the smallest change of values that leads to another prediction, or with a decision rule to another "
+        "decision (flip); of equally small changes, the most probable one.",
     ),
     _what_if_flag(
         "--flip-columns",
@@ -115,31 +115,32 @@ WHAT_IF = (
         multiple=True,
         metavar="COLUMN,...",
         default_text="all",
-        help="Columns that may change.",
+        help="Columns that --flip may change.",
     ),
     _what_if_flag(
         "--flip-changes",
         everyday=False,
         type=integer(1, 6),
         default_text="2",
-        help="Largest number of values to change.",
+        help="Largest number of values that --flip may change.",
     ),
     _what_if_flag(
         "--next-best",
         everyday=False,
         is_flag=True,
-        help="Networks: the missing column with the highest expected information about the class (next_best).",
+        help="Networks: add the missing column with the highest expected information about the class (next_best).",
     ),
     _what_if_flag(
         "--surprise",
         everyday=False,
         is_flag=True,
-        help="Networks: how improbable the row is, -ln P(x) in nats (surprise).",
+        help="Networks: add how improbable the row is, -ln P(x) in nats (surprise).",
     ),
     _what_if_flag(
         "--because",
         is_flag=True,
-        help="A smallest set of the row's values that fixes the decision whatever the other values are (because), and "
+        help="Add a smallest set of the row's values that fixes the decision whatever the other values are "
+        "(because), and "
         "whether it is proven that no smaller set exists (because_exact).",
     ),
     _what_if_flag(

@@ -112,7 +112,8 @@ WRITING = (
     MISSING,
     WRITING,
     options.RUNNING,
-    more="A MODEL must hold the probabilities of a network (--param map, acll, extended, em or apn). --json needs -o. "
+    more="A MODEL must contain the probabilities of a network (--param map, acll, extended, em or apn). --json needs "
+    "-o. "
     "The seed determines the network, then the rows; every distribution in a random network is drawn uniformly.",
 )
 def command(**typed: Any) -> None:

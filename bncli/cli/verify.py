@@ -105,7 +105,7 @@ def command(**typed: Any) -> None:
             largest = f"largest difference in probability {comparison.max_dp:.1e}"
             lines.append(f"{name:<12}{comparison.rows:,} synthetic rows: {largest}")
     if report.decisions is not None:
-        lines.append(f"{'decisions':<12}{report.decisions.rows:,} synthetic rows: all as the model decides")
+        lines.append(f"{'decisions':<12}{report.decisions.rows:,} synthetic rows: all the same as those of the model")
     console.summary([*lines, *proven, "verified"])
 
 

@@ -109,14 +109,14 @@ def test_inspect_names_what_keeps_a_graph_from_being_perfect(bncli: Bncli, tmp_p
     parents = {"a": ["class"], "b": ["class"], "c": ["class", "a", "b"]}
     content = {"format": "bncli-structure", "version": 1, "class": "class", "parents": parents}
     (tmp_path / "apart.json").write_text(json.dumps(content))
-    assert "Perfect graph: no, no arc joins a and b, both parents of c" in bncli("inspect", "apart.json").out
+    assert "Perfect graph: no (no arc joins a and b, both parents of c)" in bncli("inspect", "apart.json").out
     assert json.loads(bncli("inspect", "apart.json", "--json").out)["perfect"] is False
 
 
 def test_inspect_shows_a_network_that_has_no_class(bncli: Bncli, tmp_path: Path) -> None:
     (tmp_path / "x.dot").write_text("digraph { smoke -> lung; smoke -> bronc; bronc -> dysp; lung -> dysp }")
     assert bncli("inspect", "x.dot").out.splitlines() == [
-        "Structure read from dot, which does not name the node of the class",
+        "Structure read from dot; no node is marked as the class",
         "",
         "Structure: each attribute depends on the one above it",
         "smoke",

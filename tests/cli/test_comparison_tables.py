@@ -90,7 +90,7 @@ def test_gaps_are_told() -> None:
     }
     lines = printed(analyse(trial_of(losses), metrics=["error"]))
     assert any(line.split()[0] == "t" and line.split()[-1] == "-" for line in lines)
-    assert "Left out because a learner has no figure there: t" in lines
+    assert "Data sets left out because a learner has no figure there: t" in lines
     assert any(line.split() == ["t", "c", "too", "large"] for line in lines)
 
 
@@ -150,7 +150,7 @@ def test_no_word_is_broken_and_no_line_too_long(
     report = analyse(trial_of(losses), metrics=["error", "accuracy", "rmse", "cll"], baseline=NAMES[1])
     wide, lines = on_a_page(report, 1000, monkeypatch), on_a_page(report, width, monkeypatch)
     assert max(map(len, lines)) <= width
-    lines = [line for line in lines if line.strip() != "Differences: in --json, or here with shorter names"]
+    lines = [line for line in lines if line.strip() != "Differences: see --json, or use shorter learner names"]
     whole, told = ({word.strip(",") for line in page for word in line.split()} for page in (wide, lines))
     assert {word for word in told - whole if set(word) != {"─"}} <= {"…", "further", "learners", "figures", "columns"}
 

@@ -187,7 +187,7 @@ def test_bad_columns_are_refused(folder: Path, capsys: pytest.CaptureFixture[str
 def test_the_largest_gaps_come_first(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["evaluate", "t.csv", "--model", "m.bnc", "--by", "site", "-q"]) == 0
     told = capsys.readouterr().out
-    lines = told[told.index("By site, the largest gaps of the error first") :].splitlines()
+    lines = told[told.index("Groups by site, largest difference in error first") :].splitlines()
     gaps = [abs(float(next(cell for cell in line.split() if cell[0] in "+-" and len(cell) > 1))) for line in lines[4:7]]
     assert gaps == sorted(gaps, reverse=True)
     assert "Rates across the groups of site" in told
