@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from bncli.errors import BncliError
@@ -44,7 +44,7 @@ class Node:
             place = f"{self.key}[{json.dumps(key)}]"
             if key.isidentifier():
                 place = f"{self.key}.{key}" if self.key else key
-            members[key] = replace(self, value=value, key=place)
+            members[key] = Node(value, self.source, place, self.kind)
         return members
 
     def fields(self, required: Iterable[str], optional: Iterable[str] = ()) -> dict[str, Node]:
@@ -63,7 +63,7 @@ class Node:
     def items(self) -> list[Node]:
         if not isinstance(self.value, list):
             self.fail(f"expected a list, found {_describe(self.value)}")
-        return [replace(self, value=value, key=f"{self.key}[{i}]") for i, value in enumerate(self.value)]
+        return [Node(value, self.source, f"{self.key}[{i}]", self.kind) for i, value in enumerate(self.value)]
 
     def text(self) -> str:
         if not isinstance(self.value, str):

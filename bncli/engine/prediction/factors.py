@@ -32,6 +32,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -390,13 +391,14 @@ def _assign_lanes(tables: Sequence[SmallTable], n_lanes: int, joint: int) -> Ite
     The next table is the one that adds the fewest attributes, of the next _WINDOW in the order of their attributes
     (ties: the first). A lane has at most `joint` joint cells, unless it holds a single table.
     """
-    left = sorted(tables, key=lambda table: sorted(table.positions))
-    masks = [sum(1 << p for p in set(table.positions)) for table in left]
+    left = iter(sorted(tables, key=lambda table: sorted(table.positions)))
+    window = [(table, frozenset(table.positions)) for table in islice(left, _WINDOW)]
     lanes: list[list[SmallTable]] = []
-    seen = 0
-    while left:
-        best = min(range(min(_WINDOW, len(left))), key=lambda i: (masks[i] & ~seen).bit_count())
-        table, mask = left.pop(best), masks.pop(best)
+    seen: set[int] = set()
+    while window:
+        best = min(range(len(window)), key=lambda i: len(window[i][1] - seen))
+        table, positions = window.pop(best)
+        window += [(following, frozenset(following.positions)) for following in islice(left, 1)]
         lane = next((lane for lane in lanes if _joint_cells(lane) * table.n_cells <= joint), None)
         if lane is not None:
             lane.append(table)
@@ -404,8 +406,8 @@ def _assign_lanes(tables: Sequence[SmallTable], n_lanes: int, joint: int) -> Ite
             lanes.append([table])
         else:
             yield lanes
-            lanes, seen = [[table]], 0
-        seen |= mask
+            lanes, seen = [[table]], set()
+        seen |= positions
     if lanes:
         yield lanes
 

@@ -34,10 +34,11 @@ OUTSIDE = ("gbn", "skdb")
 def narrow(counts: Counts, method: str, watch: Watch) -> tuple[Counts, tuple[int, ...]]:
     """Return counts of only the attributes that the method searches, and their indices, ascending.
 
-    Counts of at most WIDE attributes, and counts without rows, are returned unchanged, with all indices.
+    Counts of at most WIDE attributes, and counts without rows, are returned unchanged, with all indices. So are those
+    for naive Bayes, which searches for nothing.
     """
     everything = tuple(range(len(counts.schema.attributes)))
-    if len(everything) <= WIDE or not counts.has_rows:
+    if method == "nb" or len(everything) <= WIDE or not counts.has_rows:
         return counts, everything
     searched = informative = counts.schema.informative
     most = min(MOST_SEARCHED.get(method, len(informative)), max(counts.data.n_rows, FEW_SEARCHED))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -144,6 +145,23 @@ def test_every_table_has_a_place_in_one_lane(lacking: bool) -> None:
     assert all(len(lanes) <= 64 // bits and bits in BITS for bits, _, lanes in words)
     cells = sum(math.log(len(table)) for _, _, lanes in words for table in lanes)
     assert cells == pytest.approx(sum(math.log(np.prod(np.array(t.shape) + lacking)) for t in packed.tables))
+
+
+def test_packing_grows_in_proportion_to_the_tables() -> None:
+    """A model of 50,000 columns has 50,000 tables: anything per pair of tables would take minutes and gigabytes."""
+
+    def peak(n: int) -> int:
+        tables = [
+            factors.SmallTable((p,), (np.arange(3),), (2,), np.zeros((1, 2)), lambda: (None,)) for p in range(n)
+        ]
+        tracemalloc.start()
+        try:
+            assert sum(len(lane) for word in factors._assign_lanes(tables, 4, 256) for lane in word) == n
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak(16_000) < 5 * peak(4_000)
 
 
 @pytest.mark.parametrize("n_labels", [2, 5])

@@ -71,6 +71,14 @@ def test_more_rows_support_more_attributes() -> None:
         assert len(indices) == len(counts.schema.attributes) == searched
 
 
+def test_naive_bayes_says_nothing_about_arcs() -> None:
+    counts, events = Counts(random_dataset(30, (2,) * (WIDE + 1), 2)), list[Event]()
+    structure = learn_structure(counts, Recipe.of(structure="nb"), Run(watch=events.append))
+    assert isinstance(structure, Dag)
+    assert structure.class_children == counts.schema.informative
+    assert [event.text for event in events if isinstance(event, Note)] == []
+
+
 def test_a_table_that_is_not_wide_keeps_its_counts() -> None:
     counts = Counts(random_dataset(30, (1,) * (WIDE - 2) + (2, 2), 2))
     assert narrow(counts, "tan", lambda event: None) == (counts, tuple(range(WIDE)))
