@@ -1,8 +1,6 @@
 """The entry point of `bncli` and of `python -m bncli`."""
 
-from __future__ import annotations
-
-import os
+import os  # loaded already, unlike `__future__`, which is a file to find
 
 try:
     import signal
@@ -28,7 +26,10 @@ _THREAD_VARIABLES = (
 def main() -> None:
     """Run the command line and exit with its code."""
     # Until a command begins there is nothing to clean up, and nothing to say about an interrupt.
-    _handle_signals(_exit_quietly)
+    try:
+        _handle_signals(_exit_quietly)
+    except KeyboardInterrupt:
+        os._exit(130)
     # bncli has its own threads, which work on blocks of rows. Threads of the BLAS would compete with them and change
     # the last bits of sums, so it gets one. Numpy reads these variables when it is imported.
     for variable in _THREAD_VARIABLES:
@@ -61,7 +62,7 @@ def _run() -> int:
         return 128 + int(stop.args[0])
 
 
-def _handle_signals(handler: Callable[[int, FrameType | None], None]) -> None:
+def _handle_signals(handler: "Callable[[int, FrameType | None], None]") -> None:
     """Set the handler of ^C, of termination and of a closed terminal, except for signals that are ignored (nohup)."""
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)  # Windows has no SIGHUP
@@ -69,16 +70,16 @@ def _handle_signals(handler: Callable[[int, FrameType | None], None]) -> None:
             signal.signal(number, handler)
 
 
-def _exit_quietly(number: int, _frame: FrameType | None) -> None:
+def _exit_quietly(number: int, _frame: "FrameType | None") -> None:
     os._exit(128 + number)  # as shells report a process that a signal has ended
 
 
-def _interrupt(number: int, _frame: FrameType | None) -> None:
+def _interrupt(number: int, _frame: "FrameType | None") -> None:
     """Interrupt the command, so that it removes unfinished files."""
     raise KeyboardInterrupt(number)
 
 
-def _report_ignored(ignored: sys.UnraisableHookArgs) -> None:
+def _report_ignored(ignored: "sys.UnraisableHookArgs") -> None:
     """End the process if an interrupt came within a callback or a destructor, where Python ignores exceptions."""
     if isinstance(ignored.exc_value, KeyboardInterrupt):
         os._exit(128 + int(ignored.exc_value.args[0]))

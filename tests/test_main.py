@@ -114,3 +114,18 @@ def test_the_package_loads_nothing_before_interrupts_are_handled() -> None:
     program += "print(sorted(set(sys.modules) - seen))"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "['bncli']\n"
+
+
+def test_the_first_module_to_be_found_is_the_one_that_handles_signals() -> None:
+    """A module that is looked for before it is a place where ^C shows a traceback."""
+    program = f"""
+import os, sys  # loaded before any program begins
+sys.path.insert(0, {str(SAMPLE_DATA.parent)!r})
+class Hook:
+    def find_spec(self, name, path=None, target=None):
+        print(name)
+sys.meta_path.insert(0, Hook())
+import bncli.__main__
+"""
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[:3] == ["bncli", "bncli.__main__", "signal"]
