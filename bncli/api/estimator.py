@@ -96,7 +96,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         columns = self._columns(X, reset=True)
         labels: NDArray[Any] = column_or_1d(y, warn=True)
         if labels.dtype.kind == "O" and any(label is None for label in labels):
-            raise ValueError("y has missing labels: leave these rows out")
+            raise ValueError("y has missing labels; leave out these rows")
         if labels.dtype.kind == "O" and len({isinstance(label, str) for label in labels}) > 1:
             raise ValueError("y mixes strings and other labels")
         check_consistent_length(X, labels)
@@ -122,7 +122,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         categorical = [f"x{c}" if isinstance(c, (int, np.integer)) else str(c) for c in self.categorical or ()]
         if unknown := [name for name in categorical if name not in columns]:
             what = f"there is no column {unknown[0]!r} (categorical)"
-            raise ValueError(f"{what}: categorical lists names of columns, or their numbers from 0")
+            raise ValueError(f"{what}: categorical takes column names, or column numbers counted from 0")
         table_options: dict[str, Any] = {"class_": class_column, "categorical": categorical}
         if groups is not None:
             values: NDArray[Any] = column_or_1d(groups)
@@ -137,7 +137,9 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             group_codes[~is_missing] = np.unique(present.astype(str) if has_both else present, return_inverse=True)[1]
             columns[table_options["group"][0]] = pa.array(group_codes)
             if n_missing := int(is_missing.sum()):
-                what = f"groups lacks a value for {n_missing:,} of {len(values):,} rows: each is a group of its own"
+                what = (
+                    f"groups has no value for {n_missing:,} of {len(values):,} rows; each of them is a group of its own"
+                )
                 warnings.warn(what, UserWarning, stacklevel=3)
         table = pa.table(columns)
         # Whole weights are repetitions of rows; other weights are a column.
@@ -149,7 +151,10 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         table = table.take(pa.array(np.repeat(np.arange(len(weights)), times)))
         for word in (*_PARAMETERS, "seed", "categorical", "class_", "weights", "group"):
             if word in other_options:
-                raise ValueError(f"options cannot hold {word!r}, which has a parameter of its own")
+                raise ValueError(
+                    f"options cannot contain {word!r}, because it is set elsewhere: by a parameter, or "
+                    f"by an argument of fit"
+                )
         parameters = {word: getattr(self, word) for word in _PARAMETERS if getattr(self, word) is not None}
         seed = 0 if self.random_state is None else self.random_state
         if not isinstance(seed, (int, np.integer)):

@@ -172,7 +172,7 @@ def _parse_learning(words: Mapping[str, Any]) -> LearningOptions:
             options = [*known, "seed", "unseen", "threads", *COLUMN_OPTIONS, *FILE_OPTIONS]
             meant = [{"class": "class_"}.get(option, option.replace("-", "_")) for option in meant_options(word)]
             near = [option for option in meant if option in options] or get_close_matches(word, options, 1)
-            hint = f"did you mean {near[0]!r}?" if near else "options are those of bncli fit, with _ instead of -"
+            hint = f"did you mean {near[0]!r}?" if near else "the options are those of bncli fit, with _ instead of -"
             raise TypeError(f"there is no option {word!r}; {hint}")
     texts = {
         key: os.fspath(words[key])

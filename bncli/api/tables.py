@@ -165,7 +165,9 @@ def table_of(data: Any) -> pa.Table:
         fields = [pa.field(field.name, _plain_type(field.type)) for field in table.schema]
         return table.cast(pa.schema(fields))
     except (pa.ArrowException, ValueError) as error:
-        raise UsageError(f"this is not a table: {str(error).splitlines()[0]}", hint="a table has columns") from error
+        raise UsageError(
+            f"this is not a table: {str(error).splitlines()[0]}", hint="give a data frame or a dictionary of columns"
+        ) from error
 
 
 def _arrow_table(data: Any) -> pa.Table:
@@ -207,7 +209,7 @@ def column_of(values: Any, name: str) -> pa.Array:
     """Return values as an Arrow column, or if Arrow refuses, as numbers or strings; UsageError for anything else."""
     if isinstance(values, str) or not hasattr(values, "__iter__"):
         what = f"column {name!r} is of type {type(values).__name__}; it should be a list or an array"
-        raise UsageError(what, hint="each column of a one-row table holds one value, as in {'a': [1]}")
+        raise UsageError(what, hint="in a table of one row, each column is a list of one value, as in {'a': [1]}")
     if not hasattr(values, "__len__"):
         values = list(values)  # an iterator can be read only once
     try:
@@ -218,8 +220,8 @@ def column_of(values: Any, name: str) -> pa.Array:
         pass
     values = list(values)
     if (container := next((value for value in values if isinstance(value, CONTAINERS)), None)) is not None:
-        what = f"column {name!r} cannot be read: it holds a value of type {type(container).__name__}"
-        raise UsageError(what, hint="a column holds numbers or strings")
+        what = f"column {name!r} cannot be read: it contains a value of type {type(container).__name__}"
+        raise UsageError(what, hint="use numbers or strings")
     values = [None if is_missing_value(value) else value for value in values]
     with suppress(TypeError, ValueError, OverflowError):
         if not any(isinstance(value, str) for value in values):

@@ -558,7 +558,7 @@ def _choose_penalty_and_arcs(
             losses = f"held-out log-loss{on_sample} {without_arcs:.4g}, against {with_arcs:.4g} with all"
             losses += f" {structure.n_arcs:,} arcs"
             what = f"naive Bayes predicts better here: {losses} of {structure.method}"
-            run.watch(Note(f"{what}; --arcs cv lets held-out rows choose"))
+            run.watch(Note(f"{what}; with --arcs cv, held-out rows choose the arcs"))
     return "all", chosen
 
 

@@ -118,7 +118,7 @@ class Node:
         members = self.members()
         stated = members["format"].value if "format" in members else None
         if stated != f"bncli-{name}":
-            self.fail(f"not a bncli {name} file", hint=f'it should hold "format": "bncli-{name}"')
+            self.fail(f"not a bncli {name} file", hint=f'it should contain "format": "bncli-{name}"')
         if "version" not in members:
             self.fail("the key 'version' is missing")
         if members["version"].integer(1) > version:

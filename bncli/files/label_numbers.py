@@ -64,7 +64,7 @@ def resolve_costs(value: Any) -> Any:
     path = os.fspath(value)
     rows = _csv_rows(_read_text(path), path)
     if len(rows) < 2 or len(rows[0][1]) < 2:
-        what = "this is not a table of costs"
+        what = "the file is not a table of costs"
         hint = "use commas between fields, a first line with the decisions, then one line per true label"
         raise BncliError(what, where=path, hint=hint)
     header = rows[0][1]

@@ -89,7 +89,7 @@ def _refuse_beside_files(
             _refuse_flags(flags, cutting, "with --cuts FILE")
         return
 
-    _refuse_flags(flags, (*cutting, "--cuts"), "with --from-counts FILE, which holds the cuts")
+    _refuse_flags(flags, (*cutting, "--cuts"), "with --from-counts FILE, which contains the cuts")
     _refuse_flags(flags, ("--class-weights",), "with --from-counts FILE, because rows were counted with their weights")
     # A threshold that is a number needs no rows, but a rule such as best:f1 does.
     is_rule = "--threshold" in chosen.typed and parse_decimal(chosen.typed["--threshold"]) is None

@@ -143,7 +143,10 @@ def calibrate_model(
             raise BncliError(what, where=source.paths[0], hint="leave out --group or --time, or shorten --gap")
         held_out = held_out_loss(method, log_p, labels, weights, splits)
     if calibration.map == Temperature(MOST_TEMPERATURE):
-        what = f"the temperature reached its upper bound, {MOST_TEMPERATURE:g}: the model is of no use on these rows"
+        what = (
+            f"the temperature reached its upper bound, {MOST_TEMPERATURE:g}: the model has no predictive value on "
+            f"these rows"
+        )
         watch(Note(what, warning=True))
     if calibration.map == Temperature(1.0):
         what = "all rows are predicted correctly, so the temperature cannot be estimated and stays 1"

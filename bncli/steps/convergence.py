@@ -187,7 +187,7 @@ def convergence(
     for other in others:
         if other.trace.likelihood != first.trace.likelihood:
             own = f"{first.source.path} has {first.trace.likelihood}, {other.source.path} {other.trace.likelihood}"
-            raise UsageError(f"two traces maximise different functions: {own}", hint="leave one out")
+            raise UsageError(f"two traces maximize different functions: {own}", hint="leave one out")
     lags = () if settings.lag is None else _lags(curves, settings.lag, settings.at)
     reports = {}
     for table, by_name in curves.items():
@@ -243,7 +243,10 @@ def _check_arguments(
         if settings.lag not in names:
             raise UsageError(f"there is no trace '{settings.lag}'", hint=f"the names are {', '.join(names)}")
         if len(names) == 1:
-            raise UsageError("all traces have the name of the baseline, so none can lag behind it", hint="name others")
+            raise UsageError(
+                "all traces have the name of the baseline, so no other trace can lag behind it",
+                hint="add traces with other names",
+            )
     elif histogram:
         raise UsageError("--histogram draws lags, but none were measured", hint="add --lag NAME")
     if svg and len(names) > SERIES:

@@ -229,7 +229,7 @@ def describe(source: Source, *, schema_out: str | None = None, bins: bool = Fals
     first = {} if summary.class_name is None else {summary.columns[summary.class_name].digest: summary.class_name}
     for name in summary.names:
         if name not in summary.columns:
-            reason = f"holds {summary.nested[name]} values; flatten it or --ignore {shlex.quote(name)}"
+            reason = f"contains {summary.nested[name]} values; flatten it or --ignore {shlex.quote(name)}"
             report = ColumnReport(name, "nested", 0, 0, "", None, False, reason, True, should_ignore=True)
         else:
             report = _report_column(name, summary, of_class, source)
@@ -347,7 +347,7 @@ def _report_column(name: str, summary: TableSummary, of_class: ClassCounts | Non
         count = f"{'' if report.exact else '~'}{report.distinct:,}"
         return replace(report, type="identifier", use=False, reason=f"the class, but it has too many labels ({count})")
     if name == summary.roles.weights:
-        return replace(report, use=True, reason="weighs the rows", should_ignore=False)
+        return replace(report, use=True, reason="the row weights", should_ignore=False)
     if name in summary.ignored:
         return replace(report, use=False, reason="not used (--ignore, --use or the schema file)", should_ignore=False)
     return report

@@ -214,7 +214,7 @@ def _export_program(
     if converted:
         more = f" and {len(converted) - _LISTED:,} more" if len(converted) > _LISTED else ""
         listed = ", ".join(converted[:_LISTED]) + more
-        watch(Note(f"the program expects plain numbers for {listed}: parts of dates or numbers, not texts"))
+        watch(Note(f"the program expects plain numbers for {listed}: parts of dates or numbers, not text"))
     rule = _rule_of_program(model, form, watch)
     tokens = MissingTokens.of(model.schema.missing_tokens)
     words = [word for f in forms.values() if isinstance(f, NumberForm) for word in f.words]

@@ -107,7 +107,7 @@ class SuppliedFiles(SuppliedParts):
         """
         if isinstance(self.structure, NamedRegions) and self.structure.method == "auto":
             plain = "they are learned as a single sum of tables; --structure auto learns the whole ensemble"
-            run.watch(Note(f"{self.structure_path} holds the regions of one component of an ensemble: {plain}"))
+            run.watch(Note(f"{self.structure_path} contains the regions of one component of an ensemble: {plain}"))
         table = self.read_or_sample(source, recipe, run)
         if isinstance(table, Columns):
             return table

@@ -199,7 +199,7 @@ def test_the_seed_decides_on_the_folds() -> None:
 
 
 def test_an_option_has_one_place() -> None:
-    with pytest.raises(ValueError, match="options cannot hold 'structure'"):
+    with pytest.raises(ValueError, match="options cannot contain 'structure'"):
         Classifier(**NB, options={"structure": "tan"}).fit(X, Y)
 
 
@@ -213,7 +213,9 @@ def test_labels_that_cannot_be_ordered(labels: list[Any], words: str) -> None:
 @pytest.mark.parametrize("name", [lambda unit: float(unit), lambda unit: f"p{unit}" if unit else 7])
 def test_a_row_without_a_group_is_a_group_of_its_own(missing: Any, name: Callable[[int], Any]) -> None:
     groups: list[Any] = [missing if i % 10 == 0 else name(i // 15) for i in range(len(X))]
-    with pytest.warns(UserWarning, match=f"groups lacks a value for {len(X) // 10} of {len(X)} rows: each is a group"):
+    with pytest.warns(
+        UserWarning, match=f"groups has no value for {len(X) // 10} of {len(X)} rows; each of them is a group"
+    ):
         fitted = Classifier(**NB).fit(X, Y, groups=np.array(groups, object))
     assert fitted.model_ is not None
     split = fitted.model_._model.split

@@ -103,7 +103,7 @@ def test_a_table_of_one_row() -> None:
     pandas = pytest.importorskip("pandas")
     assert np.array_equal(model.predict_proba(pandas.DataFrame(table).iloc[3:4]), expected[3:4])
     row = {name: [values[0]] for name, values in table.items()}
-    with pytest.raises(BncliError, match=r"'x0' holds 'wide'.*, the table row 1"):
+    with pytest.raises(BncliError, match=r"'x0' contains 'wide'.*, the table row 1"):
         model.predict_proba({**row, "x0": ["wide"]})
     del row["x1"]
     with pytest.raises(ModelError, match="no column 'x1'"):
@@ -195,11 +195,11 @@ def test_dates_and_numbers_in_a_national_form(tmp_path: Path) -> None:
         ({"size": 1.0, "colour": "red"}, None, ""),
         ({"size": 1.0, "color": "red"}, ModelError, "no column 'colour'.*did you mean 'color'"),
         ({}, ModelError, "no columns 'size', 'colour', which"),
-        ({"size": "wide", "colour": "red"}, BncliError, "column 'size' holds 'wide', which is not a finite number"),
-        ({"size": float("inf"), "colour": "red"}, BncliError, "column 'size' holds 'inf'"),
-        ({"size": True, "colour": "red"}, BncliError, "column 'size' holds 'true'"),
-        ({"size": [1.0], "colour": "red"}, BncliError, "column 'size' holds a value of type list"),
-        ({"size": 1.0, "colour": {"a": 1}}, BncliError, "column 'colour' holds a value of type dict"),
+        ({"size": "wide", "colour": "red"}, BncliError, "column 'size' contains 'wide', which is not a finite number"),
+        ({"size": float("inf"), "colour": "red"}, BncliError, "column 'size' contains 'inf'"),
+        ({"size": True, "colour": "red"}, BncliError, "column 'size' contains 'true'"),
+        ({"size": [1.0], "colour": "red"}, BncliError, "column 'size' contains a value of type list"),
+        ({"size": 1.0, "colour": {"a": 1}}, BncliError, "column 'colour' contains a value of type dict"),
         ({"size": 10**400, "colour": "red"}, BncliError, "which is not a finite number"),
         ([1.0], ModelError, "1 values instead of 2"),
         ("red", UsageError, "the row is of type str"),

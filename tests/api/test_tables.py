@@ -137,16 +137,16 @@ def test_what_a_frame_cannot_be() -> None:
     for data in (twice, table.append_column("a", table["a"])):
         with pytest.raises(UsageError, match="two columns are called 'a', the table; rename one of them"):
             bncli.fit(data)
-    with pytest.raises(UsageError, match="column 'z' cannot be read: it holds a value of type complex"):
+    with pytest.raises(UsageError, match="column 'z' cannot be read: it contains a value of type complex"):
         bncli.fit(pd.DataFrame({"z": [1j, 2j], "class": ["u", "v"]}))
-    with pytest.raises(UsageError, match=r"not a table.*; a table has columns"):
+    with pytest.raises(UsageError, match=r"not a table.*; give a data frame"):
         bncli.fit(pytest.importorskip("polars").Series([1, 2]))
     lists = pd.DataFrame({"a": [1, 2] * 9, "l": [[1], [2]] * 9, "class": ["u", "v"] * 9})
     with pytest.raises(BncliError, match=r"'l' has values .* which cannot be read as text, the table; .* ignore='l'"):
         bncli.fit(lists, categorical="l")
     events: list[Event] = []
     assert bncli.fit(lists, progress=events.append, **NB).feature_names_in_.tolist() == ["a"]
-    assert Note("left out: l holds list values; flatten it or --ignore") in events
+    assert Note("left out: l contains list values; flatten it or --ignore") in events
     assert bncli.fit(lists, ignore="l", progress=lambda event: None, **NB).feature_names_in_.tolist() == ["a"]
 
 

@@ -126,7 +126,7 @@ def test_a_table_without_a_header(bncli: Bncli) -> None:
     scored = bncli("score", "m.bnc", "bare.csv", "--names", header, "-q").out
     assert scored == bncli("score", "m.bnc", "tumours.csv", "-q").out
     ran = bncli("fit", "bare.csv", "--names", "a,b")
-    assert (ran.code, "the first row has 8 fields, and --names gives 2, bare.csv line 1" in ran.err) == (2, True)
+    assert (ran.code, "the first row has 8 fields, but --names gives 2, bare.csv line 1" in ran.err) == (2, True)
     assert "is the header missing? --names a,b,c supplies one" in bncli("describe", "bare.csv", "--json").out
     Path("twice.csv").write_text("t,t,x\n1,2,3\n")
     assert "'t' appears twice" in bncli("describe", "twice.csv").err

@@ -122,7 +122,7 @@ def test_a_learner_that_fails_is_told_at_the_end(bncli: Bncli) -> None:
         (("iris.csv", "single.csv"), 1, "has only one value"),
         (("iris.csv", "-"), 2, "the standard input can be read only once"),
         (("iris.csv", "./iris.csv"), 2, "the same data is given twice"),
-        (("iris.csv", "--folds", "151"), 1, "151 folds are more than the 150 rows, iris.csv"),
+        (("iris.csv", "--folds", "151"), 1, "151 folds need at least 151 rows, but the table has 150, iris.csv"),
         (("iris.csv", "--folds", "1"), 2, "--folds"),
         (("iris.csv", "--csv", "no/x.csv"), 1, "there is no folder"),
         (("iris.csv", "--resume", "."), 1, "folder"),

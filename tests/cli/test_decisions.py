@@ -304,13 +304,13 @@ def test_bad_input_is_named(bncli: Bncli, words: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("true,benign,malignant\nbenign,0,1\n", "lacks the cost of deciding 'benign' when 'malignant'"),
+        ("true,benign,malignant\nbenign,0,1\n", "does not give the cost of deciding 'benign' when 'malignant'"),
         ("true,benign,malignant\nbenign,0,1\nmalignant,,0\n", "'benign' when 'malignant' is true has no cost"),
         ("true,benign,malignant\nbenign,0,1\nmalignant,-3,0\n", "'benign' when 'malignant' is true costs '-3'"),
         ("true,benign,malignant\nbenign,0,1\nmalignant,3\n", "1 cost for 2 decisions, costs.csv, line 3"),
         ("true,benign,malignant\nbenign,0,1\nbenign,3,1\n", "is given twice"),
         ("true,benign,review\nbenign,0,1\nmalignant,3,1\n", "names the label 'review'"),
-        ("", "this is not a table of costs"),
+        ("", "the file is not a table of costs"),
         (
             ";benign;malignant\nbenign;0;1\nmalignant;3;0\n",
             "not a table of costs, costs.csv; use commas between fields",

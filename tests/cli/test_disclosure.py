@@ -66,7 +66,7 @@ def test_pooled_exports(bncli: Bncli, model: str) -> None:
     [
         (("verify", "m.bnc", "--min-rows", "5"), 2, "--min-rows has no effect without --disclosure"),
         (("export", "m.bnc", "--to", "dot", "--min-rows", "5"), 2, "--min-rows has no effect with --to dot"),
-        (("export", "m.bnc", "--to", "bif", "--min-rows", "30"), 3, "the label 'a' rests on 21 training rows"),
+        (("export", "m.bnc", "--to", "bif", "--min-rows", "30"), 3, "the label 'a' has only 21 training rows"),
         (("verify", "m.bnc", "--disclosure", "--min-rows", "0"), 2, "--min-rows"),
     ],
 )

@@ -167,7 +167,7 @@ def test_periods_of_many_times(bncli: Bncli, column: str) -> None:
 
 @pytest.mark.usefixtures("table")
 def test_the_model_can_be_recomputed_from_the_file(bncli: Bncli) -> None:
-    """By the program, and by hand: the sum of one entry per table, normalised over the labels."""
+    """By the program, and by hand: the sum of one entry per table, normalized over the labels."""
     specification = made(bncli)["specification"]
     assert bncli("score", "m.bnc", "test.csv", "-o", "scores.csv", "-q").code == 0
     expected = [float(row["p_malignant"]) for row in read("scores.csv")]
@@ -339,7 +339,7 @@ def test_more_than_two_classes(bncli: Bncli) -> None:
         (("m.bnc", "--data", "iris.csv", "-o", "out"), 3, "iris.csv"),
         (("m.bnc", "--data", "other.csv", "-o", "out"), 3, "'ill', which is not a label of the model"),
         (("m.bnc", "--data", "unknown.csv", "-o", "out"), 1, "the class is missing in every row"),
-        (("m.bnc", "--data", "bare.csv", "-o", "out"), 3, "the data has no column 'diagnosis'"),
+        (("m.bnc", "--data", "bare.csv", "-o", "out"), 3, "the table has no column 'diagnosis'"),
         (("m.bnc", "--data", "test.csv", "--beside", "iris.bnc", "-o", "out"), 3, "a model for comparison"),
         (("test.csv", "--data", "test.csv", "-o", "out"), 3, "not a bncli model"),
         (("m.bnc", "--data", "test.csv", "--about", "a.toml", "-o", "out"), 1, "no key 'intended_us', a.toml; did you"),

@@ -28,7 +28,7 @@ def test_the_plain_line(bncli: Bncli, tmp_path: Path) -> None:
     note, first, second, *_ = ran.err.splitlines()
     assert re.fullmatch(
         r"Note: naive Bayes predicts better here: held-out log-loss 0\.\d+, against 0\.\d+ with all 3 arcs of tan; "
-        r"--arcs cv lets held-out rows choose",
+        r"with --arcs cv, held-out rows choose the arcs",
         note,
     )
     assert re.fullmatch(

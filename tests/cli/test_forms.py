@@ -60,14 +60,18 @@ def test_messages_of_scoring_name_the_column_of_the_table(bncli: Bncli) -> None:
     bncli("fit", "t.csv", "--structure", "nb", "--param", "map", "-o", "m.bnc")
     malformed = bncli("score", "m.bnc", write("bad.csv", ["31.02.2023;€ 1,00;00099;a"]))
     assert malformed.code == 1
-    assert "column 'signup' holds '31.02.2023', which is not a date with the day first, bad.csv line 2" in malformed.err
+    assert (
+        "column 'signup' contains '31.02.2023', which is not a date with the day first, bad.csv line 2" in malformed.err
+    )
     malformed = bncli("score", "m.bnc", write("bad.csv", ["28.02.2023;€ 1.00;00099;a"]))
-    assert "column 'price' holds '€ 1.00', which is not a number with a decimal comma, bad.csv line 2" in malformed.err
+    assert (
+        "column 'price' contains '€ 1.00', which is not a number with a decimal comma, bad.csv line 2" in malformed.err
+    )
     skipped = bncli("score", "m.bnc", write("bad.csv", ["x;€ 1,00;00099;a", ";?;00099;a"]), "--on-bad-row", "skip")
     assert skipped.code == 0
     assert "2 values missing (signup 1, price 1)" in skipped.err
     absent = bncli("score", "m.bnc", write("absent.csv", ["€ 1,00;00099"], "price;plz"))
-    assert "the data has no column 'signup', which the model uses, absent.csv" in absent.err
+    assert "the table has no column 'signup', which the model uses, absent.csv" in absent.err
     allowed = bncli("score", "m.bnc", "absent.csv", "--allow-missing-columns")
     assert "1 column absent (signup)" in allowed.err
 

@@ -124,7 +124,7 @@ TAN = ["--network", "tan"]
         (["--network", "1.2.3.4", "--classes", "2"], "--classes has no effect with --network 1.2.3.4"),
         (["--network", "1.2.3.4", "--rows", "2"], "--rows has no effect with --network 1.2.3.4; the name contains"),
         (["--network", "1.2.1.4"], "a random network cannot have 1 values per attribute; from 2 to"),
-        (["--network", "900.1000.2.4"], "the tables of this network would hold about 10^271 probabilities or more"),
+        (["--network", "900.1000.2.4"], "the tables of this network would have about 10^271 probabilities or more"),
         ([*TAN, "--rows", "0"], "'0' is not a whole number of at least 1"),
         ([*TAN, "--rows", "1e3"], "'1e3' is not a whole number"),
         ([*TAN, "--rows", "9" * 30], "is too large: the maximum is"),

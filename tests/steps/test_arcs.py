@@ -60,7 +60,7 @@ def test_a_structure_that_is_typed_keeps_its_arcs_and_one_note_says_what_rows_pr
     report = fit(table(tmp_path, NOISE), recipe, output=output, run=Run(watch=watch, advise=True))
     assert (report.arcs, report.as_json()["arcs_cv"], recipe.arcs) == (3, [], "all")
     (note,) = (note for note in notes if "naive Bayes" in note)
-    assert "with all 3 arcs of tan; --arcs cv lets held-out rows choose" in note
+    assert "with all 3 arcs of tan; with --arcs cv, held-out rows choose the arcs" in note
     kept = Path(output).read_bytes()
     alone, joined = (float(figure) for figure in re.findall(r"0\.\d+", note))
     tried = {one.arcs: one.log_loss for one in fitted(tmp_path, NOISE)[0].penalty_cv.arcs}  # type: ignore[union-attr]

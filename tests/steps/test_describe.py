@@ -104,7 +104,7 @@ def test_weights_weigh_the_information_and_rows_of_weight_0_do_not_count(tmp_pat
     found = column(report, "a")
     assert found.bits == pytest.approx(right)
     assert (found.distinct, found.missing) == (2, 0)
-    assert column(report, "w").reason == "weighs the rows"
+    assert column(report, "w").reason == "the row weights"
 
 
 def test_types_and_reasons(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_other_columns_are_told(models: dict[str, str], tmp_path: Path) -> None:
     assert "petal_width" in report.attributes_added
     assert "alcohol" in report.attributes_removed
     assert report.rows_learnt_from == (178, 150)
-    with pytest.raises(ModelError, match="the data has no column"):
+    with pytest.raises(ModelError, match="the table has no column"):
         diff(models["tan"], iris, WINE)
 
 

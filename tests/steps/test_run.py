@@ -365,7 +365,7 @@ def test_every_structure_learns_from_a_wide_table_in_2_gb_or_names_a_way(
     done = within(2_000_000_000, "-m", "bncli", *words)
     if structure in ("gbn", "auto"):
         assert done.returncode == 1
-        assert re.fullmatch(rb"Error: .* of memory, but .* are free; .*(--epsilon|--ignore).*\n", done.stderr)
+        assert re.fullmatch(rb"Error: .* of memory, but only .* is free; .*(--epsilon|--ignore).*\n", done.stderr)
         assert not (tmp_path / "m.bnc").exists()
     else:
         assert (done.returncode, done.stderr) == (0, b"")

@@ -70,7 +70,9 @@ class Counts:
     def data(self) -> Dataset:
         """The rows; raises BncliError if only their tables are known."""
         if isinstance(self.source, StoredTables):
-            raise BncliError("this needs the rows, which counts do not contain", hint="learn from the table itself")
+            raise BncliError(
+                "this method needs the rows, which counts do not contain", hint="learn from the table itself"
+            )
         return self.source
 
     @cached_property

@@ -107,7 +107,7 @@ def learn_dataset(
     rows without a class, and if the cuts do not fit the columns.
     """
     if columns.label is None or (columns.label.codes < 0).any():
-        raise BncliError(f"there are rows without a class {columns.class_name!r}")
+        raise BncliError(f"some rows have no value of the class {columns.class_name!r}")
     levels = columns.label.levels
     labels = columns.label.codes.astype(code_dtype(len(levels)), copy=False)
     module, cut_points = None, discretize if callable(discretize) else None
@@ -250,10 +250,10 @@ class _ColumnEncoder:
         assert self.supplied is not None
         attribute, column = self.supplied[name], self.columns.attributes.get(name)
         if column is None:
-            raise BncliError(f"the cuts name the attribute {name!r}, which is not a column of the data")
+            raise BncliError(f"the cuts name the attribute {name!r}, which is not a column of the table")
         if isinstance(column, CodedColumn):
             if column.attribute != attribute:
-                raise BncliError(f"the codes of column {name!r} are not those of the cuts")
+                raise BncliError(f"the codes of column {name!r} do not match the cuts")
             return attribute
         if isinstance(attribute, NumericAttribute) and isinstance(column, NumericColumn):
             return attribute
@@ -264,7 +264,7 @@ class _ColumnEncoder:
                     raise BncliError(f"column {name!r} has the value {level!r}, which is not a level of the cuts")
             return _with_frequencies(attribute, occurring)
         kind = "numeric" if isinstance(column, NumericColumn) else "categorical"
-        raise BncliError(f"column {name!r} is {kind} in the data but not in the cuts")
+        raise BncliError(f"column {name!r} is {kind} in the table but not in the cuts")
 
 
 def _surely_uncut(columns: Columns, labels: Codes, module: Any) -> frozenset[str]:

@@ -61,7 +61,7 @@ def encode_attributes(
             unknown = np.full(1, attribute.cardinality, code_dtype(attribute.cardinality + 1))
             encoded.append(EncodedColumn(np.broadcast_to(unknown, columns.n_rows), 0, 0))
         else:
-            raise ModelError(f"the data has no column {attribute.name!r}, which the model needs")
+            raise ModelError(f"the table has no column {attribute.name!r}, which the model needs")
     return EncodedAttributes(
         tuple(e.codes for e in encoded), tuple(e.unseen for e in encoded), tuple(e.missing for e in encoded)
     )
@@ -91,7 +91,7 @@ def encode_column(column: Column | CodedColumn, attribute: Attribute) -> Encoded
         # without a missing level, missing values have the code of unknown ones too
         return EncodedColumn(codes, n_unknown - (0 if attribute.missing else n_missing), n_missing)
     kind = "numeric" if isinstance(attribute, NumericAttribute) else "categorical"
-    raise ModelError(f"column {attribute.name!r} is not {kind}, as the model needs it")
+    raise ModelError(f"column {attribute.name!r} is not {kind}, but the model needs it to be")
 
 
 def _recode_column(column: CodedColumn, attribute: Attribute) -> EncodedColumn:
@@ -106,7 +106,7 @@ def _recode_column(column: CodedColumn, attribute: Attribute) -> EncodedColumn:
     elif isinstance(own, NumericAttribute) and isinstance(attribute, NumericAttribute) and own.cuts == attribute.cuts:
         table = np.arange(own.n_values + 1)
     else:
-        raise ModelError(f"the codes of column {attribute.name!r} are not those of the model's cuts")
+        raise ModelError(f"the codes of column {attribute.name!r} do not match the cuts of the model")
     codes = table.astype(code_dtype(unknown + 1))[column.codes.whole()]
     n_missing = int(column.codes.count(own.n_values + 1)[own.n_values])
     n_unknown = int(np.count_nonzero(codes == unknown))
@@ -119,7 +119,7 @@ def encode_labels(columns: Columns, schema: Schema) -> Codes:
     Raises ModelError if a row has no class, or a label that the schema lacks.
     """
     if columns.label is None:
-        raise ModelError(f"the rows have no class {schema.class_name!r}")
+        raise ModelError(f"the table has no class column {schema.class_name!r}")
     n = len(schema.labels)
     known = {label: code for code, label in enumerate(schema.labels)}
     codes = np.append(_translation(columns.label.levels, known, unknown=n), n)[columns.label.codes]
@@ -127,7 +127,7 @@ def encode_labels(columns: Columns, schema: Schema) -> Codes:
     if len(unknown_rows):
         own = int(columns.label.codes[unknown_rows[0]])
         if own < 0:
-            raise ModelError(f"there are rows without a class {schema.class_name!r}")
+            raise ModelError(f"some rows have no value of the class {schema.class_name!r}")
         listed = ", ".join(schema.labels[:10]) + (", ..." if len(schema.labels) > 10 else "")
         what = f"class {schema.class_name!r} has a label that is not in the model: {columns.label.levels[own]!r}"
         raise ModelError(what, hint=f"its labels are {listed}")

@@ -107,7 +107,9 @@ def stratified_folds(labels: Integers, n_folds: int, seed: Seed, by: SplitBy | N
     if units is not None:
         return _folds_of_units(labels, units, n_folds, seed)
     if n_folds > len(labels):
-        raise BncliError(f"{n_folds} folds are more than the {len(labels)} rows", hint="use fewer folds")
+        raise BncliError(
+            f"{n_folds} folds need at least {n_folds} rows, but the table has {len(labels)}", hint="use fewer folds"
+        )
     folds = np.empty(len(labels), np.intp)
     folds[_shuffled_by_class(labels, seed)] = np.arange(len(labels)) % n_folds
     return folds
@@ -156,7 +158,7 @@ def time_splits(by: SplitBy, n_blocks: int, window: int | None = None) -> list[R
     for block in range(1, n_blocks):
         others, rows = _before_block(by, block_of, block, window)
         if not len(others):
-            what = f"no row to learn from is left before block {block + 1} of {n_blocks}"
+            what = f"no training rows are left before block {block + 1} of {n_blocks}"
             raise BncliError(what, hint="use a shorter --gap or fewer --folds")
         if not len(rows):
             what = f"block {block + 1} of {n_blocks} contains no new group of rows"
@@ -268,7 +270,7 @@ def _folds_of_units(labels: Integers, units: Index, n_folds: int, seed: Seed) ->
     """Assign a fold to every row, so that units stay together and every class is spread over the folds."""
     n_units = int(units.max()) + 1
     if n_folds > n_units:
-        what = f"{n_folds} folds are more than the {n_units} groups of rows that belong together"
+        what = f"{n_folds} folds need at least {n_folds} groups of rows, but the table has {n_units}"
         raise BncliError(what, hint=f"use --folds {n_units}" if n_units > 1 else "group by another column")
     owner, label, counts = _class_counts(labels, units)
     n_classes = len(distinct(labels))

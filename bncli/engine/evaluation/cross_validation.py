@@ -166,7 +166,7 @@ def cross_validate(columns: Columns, plan: CrossValidation, run: Run = Run()) ->
 def draw_splits(columns: Columns, protocol: Protocol, repeat: int) -> list[Split]:
     """Return the splits of a repeat; raise BncliError if the rows have no class column."""
     if columns.label is None:
-        raise BncliError(f"the rows have no class {columns.class_name!r}")
+        raise BncliError(f"the table has no class column {columns.class_name!r}")
     splits = protocol.draw_splits(columns.label.codes, repeat, columns.split_by)
     return [Split(repeat, number, rows, others) for number, (others, rows) in enumerate(splits)]
 

@@ -151,9 +151,9 @@ def check_table(table: Columns, left_out: Mapping[str, Column]) -> TableCheck | 
             what = f"{_percent(copied)} of the rows have copies or near copies; if they belong together"
             if copied < COPIED:
                 what = (
-                    f"{_percent(found.near.agreement)} of the rows have the label of the row most like them, but only "
-                    f"{_percent(found.far.agreement)} that of rows a little less alike, as noisy copies would; if rows "
-                    "belong together"
+                    f"{_percent(found.near.agreement)} of the rows have the same label as the most similar row, but "
+                    f"only {_percent(found.far.agreement)} the same as slightly less similar rows, which suggests "
+                    f"noisy copies; if rows belong together"
                 )
             share = max(copied, found.near.kappa if found.are_noisy else 0.0)
             columns = (name,) if name else ()
@@ -457,7 +457,7 @@ def _drifts(table: Columns, codes: Mapping[str, Integers], labels: Integers, n_l
         if of_class or len(changed) >= max(2, 0.3 * n_others):
             what = "the class changes" if of_class else f"{len(changed)} attributes change"
             option = f"--time {shlex.quote(date)}"
-            message = f'{what} along "{date}"; add {option} to test on rows that follow the training rows'
+            message = f'{what} over time ("{date}"); add {option} to test on rows that follow the training rows'
             findings.append(Finding("drift", (date,), table.n_rows, message, option))
     return findings
 

@@ -147,7 +147,7 @@ def network_of(model: Model) -> Network:
 def _probabilities(log_theta: Array, axis: int, name: str) -> Array:
     theta = np.exp(np.minimum(log_theta, 1.0))
     if not (np.abs(theta.sum(axis=axis) - 1.0) < SLACK).all():
-        raise ModelError(f"the table of {name!r} does not hold probabilities that sum to 1", hint=LEARN_AGAIN)
+        raise ModelError(f"the probabilities in the table of {name!r} do not sum to 1", hint=LEARN_AGAIN)
     return np.asarray(theta)
 
 
@@ -275,7 +275,7 @@ class Node:
             raise BncliError(f"the node '{self.name}' has the state '{repeated}' twice", hint="name every state once")
         valid = (table >= 0) & (table <= 1 + ROUNDING)
         if not np.all(valid):
-            what = f"the table of '{self.name}' holds {table[~valid][0]:.17g}"
+            what = f"the table of '{self.name}' contains {table[~valid][0]:.17g}"
             raise BncliError(what, hint="probabilities lie between 0 and 1")
         sums = table.sum(axis=-1)
         off = np.abs(sums - 1) > ROUNDING * table.shape[-1]

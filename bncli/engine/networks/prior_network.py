@@ -63,14 +63,14 @@ class PriorNetwork:
                 what = f"column {name!r} was read as numbers, but the network has the states {_listed(attribute)}"
                 raise self._error(what, f"add --categorical {name!r}")
             if isinstance(attribute, NumericAttribute) and isinstance(column, CategoricalColumn):
-                what = f"column {name!r} holds text, but the states of the network are intervals"
-                raise self._error(what, "make the network's states match the column")
+                what = f"column {name!r} contains text, but the states of the network are intervals"
+                raise self._error(what, "use intervals in both, or text in both")
             if isinstance(attribute, CategoricalAttribute) and isinstance(column, CategoricalColumn):
                 occurring = [column.levels[code] for code in np.unique(column.codes[column.codes >= 0])]
                 unknown = [level for level in occurring if level not in attribute.code_of]
                 if unknown:
-                    what = f"column {name!r} has the value {unknown[0]!r}, and the network the states"
-                    raise self._error(f"{what} {_listed(attribute)}", "make them match")
+                    what = f"column {name!r} has the value {unknown[0]!r}, but the states of the network are"
+                    raise self._error(f"{what} {_listed(attribute)}", "use the same values in both")
         bare = tuple(replace(known[name], frequencies=(), missing_weight=0.0) for name in columns.attributes)
         return Cuts(columns.class_name, bare)
 
@@ -149,7 +149,7 @@ class PriorNetwork:
         own = self.network.schema.labels
         if set(labels) != set(own):
             what = f"the class has the labels {', '.join(labels[:10])} in the table"
-            raise self._error(f"{what} and {', '.join(own[:10])} in the network", "make them match")
+            raise self._error(f"{what} and {', '.join(own[:10])} in the network", "use the same labels in both")
 
     def _order(self, attribute: Attribute, own: Attribute, *, marginalizes: bool) -> Index:
         """Return the network's code for each code of an attribute; raise BncliError if they do not correspond."""
@@ -167,7 +167,9 @@ class PriorNetwork:
             if groups == own_groups:
                 order = [own.levels.index(level) for level in attribute.levels]
                 return np.array([*order, *([own.n_values] if own.missing else [])])
-        raise self._error(f"the cuts or levels of {name!r} do not match the states of the network", "make them match")
+        raise self._error(
+            f"the cuts or levels of {name!r} do not match the states of the network", "use the same ones in both"
+        )
 
     def _error(self, what: str, hint: str) -> BncliError:
         return BncliError(what, where=self.name, hint=hint)

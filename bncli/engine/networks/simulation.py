@@ -165,7 +165,7 @@ def _refuse_size(entries: int) -> None:
     if entries > MOST_ENTRIES:
         size = f"{entries:,}" if entries < 10**15 else f"about 10^{len(str(entries)) - 1}"
         raise UsageError(
-            f"the tables of this network would hold {size} probabilities or more; the maximum is {MOST_ENTRIES:,}",
+            f"the tables of this network would have {size} probabilities or more; the maximum is {MOST_ENTRIES:,}",
             hint="use fewer parents, values or attributes",
         )
 

@@ -168,7 +168,7 @@ def _families(structure: Structure, schema: Schema, recipe: Recipe) -> tuple[Fam
 
 
 def needed_and_free(needed: int, memory: int) -> str:
-    return f"about {_size(needed)} of memory, but {_size(memory)} are free"
+    return f"about {_size(needed)} of memory, but only {_size(memory)} is free"
 
 
 def _size(n_bytes: int) -> str:

@@ -70,7 +70,7 @@ def family_tables(counts: Counts, structure: Structure, log_theta: LogTheta) -> 
 def only_network(structure: Structure) -> Dag:
     """Return the structure, or raise BncliError for regions, which are not a Bayesian network."""
     if isinstance(structure, Regions):
-        what = "these are parameters of a Bayesian network and cannot be learned for regions"
+        what = "these parameters are those of a Bayesian network and cannot be learned for regions"
         raise BncliError(what, hint="use --param kbma, kmap or discriminative")
     return structure
 

@@ -128,7 +128,7 @@ def cost_matrix(text: str, labels: tuple[str, ...], class_name: str) -> tuple[tu
     for key, cost in parse_label_numbers(text).items():
         true, decision = pair = _parse_pair(key, labels, class_name)
         if pair in costs:
-            what = f"--costs gives two costs of deciding {decision!r} when {true!r} is true"
+            what = f"--costs gives two costs for deciding {decision!r} when {true!r} is true"
             raise UsageError(what, hint="give each pair once")
         if cost < 0:
             what = f"--costs has the cost {cost:g} for deciding {decision!r} when {true!r} is true"
@@ -138,7 +138,7 @@ def cost_matrix(text: str, labels: tuple[str, ...], class_name: str) -> tuple[tu
     for true in labels:
         for decision in labels:
             if (true, decision) not in costs and true != decision:
-                what = f"--costs lacks the cost of deciding {decision!r} when {true!r} is true"
+                what = f"--costs does not give the cost of deciding {decision!r} when {true!r} is true"
                 raise UsageError(what, hint=f"add {true}:{decision}=COST; only correct decisions may be left out")
     matrix = tuple(tuple(costs.get((true, decision), 0.0) for decision in labels) for true in labels)
     if not any(map(any, matrix)):
@@ -154,7 +154,7 @@ def _parse_pair(key: str, labels: tuple[str, ...], class_name: str) -> tuple[str
     if len(matching) == 1:
         return matching[0]
     if matching:
-        raise UsageError(f"--costs can be read in two ways at {key!r}", hint="rename labels that hold colons")
+        raise UsageError(f"--costs can be read in two ways at {key!r}", hint="rename labels that contain colons")
     listed = ", ".join(labels[:10]) + (", ..." if len(labels) > 10 else "")
     if not pairs:
         raise UsageError(

@@ -128,7 +128,7 @@ def pool_rare_values(model: Model, min_rows: int) -> tuple[Model, tuple[PooledVa
     schema = model.schema
     for label, n in zip(schema.labels, schema.label_frequencies, strict=bool(schema.label_frequencies)):
         if n < min_rows:
-            what = f"the label {label!r} rests on {n:g} training rows, and labels are not pooled"
+            what = f"the label {label!r} has only {n:g} training rows, and labels cannot be pooled"
             raise ModelError(what, hint="fit again without it, or use a lower --min-rows")
     if isinstance(model.predictor, Path):
         raise ModelError(

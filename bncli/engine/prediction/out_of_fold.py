@@ -114,7 +114,7 @@ def _splits(columns: Columns, seed: tuple[int, int]) -> list[RowSplit]:
     if not splits:
         is_one = count_units(columns.n_rows, columns.split_by) == 1
         what = "all rows belong to one group" if is_one else "no rows come after the others in time"
-        raise BncliError(f"{what}, so none can be held out", hint="leave out the option that holds rows out")
+        raise BncliError(f"{what}, so none can be held out", hint="leave out the options that need held-out rows")
     return splits
 
 

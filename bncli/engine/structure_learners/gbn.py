@@ -75,7 +75,7 @@ def learn(counts: Counts, *, epsilon: float, constraints: ArcConstraints | None 
     """
     data = counts.data
     if any(data.n_missing):
-        watch(Note("gbn tests every independence on the rows that have all attributes of the test"))
+        watch(Note("gbn tests independence on the rows without missing values in the tested attributes"))
     informative, n = data.schema.informative, len(data.schema.attributes)
     relevant = relevance(counts)
     unconditional, conditional = np.zeros((n, n)), np.zeros((n, n))

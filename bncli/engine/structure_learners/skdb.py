@@ -85,7 +85,9 @@ def learn(
     what = f"{n_chosen} of {len(attributes)} attributes and k = {best_k}"
     limit = ""
     if n_k and n_k[-1] != n_k[0]:
-        limit = f" (k above {n_k[-1] - 1} was only tried with fewer attributes, because larger tables do not fit)"
+        limit = (
+            f" (k above {n_k[-1] - 1} was only tried with fewer attributes, because larger tables do not fit in memory)"
+        )
     watch(Note(f"skdb chose {what}: {method} {loss} {losses[best_k, n_chosen]:.6g}{limit}"))
     return Dag(tuple(parents), tuple(sorted(chosen)), method="skdb", options={"k": k, "loss": loss})
 

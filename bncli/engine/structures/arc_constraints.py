@@ -45,7 +45,11 @@ class ArcConstraints:
         for name in knowledge.names:
             if name not in names:
                 near = get_close_matches(name, names, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else "--categorical NAME keeps an identifier"
+                hint = (
+                    f"did you mean {near[0]!r}?"
+                    if near
+                    else "--categorical NAME keeps a column left out as an identifier"
+                )
                 what = "not an attribute of the table"
                 if name == schema.class_name:
                     what, hint = "the class", "constraints concern attributes only; the class is a parent of each"

@@ -334,6 +334,6 @@ def _check_attributes(names: Iterable[str], known: Collection[str], where: str) 
             import difflib
 
             nearest = difflib.get_close_matches(name, known, n=1)
-            nothing = "the data has no such attribute, or it was left out"
+            nothing = "the table has no such attribute, or it was left out"
             hint = f"did you mean '{nearest[0]}'?" if nearest else nothing
             raise BncliError(f"the structure names an unknown attribute '{name}'", where=where, hint=hint)

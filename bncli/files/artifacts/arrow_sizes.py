@@ -129,10 +129,10 @@ def _check_message(file: BinaryIO, message: _Message, size: int, memory: int | N
         (claim,) = struct.unpack("<q", file.read(8))
         # -1 marks a buffer that is stored uncompressed.
         if not -1 <= claim <= length * expansion:
-            raise _ClaimError(f"{claim} bytes out of {length} compressed ones")
+            raise _ClaimError(f"{claim} bytes compressed to {length}")
         n_bytes += max(claim, length)
     if memory is not None and n_bytes > memory:
-        raise _ClaimError(f"a batch of {n_bytes} bytes, where {memory} are free")
+        raise _ClaimError(f"a batch of {n_bytes} bytes, but only {memory} bytes are free")
 
 
 class _FlatTable:

@@ -271,7 +271,7 @@ def read_codes(path: str) -> CodesFile:
             if any(column.null_count for column in batch.columns):
                 _fail(path, "it has null values")
         if last.batch.num_rows or sum(batch.num_rows for batch in batches) != header.rows:
-            _fail(path, f"it does not have the {header.rows:,} rows of its header")
+            _fail(path, f"it does not have the {header.rows:,} rows that its header states")
         counts = json.loads(tail.get(_COUNTS, b"null"))
         sizes = [n for _, _, n in header.columns if n]
         if not isinstance(counts, list) or [len(c) if isinstance(c, list) else -1 for c in counts] != sizes:
@@ -392,7 +392,7 @@ def _sample_column(array: pa.Array, attribute: Attribute | None) -> Column:
     """Return the column of an attribute, or of the class if `attribute` is None."""
     if isinstance(attribute, NumericAttribute):
         if not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)) or array.null_count:
-            raise ValueError(f"the sample's column '{attribute.name}' holds no numbers")
+            raise ValueError(f"the sample's column '{attribute.name}' contains no numbers")
         return NumericColumn(array.to_numpy(zero_copy_only=False), attribute.form)
     if not isinstance(array, pa.DictionaryArray):
         raise ValueError("a categorical column of the sample has no levels")

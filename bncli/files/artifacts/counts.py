@@ -117,7 +117,7 @@ def read_counts(path: str) -> CountedRows:
             archive.fail(f"{_TABLES} does not have the size that its cuts, labels and tables require")
         numbers = npy_array(archive.read(_TABLES), shape, descr)
         if numbers is None or not np.isfinite(numbers).all() or (numbers < 0).any():
-            archive.fail(f"{_TABLES} does not hold {'numbers' if decayed else 'whole numbers'} of at least 0")
+            archive.fail(f"{_TABLES} does not consist of {'numbers' if decayed else 'whole numbers'} of at least 0")
         class_counts = layout.table(numbers, ())
         if sum(map(float, class_counts.tolist())) > LARGEST_COUNT:
             archive.fail(f"it counts more than {LARGEST_COUNT:,} rows")
@@ -158,7 +158,7 @@ def _read_attribute_sets(node: Node, cuts: Cuts) -> RequestedSets:
                 item.fail(f"'{name}' is not an attribute of the cuts")
         attribute_sets.append(tuple(index[name] for name in names))
     if attribute_sets != sorted(set(attribute_sets)) or any(list(s) != sorted(s) for s in attribute_sets):
-        node.fail("the tables are not in the order of the attributes, each once")
+        node.fail("the tables must be in the order of the attributes, each exactly once")
     return tuple(attribute_sets)
 
 

@@ -200,7 +200,7 @@ def read_form(node: Node) -> Form:
         if word not in words:
             fields[key].fail(f"unknown {key} '{word}' of a date", hint=f"one of {', '.join(words)}")
     if order == "time" and part != "hour":
-        fields["part"].fail("for a time of day, the only part is the hour")
+        fields["part"].fail("the only part of a time of day is the hour")
     if (part == "days") != ("origin" in fields):
         node.fail("'days' needs an origin, and no other part may have one")
     origin = 0
@@ -229,7 +229,7 @@ def _read_groups(node: Node, levels: tuple[str, ...]) -> tuple[tuple[str, ...], 
     seen: set[str] = set()
     for item, group, level in zip(node.items(), groups, levels, strict=True):
         if not group:
-            item.fail("a group without a value", hint="every level stands for at least one value")
+            item.fail("a group is empty", hint="every level stands for at least one value")
         if repeated := seen.intersection(group):
             item.fail(f"the value '{min(repeated)}' is in two groups")
         seen.update(group)

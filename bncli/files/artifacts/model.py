@@ -238,7 +238,7 @@ def read_model(path: str) -> Model:
             node.fail("missing values cannot be marginalized in a model of regions")
         families = read_families(fields["families"], schema, structure)
         if schema.marginalizes and families != structure.families(schema.cardinalities, whole=True):
-            fields["families"].fail("these are not the tables of the nodes of its structure, all of which are needed")
+            fields["families"].fail("the tables must be those of all nodes of the structure")
         # The description gives the shape of every array; only then are the arrays read.
         description = read_predictor(fields, schema, structure, families)
         names = [name for name in archive.names if not name.startswith("edits/") and name != INTERVALS_ARRAY]
@@ -347,7 +347,7 @@ def _read_arrays(archive: Archive, names: list[str], shapes: list[tuple[int, ...
     for name, shape in zip(names, shapes, strict=True):
         array = npy_array(archive.read(name), shape)
         if array is None or not np.isfinite(array).all():
-            archive.fail(f"{name} does not hold finite float64 numbers of shape {shape}")
+            archive.fail(f"{name} does not consist of finite float64 numbers of shape {shape}")
         yield array
 
 
@@ -366,7 +366,7 @@ def _read_uncertainty(archive: Archive, node: Node, model: Model) -> ParameterUn
         fields["rows"].fail("there must be one row of variances per label")
     (entries,) = _read_arrays(archive, [INTERVALS_ARRAY], [shape])
     if method.is_diagonal and entries.min() < 0:
-        archive.fail(f"{INTERVALS_ARRAY} holds a variance below 0")
+        archive.fail(f"{INTERVALS_ARRAY} contains a variance below 0")
     return ParameterUncertainty(method, entries)
 
 

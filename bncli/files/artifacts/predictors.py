@@ -262,6 +262,6 @@ def build_predictor(
             # The range is checked first, so that exp cannot overflow.
             in_range = array.min() >= _LOWEST_LOG_P and array.max() <= _PROBABILITY_ROUNDING
             if not in_range or abs(float(np.exp(array).sum()) - 1.0) > _PROBABILITY_ROUNDING:
-                fail(f"{name} does not hold the logarithms of probabilities that sum to 1")
+                fail(f"{name} does not consist of logarithms of probabilities that sum to 1")
         return Path(bias, families, tables, description.steps)
     return Tables(bias, families, tables)

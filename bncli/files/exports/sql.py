@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 DEFAULTS = {"dialect": DIALECTS[0], "input": "input", "key": "id"}
 ROWS_PER_INSERT = 500
-_ABOUT_DECISIONS = '-- The column "decision" is NULL where nothing is decided.'
+_ABOUT_DECISIONS = '-- The column "decision" is NULL if the model abstains.'
 
 
 def sql_text(scorer: PortableScorer, target: ProgramTarget) -> str:
@@ -77,7 +77,7 @@ def _check_names(scorer: PortableScorer, target: ProgramTarget, dialect: Dialect
     names = [column.name for column in scorer.inputs]
     for text in (table, key, *names, *scorer.labels, *levels):
         if "\0" in text:
-            raise ModelError(f"{text!r} cannot be written as SQL: it holds the character NUL")
+            raise ModelError(f"{text!r} cannot be written as SQL: it contains the character NUL")
     own = {dialect.fold_name(f"{stem}_{part}") for part in ("scores", "weights", "levels")}
     if dialect.fold_name(table) in own:
         raise ModelError(
@@ -133,15 +133,15 @@ def _header(
     drops = " ".join(f"DROP TABLE {quote_identifier(f'{stem}_{part}')};" for part in ("levels", "weights"))
     yield HEADER_PREFIX + literal({**options, "view": f"{stem}_scores", "columns": list(columns)})
     yield f"-- P({literal(scorer.class_name)} | row) by the model {literal(target.name)}, for {dialect.product}."
-    yield f"-- SELECT * FROM {view} scores the rows of the table or view {table}, which has to have the columns"
+    yield f"-- SELECT * FROM {view} scores the rows of the table or view {table}, which must have the columns"
     yield f"--     {key}, the key, which identifies rows"
     for each in scorer.inputs:
-        yield f"--     {literal(each.name)}, {'numbers' if each.codes is None else 'texts'}"
-    yield "-- To take it away again:"
+        yield f"--     {literal(each.name)}, {'numbers' if each.codes is None else 'text'}"
+    yield "-- To remove everything that this file creates:"
     yield f"--     DROP VIEW {view}; {drops}"
     for label, column in zip(scorer.labels, columns, strict=True):
         if column != f"p_{label}":
-            yield f"-- The column {literal(column)} is of the label {literal(label)}."
+            yield f"-- The column {literal(column)} is the probability of the label {literal(label)}."
     if target.rule is not None:
         yield _ABOUT_DECISIONS
 
@@ -191,7 +191,7 @@ def remark(text: str) -> str | None:
     engine = engine_of(dialect)
     if engine in (None, dialect.product):
         return None
-    return f"{dialect.product} is not installed: {engine}, which takes the same statements, ran what was written"
+    return f"{dialect.product} is not installed, so the export was run by {engine}, which accepts the same statements"
 
 
 FORMAT = ProgramFormat(

@@ -203,7 +203,7 @@ def postgres_server(folder: str) -> Iterator[list[str]]:
     options: dict[str, Any] = {"user": user, "cwd": folder, "stdin": none, "stdout": none, "stderr": none}
     try:
         if subprocess.run(init, **options).returncode or subprocess.run(start, **options).returncode:
-            what = "the PostgreSQL server in which the export is tested does not start"
+            what = "the PostgreSQL server for testing the export does not start"
             raise BncliError(what, hint=f"see what {initdb} says, or use another --dialect")
         yield [str(programs / "psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", folder, "-U", "bncli", "postgres"]
     finally:

@@ -68,7 +68,7 @@ def find_inputs(paths: Sequence[str], *, keep: bool) -> tuple[InputFile, ...]:
         in_folder = [file for file in in_folder if os.path.isfile(file)]
         if not in_folder:
             known = " ".join(TABLE_SUFFIXES)
-            raise BncliError("the folder holds no data files", where=path, hint=f"known endings are {known}")
+            raise BncliError("the folder contains no data files", where=path, hint=f"known endings are {known}")
         files += in_folder
     # The rows of a file that is named twice would silently count twice.
     seen: set[str] = set()
@@ -257,7 +257,7 @@ class Stream:
         try:
             return _read_fully(self._source, size, is_paused)
         except (OSError, EOFError, lzma.LZMAError) as error:
-            what = f"the {self.compression}-compressed data is damaged or cut off ({error})"
+            what = f"the {self.compression}-compressed data are damaged or cut off ({error})"
             raise BncliError(what, where=self.owner.name, hint="create or download the file again") from error
 
     def spool(self) -> BinaryIO:

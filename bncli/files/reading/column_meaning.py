@@ -184,12 +184,17 @@ class _ColumnNotes:
             column, was = ("columns", "were") if len(names) > 1 else ("column", "was")
             lines.append(f"date {column} {list_names(names)} {was} expanded into {what}")
         if self.taken_parts:
-            lines.append(f"parts of dates left out because columns have their names: {list_names(self.taken_parts)}")
+            lines.append(
+                f"parts of dates left out because other columns have these names: {list_names(self.taken_parts)}"
+            )
         if self.constant_dates:
             lines.append(f"left out as constant dates: {list_names(self.constant_dates)}")
         lines += [f"read as numbers with {what}: {list_names(names)}" for what, names in self.numbers.items()]
         if self.codes:
-            lines.append(f"read as codes because of leading zeros: {list_names(self.codes)} (else --numeric NAME)")
+            lines.append(
+                f"read as codes because of leading zeros: {list_names(self.codes)} (--numeric NAME reads "
+                f"them as numbers)"
+            )
         if self.padded:
             what = "read as numbers although some have leading zeros"
             lines.append(f"{what}: {list_names(self.padded)} (if they are codes: --categorical NAME)")

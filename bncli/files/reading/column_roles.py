@@ -308,7 +308,7 @@ def report_left_out(roles: ColumnRoles, watch: Watch) -> None:
         watch(Note("the column names are numbers: is the header missing? --names a,b,c supplies one", warning=True))
     for word in dict.fromkeys(roles.nested.values()):
         names = [name for name, held in roles.nested.items() if held == word]
-        holds, it = ("hold", "them") if len(names) > 1 else ("holds", "it")
+        holds, it = ("contain", "them") if len(names) > 1 else ("contains", "it")
         watch(Note(f"left out: {list_names(names, _N_LISTED)} {holds} {word} values; flatten {it} or --ignore"))
     if roles.left_out:
         watch(Note(f"not in the cuts file, so left out: {list_names(roles.left_out, _N_LISTED)}"))

@@ -156,14 +156,14 @@ def read_header(
     row = text[:end]
     where = f"{path} line {line}"
     if b"\0" in row:
-        raise BncliError("the header holds NUL bytes, so this is not a text file", where=where)
+        raise BncliError("the header contains NUL bytes, so this is not a text file", where=where)
     try:
         row.decode()
     except UnicodeDecodeError as error:
         raise BncliError("the header is not UTF-8 text", where=where, hint=LATIN) from error
     if names is not None:
         if len(names) != n_fields:
-            what = f"the first row has {n_fields} field{'s' * (n_fields != 1)}, and --names gives {len(names)}"
+            what = f"the first row has {n_fields} field{'s' * (n_fields != 1)}, but --names gives {len(names)}"
             raise UsageError(what, where=where, hint=f"give every column a name; {WRONG_DELIMITER}")
         check_distinct(names, "--names")
         return TextLayout(path, names, chosen), text, line

@@ -336,7 +336,7 @@ class SampledTable:
             try:
                 status = os.stat(path)
             except OSError as error:
-                raise BncliError("the file vanished between two readings", where=path, hint="run again") from error
+                raise BncliError("the file was removed while it was read", where=path, hint="run again") from error
             if (status.st_size, status.st_mtime_ns) != (size, time):
                 raise _changed_file(path)
 
@@ -347,7 +347,7 @@ def _slice(rows: CodedRows, start: int, stop: int) -> CodedRows:
 
 
 def _changed_file(path: str) -> BncliError:
-    return BncliError("the file changed between two readings", where=path, hint="run again")
+    return BncliError("the file changed while it was read", where=path, hint="run again")
 
 
 _EncodedBlock = tuple[int, int, CodedRows]

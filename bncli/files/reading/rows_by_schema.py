@@ -267,7 +267,7 @@ def _absent_columns(attributes: Iterable[Attribute], table: Table, *, allow: boo
         similar = missing_column(absent[0], table.names, "").hint
         plural, its = ("s", "their") if len(absent) > 1 else ("", "its")
         hint = similar or f"with --allow-missing-columns {its} values count as unknown"
-        what = f"the data has no column{plural} {named}, which the model uses"
+        what = f"the table has no column{plural} {named}, which the model uses"
         raise ModelError(what, where=table.name, hint=hint)
     return absent
 
@@ -300,7 +300,7 @@ def read_labelled(
             if stated is not None and stated not in table.names:
                 raise missing_column(stated, table.names, table.name)
         if class_column not in table.names:
-            what = f"the data has no column '{class_column}', the class of the model"
+            what = f"the table has no column '{class_column}', the class of the model"
             raise ModelError(what, where=table.name, hint="name the column that contains the class with --class")
         names = set(table.names)
         group, time = choose_split_columns(source, table.names, table.name)

@@ -170,7 +170,7 @@ class ValueEncoder:
         return number
 
     def _refusal(self, text: str) -> BncliError:
-        what = f"column '{self.name}' holds '{shorten(text)}', which is not {describe_expected(self.form)}"
+        what = f"column '{self.name}' contains '{shorten(text)}', which is not {describe_expected(self.form)}"
         return BncliError(what, hint="a missing value is None")
 
     def _text(self, value: Any) -> str:
@@ -187,7 +187,7 @@ class ValueEncoder:
             return (
                 value.replace(tzinfo=None).isoformat("microseconds") if isinstance(value, datetime.time) else str(value)
             )
-        what = f"column '{self.name}' holds a value of type {type(value).__name__}"
+        what = f"column '{self.name}' contains a value of type {type(value).__name__}"
         raise BncliError(what, hint="a value is a string, a number, a date, or None if it is missing")
 
 

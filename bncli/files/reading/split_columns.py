@@ -57,7 +57,7 @@ def read_split_columns(
             if has_unit != is_date:
                 holds, example = ("dates", "30d or 12h") if is_date else ("numbers", "30")
                 raise UsageError(
-                    f"--gap {source.gap}: column '{time}' holds {holds}", hint=f"give for example {example}"
+                    f"--gap {source.gap}: column '{time}' contains {holds}", hint=f"give for example {example}"
                 )
     names = (*group, *([] if time is None else [time]))
     return SplitBy(units, times, gap, names, is_date)

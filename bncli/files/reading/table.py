@@ -224,7 +224,7 @@ class BadRows:
             if self._policy == "fail":
                 hint = "--on-bad-row skip leaves it out"
                 if row.what == NOT_UTF8:
-                    hint = f"{hint}; or, if all text is in another encoding, {LATIN}"
+                    hint = f"{hint}; or, if the whole file is in another encoding, {LATIN}"
                 raise BncliError(f"malformed row: {row.what}", where=row.where, hint=hint)
             self._first = self._first or row
             self.count += 1

@@ -78,7 +78,7 @@ def _describe_fault(request: ColumnRequest, values: Values, row: int) -> str:
     value = values[row].as_py().strip(BLANKS) if is_text(values) else str(values[row])
     shown = f"'{shorten(value)}'"
     if not request.weight:
-        return f"column '{request.name}' holds {shown}, which is not {describe_expected(request.form)}"
+        return f"column '{request.name}' contains {shown}, which is not {describe_expected(request.form)}"
     try:
         number = float(value or "nan")
     except ValueError:

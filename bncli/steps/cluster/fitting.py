@@ -125,7 +125,7 @@ def _encoded(source: Source, recipe: Recipe, supplied: SuppliedFiles, model_path
     path = f"{beside}.{secrets.token_hex(4)}.codes"
     try:
         encode(source, recipe, output=path, supplied=supplied, run=run)
-        run.watch(Note(f"a cluster learns from codes: {path} holds those of the table until this fit ends"))
+        run.watch(Note(f"a cluster learns from codes, which are kept in {path} until this fit ends"))
         yield path
     finally:
         with suppress(OSError):

@@ -61,7 +61,7 @@ from bncli.watch import Note, Progress, Run, Stage, Watch
 DEFAULT_METRICS = ("error", "log_loss", "rmse")
 FORMAT, VERSION = "bncli-outcomes", 3
 _DIFFERENCES = {
-    "version": "a version of this file that is not known here",
+    "version": "an unknown version of this file format",
     "bncli": "another version of bncli",
     "protocol": "other --folds, --repeats or --seed",
     "unseen": "another --unseen",
@@ -355,7 +355,7 @@ def _check_header(line: bytes, expected: dict[str, Any], path: str) -> None:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise _not_outcomes(path)
     if header.get("version") in range(1, VERSION):
-        what = "the outcomes in this file were written by an older bncli and lack the costs"
+        what = "the outcomes in this file were written by an older bncli and do not contain the costs"
         raise BncliError(what, where=path, hint="start again with another --resume FILE")
     expected = json.loads(json.dumps(expected))
     for key, what in _DIFFERENCES.items():

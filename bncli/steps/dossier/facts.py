@@ -64,7 +64,7 @@ def _facts_of_model(found: Findings) -> dict[str, str]:
     missing = "is treated as one more value" if schema.missing_policy == "level" else "is marginalized"
     effects = found.specification["effects"]
     shares_of = [f"{' & '.join(effect['attributes'])} {percent(effect['share'])}" for effect in effects]
-    formula = "ln P(label | row) is the sum of one entry per table, normalised over the labels"
+    formula = "ln P(label | row) is the sum of one entry per table, normalized over the labels"
     if not isinstance(model.predictor, Tables):
         formula = f"P(label | row) is a weighted mean over several models; of each, {formula}"
     program = "" if found.specification["python"] is None else "; specification.python is a program that computes it"

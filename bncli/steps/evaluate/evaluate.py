@@ -244,8 +244,8 @@ def _note_untested_rows(columns: Columns, splits: Sequence[Split], watch: Watch)
     n_later = int((by.times >= by.times[splits[0].rows].min()).sum())
     n_tested = sum(len(split.rows) for split in splits)
     if n_later > n_tested:
-        what = f"{n_later - n_tested:,} of {n_later:,} rows in the blocks are not test rows"
-        watch(Note(f"{what}: their groups have training rows"))
+        what = f"{n_later - n_tested:,} of {n_later:,} rows in the blocks are not tested"
+        watch(Note(f"{what}, because their groups also have training rows"))
 
 
 def _check_files(outputs: EvaluateOutputs, source: Source, *others: str | None) -> None:

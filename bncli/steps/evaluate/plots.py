@@ -74,7 +74,7 @@ def draw_curves(report: EvaluateReport) -> dict[str, Drawing]:
     axes = (
         ("false positive rate", "true positive rate"),
         ("recall", "precision"),
-        ("mean probability", "share of rows"),
+        ("mean predicted probability", "observed share"),
     )
     drawings = {
         name: curve_plots(f"{title}, {labels} against all others", across, upwards, panels[name])

@@ -138,7 +138,7 @@ def comparison_page(report: CompareReport) -> Page:
     ]
     options = [(name, trial.options.get(name) or "") for name in trial.learners]
     learners = Grid("Learners", ("learner", "options"), options)
-    sections.append(Section("made", "How it was made", (Paragraph(f"{trial.protocol}."), learners)))
+    sections.append(Section("made", "Provenance", (Paragraph(f"{trial.protocol}."), learners)))
     size = f"{count(len(trial.learners), 'learner')} on {count(len(trial.data), 'data set')}: {trial.protocol}."
     return Page("Comparison of learners", size, sections)
 

@@ -80,7 +80,7 @@ def _blocks(report: EffectsReport, labels: tuple[str, ...], n_rows: float) -> It
         start = f"An average row has odds of {odds:.3g} to 1 for {labels[1]} against {labels[0]}. "
     else:
         start = "The pictures show the log-odds of a class against the geometric mean of the others. "
-    bands = "Lines and bands are twice the standard error of log-odds estimated from that many training rows."
+    bands = "Lines and bands are twice the standard error of log-odds estimated from the training rows with that value."
     if _has_margins(report, labels):
         bands = "Lines and bands are 90 % intervals."
     yield Paragraph(

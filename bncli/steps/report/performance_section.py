@@ -150,8 +150,10 @@ def _blocks(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Iterator
     if decisions.confusion is not None and decisions.undecided is not None and decisions.undecided.any():
         where = f"the {float(decisions.confusion.sum()):,.10g} of {where} that the model decides"
     if report.on_training_rows:
-        what = "Figures on the training rows, too optimistic: these rows are as many as the training rows and have"
-        yield Paragraph(f"{what} the same values equally often. Use rows that the model was not fitted to.", "warning")
+        what = "Figures on the training rows are too optimistic: this table has as many rows as the training"
+        yield Paragraph(
+            f"{what} table, with the same frequencies of values. Use rows that the model was not fitted to.", "warning"
+        )
     wrong = "No row is decided" if error is None else f"Error rate {percent(error)} on {where}"
     base_error = percent(1 - report.baseline.accuracy)
     summary = f"{wrong}; always predicting the most frequent class gives {base_error} errors. "

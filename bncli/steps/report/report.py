@@ -264,7 +264,7 @@ def _time_blocks(blocks: Sequence[BlockReport]) -> Iterator[Block]:
         figures = [figure(block.metrics[name]) for name in ("error", "log_loss", "auc")]
         sizes = [f"{block.rows:,}", f"{block.train_rows:,}"]
         rows.append((str(number + 1), *span, *sizes, *figures[:2], interval, *figures[2:]))
-    headings = ("block", "from", "to", "rows", "learned from", "error", "log-loss", "95 %", "AUC")
+    headings = ("block", "from", "to", "rows", "training rows", "error", "log-loss", "95 %", "AUC")
     yield Grid("Blocks", headings, rows, range(3, 9))
 
 

@@ -41,7 +41,7 @@ from bncli.steps.report.reliability_section import ScoredTable
 
 MOST_EDITED = 200
 TITLE = "Model structure"
-MAKING_TITLE = "How it was made"
+MAKING_TITLE = "Provenance"
 MOST_NODES = 60
 MOST_REGIONS = 80
 MOST_CELLS = 4000

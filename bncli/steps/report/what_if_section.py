@@ -143,7 +143,8 @@ def _panel_blocks(model: Model, scorer: PortableScorer, effects: EffectsReport, 
         rest = count(len(names) - MOST_INPUTS, "column")
         blocks.append(
             Paragraph(
-                f"The form has the {MOST_INPUTS} most important attributes; {rest} more keep a common value.", "gap"
+                f"The form has the {MOST_INPUTS} most important attributes; {rest} others are kept at a common value.",
+                "gap",
             )
         )
     cut = [name for name in shown if len(getattr(by_name[name], "levels", ())) > MOST_OPTIONS]
@@ -152,7 +153,9 @@ def _panel_blocks(model: Model, scorer: PortableScorer, effects: EffectsReport, 
             Paragraph(f"The form has the {MOST_OPTIONS} most frequent values of {', '.join(cut[:5])}.", "gap")
         )
     fallback = (
-        Paragraph("This panel needs a browser that runs scripts; score --explain explains the rows of a table.", "gap"),
+        Paragraph(
+            "This panel needs a browser that runs JavaScript; score --explain explains the rows of a table.", "gap"
+        ),
     )
     return (*blocks, InteractivePanel("what-if", "Predict one row", data, fallback))
 

@@ -110,8 +110,8 @@ def test_given_cuts_are_used_as_they_are_in_their_order() -> None:
     ("attribute", "message"),
     [
         (NumericAttribute("zz", False, (), ()), "'zz', which is not a column"),
-        (NumericAttribute("b", False, (), ()), "'b' is categorical in the data but not in the cuts"),
-        (CategoricalAttribute("a", False, (), ("1",)), "'a' is numeric in the data"),
+        (NumericAttribute("b", False, (), ()), "'b' is categorical in the table but not in the cuts"),
+        (CategoricalAttribute("a", False, (), ("1",)), "'a' is numeric in the table"),
         (CategoricalAttribute("b", False, (), ("p",)), "'b' has the value 'q'"),
     ],
 )
@@ -133,9 +133,9 @@ def test_threads_change_nothing_and_progress_is_told_in_order() -> None:
 
 
 def test_rows_without_a_class_are_refused() -> None:
-    with pytest.raises(BncliError, match="without a class 'y'"):
+    with pytest.raises(BncliError, match="no value of the class 'y'"):
         learn_dataset(Columns(0, {}, "y", None))
-    with pytest.raises(BncliError, match="without a class 'y'"):
+    with pytest.raises(BncliError, match="no value of the class 'y'"):
         learn_dataset(Columns(2, {}, "y", categorical([0, MISSING], "a")))
 
 

@@ -93,9 +93,9 @@ def test_labels_are_matched_by_name() -> None:
     ("label", "message"),
     [
         (categorical([0, 1], "no", "maybe"), "is not in the model: 'maybe'"),
-        (categorical([MISSING], "no"), "rows without a class 'y'"),
-        (categorical([UNSEEN], "no", "yes"), "rows without a class 'y'"),
-        (None, "have no class 'y'"),
+        (categorical([MISSING], "no"), "some rows have no value of the class 'y'"),
+        (categorical([UNSEEN], "no", "yes"), "some rows have no value of the class 'y'"),
+        (None, "has no class column 'y'"),
     ],
 )
 def test_labels_that_do_not_fit(label: CategoricalColumn | None, message: str) -> None:

@@ -402,7 +402,7 @@ def test_the_note_lists_candidates_too_large_for_the_memory_once(word: int) -> N
 
 
 def test_too_little_memory_for_the_first_candidate_is_an_error() -> None:
-    with pytest.raises(BncliError, match=r"about .* of memory, but .* are free"):
+    with pytest.raises(BncliError, match=r"about .* of memory, but only .* is free"):
         learn(mixed(100), Recipe.of(structure="auto"), run=Run(memory=1_000))
 
 

@@ -179,10 +179,10 @@ def test_a_value_of_one_fold_only_is_unknown_to_the_model() -> None:
 
 
 def test_rows_must_have_a_class() -> None:
-    with pytest.raises(BncliError, match="have no class"):
+    with pytest.raises(BncliError, match="has no class column"):
         list(cross_validate(Columns(4, {}, "y", None), CrossValidation(RECIPE)))
     model = learn(table(20), RECIPE).model
-    with pytest.raises(ModelError, match="have no class"):
+    with pytest.raises(ModelError, match="has no class column"):
         predict_and_measure(model, Columns(0, {}, "y", None))
 
 

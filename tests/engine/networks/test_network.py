@@ -142,10 +142,10 @@ def test_weights_are_no_probabilities(param: str) -> None:
 def test_tables_that_are_not_what_the_recipe_says() -> None:
     model = learned()
     weights = (model.tables.weights[0] + 0.1, *model.tables.weights[1:])
-    with pytest.raises(ModelError, match="the table of 'a0' does not hold probabilities"):
+    with pytest.raises(ModelError, match="the probabilities in the table of 'a0' do not sum to 1"):
         network_of(replace(model, predictor=Tables(model.tables.bias, model.tables.families, weights)))
     huge = Tables(model.tables.bias + 1e300, model.tables.families, model.tables.weights)
-    with pytest.raises(ModelError, match="the table of 'class' does not hold probabilities"):
+    with pytest.raises(ModelError, match="the probabilities in the table of 'class' do not sum to 1"):
         network_of(replace(model, predictor=huge))
 
 
@@ -408,8 +408,8 @@ def test_rounded_probabilities_are_accepted() -> None:
         (("a", "a"), HALF, "the node 'x' has the state 'a' twice"),
         (AB, [0.5, 0.6], "a row of the table of 'x' sums to 1.1"),
         (AB, [0.0, 0.0], "a row of the table of 'x' sums to 0"),
-        (AB, [1.5, -0.5], "the table of 'x' holds 1.5"),
-        (AB, [np.nan, 1.0], "the table of 'x' holds nan"),
+        (AB, [1.5, -0.5], "the table of 'x' contains 1.5"),
+        (AB, [np.nan, 1.0], "the table of 'x' contains nan"),
     ],
 )
 def test_invalid_nodes(states: tuple[str, ...], table: Any, message: str) -> None:

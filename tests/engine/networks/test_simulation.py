@@ -124,8 +124,8 @@ def test_a_seed_gives_the_same_network_on_any_machine() -> None:
         ("1.3.3-2.10", "a random network cannot have 3-2 values"),
         ("1.99999.2.10", "a random network cannot have 99999 attributes"),
         ("1.3.2.9999999999999999", "is too large"),
-        ("3.40.1000.10", "would hold 1,000,000,000,000 probabilities or more"),
-        ("900.1000.2.10", "would hold about 10^271 probabilities or more"),
+        ("3.40.1000.10", "would have 1,000,000,000,000 probabilities or more"),
+        ("900.1000.2.10", "would have about 10^271 probabilities or more"),
         ("tree", "there is no network 'tree'"),
     ],
 )

@@ -172,7 +172,7 @@ def test_too_few_held_out_rows_are_an_error(sets: PredictionSets, message: str) 
             ("a", "b"),
             "has no held-out rows from which to choose the threshold best:f1",
         ),
-        (DecisionOptions(costs="a:b=1"), ("a", "b"), "lacks the cost of deciding 'a' when 'b' is true"),
+        (DecisionOptions(costs="a:b=1"), ("a", "b"), "does not give the cost of deciding 'a' when 'b' is true"),
         (
             DecisionOptions(costs="a:b=1,b:d=1"),
             ("a", "b"),

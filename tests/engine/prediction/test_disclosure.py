@@ -117,7 +117,7 @@ def test_what_is_listed() -> None:
         ("colour", "missing", 2.0),
         ("age", "10..20", 4.0),
     ]
-    with pytest.raises(ModelError, match="'yes' rests on 8 training rows"):
+    with pytest.raises(ModelError, match="'yes' has only 8 training rows"):
         pool_rare_values(model, 10)
     pooled, listed = pool_rare_values(replace(model, schema=replace(schema, label_frequencies=())), 7)
     assert [tuple(one) for one in listed] == [

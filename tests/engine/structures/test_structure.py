@@ -47,7 +47,7 @@ def test_uninformative_attributes_drop_out_of_every_list() -> None:
     [
         (NamedDag("z", {"a": ("z",)}), "for the class 'z', not for 'y'; .*--class z"),
         (NamedDag("y", {"petal": ("y",)}), "unknown attribute 'petal'; did you mean 'petals'"),
-        (NamedDag("y", {"petals": ("y", "zzz")}), "unknown attribute 'zzz'; the data has no such"),
+        (NamedDag("y", {"petals": ("y", "zzz")}), "unknown attribute 'zzz'; the table has no such"),
     ],
 )
 def test_names_that_the_schema_does_not_have(named: NamedDag, message: str) -> None:

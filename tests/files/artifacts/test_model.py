@@ -491,7 +491,7 @@ def test_a_model_that_sums_out_needs_the_table_of_every_node(tmp_path: Path) -> 
     model = network_model(Dag(((), (0,), (1,)), (2,)), (2, 3, 2), 2, 0)
     families = model.structure.families(model.schema.cardinalities)
     tables = Tables(model.tables.bias, families, model.tables.weights[: len(families)])
-    with pytest.raises(ModelError, match=r"not the tables of the nodes of its structure, .*families"):
+    with pytest.raises(ModelError, match=r"the tables must be those of all nodes of the structure, .*families"):
         read(tmp_path, dump_model(replace(model, predictor=tables)))
 
 

@@ -159,7 +159,7 @@ def test_a_forged_path_is_refused(tmp_path: Path, change: Callable[[dict[str, An
 @pytest.mark.parametrize("value", [0.5, -20_000.0, -1.0])
 def test_tables_that_are_no_probabilities_are_refused(tmp_path: Path, value: float) -> None:
     content = {**members(PATH_BYTES), "tables/0.npy": npy_bytes(np.full((2, 3), value))}
-    with pytest.raises(ModelError, match=r"tables/0\.npy does not hold the logarithms of probabilities"):
+    with pytest.raises(ModelError, match=r"tables/0\.npy does not consist of logarithms of probabilities"):
         read(tmp_path, pack(content.items()))
 
 

@@ -227,7 +227,7 @@ def test_long_names_are_shortened_for_postgres() -> None:
         (scorer_of(text_input("ID")), {}, "--key id: the model uses that column"),
         (scorer_of(text_input("a")), {"key": "Prediction"}, "another column of that name"),
         (scorer_of(text_input("a")), {"input": "M_1_scores"}, "the name of a table in the file"),
-        (scorer_of(text_input("a", ("u\0", "v"))), {}, "holds the character NUL"),
+        (scorer_of(text_input("a", ("u\0", "v"))), {}, "contains the character NUL"),
         (scorer_of(*(text_input(f"a{i}") for i in range(2000))), {}, "needs 2,001 columns, but SQLite allows 2,000"),
     ],
     ids=["case", "key", "prediction", "input", "nul", "columns"],
@@ -271,7 +271,8 @@ def test_a_server_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(sql_databases, "postgres_programs", lambda: None)
     pytest.importorskip("duckdb")
     assert (
-        sql.remark(text) == "PostgreSQL is not installed: DuckDB, which takes the same statements, ran what was written"
+        sql.remark(text)
+        == "PostgreSQL is not installed, so the export was run by DuckDB, which accepts the same statements"
     )
     said = sql.run_sql(text, [{"t": "u", "n": 0.2}])
     assert said == [pytest.approx(expected(scorer_of(text_input("t"), number_input("n")), "u", 0.2), abs=1e-14)]

@@ -108,7 +108,7 @@ def test_a_directory_holds_the_files_in_order_of_names(tmp_path: Path) -> None:
     check_good(read(str(tmp_path)))
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(BncliError, match="holds no data files"):
+    with pytest.raises(BncliError, match="contains no data files"):
         read(str(empty))
 
 

@@ -125,7 +125,7 @@ def test_a_part_whose_name_is_taken_is_left_out(tmp_path: Path) -> None:
     content = rows_of([f"{day.isoformat()},{i}" for i, day in enumerate(DAYS)], "d,d.month,class")
     columns, notes = noted(tmp_path, content)
     assert values(columns, "d.month") == list(range(40))
-    assert "parts of dates left out because columns have their names: d.month" in notes
+    assert "parts of dates left out because other columns have these names: d.month" in notes
 
 
 def test_the_origin_is_that_of_the_rows_that_count(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_leading_zeros_make_codes(tmp_path: Path, block_size: int, before: str, 
     columns, notes = noted(tmp_path, content, block_size=block_size)
     assert values(columns, "a")[-3:] == ["49", "50", "007"]
     assert values(columns, "b")[-2:] == [299, 5]
-    assert notes == ["read as codes because of leading zeros: a (else --numeric NAME)"]
+    assert notes == ["read as codes because of leading zeros: a (--numeric NAME reads them as numbers)"]
     assert values(noted(tmp_path, content, numeric=("a",), block_size=block_size)[0], "a")[-1] == 7
     for other in ("8.5", "-8", "1e1"):
         columns, notes = noted(tmp_path, content + f"{other},1,u\n", block_size=block_size)
@@ -296,7 +296,7 @@ def test_a_malformed_row_beside_values_without_a_python_text(tmp_path: Path, end
     else:
         with pa.ipc.new_file(path, content.schema) as file:
             file.write_table(content)
-    with pytest.raises(BncliError, match=r"malformed row: column 'x' holds 'inf'.*row 2"):
+    with pytest.raises(BncliError, match=r"malformed row: column 'x' contains 'inf'.*row 2"):
         read(path)
     assert values(read(path, on_bad_row="skip"), "x") == [1, 3, 4, 5]
     bad = tmp_path / "bad.csv"
@@ -346,7 +346,7 @@ def test_a_model_of_text_reads_a_parquet_file_and_the_reverse(tmp_path: Path) ->
             found = read_labelled(Source((other,)), learnt(columns))
             for name in columns.attributes:
                 assert values(found, name) == values(columns, name)
-    with pytest.raises(BncliError, match=r"holds '30.12.2023', which is not a date with the year first, .*line 2"):
+    with pytest.raises(BncliError, match=r"contains '30.12.2023', which is not a date with the year first, .*line 2"):
         read_labelled(Source((text,)), learnt(read(typed)))
 
 
@@ -356,7 +356,7 @@ def test_a_part_is_read_from_its_source_or_else_from_a_column_of_its_name(tmp_pa
     simulated = write(tmp_path, "d.month,class\n3,u\n4,v\n", "parts.csv")
     found = read_labelled(Source((simulated,)), schema, ["d.month"])
     assert values(found, "d.month") == [3, 4]
-    with pytest.raises(ModelError, match="the data has no column 'd', which the model uses"):
+    with pytest.raises(ModelError, match="the table has no column 'd', which the model uses"):
         read_labelled(Source((simulated,)), schema, ["d.year", "d.days"])
     allowed = read_labelled(Source((simulated,), allow_missing_columns=True), schema)
     assert list(allowed.attributes) == ["d.month"]
@@ -518,7 +518,7 @@ def test_a_word_that_training_did_not_have_is_malformed(tmp_path: Path) -> None:
     schema = learn_dataset(columns, discretize="equal-width", bins=3).schema
     path = tmp_path / "more.csv"
     path.write_text("a;k\n1;u\nk.A.;v\nunbekannt;u\n")
-    with pytest.raises(BncliError, match=r"column 'a' holds 'unbekannt', which is not a number.*line 4"):
+    with pytest.raises(BncliError, match=r"column 'a' contains 'unbekannt', which is not a number.*line 4"):
         read_labelled(Source((str(path),)), schema)
     path.write_text("a;k\n1;u\nk.A.;v\n")
     assert values(read_labelled(Source((str(path),)), schema), "a") == [1, None]

@@ -104,7 +104,7 @@ def test_given_cuts_fix_the_attributes_and_their_types(tmp_path: Path) -> None:
         table(tmp_path, "a,b,k\n1,0,u\n4,1,v\n", cuts=cuts)
     with pytest.raises(BncliError, match="the cuts name 'b'"):
         table(tmp_path, "a,bb,k\n1,0,u\n2,1,v\n", cuts=cuts)
-    with pytest.raises(BncliError, match=r"column 'b' holds 'x'.* line 3"):
+    with pytest.raises(BncliError, match=r"column 'b' contains 'x'.* line 3"):
         table(tmp_path, "a,b,k\n1,0,u\n2,x,v\n", cuts=cuts)
     with pytest.raises(UsageError, match="the cuts are for the class 'k', not 'c'"):
         table(tmp_path, "a,b,c,k\n1,0,1,u\n2,1,2,v\n", cuts=cuts, class_name="c")

@@ -350,7 +350,7 @@ def test_lines_are_right_after_quoted_line_ends_and_empty_lines(tmp_path: Path) 
 
 def test_text_in_a_column_said_to_be_numeric(tmp_path: Path) -> None:
     content = "x,c,class\n1,a,u\nlow,b,v\n3,a,u\n2,\xe9,v\n"
-    with pytest.raises(BncliError, match=r"column 'x' holds 'low', which is not a finite number, .* line 3"):
+    with pytest.raises(BncliError, match=r"column 'x' contains 'low', which is not a finite number, .* line 3"):
         table(tmp_path, content, numeric=("x",))
     columns = table(tmp_path, content, numeric=("x",), on_bad_row="skip")
     assert values(columns, "x") == [1, 3, 2]

@@ -61,7 +61,7 @@ def kept(found: list[Batch], i: int) -> list[str]:
 
 def test_rows_are_read_as_the_schema_says(tmp_path: Path) -> None:
     path = write(tmp_path, "c,more,x,class\na,1,7,yes\n b ,2,0x,no\n01,3,1e3,?\n1,4,NA,x\n?,5,,\nNA,6,-1,\n", "t.csv")
-    with pytest.raises(BncliError, match=r"column 'x' holds '0x', which is not a finite number, .* line 3"):
+    with pytest.raises(BncliError, match=r"column 'x' contains '0x', which is not a finite number, .* line 3"):
         batches(path)
     found = batches(path, on_bad_row="skip")
     (batch,) = found

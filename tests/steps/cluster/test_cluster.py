@@ -149,7 +149,9 @@ def test_fit_of_parts_makes_the_same_bytes(cluster: Processes, tmp_path: Path, o
     there = run("fit", "wine", *options, "-o", "there.bnc", "--cluster", cluster.address, cwd=tmp_path)
     assert (here.code, there.code) == (0, 0), there.err
     assert (tmp_path / "here.bnc").read_bytes() == (tmp_path / "there.bnc").read_bytes()
-    assert re.search(r"^Note: a cluster learns from codes: there\.bnc\.\w+\.codes holds those of the", there.err, re.M)
+    assert re.search(
+        r"^Note: a cluster learns from codes, which are kept in there\.bnc\.\w+\.codes until", there.err, re.M
+    )
     assert {path.name for path in tmp_path.iterdir()} == {"wine", "cuts.json", "here.bnc", "there.bnc"}
 
 
