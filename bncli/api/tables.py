@@ -161,7 +161,7 @@ def table_of(data: Any) -> pa.Table:
         else:
             what = f"expected a table, found an object of type {type(data).__name__}"
             hint = "give a path, a dictionary of columns, a data frame, or another table with the Arrow C interface"
-            raise UsageError(what, hint="collect it first" if hasattr(data, "collect") else hint)
+            raise UsageError(what, hint="collect it first, with .collect()" if hasattr(data, "collect") else hint)
         fields = [pa.field(field.name, _plain_type(field.type)) for field in table.schema]
         return table.cast(pa.schema(fields))
     except (pa.ArrowException, ValueError) as error:

@@ -292,7 +292,7 @@ OPTIONS: tuple[Option, ...] = (
         "",
         PARAMETER,
         "Starting point of the optimizer.",
-        default_words="zero where the penalty shrinks towards 0",
+        default_words="zero if the penalty shrinks towards 0",
     ),
     Option(
         "--penalty",

@@ -39,7 +39,7 @@ LEARNERS = (
         group=_LEARNERS,
         metavar="[NAME=]OPTIONS",
         multiple=True,
-        help="A learner: options of bncli fit in quotes, optionally with a name. May be repeated.",
+        help="A learner: options of bncli fit in quotes, as in NAME='--structure tan'. May be repeated.",
     ),
     flag(
         "--preset",
@@ -141,7 +141,7 @@ def command(**typed: Any) -> None:
         raise UsageError("--window has no effect without --time", hint="add --time COLUMN")
     for word in typed["data"]:
         if word in STRUCTURES.words and not os.path.exists(word):
-            hint = f'it is a structure: --learner "--structure {word}"'
+            hint = f'to compare this structure, type --learner "--structure {word}"'
             raise BncliError("no such file", where=word, hint=hint)
     # the protocol has the window
     sources = [options.source(typed | {"window": None}, (path,)) for path in typed["data"]]

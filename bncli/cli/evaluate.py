@@ -46,7 +46,7 @@ PROTOCOL = (
         metavar="N,N,...",
         type=SizesType(),
         setting=False,
-        help="Learning curve: also learn from these numbers of rows, in ascending order; the last may be all.",
+        help="Learning curve: also learn from these numbers of rows, in ascending order; the last one may be all.",
     ),
     _protocol_flag("--test", metavar="FILE", help="Learn from DATA and test on FILE."),
     _protocol_flag(
@@ -201,7 +201,8 @@ def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
         refuse_cluster(typed, f"{'--model' if typed['model'] else '--test'}: only folds are run on a cluster")
     if typed["beside"] and not typed["report"]:
         raise UsageError(
-            "--beside has no effect without --report", hint="its figures are shown on the page of --report FILE"
+            "--beside has no effect without --report",
+            hint="add --report FILE, whose page shows the figures of the other model",
         )
     if typed["beside"] and not (typed["model"] or typed["test"]):
         hint = (
@@ -215,7 +216,7 @@ def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
     if typed["window"] and not typed["time"] and not idle:
         raise UsageError("--window has no effect without --time", hint="add --time COLUMN")
     if typed["csv"] and not typed["train_rows"] and not idle:
-        raise UsageError("--csv has no effect without --train-rows", hint="it writes the learning curve")
+        raise UsageError("--csv writes the learning curve, so it needs --train-rows", hint="add --train-rows N,...")
     if idle:
         raise UsageError(f"{idle[0]} has no effect with {why}", hint="leave one of them out")
 

@@ -173,9 +173,9 @@ def _format_options(form: str, typed: Mapping[str, Any]) -> dict[str, Any]:
             raise UsageError(f"--{idle} has no effect with --to {form}", hint=f"use it with --to {owner}")
     record = export_format(form)
     if typed["min_rows"] is not None and isinstance(record, StructureFormat):
-        raise UsageError(f"--min-rows has no effect with --to {form}", hint="a structure file has no counts of rows")
+        raise UsageError(f"--min-rows has no effect with --to {form}, which has no counts of rows", hint="leave it out")
     if isinstance(record, ProgramFormat) and not record.is_text and typed["output"] is None:
-        raise UsageError(f"--to {form} needs -o FILE", hint="the format is binary")
+        raise UsageError(f"--to {form} writes a binary file", hint="name it with -o FILE")
     values = {word: typed[word] for word in OPTIONS.get(form, ()) if typed[word] is not None}
     for word in ("pdo", "odds"):
         if values.get(word) == 0:

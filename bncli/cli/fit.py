@@ -188,9 +188,9 @@ def _print_forecast(source: Source | None, resolved: learning.LearningOptions, c
         f"rows        {'' if report.rows_exact else 'about '}{report.rows:,}, {report.attributes:,} attributes",
         f"data        {report.bytes:,} bytes, {reading}",
         f"recipe      {' '.join(f'{key}={value}' for key, value in recipe)}",
-        f"tables      {tables}{f' of {sum(cells):,} cells for each class' if cells else ''}",
+        f"tables      {tables}{f', with {sum(cells):,} cells per class' if cells else ''}",
         f"memory      about {report.memory / 2**30:.1f} GiB",
-        f"seconds     about {report.seconds:,.0f} of one core",
+        f"seconds     about {report.seconds:,.0f} on one core",
     ]
     console.text("\n".join(lines) + "\n")
 

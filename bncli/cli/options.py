@@ -551,7 +551,7 @@ def parse_delimiter(text: str | None) -> str | None:
         return None
     character = {"tab": "\t", "\\t": "\t"}.get(text, text)
     if len(character) != 1 or character in '"\r\n' or not character.isascii():
-        raise UsageError(f"--delimiter must be one character, not {text!r}", hint="use ',' ';' '|' or tab")
+        raise UsageError(f"--delimiter must be one character, not {text!r}", hint="use ',', ';', '|' or a tab")
     return character
 
 

@@ -147,7 +147,7 @@ def parse_json(data: bytes, source: str, kind: type[BncliError] = BncliError) ->
     except RecursionError as error:  # the parser of the standard library recurses for every bracket
         raise kind("not valid JSON for this reader: nested too deeply", where=source) from error
     except _TooLongError as error:
-        raise kind(str(error), where=source, hint="is it damaged?") from error
+        raise kind(str(error), where=source, hint="check whether it is damaged") from error
     except ValueError as error:
         raise kind(f"not valid JSON: {error}", where=source) from error
     return Node(value, source, "", kind)

@@ -43,12 +43,12 @@ def read_label_numbers(path: str) -> dict[str, float]:
         number = parse_decimal(fields[1]) if len(fields) == 2 else None
         if number is None:
             what = f"expected a label and a number, found {','.join(fields)[:60]!r}"
-            raise BncliError(what, where=f"{path}, line {line}", hint="a line must be label,number")
+            raise BncliError(what, where=f"{path}, line {line}", hint="write each line as label,number")
         if fields[0] in numbers:
             raise BncliError(f"the label {fields[0]!r} appears twice", where=f"{path}, line {line}")
         numbers[fields[0]] = number
     if not numbers:
-        raise BncliError("there is no label with a number", where=path, hint="a line must be label,number")
+        raise BncliError("there is no label with a number", where=path, hint="write each line as label,number")
     return numbers
 
 
@@ -75,7 +75,7 @@ def resolve_costs(value: Any) -> Any:
         if len(fields) != len(decisions):
             n, m = len(fields), len(decisions)
             what = f"{n} cost{'s' * (n != 1)} for {m} decision{'s' * (m != 1)}"
-            raise BncliError(what, where=where, hint="a line must be a true label, then a cost for each decision")
+            raise BncliError(what, where=where, hint="write each line as a true label, then a cost for each decision")
         for decision, text in zip(decisions, fields, strict=True):
             cost = 0.0 if not text and decision == true else parse_decimal(text)
             if cost is None or cost < 0:

@@ -117,7 +117,7 @@ def test_a_learner_that_fails_is_told_at_the_end(bncli: Bncli) -> None:
         (("iris.csv", "--learner", "a=--structur nb"), 2, "in --learner 'a=--structur nb'"),
         (("iris.csv", "--preset", "best"), 2, "'best' is not one of 'fast', 'all-methods', 'zaidi'"),
         (("iris.csv", "gone.csv"), 1, "no such file, gone.csv"),
-        (("iris.csv", "nb", "tan"), 1, 'no such file, nb; it is a structure: --learner "--structure nb"'),
+        (("iris.csv", "nb", "tan"), 1, 'no such file, nb; to compare this structure, type --learner "--structure nb"'),
         (("iris.csv", "broken.csv"), 1, "malformed row: expected 2 fields, found 1, broken.csv line 3"),
         (("iris.csv", "single.csv"), 1, "has only one value"),
         (("iris.csv", "-"), 2, "the standard input can be read only once"),

@@ -311,7 +311,7 @@ def test_a_group_without_labels_is_named(bncli: Bncli, table: tuple[list[str], R
     site = rows[0][1]
     write("gone.csv", header, [[*row[:-1], ""] if row[1] == site else row for row in rows])
     ran = bncli("dossier", "m.bnc", "--data", "gone.csv", "--by", "site", "-o", "out")
-    assert f"Warning: the figures by site leave out {site}, of which no row has a class" in ran.err
+    assert f"Warning: the figures by site leave out {site}, because no row with these values has a class" in ran.err
     values = [group["value"] for group in json.loads(Path("out/dossier.json").read_text())["evaluation"]["groups"]]
     assert sorted(values) == sorted({row[1] for row in rows} - {site})
 

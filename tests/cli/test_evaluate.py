@@ -234,7 +234,7 @@ def test_a_test_table_has_a_spread_only_where_samples_are_drawn_anew(bncli: Bncl
         (("--train-rows", "151", "--test", "iris.csv"), 2, "151 is more than the 150 rows to learn from"),
         (("--train-rows", "9", "--test", "iris.csv", "--folds", "3"), 2, "--folds has no effect with --test"),
         (("--test", "iris.csv", "--repeats", "3"), 2, "--repeats has no effect with --test"),
-        (("--csv", "c.csv"), 2, "--csv has no effect without --train-rows"),
+        (("--csv", "c.csv"), 2, "--csv writes the learning curve, so it needs --train-rows"),
         (("--train-rows", "9", "--csv", "no/c.csv"), 1, "there is no folder"),
         (("--train-rows", "9", "--csv", "iris.csv"), 2, "it is read from"),
     ],

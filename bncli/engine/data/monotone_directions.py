@@ -56,5 +56,5 @@ def _find_attribute(schema: Schema, flag: str, name: str) -> int:
         if name == schema.class_name:
             raise UsageError(f"{flag} {name}: this column is the class", hint="name an attribute") from None
         near = get_close_matches(name, [attribute.name for attribute in schema.attributes], 1, 0.5)
-        hint = f"did you mean {near[0]!r}?" if near else "the attributes are the columns that are not left out"
+        hint = f"did you mean {near[0]!r}?" if near else "name a column that is used as an attribute"
         raise UsageError(f"{flag} names no attribute: {name!r}", hint=hint) from None

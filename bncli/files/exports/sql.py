@@ -81,13 +81,14 @@ def _check_names(scorer: PortableScorer, target: ProgramTarget, dialect: Dialect
     own = {dialect.fold_name(f"{stem}_{part}") for part in ("scores", "weights", "levels")}
     if dialect.fold_name(table) in own:
         raise ModelError(
-            f"--input {table} is the name of a table in the file", hint="name another, or the model's file"
+            f"--input {table} is the name of a table or view that the file creates",
+            hint="choose another name for the input or for the output file",
         )
     if dialect.fold_name(key) in ("prediction", *(["decision"] if target.rule is not None else [])):
         raise ModelError(f"--key {key}: the view has another column of that name")
     if dialect.fold_name(key) in map(dialect.fold_name, names):
         what = f"--key {key}: the model uses that column as an attribute, so it cannot identify rows"
-        raise ModelError(what, hint="name another column of the table, such as a number of the row")
+        raise ModelError(what, hint="name another column of the table, such as a row number")
     known: dict[str, str] = {}
     for name in names:
         other = known.setdefault(dialect.fold_name(name), name)

@@ -132,7 +132,7 @@ def find_all(model_path: str, sources: DossierSources, about: About, run: Run) -
         empty = np.setdiff1d(column.codes, groups[-1].codes).tolist()
         if empty:
             values = _few([column.values[code] or "missing" for code in empty])
-            text = f"the figures by {column.name} leave out {values}, of which no row has a class"
+            text = f"the figures by {column.name} leave out {values}, because no row with these values has a class"
             watch(Note(text, warning=True))
     report = with_groups(report, groups, watch)
     scored = ScoredTable.of(model, rows, report, allow_missing=source.allow_missing_columns)

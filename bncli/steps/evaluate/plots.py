@@ -32,7 +32,7 @@ def check_folder(path: str, names: Sequence[str] = ()) -> tuple[str, ...]:
     if os.path.isdir(path):
         return tuple(os.path.join(path, name) for name in names)
     if os.path.lexists(path):
-        raise UsageError(f"--svg needs a folder for its pictures, but {path!r} is not one", hint="name another one")
+        raise UsageError(f"--svg needs a folder for its pictures, but {path!r} is not one", hint="name a folder")
     check_target(path.rstrip("/"))
     return ()
 

@@ -226,7 +226,7 @@ def test_long_names_are_shortened_for_postgres() -> None:
         (scorer_of(text_input("a"), text_input("A")), {}, "SQLite does not distinguish the columns 'a' and 'A'"),
         (scorer_of(text_input("ID")), {}, "--key id: the model uses that column"),
         (scorer_of(text_input("a")), {"key": "Prediction"}, "another column of that name"),
-        (scorer_of(text_input("a")), {"input": "M_1_scores"}, "the name of a table in the file"),
+        (scorer_of(text_input("a")), {"input": "M_1_scores"}, "the name of a table or view that the file creates"),
         (scorer_of(text_input("a", ("u\0", "v"))), {}, "contains the character NUL"),
         (scorer_of(*(text_input(f"a{i}") for i in range(2000))), {}, "needs 2,001 columns, but SQLite allows 2,000"),
     ],
