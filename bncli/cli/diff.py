@@ -124,7 +124,7 @@ def _text(value: object) -> str:
 def _table_lines(report: DiffReport) -> list[str]:
     """Return how many tables of scores differ, in their numbers or in their attributes."""
     tables = report.tables
-    counts = {"added": tables.added, "removed": tables.removed, "with different attributes or values": tables.recut}
+    counts = {"added": tables.added, "removed": tables.removed, "with other cuts or levels": tables.recut}
     parts = [f"{len(names):,} {word}" for word, names in counts.items() if names]
     if tables.changed:
         parts.insert(0, f"{len(tables.changed):,} changed, by up to {tables.largest:.2g} nats")

@@ -87,7 +87,7 @@ def test_many_classes_are_columns_or_the_strongest(capfdbinary: pytest.CaptureFi
 def test_the_rest_is_counted(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     report = EffectsReport(np.zeros(2), (CURVE,) * 30 + (CURVE._replace(share=0.01),) * 2, 1)
     text = shown(report, ["no", "yes"], capfdbinary)
-    assert "... and 2 more with 2.0% together" in text
+    assert "... and 2 more effects with 2.0% in total" in text
     assert text.count("age (75.0%)") == 12
 
 

@@ -146,7 +146,7 @@ def test_sql_needs_a_key_unless_training_saw_it(bncli: Bncli) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--to", "onnx"), "--to onnx needs -o FILE"),
+        (("--to", "onnx"), "--to onnx writes a binary file; name it with -o FILE"),
         (("--to", "bif", "--pdo", "3"), "--pdo has no effect with --to bif"),
         (("-o", "x.csv", "--contributions"), "--contributions has no effect with --to scorecard"),
         (("-o", "x.csv", "--odds", "0"), "--odds must be above 0"),

@@ -255,7 +255,7 @@ def test_columns_of_groups_are_attributes_only_if_they_are_named(bncli: Bncli) -
             ("patient", lambda i, old: str(i % 3)),
             ("--group", "patient"),
             1,
-            "rows that belong together; use --folds 3",
+            "groups of rows, but the table has 3; use --folds 3",
         ),
         (("visit", lambda i, old: "soon" if i == 5 else old), ("--time", "visit"), 1, "for example 'soon'"),
         (("visit", lambda i, old: "2020-01-01"), ("--time", "visit"), 1, "the same time in every row"),
