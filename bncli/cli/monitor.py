@@ -122,14 +122,14 @@ def command(**typed: Any) -> None:
 
 
 def _is_model(path: str) -> bool:
-    """Return whether a file is a model; a file that cannot be read is none."""
+    """Return whether a file is a model; one that cannot be read is taken for a model unless its name ends in .json."""
     from bncli.files.artifacts.file_kinds import HEAD_BYTES, recognise
 
     try:
         with open(path, "rb") as file:
             return recognise(file.read(HEAD_BYTES)).kind == "model"
     except OSError:
-        return False
+        return not path.endswith(".json")
 
 
 def _monitor_table(report: MonitorReport) -> Table:

@@ -120,6 +120,17 @@ def test_what_is_no_monitor(bncli: Bncli, weeks: list[str], path: str, said: str
     assert done.err.startswith(f"Error: {said}"), done.err
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("gone.bnc", "iris.csv", "-o", "a.json"), "Error: no such file, gone.bnc"),
+        (("1.json", "-o", "a.json"), "Error: --output has no effect on monitors: they contain counts, not rows;"),
+    ],
+)
+def test_options_about_rows_need_a_model(bncli: Bncli, weeks: list[str], words: tuple[str, ...], message: str) -> None:
+    assert bncli("monitor", *words).err.startswith(message)
+
+
 def test_a_model_and_rows_are_counted_as_scoring_counts_them(bncli: Bncli) -> None:
     assert bncli("fit", "wine_holes.csv", "--structure", "nb", "--param", "map", "-q", "-o", "m.bnc").code == 0
     assert bncli("score", "m.bnc", "wine_holes.csv", "-q", "-o", "s.csv", "--monitor", "scored.json").code == 0

@@ -22,17 +22,17 @@ _PROGRAM = """\
 //     predict_proba({{"column": value, ...}})  ->  {{"label": probability, ...}}
 //     predict({{"column": value, ...}})        ->  the most probable label
 {usage}//
-// Values are numbers, or texts of numbers, and texts. null, NaN and the texts MODEL.missing_texts are missing values; a
-// text that training never saw is averaged over. An Error for a column that the row lacks, or a text in place of a
-// number.
+// A value is a number, a string that contains a number, or another string. null, NaN and the strings in
+// MODEL.missing_texts are missing values. A string that did not occur in training is averaged over. An Error is thrown
+// if the row lacks a column, or if a number is needed and the value is not one.
 
 const MODEL = {data};
 const NUMERAL = /^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$/;
 
-/** The values of the class, in the order of the model. */
+/** The labels of the class, in the order of the model. */
 export const labels = MODEL.labels;
 
-/** The probability of every label. */
+/** Return the probability of every label. */
 export function predict_proba(row) {{
   const codes = MODEL.inputs.map((one) => codeOf(one, row));
   {kind} totals = MODEL.labels.map(() => 0);
@@ -48,13 +48,13 @@ export function predict_proba(row) {{
   return Object.fromEntries(MODEL.labels.map((label, i) => [label, totals[i] / whole]));
 }}
 
-/** The most probable label, the first of equals. */
+/** Return the most probable label, the first of equals. */
 export function predict(row) {{
   const probabilities = predict_proba(row);
   return MODEL.labels.reduce((best, label) => (probabilities[label] > probabilities[best] ? label : best));
 }}
 
-{decide}{calibration}/** The code of a value: what is not known has the one past the last, frequencies.length. */
+{decide}{calibration}/** Return the code of a value; that of an unknown value is frequencies.length. */
 function codeOf(one, row) {{
   if (!Object.prototype.hasOwnProperty.call(row, one.name)) {{
     throw new Error(`the row has no column ${{JSON.stringify(one.name)}}`);
@@ -76,7 +76,7 @@ function codeOf(one, row) {{
   return countBelow(one.cuts, value);
 }}
 
-/** How many of the ascending numbers are less than the value. */
+/** Return how many of the ascending numbers are less than the value. */
 function countBelow(numbers, value) {{
   let low = 0;
   for (let high = numbers.length; low < high;) {{
@@ -86,7 +86,7 @@ function countBelow(numbers, value) {{
   return low;
 }}
 
-/** What a table adds to every score; an unobserved value is averaged over, or leaves the table out. */
+/** Return what a table adds to every score; unobserved values are averaged over, or the table adds 0. */
 function entryOf(table, codes) {{
   let cells = [[0, 1]];
   let averaged = false;
@@ -104,7 +104,7 @@ function entryOf(table, codes) {{
 }}
 
 function softmax(scores) {{
-  // of two labels there is one score: the second's less the first's
+  // with two labels there is one score: that of the second minus that of the first
   const all = MODEL.labels.length === 2 ? [0, scores[0]] : scores;
   const highest = Math.max(...all);
   const shares = all.map((score) => Math.exp(score - highest));
@@ -112,7 +112,7 @@ function softmax(scores) {{
   return shares.map((share) => share / whole);
 }}
 
-/** The table with its axes: input, digit of every code, number of digits, frequencies of the digits. */
+/** Return the table with its axes: input, digit of every code, number of digits, their frequencies. */
 function prepared(table) {{
   const axes = table.inputs.map((place, i) => {{
     const shares = table.averaged[i] ? new Array(table.shape[i]).fill(0) : [];
@@ -131,7 +131,7 @@ const STAGES = MODEL.stages.map((stage) => ({{ ...stage, tables: stage.tables.ma
 """
 _CALIBRATE = "  totals = calibrated(totals, scores);\n"
 _POWERS = """\
-/** Shares in proportion to exp(scale * ln P + shift). */
+/** Return numbers proportional to exp(scale * ln P + shift). */
 function calibrated(totals, scores) {
   let logs = totals.length === 2 ? [0, scores[0]] : scores;
   if (STAGES.length === 1) {
@@ -150,7 +150,7 @@ function calibrated(totals, scores) {
 
 """
 _LINES = """\
-/** Shares in proportion to what the line of every label makes of P; of two labels the second has one alone. */
+/** Apply the line of every label to its P; with two labels, only the second has a line. */
 function calibrated(totals) {
   const whole = totals.reduce((a, b) => a + b);
   const lines = MODEL.calibration.lines;
@@ -163,9 +163,9 @@ function calibrated(totals) {
 }
 
 """
-_USAGE = '//     decide({"column": value, ...})         ->  the label decided for, null for none\n'
+_USAGE = '//     decide({"column": value, ...})         ->  the label of the decision, or null if the model abstains\n'
 _DECIDE = """\
-/** The label that the costs, the threshold or the bound to abstain below decide for, or null. */
+/** Return the label decided by the costs or the threshold, or null if the model abstains. */
 export function decide(row) {
   const probabilities = predict_proba(row);
   const shares = MODEL.labels.map((label) => probabilities[label]);
@@ -186,7 +186,7 @@ export function decide(row) {
 
 _UNPACKED = """\
 
-/** The numbers behind letters of base64: WIDTH bytes each, times a step. */
+/** Decode base64 into whole numbers of WIDTH bytes each, times a step. */
 function unpacked([step, letters]) {
   const bytes = atob(letters);
   return Array.from({ length: bytes.length / WIDTH }, (_, i) => {

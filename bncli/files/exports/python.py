@@ -21,9 +21,9 @@ _PROGRAM = '''\
     predict_proba({{"column": value, ...}})  ->  {{"label": probability, ...}}
     predict({{"column": value, ...}})        ->  the most probable label
 {usage}
-Values are numbers, or texts of numbers, and texts. None, NaN and the texts MODEL["missing_texts"] are missing values;
-a text that training never saw is averaged over. KeyError for a column that the row lacks, ValueError for a text in
-place of a number.
+A value is a number, a string that contains a number, or another string. None, NaN and the strings in
+MODEL["missing_texts"] are missing values. A string that did not occur in training is averaged over. A KeyError is
+raised if the row lacks a column, and a ValueError if a number is needed and the value is not one.
 """
 
 import re
@@ -35,7 +35,7 @@ _NUMERAL = re.compile(r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def predict_proba(row):
-    """The probability of every label."""
+    """Return the probability of every label."""
     codes = [_code(one, row[one["name"]]) for one in MODEL["inputs"]]
     totals = [0.0] * len(MODEL["labels"])
     scores = []
@@ -50,13 +50,13 @@ def predict_proba(row):
 
 
 def predict(row):
-    """The most probable label, the first of equals."""
+    """Return the most probable label, the first of equals."""
     probabilities = predict_proba(row)
     return max(probabilities, key=probabilities.get)
 
 
 {decide}{calibration}def _code(one, value):
-    """The code of a value: what is not known has the one past the last, len(frequencies)."""
+    """Return the code of a value; an unknown value has the code len(frequencies), one past the last."""
     if value is None or value != value:
         return one["missing"]
     text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip(" \\t\\r\\n")
@@ -77,7 +77,7 @@ def predict(row):
 
 
 def _entry(table, codes):
-    """What a table adds to every score; an unobserved value is averaged over, or leaves the table out."""
+    """Return what a table adds to every score; unobserved values are averaged over, or the table adds 0."""
     cells = [(0, 1.0)]
     for place, digits, size, shares in table["axes"]:
         digit = digits[codes[place]]
@@ -91,7 +91,7 @@ def _entry(table, codes):
 
 
 def _softmax(scores):
-    if len(MODEL["labels"]) == 2:  # one score: the second label's less the first's
+    if len(MODEL["labels"]) == 2:  # one score: that of the second label minus that of the first
         scores = [0.0, scores[0]]
     highest = max(scores)
     shares = [exp(score - highest) for score in scores]
@@ -100,7 +100,7 @@ def _softmax(scores):
 
 
 def _prepared(table):
-    """The table by cell, and by axis: input, digit of every code, number of digits, frequencies of the digits."""
+    """Return the table by cell, and by axis: input, digit of every code, number of digits, their frequencies."""
     axes = []
     averaged = table["averaged"] or [0] * len(table["shape"])
     for place, digits, size, average in zip(table["inputs"], table["digits"], table["shape"], averaged):
@@ -120,7 +120,7 @@ _STAGES = [dict(stage, tables=[_prepared(table) for table in stage["tables"]]) f
 _CALIBRATE = "    totals = _calibrated(totals, scores)\n"
 _POWERS = '''\
 def _calibrated(totals, scores):
-    """Shares in proportion to exp(scale * ln P + shift)."""
+    """Return numbers proportional to exp(scale * ln P + shift)."""
     if len(_STAGES) == 1:
         logs = [0.0, scores[0]] if len(totals) == 2 else scores
         highest = max(logs)
@@ -135,7 +135,7 @@ def _calibrated(totals, scores):
 '''
 _LINES = '''\
 def _calibrated(totals, scores):
-    """Shares in proportion to what the line of every label makes of P; of two labels the second has one alone."""
+    """Apply the line of every label to its P; with two labels, only the second has a line."""
     lines = MODEL["calibration"]["lines"]
     found = []
     for total, (ends, starts, levels, slopes) in zip(totals[-len(lines):], lines):

@@ -101,12 +101,13 @@ def _facts_of_model(found: Findings) -> dict[str, str]:
         "effects": f"Shares of the variance of the score: {listed(shares_of) or 'no attribute is used'}.",
         "self_test": ""
         if self_test is None
-        else f"{self_test.rows:,} stored rows are scored again with a difference of at most {self_test.max_dp:.1e}.",
+        else f"{self_test.rows:,} stored rows were scored again; the largest difference is {self_test.max_dp:.1e}.",
         "certificates": "; ".join(proven) + ("." if proven else ""),
         "disclosure": ""
         if disclosed is None
-        else f"{below} of the file ha{'s' if len(disclosed.values) == 1 else 've'} fewer than {disclosed.min_rows} "
-        f"training rows; {count(disclosed.held_out, 'single row')} with held-out probabilities.",
+        else f"{below} in the model file ha{'s' if len(disclosed.values) == 1 else 've'} fewer than "
+        f"{disclosed.min_rows} training rows; {count(disclosed.held_out, 'single row')} with stored held-out "
+        "probabilities.",
         "software": f"bncli {model.version} made the model; it needs Python with numpy, or an export without bncli.",
     }
 
@@ -177,10 +178,10 @@ def _facts_of_figures(found: Findings) -> dict[str, str]:
             parts.append(f"{name.replace('_', ' ')} {figure(own)}{interval}")
         calibration = f"Calibration: {', '.join(parts)}; calibration error {figure(report.metrics['ece'])}."
         better = [line.threshold for line in two_class.net_benefit if line.model > max(line.all, line.none)]
-        benefit = "At no threshold is the net benefit above that of always or never deciding for the event."
+        benefit = "At no threshold is the net benefit above that of always or never predicting the event."
         if better:
             benefit = (
-                f"The net benefit is above that of always or never deciding for the event at {len(better)} of 99 "
+                f"The net benefit is above that of always or never predicting the event at {len(better)} of 99 "
                 f"thresholds, "
             )
             benefit += f"from {min(better):.2f} to {max(better):.2f}."

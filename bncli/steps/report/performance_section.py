@@ -396,7 +396,7 @@ def _two_class_blocks(report: EvaluateReport) -> tuple[list[Grid], list[Picture]
         curves.append([(t, value / rate) for t, value in zip(thresholds, values, strict=True) if value >= 0])
     sentence = (
         f"At threshold t, a false positive counts t / (1 - t) times as much as a true positive for {event}. Dashed: "
-        f"always deciding for {event}. Never deciding for it has net benefit 0."
+        f"always predicting {event}. Never predicting it has net benefit 0."
     )
     axes = ("threshold", "net benefit / share of the label")
     drawing = unit_curves(f"Net benefit of {event}", axes, [curves[0]], [curves[1]])
@@ -414,12 +414,12 @@ def _curves(report: EvaluateReport, shown: Sequence[int]) -> list[Picture]:
     for label, curve in zip(labels, curves, strict=True):
         if curve.roc is None:
             roc.append(())
-            sentences.append(f"Either no row or every row is {label}, so there is no curve.")
+            sentences.append(f"Either no row or every row has the label {label}, so there is no curve.")
             continue
         roc.append(tuple(zip(curve.roc.x.tolist(), curve.roc.y.tolist(), strict=True)))
         sentences.append(
-            f"AUC {figure(curve.roc.area)}: the probability that a row of {label} is ranked above a row of another "
-            f"label."
+            f"AUC {figure(curve.roc.area)}: the probability that a row with the label {label} is ranked above a row "
+            "with another label."
         )
     drawing = unit_curves(
         f"ROC curve of {labels[0]}", ("false positive rate", "true positive rate (recall)"), roc, diagonal
@@ -430,7 +430,7 @@ def _curves(report: EvaluateReport, shown: Sequence[int]) -> list[Picture]:
         recall = curve.precision_recall
         if recall is None:
             precisions.append(())
-            sentences.append(f"No row is {label}.")
+            sentences.append(f"No row has the label {label}.")
             continue
         precisions.append(tuple(zip(recall.x.tolist(), recall.y.tolist(), strict=True)))
         half = percent(float(recall.y[int(np.searchsorted(recall.x, 0.5))]))
@@ -461,7 +461,7 @@ def _gains_and_lift(labels: Sequence[str], curves: Sequence[LabelCurves], shares
         if curve.roc is None:
             gain_points.append(())
             lift_points.append(())
-            gain_sentences.append(f"Either no row or every row is {label}, so there is no curve.")
+            gain_sentences.append(f"Either no row or every row has the label {label}, so there is no curve.")
             lift_sentences.append(gain_sentences[-1])
             continue
         inspected, found = gains(curve.roc, share)
@@ -470,7 +470,8 @@ def _gains_and_lift(labels: Sequence[str], curves: Sequence[LabelCurves], shares
         gain_points.append(tuple(zip(inspected.tolist(), found.tolist(), strict=True)))
         lift_points.append(tuple(zip(_LIFT_AT.tolist(), lift.tolist(), strict=True)))
         gain_sentences.append(
-            f"The 10\u00a0% of rows with the highest probability of {label} contain {percent(tenth)} of all {label}."
+            f"The 10\u00a0% of rows with the highest probability of {label} contain {percent(tenth)} of all rows "
+            f"with that label."
         )
         lift_sentences.append(
             f"Among these 10\u00a0% of rows, {label} is {10 * tenth:.1f} times as frequent as in all rows."

@@ -174,7 +174,7 @@ def _region_blocks(
     larger = sum(len(own) > 2 for own in sets)
     sentence = (
         f"{count(len(shown), 'attribute')} in {count(len(sets), 'set')}, each with a table of scores. "
-        f"A line joins a set of two{f', an area encloses a set of three or more ({larger:,})' if larger else ''}."
+        f"Lines join sets of two{f'; areas enclose sets of three or more ({larger:,})' if larger else ''}."
     )
     title = f"Sets of attributes that predict {model.schema.class_name} together"
     drawing = region_drawing(title, nodes, regions)

@@ -151,9 +151,7 @@ def test_packing_grows_in_proportion_to_the_tables() -> None:
     """A model of 50,000 columns has 50,000 tables: anything per pair of tables would take minutes and gigabytes."""
 
     def peak(n: int) -> int:
-        tables = [
-            factors.SmallTable((p,), (np.arange(3),), (2,), np.zeros((1, 2)), lambda: (None,)) for p in range(n)
-        ]
+        tables = [factors.SmallTable((p,), (np.arange(3),), (2,), np.zeros((1, 2)), lambda: (None,)) for p in range(n)]
         tracemalloc.start()
         try:
             assert sum(len(lane) for word in factors._assign_lanes(tables, 4, 256) for lane in word) == n
