@@ -4,19 +4,20 @@ Run `python -m tests.published.intervals`: it measures what `intervals.csv` lack
 
 - MODELS are held fixed: a model gives each row a probability, and labels are drawn from the true one. The truth is the
   figure on 2,000,000 rows.
-- LEARNERS are learned anew: each table is drawn, and naive Bayes is learned in five folds. The truth is the mean over
-  these five models of their expected figures, which are sums over the 243 possible rows.
+- LEARNERS are learned anew: each table is drawn, and `bncli.evaluate` learns a network in five folds. The truth is the
+  mean over these five models of their expected figures, which are sums over the 243 possible rows.
 """
 
 from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, log_expit
 
+import bncli
 from bncli.engine.data.columns import CategoricalColumn, Columns
 from bncli.engine.evaluation.cross_validation import Protocol, predict
 from bncli.engine.evaluation.intervals import PredictedBlock, measure_intervals
@@ -31,8 +32,8 @@ PAGE = Path(__file__).with_suffix(".md")
 METRICS = ("accuracy", "log_loss", "auc")
 TRIALS = {200: 1000, 1000: 1000, 10_000: 500}
 MODELS = ("calibrated", "overconfident", "units of four rows")
-LEARNERS = ("cross-validated",)
-TRIALS_OF_FOLDS = {200: 500, 1000: 500, 10_000: 200}
+LEARNERS = {"cross-validated": "nb", "cross-validated, trees": "tan"}
+TRIALS_OF_FOLDS = {200: 1000, 1000: 1000, 10_000: 200}
 _ROWS_OF_TRUTH = 2_000_000
 
 
@@ -78,7 +79,7 @@ def cover(model: str, n_rows: int, trials: int) -> Coverage:
 
 
 def cover_of_folds(learner: str, n_rows: int, trials: int) -> Coverage:
-    """Return how often the intervals of a cross-validation cover the expected figures of its models."""
+    """Return how often the intervals that `bncli.evaluate` reports cover the expected figures of the folds' models."""
     cells = np.indices((3,) * 5).reshape(5, -1)
     log_odds = np.random.default_rng(0).normal(size=(5, 3))[np.arange(5)[:, None], cells].sum(axis=0)
     log_odds += np.where((cells[0] == 0) & (cells[1] == 2), 1.5, 0)  # no naive Bayes is the true model
@@ -86,23 +87,24 @@ def cover_of_folds(learner: str, n_rows: int, trials: int) -> Coverage:
     population = columns_of(np.tile(cells, 2), np.repeat([0, 1], cells.shape[1]))
     assert population.label is not None
     of_cells = np.concatenate((1 - positive, positive))
-    recipe, covered = Recipe.of(structure="nb", param="map"), dict.fromkeys(METRICS, 0)
+    options: dict[str, Any] = {"structure": LEARNERS[learner], "param": "map"}
+    recipe, covered = Recipe.of(**options), dict.fromkeys(METRICS, 0)
     for trial in range(trials):
         rng = np.random.default_rng((trial, n_rows))
         rows = rng.integers(0, cells.shape[1], n_rows)
         labels = (rng.random(n_rows) < positive[rows]).astype(np.int64)
-        table = columns_of(cells[:, rows], labels)
-        blocks, reported, true = [], [], []
+        names = {f"x{i}": np.array(["a", "b", "c"])[own] for i, own in enumerate(cells[:, rows])}
+        names["y"] = np.array(["no", "yes"])[labels]
+        report = bncli.evaluate(names, class_="y", seed=trial, progress=False, **options)
+        table, log_losses, true = columns_of(cells[:, rows], labels), [], []
         for others, held_out in Protocol(seed=trial).draw_splits(labels, 0):
             model = learn(table.take(others), recipe).model
-            blocks.append(PredictedBlock(held_out, predict(model, table.take(held_out))))
-            reported.append(measure(blocks[-1].log_p, labels[held_out]).by_name())
+            log_losses.append(measure(predict(model, table.take(held_out)), labels[held_out]).log_loss)
             true.append(measure(predict(model, population), population.label.codes, of_cells).by_name())
-        means = {name: float(np.mean([each[name] for each in reported])) for name in METRICS}
-        found = measure_intervals(blocks, labels, None, means, seed=trial).metrics
+        assert np.isclose(report["log_loss"], np.mean(log_losses), rtol=1e-9), "these are not the reported models"
         for name in METRICS:
-            ends, truth = found[name], float(np.mean([each[name] for each in true]))
-            covered[name] += ends is not None and ends[0] <= truth <= ends[1]
+            low, high = report["ci"][name]
+            covered[name] += low <= float(np.mean([each[name] for each in true])) <= high
     return Coverage(learner, n_rows, trials, **covered)
 
 
@@ -145,7 +147,7 @@ def main() -> None:
             if (model, n_rows) not in known:
                 coverages.append(measured(model, n_rows, trials))
                 write_csv(FIGURES, [Coverage._fields, *coverages])
-    coverages.sort(key=lambda each: ((*MODELS, *LEARNERS).index(each.model), each.rows))
+    coverages.sort(key=lambda each: ([*MODELS, *LEARNERS].index(each.model), each.rows))
     write_csv(FIGURES, [Coverage._fields, *coverages])
     PAGE.write_text(page(coverages))
 

@@ -17,7 +17,8 @@ Conventions:
   in the fold; samples count in proportion to their rows.
 - A sample size of at least all other rows of a fold is skipped, since the fold itself learns from all of them.
 
-Cost: folds times repeats fits, and as many per sample size.
+Cost: folds times repeats fits, and as many per sample size. Each model also predicts as many training rows as a fold
+has, for the intervals of the metrics (`intervals.overlap_variance`).
 """
 
 from __future__ import annotations
@@ -118,13 +119,17 @@ class MeasuredPredictions:
 
 @dataclass(frozen=True)
 class Split:
-    """The rows of one fold of one repeat, and all others or a sample of `size` others; both ascending."""
+    """The rows of one fold of one repeat, and all others or a sample of `size` others; both ascending.
+
+    next_rows: the rows of the next fold (after the last one, of the first), which are among the others; None by time.
+    """
 
     repeat: int
     number: int
     rows: Index
     others: Index
     size: int | None = None
+    next_rows: Index | None = None
 
 
 @dataclass(frozen=True)
@@ -136,6 +141,7 @@ class Fold:
     - pooling_notes: notes about pooled levels
     - size: the size of the sample of training rows, or None if all other rows were used
     - scored: the scores of the network on the training rows, if the protocol requires them
+    - training_log_loss: the log-loss on the rows of the next fold, which are training rows here, or None if unknown
     """
 
     repeat: int
@@ -149,6 +155,7 @@ class Fold:
     iterations: int | None = None
     passes: int | None = None
     scored: ScoredNetwork | None = None
+    training_log_loss: float | None = None
 
 
 def cross_validate(columns: Columns, plan: CrossValidation, run: Run = Run()) -> Iterator[Fold]:
@@ -168,7 +175,12 @@ def draw_splits(columns: Columns, protocol: Protocol, repeat: int) -> list[Split
     if columns.label is None:
         raise BncliError(f"the table has no class column {columns.class_name!r}")
     splits = protocol.draw_splits(columns.label.codes, repeat, columns.split_by)
-    return [Split(repeat, number, rows, others) for number, (others, rows) in enumerate(splits)]
+    held_out = [rows for _, rows in splits]
+    following = [None] * len(splits) if protocol.by_time else [*held_out[1:], held_out[0]]
+    return [
+        Split(repeat, number, rows, others, next_rows=next_rows)
+        for number, ((others, rows), next_rows) in enumerate(zip(splits, following, strict=True))
+    ]
 
 
 def sample_others(columns: Columns, whole: Split, sizes: Sequence[int], seed: int) -> Iterator[Split]:
@@ -191,7 +203,8 @@ def hold_out_with_samples(columns: Columns, plan: CrossValidation, whole: Split,
         run.watch(Stage("fit"))
         progress = FoldProgress(run.watch, split, (number, plan.n_folds), done, len(split.others) / total_rows)
         progress.report("")
-        fold = hold_out(columns, plan, split, run, inside=progress)
+        training_rows = split.next_rows if split is whole else None
+        fold = hold_out(columns, plan, split, run, inside=progress, training_rows=training_rows)
         for note in fold.pooling_notes if number == 0 and split is whole else ():
             run.watch(Note(f"in the first fold, {note}"))
         yield fold
@@ -231,10 +244,19 @@ class FoldProgress:
         self._watch(Progress(done, self._total, f"{self._fold}: {detail}" if detail else self._fold))
 
 
-def hold_out(columns: Columns, plan: CrossValidation, split: Split, run: Run = Run(), inside: Watch = silent) -> Fold:
+def hold_out(
+    columns: Columns,
+    plan: CrossValidation,
+    split: Split,
+    run: Run = Run(),
+    inside: Watch = silent,
+    *,
+    training_rows: Index | None = None,
+) -> Fold:
     """Learn from the other rows of a split, predict the held-out rows, and measure the predictions.
 
-    run.watch receives the stage `score` when learning ends; `inside` receives all events of learning.
+    run.watch receives the stage `score` when learning ends; `inside` receives all events of learning. training_rows:
+    rows among the others on which the log-loss is measured too, in the stage `evaluate`.
     """
     # only a network can be scored
     recipe = plan.recipe if plan.protocol.scores is None else plan.recipe.replaced(alternative=None)
@@ -260,6 +282,10 @@ def hold_out(columns: Columns, plan: CrossValidation, split: Split, run: Run = R
         attributes = encode_attributes(rows, schema, range(len(schema.attributes))).codes
         data = Dataset(schema, attributes, encode_labels(rows, schema), rows.weights, run.threads)
         scored = score_network(Counts(data), only_network(model.structure), plan.protocol.scores)
+    training_log_loss = None
+    if training_rows is not None:
+        run.watch(Stage("evaluate"))
+        training_log_loss = _log_loss(model, columns.take(training_rows))
     is_iterative = parameters.stopped_by is not StoppedBy.CLOSED_FORM
     return Fold(
         repeat=split.repeat,
@@ -273,7 +299,15 @@ def hold_out(columns: Columns, plan: CrossValidation, split: Split, run: Run = R
         iterations=parameters.iterations if is_iterative else None,
         passes=parameters.passes if is_iterative else None,
         scored=scored,
+        training_log_loss=training_log_loss,
     )
+
+
+def _log_loss(model: Model, columns: Columns) -> float:
+    """Return the mean log-loss of labelled rows, in nats."""
+    labels = encode_labels(columns, model.schema)
+    log_true = np.take_along_axis(predict(model, columns), labels[None, :].astype(np.intp), axis=0)[0]
+    return -float(np.average(log_true, weights=columns.weights))
 
 
 def predict_and_measure(model: Model, columns: Columns, *, allow_missing: bool = False) -> MeasuredPredictions:

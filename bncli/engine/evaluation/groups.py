@@ -103,11 +103,13 @@ def measure_groups(
     weights: Array | None,
     decided: AppliedRule | None = None,
     units: Integers | None = None,
+    overlap_variance: float = 0.0,
 ) -> list[Group]:
     """Measure the groups of a column that have rows, in the order of its values.
 
     log_p is ln P(c | x_t), shape (K, N); true labels and weights (None: all 1) have shape (N,). decided: the decisions
     for these rows, if the model has a decision rule. units: the unit of each row, (N,), or None if each row is one.
+    overlap_variance: as for `measure_intervals`.
     """
     weights = np.ones(len(true)) if weights is None else weights
     order = np.argsort(column.codes, kind="stable")
@@ -129,6 +131,7 @@ def measure_groups(
             group_weights,
             metrics.by_name(),
             units=None if units is None else units[rows],
+            overlap_variance=overlap_variance,
         )
         rates = {}
         for c in labels_with_rates(labels):

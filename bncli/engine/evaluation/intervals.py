@@ -22,6 +22,23 @@ quantiles of the replicates at
 
     Phi( z0 + (z0 + z) / (1 - a (z0 + z)) ),    a = sum of d_u^3 / (6 (sum of d_u^2)^(3/2))
 
+Under cross-validation the models of different folds share training rows: a row that one model is tested on is learned
+from by the others. The resampled units do not show that. To second order in 1/n, the mean of n test losses varies by
+
+    s^2 / n + tr(C^2) / n^2,    C = E[psi g'],    and test loss - training loss = -tr(C) / n
+
+where s^2 is the variance of the test losses of the fitted models, g is the gradient of a row's loss by the parameters,
+and psi / n is what a row adds to their estimates. By maximum likelihood C is minus the identity, so that for n units
+
+    overlap variance = (test log-loss - training log-loss) / n        (`overlap_variance`; 0 if that is negative)
+
+Penalties make the eigenvalues of -C smaller than 1, which makes this an upper bound. All intervals are widened by the
+factor sqrt(1 + overlap variance / variance of the log-loss over units): their distances from the metric are multiplied
+by it. It tends to 1 with the number of rows for a fixed number of parameters. Without the second term the variance is
+that of Bayle, Bayle, Janson & Mackey (2020, NeurIPS 33); Bates, Hastie & Tibshirani (2023, JASA 119) show how much too
+narrow such intervals are in small samples, and widen them by many more fits. Blocks by time need no widening, because
+no block is learned from before it is tested.
+
 Conventions:
 - Under cross-validation a metric is a mean over folds, and the interval is shifted by the difference between that mean
   and the metric of all rows together. A row that several repeats predicted enters with all its predictions.
@@ -29,8 +46,8 @@ Conventions:
   of single units. The variance of a mean is the same on average, and the cost does not grow with the number of units.
 - Row weights are multiplicities: a row of weight 3 counts as three units, unless units are given.
 - The replicates of a share of exactly 0 or 1 do not vary, so its interval is Wilson's (1927): all shares p with
-  |p^ - p| <= z sqrt(p (1 - p) / n), where n is the number of units. The same holds for auc and balanced accuracy, where
-  n is the number of units of the rarest class.
+  |p^ - p| <= z sqrt(p (1 - p) / n), where n is the number of units, divided by the square of the factor. The same holds
+  for auc and balanced accuracy, where n is the number of units of the rarest class.
 - There is no interval (None) if there are fewer than two units, or fewer than two rows of a class for the AUC of two
   classes. ECE has none: in a sample it is biased upwards, so resampling does not show where the true value is.
 
@@ -80,12 +97,14 @@ class PredictedBlock(NamedTuple):
 class MetricIntervals:
     """Intervals of metrics by name, and for each label those of precision, recall, f1 and rates; None if undefined.
 
-    method: a description of the method, with the number of units.
+    method: a description of the method, with the number of units. overlap_variance: the variance that the log-loss has
+    because models share training rows, in squared nats, which has widened the intervals.
     """
 
     metrics: dict[str, Interval | None]
     by_label: tuple[dict[str, Interval | None], ...]
     method: str
+    overlap_variance: float = 0.0
 
 
 def measure_intervals(
@@ -95,12 +114,14 @@ def measure_intervals(
     reported: Mapping[str, float | None],
     *,
     units: Integers | None = None,
+    overlap_variance: float = 0.0,
     seed: int = 0,
 ) -> MetricIntervals:
     """Return the intervals of the `reported` metrics of predictions, which are means over the blocks.
 
     labels, weights (None: all 1) and units (None: each row is one) have shape (N,); every row is in at least one block.
-    Metrics of single labels are computed from the decisions if the blocks have them.
+    Metrics of single labels are computed from the decisions if the blocks have them. overlap_variance: the variance
+    that the log-loss has because the models share training rows, in squared nats.
     """
     n_labels, n_rows = len(blocks[0].log_p), len(labels)
     n_units = n_rows if units is None else len(distinct(units))
@@ -108,8 +129,8 @@ def measure_intervals(
         units = None
     what = "row" if units is None else "group"
     method = f"BCa bootstrap over {n_units:,} {what}{'' if n_units == 1 else 's'}, {REPLICATES:,} replicates"
+    n_effective = count_units(n_rows, weights, units)
     weights = np.ones(n_rows) if weights is None else weights
-    n_effective = float(weights.sum()) if units is None else float(n_units)
     sums = _sums_of_groups(blocks, labels, weights, units, seed)
     total = sums.sum(axis=0, keepdims=True)
 
@@ -118,7 +139,14 @@ def measure_intervals(
 
     shares = _shares(total, n_labels)
     estimates = {name: float(value[0]) for name, value in figures(total).items()}
-    intervals = bootstrap(sums, figures, seed)
+    widening = _widening(sums, overlap_variance)
+    if widening >= 1.005:
+        method += f", widened by {100 * (widening - 1):.0f} % because folds share training rows"
+    intervals = {
+        name: None if ends is None else _widened(ends, estimates[name], widening)
+        for name, ends in bootstrap(sums, figures, seed).items()
+    }
+    n_effective /= widening**2
     for name, (_, denominator) in shares.items():
         if _is_extreme(estimates[name]):
             n = n_effective * float(denominator[0]) / float(total[0, 0])
@@ -137,12 +165,46 @@ def measure_intervals(
         interval = intervals.get(name)
         metrics[name] = None
         if value is not None and interval is not None:
-            low, high = _RANGES[name]
             shift = value - estimates[name]
-            metrics[name] = max(low, interval[0] + shift), min(high, interval[1] + shift)
+            metrics[name] = _within((interval[0] + shift, interval[1] + shift), _RANGES[name])
     names = [name.removesuffix(":0") for name in intervals if name.endswith(":0")]
-    by_label = tuple({name: intervals[f"{name}:{c}"] for name in names} for c in range(n_labels))
-    return MetricIntervals(metrics, by_label, method)
+    by_label = tuple({name: _within(intervals[f"{name}:{c}"], (0.0, 1.0)) for name in names} for c in range(n_labels))
+    return MetricIntervals(metrics, by_label, method, overlap_variance)
+
+
+def overlap_variance(test_log_loss: float, training_log_loss: float, n_units: float) -> float:
+    """Return the variance of a cross-validated log-loss that is due to shared training rows, in squared nats.
+
+    training_log_loss: the mean log-loss of the fitted models on rows that they were trained on. Returns 0 if that is
+    not lower, or if a log-loss is infinite.
+    """
+    gap = test_log_loss - training_log_loss
+    return gap / n_units if 0 < gap < math.inf else 0.0
+
+
+def count_units(n_rows: int, weights: Array | None, units: Integers | None) -> float:
+    """Return the number of units; a row of weight w counts as w units if there are no units of several rows."""
+    n_units = n_rows if units is None else len(distinct(units))
+    return float(n_rows if weights is None else weights.sum()) if n_units == n_rows else float(n_units)
+
+
+def _widening(sums: Array, overlap_variance: float) -> float:
+    """Return the factor by which shared training rows widen intervals, from the sums of units (G, m)."""
+    rows, losses = sums[:, 0], sums[:, 2]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        deviations = losses - losses.sum() / rows.sum() * rows
+        variance = float(np.square(deviations).sum() / rows.sum() ** 2)
+    return math.sqrt(1 + overlap_variance / variance) if 0 < variance < math.inf else 1.0
+
+
+def _widened(ends: Interval, estimate: float, factor: float) -> Interval:
+    """Return an interval whose ends are `factor` times as far from the estimate."""
+    low, high = (estimate + factor * (end - estimate) for end in ends)
+    return ends if factor == 1 else (low, high)
+
+
+def _within(ends: Interval | None, limits: Interval) -> Interval | None:
+    return None if ends is None else (max(limits[0], ends[0]), min(limits[1], ends[1]))
 
 
 def _is_extreme(share: float) -> bool:

@@ -40,7 +40,7 @@ from bncli.engine.evaluation.cross_validation import (
 )
 from bncli.engine.evaluation.curves import measure_calibration
 from bncli.engine.evaluation.decision_metrics import measure_decisions
-from bncli.engine.evaluation.intervals import PredictedBlock, measure_intervals
+from bncli.engine.evaluation.intervals import PredictedBlock, count_units, measure_intervals, overlap_variance
 from bncli.engine.evaluation.metrics import (
     METRICS,
     Baseline,
@@ -333,11 +333,18 @@ def _cross_validation_report(
     units = _units(columns, tested)
     blocks = [_predicted_block(np.searchsorted(tested, fold.rows), fold.measured) for fold in folds]
     means = summarize(metrics, METRICS, fmean)
+    training = [fold.training_log_loss for fold in folds if fold.training_log_loss is not None]
+    shared, log_loss = 0.0, means["log_loss"]
+    if training and log_loss is not None:
+        shared = overlap_variance(log_loss, fmean(training), count_units(len(tested), weights, units))
+    intervals = measure_intervals(
+        blocks, predictions.codes, weights, means, units=units, overlap_variance=shared, seed=protocol.seed
+    )
     return EvaluateReport(
         rows=len(tested),
         protocol=str(protocol),
         metrics=means,
-        intervals=measure_intervals(blocks, predictions.codes, weights, means, units=units, seed=protocol.seed),
+        intervals=intervals,
         units=units,
         baseline=Baseline(fmean(each.accuracy for each in baselines), fmean(each.log_loss for each in baselines)),
         seconds=summarize([report.seconds for report in reports], ("fit", "score"), fmean),

@@ -140,7 +140,8 @@ def with_groups(report: EvaluateReport, columns: Sequence[GroupColumn], watch: W
     if not columns:
         return report
     decided, units = report.decisions.rows, report.units
-    groups = [measure_groups(column, report.labels, *report.predictions, decided, units) for column in columns]
+    shared = report.intervals.overlap_variance
+    groups = [measure_groups(column, report.labels, *report.predictions, decided, units, shared) for column in columns]
     for column, own in zip(columns, groups, strict=True):
         if [group.value for group in own] == [None]:
             watch(Note(f"the column {column.name!r} is missing in every row, so there is only one group"))

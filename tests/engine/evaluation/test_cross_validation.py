@@ -8,6 +8,7 @@ import pytest
 from bncli.engine.data.columns import MISSING, CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.cutting import cuts_of, learn_dataset
 from bncli.engine.data.schema import ReadingRules
+from bncli.engine.data.splits import SplitBy
 from bncli.engine.evaluation.cross_validation import (
     CrossValidation,
     FoldProgress,
@@ -102,10 +103,29 @@ def test_a_fold_alone_is_that_of_the_cross_validation() -> None:
 def test_what_the_watch_hears() -> None:
     events: list[Event] = []
     list(cross_validate(table(20), CrossValidation(RECIPE, Protocol(2)), Run(watch=events.append)))
-    fit, score = Stage("fit"), Stage("score")
+    fit, score, again = Stage("fit"), Stage("score"), Stage("evaluate")
     folds = [Progress(0, 2, "fold 1 of 2"), Progress(1, 2, "fold 2 of 2"), Progress(2, 2)]
     cut = [[Progress(f, 2, f"fold {f + 1} of 2: {name}") for name in ("number", "word")] for f in range(2)]
-    assert events == [fit, folds[0], *cut[0], score, fit, folds[1], *cut[1], score, folds[2]]
+    assert events == [fit, folds[0], *cut[0], score, again, fit, folds[1], *cut[1], score, again, folds[2]]
+
+
+def test_each_model_is_also_measured_on_the_rows_of_the_next_fold() -> None:
+    columns, protocol = table(61), Protocol(3, 2, 5)
+    folds = list(cross_validate(columns, CrossValidation(RECIPE, protocol, sizes=(20,))))
+    assert columns.label is not None
+    for repeat in range(2):
+        splits = draw_splits(columns, protocol, repeat)
+        for fold, split in zip([f for f in folds if f.repeat == repeat and f.size is None], splits, strict=True):
+            rows = splits[(split.number + 1) % 3].rows
+            assert set(rows) <= set(split.others)
+            log_p = predict(learn(columns.take(split.others), RECIPE).model, columns.take(rows))
+            expected = -np.mean([log_p[columns.label.codes[row], i] for i, row in enumerate(rows)])
+            assert fold.training_log_loss == pytest.approx(expected, rel=1e-12)
+    assert all(fold.training_log_loss is None for fold in folds if fold.size is not None)
+    # a block is not learned from before it is tested
+    times = replace(columns, split_by=SplitBy(times=np.arange(61.0)))
+    by_time = cross_validate(times, CrossValidation(RECIPE, Protocol(3, by_time=True)))
+    assert [fold.training_log_loss for fold in by_time] == [None, None]
 
 
 def test_samples_of_a_fold_are_nested_and_each_is_learnt_from_alone() -> None:

@@ -18,6 +18,7 @@ from bncli.engine.evaluation.intervals import (
     PredictedBlock,
     bca_interval,
     measure_intervals,
+    overlap_variance,
     wilson_interval,
 )
 from bncli.engine.evaluation.metrics import METRICS, measure, measure_labels
@@ -231,3 +232,67 @@ def test_intervals_cover_the_truth(n_rows: int) -> None:
     for name, n in covered.items():
         # 93 to 97 %, and two standard errors of the simulation
         assert 0.93 - 0.022 <= n / n_trials <= 0.97 + 0.022, name
+
+
+@pytest.mark.parametrize(("n_rows", "n_folds"), [(16, 4), (16, 2), (30, 5)])
+def test_the_overlap_variance_is_what_means_of_folds_vary_by_beside_their_losses(n_rows: int, n_folds: int) -> None:
+    """Each fold predicts rows by the mean of the others: the true loss of such a mean is known."""
+    trials, size, rng = 100_000, 3, np.random.default_rng(0)
+    rows, fold_of = rng.normal(size=(trials, n_rows, size)), np.arange(n_rows) % n_folds
+    tested, training, true = np.empty((trials, n_rows)), np.zeros(trials), np.zeros(trials)
+    for fold in range(n_folds):
+        center = rows[:, fold_of != fold].mean(axis=1, keepdims=True)
+        losses = np.square(rows - center).sum(axis=2) / 2
+        tested[:, fold_of == fold] = losses[:, fold_of == fold]
+        training += losses[:, fold_of == (fold + 1) % n_folds].mean(axis=1) / n_folds
+        true += (size + np.square(center[:, 0]).sum(axis=1)) / 2 / n_folds
+    variance = float((tested.mean(axis=1) - true).var())
+    of_losses = float(tested.var(axis=1, ddof=1).mean()) / n_rows
+    shared = overlap_variance(float(tested.mean()), float(training.mean()), n_rows)
+    assert of_losses < 0.96 * variance
+    assert of_losses + shared == pytest.approx(variance, rel=0.02)
+
+
+def test_shared_training_rows_widen_every_interval_by_one_factor() -> None:
+    log_p, labels = drawn(3, 200)
+    groups = np.arange(200) // 2
+    for units in (None, groups):
+        plain = intervals_of(log_p, labels, units=units)
+        losses = -log_p[labels, np.arange(200)]
+        if units is not None:
+            losses = np.bincount(units, losses) / 2
+        factor = math.sqrt(1 + 0.001 / (losses.var() / len(losses)))
+        wide = intervals_of(log_p, labels, units=units, overlap_variance=0.001)
+        assert wide.overlap_variance == 0.001
+        what = "200 rows" if units is None else "100 groups"
+        end = f"{100 * (factor - 1):.0f} % because folds share training rows"
+        assert wide.method == f"BCa bootstrap over {what}, 1,000 replicates, widened by {end}"
+        reported = measure(log_p, labels).by_name()
+        for name in NAMES:
+            ends, value = plain.metrics[name], reported[name]
+            assert ends is not None
+            assert value is not None
+            assert wide.metrics[name] == pytest.approx([value + factor * (end - value) for end in ends]), name
+        ends, others = plain.by_label[0]["recall"], wide.by_label[0]["recall"]
+        assert ends is not None
+        assert others is not None
+        assert others[1] - others[0] == pytest.approx(factor * (ends[1] - ends[0]))
+
+
+def test_no_interval_leaves_the_range_and_certain_figures_count_fewer_rows() -> None:
+    log_p, labels = drawn(2, 30)
+    wide = intervals_of(log_p, labels, overlap_variance=10.0)
+    assert wide.metrics["accuracy"] == (0.0, 1.0)
+    assert wide.metrics["log_loss"] is not None
+    assert wide.metrics["log_loss"][0] == 0.0
+    log_p = np.log([[0.9, 0.8, 0.7, 0.1, 0.2, 0.3], [0.1, 0.2, 0.3, 0.9, 0.8, 0.7]])
+    labels = np.repeat([0, 1], 3)
+    losses = -log_p[labels, np.arange(6)]
+    wide = intervals_of(log_p, labels, overlap_variance=float(losses.var()) / 6)
+    assert wide.metrics["accuracy"] == pytest.approx(wilson_interval(1.0, 6 / 2))
+
+
+def test_there_is_no_overlap_variance_without_a_finite_gap() -> None:
+    assert overlap_variance(0.5, 0.4, 50) == pytest.approx(0.002)
+    assert overlap_variance(0.4, 0.5, 50) == 0.0
+    assert overlap_variance(math.inf, 0.5, 50) == 0.0

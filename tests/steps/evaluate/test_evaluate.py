@@ -11,7 +11,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from bncli.engine.evaluation.cross_validation import Protocol, draw_splits
+from bncli.engine.data.columns import CategoricalColumn, Columns
+from bncli.engine.evaluation.cross_validation import Protocol, draw_splits, predict
+from bncli.engine.evaluation.intervals import PredictedBlock, measure_intervals
 from bncli.engine.evaluation.metrics import METRICS
 from bncli.engine.learn import learn
 from bncli.engine.parameters.penalty_choice import GRID
@@ -163,7 +165,7 @@ def test_stages_are_reported(source: Source) -> None:
     events: list[Event] = []
     evaluate(source, RECIPE, Protocol(2), run=Run(watch=events.append))
     stages = [event.name for event in events if isinstance(event, Stage)]
-    assert stages == ["read", "fit", "score", "fit", "score", "write"]
+    assert stages == ["read", *["fit", "score", "evaluate"] * 2, "write"]
 
 
 def test_refused_arguments(source: Source) -> None:
@@ -372,3 +374,48 @@ def test_many_labels_are_drawn_by_their_rows(tmp_path: Path) -> None:
     assert labels == sorted(labels)
     assert len(labels) == 24
     assert "c29" in labels  # the commonest
+
+
+def test_intervals_are_widened_by_the_gap_between_test_and_training_losses(tmp_path: Path) -> None:
+    """Each row is tested once, and scored once as a training row: by the model of the fold before its own."""
+    source = write_table(tmp_path / "data.csv", 90, 0)
+    columns = read_columns(source)
+    assert columns.label is not None
+    codes, tested, training = columns.label.codes, np.empty(90), np.empty(90)
+    splits = draw_splits(columns, Protocol(3, 1, 4), 0)
+    for split, following in zip(splits, [*splits[1:], splits[0]], strict=True):
+        log_p = predict(learn(columns.take(split.others), RECIPE).model, columns)
+        losses = -log_p[codes, np.arange(90)]
+        tested[split.rows], training[following.rows] = losses[split.rows], losses[following.rows]
+    gap = float(np.mean(tested - training))
+    assert gap > 0.01
+    factor = float(np.sqrt(1 + gap / tested.var()))
+    wide = evaluate(source, RECIPE, Protocol(3, 1, 4), outputs=EvaluateOutputs(by=("word",)))
+    assert wide.intervals.method.endswith(f"widened by {100 * (factor - 1):.0f} % because folds share training rows")
+    blocks = [PredictedBlock(split.rows, wide.predictions.log_probabilities[:, split.rows]) for split in splits]
+    plain = measure_intervals(blocks, codes, None, wide.metrics, seed=4)
+    for name in ("accuracy", "log_loss", "auc", "mcc"):
+        ends, value = plain.metrics[name], wide.metrics[name]
+        assert ends is not None
+        assert value is not None
+        expected = [value + factor * (end - value) for end in ends]
+        if name == "accuracy":
+            expected[1] = min(expected[1], 1.0)
+        assert wide.intervals.metrics[name] == pytest.approx(expected), name
+    # a group of rows has the same additional variance, which is less beside that of fewer rows
+    assert wide.groups is not None
+    for group in wide.groups.groups:
+        rows = np.array([word == group.value for word in words_of(columns)])
+        log_p, own = wide.predictions.log_probabilities[:, rows], codes[rows]
+        alone = measure_intervals([PredictedBlock(np.arange(len(own)), log_p)], own, None, group.metrics)
+        factor = float(np.sqrt(1 + gap / 90 / (tested[rows].var() / len(own))))
+        ends, others = alone.metrics["log_loss"], group.intervals["log_loss"]
+        assert ends is not None
+        assert others is not None
+        assert others[1] - others[0] == pytest.approx(factor * (ends[1] - ends[0])), group.value
+
+
+def words_of(columns: Columns) -> list[str | None]:
+    column = columns.attributes["word"]
+    assert isinstance(column, CategoricalColumn)
+    return [None if code < 0 else column.levels[code] for code in column.codes]

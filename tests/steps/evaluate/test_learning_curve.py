@@ -187,7 +187,7 @@ def test_a_table_is_read_once_and_samples_are_reported_as_progress(source: Sourc
     events: list[Event] = []
     evaluate(source, RECIPE, Protocol(2), outputs=requested(9), run=Run(watch=events.append))
     stages = [event.name for event in events if isinstance(event, Stage)]
-    assert stages == ["read", *["fit", "score"] * 4, "write"]
+    assert stages == ["read", *["fit", "score", "evaluate", "fit", "score"] * 2, "write"]
     events.clear()
     outputs = EvaluateOutputs(samples=Samples((9, 11), 2))
     evaluate_on(source, test_table, RECIPE, outputs=outputs, run=Run(watch=events.append))
