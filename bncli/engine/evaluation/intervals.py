@@ -34,10 +34,11 @@ and psi / n is what a row adds to their estimates. By maximum likelihood C is mi
 
 Penalties make the eigenvalues of -C smaller than 1, which makes this an upper bound. All intervals are widened by the
 factor sqrt(1 + overlap variance / variance of the log-loss over units): their distances from the metric are multiplied
-by it. It tends to 1 with the number of rows for a fixed number of parameters. Without the second term the variance is
-that of Bayle, Bayle, Janson & Mackey (2020, NeurIPS 33); Bates, Hastie & Tibshirani (2023, JASA 119) show how much too
-narrow such intervals are in small samples, and widen them by many more fits. Blocks by time need no widening, because
-no block is learned from before it is tested.
+by it. With F folds it is at most sqrt(F), the factor for folds that err alike. It tends to 1 with the number of rows if
+the number of parameters is fixed and the attributes tell something about the class. Without the second term the
+variance is that of Bayle, Bayle, Janson & Mackey (2020, NeurIPS 33); Bates, Hastie & Tibshirani (2023, JASA 119) show
+how much too narrow such intervals are in small samples, and widen them by many more fits. Blocks by time need no
+widening, because no block is learned from before it is tested.
 
 Conventions:
 - Under cross-validation a metric is a mean over folds, and the interval is shifted by the difference between that mean
@@ -139,7 +140,12 @@ def measure_intervals(
 
     shares = _shares(total, n_labels)
     estimates = {name: float(value[0]) for name, value in figures(total).items()}
-    widening = _widening(sums, overlap_variance)
+    variance, widening = _variance_of_log_loss(sums), 1.0
+    if overlap_variance > 0 and 0 < variance < math.inf:
+        if len(blocks) > 1:
+            folds = len(blocks) * n_rows / sum(len(block.rows) for block in blocks)
+            overlap_variance = min(overlap_variance, (folds - 1) * variance)
+        widening = math.sqrt(1 + overlap_variance / variance)
     if widening >= 1.005:
         method += f", widened by {100 * (widening - 1):.0f} % because folds share training rows"
     intervals = {
@@ -188,13 +194,11 @@ def count_units(n_rows: int, weights: Array | None, units: Integers | None) -> f
     return float(n_rows if weights is None else weights.sum()) if n_units == n_rows else float(n_units)
 
 
-def _widening(sums: Array, overlap_variance: float) -> float:
-    """Return the factor by which shared training rows widen intervals, from the sums of units (G, m)."""
+def _variance_of_log_loss(sums: Array) -> float:
+    """Return the variance of the log-loss over units in squared nats, from the sums of units (G, m)."""
     rows, losses = sums[:, 0], sums[:, 2]
     with np.errstate(divide="ignore", invalid="ignore"):
-        deviations = losses - losses.sum() / rows.sum() * rows
-        variance = float(np.square(deviations).sum() / rows.sum() ** 2)
-    return math.sqrt(1 + overlap_variance / variance) if 0 < variance < math.inf else 1.0
+        return float(np.square(losses - losses.sum() / rows.sum() * rows).sum() / rows.sum() ** 2)
 
 
 def _widened(ends: Interval, estimate: float, factor: float) -> Interval:

@@ -296,3 +296,20 @@ def test_there_is_no_overlap_variance_without_a_finite_gap() -> None:
     assert overlap_variance(0.5, 0.4, 50) == pytest.approx(0.002)
     assert overlap_variance(0.4, 0.5, 50) == 0.0
     assert overlap_variance(math.inf, 0.5, 50) == 0.0
+
+
+def test_folds_cannot_err_more_alike_than_one_fold_alone() -> None:
+    log_p, labels = drawn(2, 90)
+    reported = measure(log_p, labels).by_name()
+    for n_folds, repeats in ((2, 1), (5, 1), (5, 2)):
+        fold_of = np.arange(90) % n_folds
+        blocks = [
+            PredictedBlock(np.flatnonzero(fold_of == f), log_p[:, fold_of == f]) for f in range(n_folds)
+        ] * repeats
+        wide = measure_intervals(blocks, labels, None, reported, overlap_variance=1e6)
+        assert wide.overlap_variance == pytest.approx((n_folds - 1) * losses_of(log_p, labels).var() / 90)
+        assert f"widened by {100 * (math.sqrt(n_folds) - 1):.0f} %" in wide.method
+
+
+def losses_of(log_p: Array, labels: Integers) -> Array:
+    return -log_p[labels, np.arange(len(labels))]
