@@ -187,8 +187,8 @@ def fit(
         columns = [files.read(rows, run, recipe)]
         split = record_split(columns[0].n_rows, columns[0].split_by)
         if split.kind == "group" and split.units < FOLDS:
-            what = f"there are only {split.units} groups, so rows are held out in at most {split.units} folds"
-            recorder(Note(f"{what}, not {FOLDS}"))
+            what = f"there are only {split.units} groups in {', '.join(map(repr, split.columns))}"
+            recorder(Note(f"{what}, so rows are held out in at most {split.units} folds, not {FOLDS}"))
         check = None if run.cluster is not None else check_training_table(columns[0], rows, run)
         sample = sample_evenly(columns[0]) if log_p_quantiles else None
         fitted = learn(

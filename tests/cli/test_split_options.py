@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import bncli as package
 from bncli.errors import BncliError
@@ -255,7 +256,7 @@ def test_columns_of_groups_are_attributes_only_if_they_are_named(bncli: Bncli) -
             ("patient", lambda i, old: str(i % 3)),
             ("--group", "patient"),
             1,
-            "groups of rows, but the table has 3; use --folds 3",
+            "5 folds need at least 5 groups of rows, but 'patient' has 3, visits.csv; use --folds 3",
         ),
         (("visit", lambda i, old: "soon" if i == 5 else old), ("--time", "visit"), 1, "for example 'soon'"),
         (("visit", lambda i, old: "2020-01-01"), ("--time", "visit"), 1, "the same time in every row"),
@@ -265,7 +266,7 @@ def test_columns_of_groups_are_attributes_only_if_they_are_named(bncli: Bncli) -
             ("visit", lambda i, old: f"2020-01-0{i % 2 + 1}"),
             ("--time", "visit"),
             1,
-            "not 5; use --folds 2",
+            "not 5, visits.csv; use --folds 2",
         ),
         (
             ("visit", lambda i, old: old),
@@ -300,7 +301,7 @@ def test_what_cannot_be_split_is_one_clear_line(
 def test_fewer_groups_than_folds_are_fewer_folds_and_reported(bncli: Bncli) -> None:
     write("visits.csv", visits(20, 9), setting("patient", lambda i, old: str(i % 3)))
     ran = bncli("fit", "visits.csv", "--group", "patient", "--structure", "nb", "-o", "m.bnc")
-    assert "only 3 groups, so rows are held out in at most 3 folds, not 5" in ran.err
+    assert "only 3 groups in 'patient', so rows are held out in at most 3 folds, not 5" in ran.err
     write("more.csv", visits(20, 9), setting("patient", lambda i, old: str(i % 5)))
     ran = bncli("fit", "more.csv", "--group", "patient", "--structure", "nb", "-o", "m.bnc")
     assert "groups, so" not in ran.err
@@ -316,6 +317,32 @@ def test_rows_without_a_group_and_labels_of_one_group_are_reported(bncli: Bncli)
     ran = bncli("fit", "ugly.csv", "--group", "patient", *FAST, "-o", "m.bnc")
     assert ran.code == 0
     assert "rows of the label 'ugly' belong to one group" in ran.err
+    write("alike.csv", rows, setting("patient", lambda i, old: rows[i][-1]))
+    for words in (("fit", "alike.csv", "-o", "m.bnc"), ("evaluate", "alike.csv", "--folds", "2")):
+        ran = bncli(*words, "--group", "patient", "--structure", "auto")
+        assert ran.err.count("one group") == 1, ran.err
+        assert (
+            "each label of 'outcome' has all its rows in one group of 'patient', so held-out rows have labels"
+            in ran.err
+        )
+
+
+def test_columns_of_lists_cannot_name_groups_or_times(bncli: Bncli) -> None:
+    rows = visits(20, 9)
+    of_lists = {"ids": [[int(row[0][1:])] for row in rows], "point": [{"x": i} for i in range(len(rows))]}
+    columns = {name: [row[i] for row in rows] for i, name in enumerate(HEADER)}
+    parquet.write_table(pa.table({**columns, **of_lists}), "nested.parquet")
+    assert bncli("fit", "nested.parquet", *FAST, "-o", "m.bnc").code == 0
+    for option, name, text in (
+        ("--group", "ids", "--group ids: that column contains lists, which cannot name a group"),
+        ("--time", "ids", "--time ids: that column contains lists, which cannot be times"),
+        ("--group", "point", "--group point: that column contains structs, which cannot name a group"),
+    ):
+        for words in (FAST, ("--model", "m.bnc"))[: 1 if option == "--time" else 2]:
+            ran = bncli("evaluate", "nested.parquet", *words, option, name)
+            assert ran.code == 2
+            errors = [line for line in ran.err.splitlines() if line.startswith("Error")]
+            assert errors == [f"Error: {text}, nested.parquet; name a column of single values"], ran.err
 
 
 @pytest.mark.parametrize(

@@ -131,9 +131,9 @@ def page(coverages: list[Coverage]) -> str:
         "Percentage of simulated test tables in which the 95 % interval (BCa bootstrap over units) covers the figure\n"
         "of the same model on 2,000,000 new rows. 1,000 trials have a standard error of 0.7 points, 200 of 1.5.\n"
         "Cross-validated: what `bncli.evaluate` reports for naive Bayes, or a tree-augmented network, learned in five\n"
-        "folds of each table, and the mean of the expected figures of these five models, which do not have the form of\n"
-        "the true one. These intervals are widened because folds share training rows. Without that, 91 to 92 % covered\n"
-        "the truth with 200 rows and naive Bayes (500 trials).\n\n"
+        "folds of each table, and the mean of the expected figures of these five models, which do not have the form\n"
+        "of the true one. These intervals are widened because folds share training rows. Without that, 91 to 92 %\n"
+        "covered the truth with 200 rows and naive Bayes (500 trials).\n\n"
         + table(["model", "rows", "trials", "accuracy", "log-loss", "auc"], rows)
         + "\n"
     )

@@ -70,6 +70,10 @@ class SplitBy:
     columns: tuple[str, ...] = ()
     is_date: bool = False
 
+    @property
+    def group_columns(self) -> tuple[str, ...]:
+        return self.columns if self.times is None else self.columns[:-1]
+
     def take(self, rows: Index) -> SplitBy:
         units, times = self.units, self.times
         return replace(self, units=None if units is None else units[rows], times=None if times is None else times[rows])
@@ -104,7 +108,11 @@ def stratified_folds(labels: Integers, n_folds: int, seed: Seed, by: SplitBy | N
     if n_folds < 2:
         raise BncliError(f"cross-validation needs at least 2 folds, not {n_folds}")
     units = units_of_several_rows(by)
-    if units is not None:
+    if by is not None and units is not None:
+        if n_folds > (n_units := int(units.max()) + 1):
+            names = ", ".join(map(repr, by.group_columns)) or "the table"
+            what = f"{n_folds} folds need at least {n_folds} groups of rows, but {names} has {n_units}"
+            raise BncliError(what, hint=f"use --folds {n_units}" if n_units > 1 else "group by another column")
         return _folds_of_units(labels, units, n_folds, seed)
     if n_folds > len(labels):
         raise BncliError(
@@ -269,9 +277,6 @@ def _class_counts(labels: Integers, units: Index) -> tuple[Index, Index, Index]:
 def _folds_of_units(labels: Integers, units: Index, n_folds: int, seed: Seed) -> Index:
     """Assign a fold to every row, so that units stay together and every class is spread over the folds."""
     n_units = int(units.max()) + 1
-    if n_folds > n_units:
-        what = f"{n_folds} folds need at least {n_folds} groups of rows, but the table has {n_units}"
-        raise BncliError(what, hint=f"use --folds {n_units}" if n_units > 1 else "group by another column")
     owner, label, counts = _class_counts(labels, units)
     n_classes = len(distinct(labels))
     sizes = np.bincount(owner, counts)

@@ -109,9 +109,9 @@ def assign_roles(
         _check_roles(declared, names, where)
     declared = _override(file, options)
     stated = {*(declared.class_name, declared.weights), *declared.categorical, *declared.numeric, *declared.ignore}
-    nested = {name: word for name, word in nested.items() if name not in stated}
     used, unused_parts = _used_columns(source, declared, names, where)
-    group, time = choose_split_columns(source, names, where)
+    group, time = choose_split_columns(source, names, where, nested)
+    nested = {name: word for name, word in nested.items() if name not in stated}
     split = {*group, *([] if time is None else [time])}
     class_name = _choose_class(
         declared,
@@ -161,8 +161,13 @@ def split_names(typed: Sequence[str], names: Collection[str]) -> tuple[str, ...]
     )
 
 
-def choose_split_columns(source: Source, names: tuple[str, ...], where: str) -> tuple[tuple[str, ...], str | None]:
-    """Return the columns of groups and of time; raise UsageError for one that does not exist or has both roles."""
+def choose_split_columns(
+    source: Source, names: tuple[str, ...], where: str, nested: Mapping[str, str] = MappingProxyType({})
+) -> tuple[tuple[str, ...], str | None]:
+    """Return the columns of groups and of time.
+
+    nested: as in `assign_roles`. Raises UsageError for a column that does not exist, has both roles or is nested.
+    """
     group, time = split_names(source.group, names), source.time
     for option in ("gap", "window"):
         if time is None and getattr(source, option) is not None:
@@ -170,6 +175,10 @@ def choose_split_columns(source: Source, names: tuple[str, ...], where: str) -> 
     for name in (*group, *([] if time is None else [time])):
         if name not in names:
             raise _unknown_column(name, names, where)
+        if name in nested:
+            option, use = ("--group", "name a group") if name in group else ("--time", "be times")
+            what = f"{option} {name}: that column contains {nested[name]}s, which cannot {use}"
+            raise UsageError(what, where=where, hint="name a column of single values")
     if time is not None and time in group:
         raise UsageError(f"column '{time}' is named both in --group and as --time", hint="name different columns")
     return group, time

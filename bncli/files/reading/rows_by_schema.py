@@ -303,7 +303,7 @@ def read_labelled(
             what = f"the table has no column '{class_column}', the class of the model"
             raise ModelError(what, where=table.name, hint="name the column that contains the class with --class")
         names = set(table.names)
-        group, time = choose_split_columns(source, table.names, table.name)
+        group, time = choose_split_columns(source, table.names, table.name, table.nested)
         builders = {
             name: ColumnBuilder(ColumnRequest(name, ValueKind.TEXT), is_free=False, tokens=tokens)
             for name in (*group, *([] if time is None else [time]))

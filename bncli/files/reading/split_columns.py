@@ -72,7 +72,7 @@ def check_split(rows: Columns, source: Source, where: str, watch: Watch) -> None
     if by is None:
         return
     if by.units is not None:
-        names = ", ".join(map(repr, by.columns if by.times is None else by.columns[:-1]))
+        names = ", ".join(map(repr, by.group_columns))
         if len(distinct(by.units)) == 1:
             what = f"all rows belong to one group: they have the same value in {names}"
             raise BncliError(what, where=where, hint="group by another column")
@@ -80,11 +80,17 @@ def check_split(rows: Columns, source: Source, where: str, watch: Watch) -> None
             lack, each = ("row lacks", "it is") if n_missing == 1 else ("rows lack", "each is")
             watch(Note(f"{n_missing:,} {lack} a value in {names}; {each} treated as a separate group"))
         assert rows.label is not None
-        for code, label in enumerate(rows.label.levels):
-            own = by.units[rows.label.codes == code]
-            if len(own) > 1 and (own == own[0]).all():
-                what = f"all {len(own):,} rows of the label '{label}' belong to one group"
-                watch(Note(f"{what}: the label is never both in training and in held-out rows", warning=True))
+        rows_of = {label: by.units[rows.label.codes == code] for code, label in enumerate(rows.label.levels)}
+        rows_of = {label: own for label, own in rows_of.items() if len(own)}
+        in_one_group = [label for label, own in rows_of.items() if len(own) > 1 and (own == own[0]).all()]
+        if len(in_one_group) == len(rows_of) > 1:
+            what = f"each label of '{rows.class_name}' has all its rows in one group of {names}"
+            why = "so held-out rows have labels that were not learned, and their figures do not measure the model"
+            watch(Note(f"{what}, {why}; group by another column", warning=True))
+            in_one_group = []
+        for label in in_one_group:
+            what = f"all {len(rows_of[label]):,} rows of the label '{label}' belong to one group"
+            watch(Note(f"{what}: the label is never both in training and in held-out rows", warning=True))
     if by.times is not None:
         span = float(by.times.max() - by.times.min())
         if not span:

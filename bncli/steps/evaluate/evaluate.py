@@ -64,6 +64,7 @@ from bncli.files.exports.prediction_files import SUPPORTED_FORMATS, UNSUPPORTED_
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.reading.rows_by_schema import read_labelled
 from bncli.files.reading.source import Source
+from bncli.files.reading.table import TABLE_NAME
 from bncli.recipe import Recipe
 from bncli.steps.cluster.tasks import checked_cluster, each_task, files_of, for_workers
 from bncli.steps.evaluate.group_columns import (
@@ -170,6 +171,7 @@ def evaluate(
     columns = without_group_columns(whole_table, carried)
     assert columns.label is not None
     _check_two_labels(outputs, len(columns.label.levels))
+    _check_folds(columns, protocol, source)
     attributes = recipe_attributes(columns, recipe, supplied.cuts, run) if carried.carried else ()
     groups = group_columns(whole_table, carried, attributes, watch)
     del whole_table
@@ -264,6 +266,16 @@ def _check_two_labels(outputs: EvaluateOutputs, n_labels: int) -> None:
             raise UsageError(
                 f"{option} needs a class with two labels, but this one has {n_labels}", hint="leave it out"
             )
+
+
+def _check_folds(columns: Columns, protocol: Protocol, source: Source) -> None:
+    """Raise BncliError, with the name of the table, if the rows cannot be split as the protocol demands."""
+    if protocol.by_time or protocol.folds > count_units(columns.n_rows, None, _units(columns)):
+        try:
+            draw_splits(columns, protocol, 0)
+        except BncliError as error:
+            where = source.paths[0] if source.paths else TABLE_NAME
+            raise type(error)(error.what, where=where, hint=error.hint) from error
 
 
 def _timed(folds: Iterator[Fold], watch: Stopwatch) -> Generator[TimedFold, None, None]:
