@@ -6,7 +6,8 @@ Every guess is reported in a note, one note for each kind of guess.
   distinct values are needed, as for plain numbers. Dates of three numbers with the year last are day first if all
   values can be read so, else month first. All dates of a column must have the same shape, except for the time of day
   and the zone, unless the user states the order of day and month.
-- Numbers with a few words among them ("k.A.", "<5") are numbers, and the words are missing values.
+- Numbers with a few words among them ("k.A.", "<5") are numbers, and the words are missing values. This holds in
+  columnar files too, where other text that looks like numbers stays text.
 - Text that is nearly numbers or dates stays text, and the note names an exception. At least 90 % of the distinct
   values, and at least 20, must be numbers or dates. The same holds for marks that usually mean a missing value ("-").
 - A column whose type the user does not state is left out if more than half of its rows, and more than 20, have
@@ -251,8 +252,10 @@ class _ColumnInterpreter:
             self.attributes[name] = column.categorical()
             return
         recognized = recognize_format(name, texts, self._tokens, self._source, delimiter)
-        if recognized is None and delimiter is not None:
-            recognized = _recognize_numbers_with_words(column, self._tokens, self._source, delimiter)
+        if recognized is None:
+            # In a columnar file, text that consists of numbers is meant as text (postal codes), but a column of
+            # numbers with words could not be stored in another way.
+            recognized = _recognize_numbers_with_words(column, self._tokens, self._source, delimiter or ",")
         if recognized is None:
             if column.difference is not None and not column.has_leading_zeros:
                 raise column.difference
@@ -498,7 +501,7 @@ def recognize_format(
 ) -> RecognizedFormat | None:
     """Return the form of dates, or of numbers in a national form, that all distinct texts have; None for plain text.
 
-    delimiter: separates the fields of the file; None for a columnar file, whose texts are not numbers.
+    delimiter: separates the fields of the file; None for a columnar file, where text made of numbers is text.
     """
     sample = distinct_levels(texts.slice(0, _N_SAMPLED), tokens.number)
     if len(sample) <= 2 and len(texts) <= _N_SAMPLED:

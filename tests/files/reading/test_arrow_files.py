@@ -25,6 +25,8 @@ from bncli.engine.data.columns import Columns
 from bncli.errors import BncliError
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_columns
+from bncli.recipe import Recipe
+from bncli.steps import encode as encoding
 from tests.damage import FORMATS
 from tests.files.reading.tables import as_feather, as_file, as_parquet, as_stream, from_stdin, read, values, write
 
@@ -427,6 +429,30 @@ def test_coded_rows_are_scored_as_their_texts(tmp_path: Path, indices: list[int 
             for c, name in ((column, "coded.arrow"), (column.dictionary_decode(), "plain.arrow"))
         )
         assert np.array_equal(model.predict_proba(coded), model.predict_proba(plain))
+
+
+def test_numbers_with_words_give_the_same_model_in_every_format(tmp_path: Path) -> None:
+    """Learnt, read again from its codes, and scored: text, Parquet and Arrow with a dictionary."""
+    texts = ["k.A." if i % 23 == 0 else "-" if i % 37 == 1 else f"{i * i % 101 / 4}" for i in range(300)]
+    labels = ["u" if i * i % 101 < 50 + i % 7 else "v" for i in range(300)]
+    plain, coded = ({"a": c, "k": labels} for c in (pa.array(texts), pa.array(texts).dictionary_encode()))
+    paths = [
+        write(tmp_path, "a,k\n" + "".join(map("{},{}\n".format, texts, labels)), "t.csv"),
+        write(tmp_path, as_parquet(pa.table(plain)), "t.parquet"),
+        write(tmp_path, as_feather(pa.table(coded)), "t.arrow"),
+    ]
+    models, probabilities = set(), []
+    for path in paths:
+        encoded = f"{path}.codes"
+        encode(Source((path,)), Recipe(), output=encoded)
+        for data in (path, encoded):
+            model = bncli.fit(data, structure="nb", param="map", progress=lambda event: None)
+            model.save(tmp_path / "m.bnc")
+            models.add((tmp_path / "m.bnc").read_bytes())
+        probabilities.append(model.predict_proba(path))
+    assert len(models) == 1
+    assert model._model.schema.informative == (0,)
+    assert all(np.array_equal(found, probabilities[0]) for found in probabilities)
 
 
 def test_texts_of_large_row_groups_are_those_of_other_files(tmp_path: Path) -> None:

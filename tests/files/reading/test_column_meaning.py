@@ -513,6 +513,41 @@ def test_a_few_words_among_numbers_are_missing(tmp_path: Path, words: list[str],
     assert not any("words among" in note for note in notes)
 
 
+@pytest.mark.parametrize("mark", [".", ","])
+@pytest.mark.parametrize("is_coded", [False, True])
+def test_numbers_with_words_are_numbers_in_a_columnar_file_too(tmp_path: Path, mark: str, is_coded: bool) -> None:
+    """As pandas stores a column of objects that a CSV file with a few words became."""
+    texts = [*(f" {i}{mark}5 " for i in range(40)), "k.A.", "<5"]
+    labels = ["u", "v"] * 21
+    stored = pa.array(texts).dictionary_encode() if is_coded else pa.array(texts)
+    columnar = write_parquet(tmp_path, {"a": stored, "k": labels})
+    notes: list[Event] = []
+    columns, (expected, said) = read(columnar, watch=notes.append), noted(tmp_path, column_of(texts))
+    assert values(columns, "a") == values(expected, "a") == [*(i + 0.5 for i in range(40)), None, None]
+    (note,) = [note for note in said if note.startswith("words in numeric columns")]
+    assert note in [event.text for event in notes if isinstance(event, Note)]
+    schema = learnt(columns)
+    assert schema == learnt(expected)
+    assert values(read_labelled(Source((columnar,)), schema), "a") == values(columns, "a")
+    assert values(read_labelled(Source((str(tmp_path / "t.csv"),)), schema), "a") == values(columns, "a")
+    assert values(read(columnar, categorical=("a",)), "a") == [text.strip() for text in texts]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [f"{i % 9 + 10_115}" for i in range(40)],  # postal codes, and nothing that had to be text
+        [f"{i % 9 + 10_115}" if i % 5 else None for i in range(40)],
+        [f"{i % 9}.5" for i in range(40)],
+        [*(f"{i % 9:05}" for i in range(39)), "k.A."],  # codes
+        [*(f"{i % 9}.5" for i in range(36)), *"vwxy"],  # four words
+    ],
+)
+def test_other_text_of_a_columnar_file_stays_text(tmp_path: Path, texts: list[str | None]) -> None:
+    columns = read(write_parquet(tmp_path, {"a": pa.array(texts), "k": ["u", "v"] * 20}))
+    assert values(columns, "a") == texts
+
+
 def test_a_word_that_training_did_not_have_is_malformed(tmp_path: Path) -> None:
     columns, _ = noted(tmp_path, column_of([*(f"{i}" for i in range(40)), "k.A."]))
     schema = learn_dataset(columns, discretize="equal-width", bins=3).schema
