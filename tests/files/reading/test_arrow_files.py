@@ -444,7 +444,7 @@ def test_numbers_with_words_give_the_same_model_in_every_format(tmp_path: Path) 
     models, probabilities = set(), []
     for path in paths:
         encoded = f"{path}.codes"
-        encode(Source((path,)), Recipe(), output=encoded)
+        encoding.encode(Source((path,)), Recipe(), output=encoded)
         for data in (path, encoded):
             model = bncli.fit(data, structure="nb", param="map", progress=lambda event: None)
             model.save(tmp_path / "m.bnc")
