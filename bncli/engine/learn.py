@@ -40,7 +40,7 @@ from bncli.engine.model import (
     TriedStructure,
 )
 from bncli.engine.networks.prior_network import AlignedPrior, PriorNetwork
-from bncli.engine.parameters.costs import refuse_large, refuse_wide
+from bncli.engine.parameters.costs import describe_large, refuse_large, refuse_wide
 from bncli.engine.parameters.generative import closed_form
 from bncli.engine.parameters.monotone import check_directions
 from bncli.engine.parameters.optimization import OptimizerSettings, Space, Starts
@@ -492,6 +492,9 @@ def _structure(counts: Counts, recipe: Recipe, supplied: SuppliedParts, run: Run
             )
             structure = structure if is_same else replace(structure, method="file")
     refuse_large(structure, counts.schema, recipe, run.memory)
+    large = describe_large(structure, counts.schema, recipe)
+    if large:
+        run.watch(Note(large))
     return structure
 
 

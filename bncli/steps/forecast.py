@@ -1,8 +1,10 @@
 """Forecast a fit without doing it: the recipe, the tables, and the memory and time that it would take.
 
-Only the head of a file is read, or its footer. Seconds are rough: they follow measurements on tables with 30 columns
-(tests/published/past_memory.md) on one core; they distinguish minutes from hours. The memory is within a factor of 2 of
-the measured peak (tests/steps/test_forecast.py) on tables with few rows and with many, narrow and wide.
+Only the head of a file is read, or its footer. The exception is gbn, which does not limit the parents of an attribute,
+so that its tables may have any size: on a small table its search is run. Seconds are rough: they follow measurements
+on tables with 30 columns (tests/published/past_memory.md) on one core; they distinguish minutes from hours. The memory
+is within a factor of 2 of the measured peak (tests/steps/test_forecast.py) on tables with few rows and with many,
+narrow and wide.
 """
 
 from __future__ import annotations
@@ -16,17 +18,20 @@ import numpy as np
 
 from bncli.engine.counting.counts import PAIR_ENTRIES_KEPT
 from bncli.engine.counting.table_batches import ROUND
-from bncli.engine.learn import COMPARED_ROWS, MOST_ATTRIBUTES
+from bncli.engine.learn import COMPARED_ROWS, MOST_ATTRIBUTES, learn_structure
+from bncli.engine.parameters.costs import fitting_memory
 from bncli.engine.parameters.penalty_choice import MOST_CELLS
 from bncli.engine.structure_learners.wide_tables import FEW_SEARCHED, MOST_SEARCHED, WIDE
 from bncli.engine.structures.named_structure import NamedDag
+from bncli.engine.structures.structure import Dag
 from bncli.files.artifacts.codes import read_codes
 from bncli.files.reading.column_roles import assign_roles, is_codes_table
 from bncli.files.reading.source import Source
 from bncli.files.reading.table import TableHead, read_head
 from bncli.files.reading.training_rows import BUDGET, SAMPLE_ROWS
 from bncli.recipe import Recipe
-from bncli.steps.supplied_files import SuppliedFiles
+from bncli.steps.supplied_files import SuppliedFiles, read_and_cut
+from bncli.watch import Run
 
 BASE_BYTES = 105 << 20
 """Memory of the interpreter, the program and its libraries."""
@@ -46,6 +51,10 @@ READING, COUNTING, PASSING = 7e-8, 2.6e-9, 3e-9
 """Seconds of one core per value: to read and cut it, to count it for a structure, to look it up in a pass."""
 FEW_PASSES, PASSES = 8, 150
 """Passes of an optimizer with its preconditioner: for naive Bayes, and for other structures."""
+SEARCHED_ROWS, SEARCHED_ATTRIBUTES = 20_000, 30
+"""The largest table on which gbn is run for a forecast: its search then takes seconds."""
+FITTING, CHOOSING = 1e-5, 5e-5
+"""Seconds of an optimizer per entry of the tables, with a given penalty and with one that is chosen."""
 PENALTY_ROWS, PENALTY_PASSES = 50_000, 900
 """The rows on which a penalty is chosen, and the passes over them."""
 SAMPLED_ROWS, FALL = 9_000_000, 1.6
@@ -109,18 +118,37 @@ def forecast(source: Source, recipe: Recipe, supplied: SuppliedFiles = SuppliedF
         sizes = {} if cuts is None else {a.name: a.n_values + a.missing for a in cuts.attributes}
     values = head.n_rows * len(names) * VALUE_BYTES
     rounds = 0 if is_codes_table(source.paths) else 2 if values > BUDGET else 1
+    tables, table_bytes, entries = _expected_tables(names, recipe, supplied, sizes), 0, 0
+    is_small = head.n_rows <= SEARCHED_ROWS and len(names) <= SEARCHED_ATTRIBUTES
+    if recipe.structure == "gbn" and supplied.structure is None and is_small:
+        tables, table_bytes, entries = _search(source, recipe, supplied)
+    seconds = expected_seconds(head.n_rows, len(names), rounds, recipe)
+    if recipe.optimizer is not None:
+        seconds = round(seconds + entries * (CHOOSING if recipe.penalty == "cv" else FITTING), 1)
     return Forecast(
         recipe={key: value for key, value in recipe.as_dict().items() if value is not None},
         class_name=class_name,
         rows=head.n_rows,
         rows_exact=head.exact,
         attributes=len(names),
-        tables=_expected_tables(names, recipe, supplied, sizes),
+        tables=tables,
         bytes=head.n_bytes,
         rounds=rounds,
-        memory=expected_memory(head.n_rows, len(names), values, rounds, recipe),
-        seconds=expected_seconds(head.n_rows, len(names), rounds, recipe),
+        memory=expected_memory(head.n_rows, len(names), values, rounds, recipe) + table_bytes,
+        seconds=seconds,
     )
+
+
+def _search(source: Source, recipe: Recipe, supplied: SuppliedFiles) -> tuple[tuple[ExpectedTable, ...], int, int]:
+    """Learn the structure, and return its tables, the bytes that learning them takes, and their number of entries."""
+    counts = read_and_cut(source, recipe, supplied, Run())
+    structure, schema = learn_structure(counts, recipe), counts.schema
+    assert isinstance(structure, Dag)
+    names = [attribute.name for attribute in schema.attributes]
+    families = structure.families(schema.cardinalities, whole=schema.marginalizes)
+    tables = tuple(ExpectedTable(tuple(names[i] for i in f.attributes), f.n_cells) for f in families)
+    entries = len(schema.labels) * sum(family.n_cells for family in families)
+    return tables, fitting_memory(structure, schema, recipe), entries
 
 
 def _expected_tables(

@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from bncli.catalogue import DISCRETIZERS
-from bncli.engine.attribute_selection import keep_needed
 from bncli.engine.counting.counts import Counts
-from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.schema import ReadingRules
 from bncli.engine.kikuchi.search_trace import Resampling, with_log_losses
 from bncli.engine.learn import learn_structure as search_structure
@@ -26,7 +23,7 @@ from bncli.recipe import Recipe
 from bncli.steps.effects_and_regions import RegionsReport, search_report
 from bncli.steps.evaluate.report import scored_json
 from bncli.steps.run import NamedMove, Recorder, Stopwatch, with_memory_limit
-from bncli.steps.supplied_files import SuppliedFiles, refuse_scores
+from bncli.steps.supplied_files import SuppliedFiles, read_and_cut, refuse_scores
 from bncli.watch import Run, Stage, silent
 
 
@@ -84,21 +81,7 @@ def learn_structure(
         refuse_scores(recipe, supplied)
     recorder = Recorder(run.watch)
     run = run._replace(watch=recorder)
-    recorder(Stage("read"))
-    columns = supplied.read(source, run, recipe)
-    recorder(Stage("discretize"))
-    columns = keep_needed(columns, recipe, run)
-    data = learn_dataset(
-        columns,
-        discretize=recipe.discretize,
-        group_levels=recipe.group_levels,
-        cuts=supplied.cuts,
-        missing_policy=missing_policy(recipe),
-        run=run,
-        **recipe.options(DISCRETIZERS.method(recipe.discretize)),
-    )
-    del columns
-    counts = Counts(data)
+    counts = read_and_cut(source, recipe, supplied, run)
     recorder(Stage("structure"))
     structure = search_structure(counts, recipe, with_memory_limit(run))
     if check is not None and isinstance(structure, Regions):

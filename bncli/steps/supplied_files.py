@@ -12,14 +12,17 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
-from bncli.catalogue import STRUCTURES
+from bncli.catalogue import DISCRETIZERS, STRUCTURES
+from bncli.engine.attribute_selection import keep_needed
+from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns, Origin
+from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.learn import SuppliedParts
 from bncli.engine.networks.network import network_of
 from bncli.engine.networks.prior_network import PriorNetwork
 from bncli.engine.parameters.penalty_choice import sample_of
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions
-from bncli.engine.training_data import learn_cuts
+from bncli.engine.training_data import learn_cuts, missing_policy
 from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.artifacts.codes import is_codes, read_codes
 from bncli.files.artifacts.cuts import read_cuts
@@ -162,3 +165,20 @@ def read_supplied(cuts_path: str | None = None, structure_path: str | None = Non
     if structure_path is not None:
         structure = read_structure(structure_path)
     return SuppliedFiles(cuts, structure, cuts_path=cuts_path, structure_path=structure_path)
+
+
+def read_and_cut(source: Source, recipe: Recipe, supplied: SuppliedFiles, run: Run) -> Counts:
+    """Return the counts of the rows of a table, cut as the recipe or the supplied cuts say."""
+    run.watch(Stage("read"))
+    columns = supplied.read(source, run, recipe)
+    run.watch(Stage("discretize"))
+    data = learn_dataset(
+        keep_needed(columns, recipe, run),
+        discretize=recipe.discretize,
+        group_levels=recipe.group_levels,
+        cuts=supplied.cuts,
+        missing_policy=missing_policy(recipe),
+        run=run,
+        **recipe.options(DISCRETIZERS.method(recipe.discretize)),
+    )
+    return Counts(data)

@@ -13,6 +13,7 @@ import pyarrow.csv
 import pytest
 from pyarrow import parquet
 
+from bncli.engine.parameters import costs
 from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.model import read_model
@@ -25,6 +26,7 @@ from bncli.steps.fit import fit
 from bncli.steps.forecast import forecast
 from bncli.steps.learn_structure import learn_structure
 from bncli.steps.supplied_files import read_supplied
+from bncli.watch import Event, Note, Run, Stage
 from tests.cli.conftest import Bncli, bncli
 from tests.performance.measure import run
 from tests.sweeps import first_few
@@ -50,6 +52,50 @@ def test_the_tables_are_those_that_are_learnt(tmp_path: Path) -> None:
     assert found.tables is not None
     assert {table.attributes[0]: table.cells for table in found.tables if table.attributes[0] in learnt} == learnt
     assert (found.rows, found.rows_exact, found.rounds) == (178, True, 0)
+
+
+def entangled(path: Path) -> str:
+    """Write 400 rows of 10 columns, of four values each, that chance and the class make dependent; return the path."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 400)
+    columns = [np.where(rng.random(400) < 0.4, labels, rng.integers(0, 4, 400)) for _ in range(10)]
+    table = {f"x{i}": [f"v{value}" for value in column] for i, column in enumerate(columns)}
+    parquet.write_table(pa.table(table | {"class": ["uv"[label] for label in labels]}), path)
+    return str(path)
+
+
+def test_the_tables_of_gbn_are_searched_for(tmp_path: Path) -> None:
+    """A search without a limit of parents may find tables of any size, which no head shows."""
+    path = entangled(tmp_path / "t.parquet")
+    sizes = []
+    for epsilon in (0.1, 0.05):
+        recipe = Recipe.of(structure="gbn", param="weighted", penalty=1.0, max_iterations=1, epsilon=epsilon)
+        found = forecast(Source((path,)), recipe)
+        fit(Source((path,)), recipe, output=str(tmp_path / "m.bnc"))
+        model = read_model(str(tmp_path / "m.bnc"))
+        assert found.tables is not None
+        assert [table.cells for table in found.tables] == [family.n_cells for family in model.predictor.families]
+        sizes.append((sum(table.cells or 0 for table in found.tables), found.memory))
+    (few, small), (many, large) = sizes
+    assert many > 2 * few
+    assert large > small
+
+
+def test_large_tables_are_announced_before_they_are_learnt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(costs, "NOTED", 1 << 16)
+    path, events = entangled(tmp_path / "t.parquet"), list[Event]()
+    recipe = Recipe.of(structure="gbn", param="weighted", penalty=1.0, max_iterations=1, epsilon=0.05)
+    fit(Source((path,)), recipe, output=str(tmp_path / "m.bnc"), run=Run(watch=events.append))
+    notes = [
+        i for i, event in enumerate(events) if isinstance(event, Note) and event.text.startswith("the tables have")
+    ]
+    begun = next(i for i, event in enumerate(events) if isinstance(event, Stage) and event.name == "parameters")
+    assert len(notes) == 1
+    assert notes[0] < begun
+    note = events[notes[0]]
+    assert isinstance(note, Note)
+    assert "of memory" in note.text
+    assert "larger --epsilon, such as 0.25" in note.text
 
 
 def test_rows_are_those_of_the_footers(tmp_path: Path) -> None:

@@ -37,6 +37,12 @@ from bncli.recipe import Recipe
 
 CLOSED_FORM, FIRST_ORDER, QUASI_NEWTON = 8, 16, 45
 """Float64 numbers per entry of the tables."""
+WITH_FOLDS = 2
+"""Times the memory of an optimizer that choosing the penalty takes (measured: 1.6 to 3)."""
+NOTED = 1 << 30
+"""Tables that take more bytes than this to learn are announced before they are learned."""
+LARGE_EPSILON = 0.05
+"""Bits; the least epsilon of gbn that is advised where its tables are too large."""
 MOST_NAMED = 5
 """A message names at most this many attributes of a table."""
 BEYOND_COUNTING = 1e15
@@ -116,6 +122,20 @@ def refuse_large(structure: Structure, schema: Schema, recipe: Recipe, memory: i
     raise BncliError(what, hint=_advice(structure, schema, recipe, memory))
 
 
+def describe_large(structure: Structure, schema: Schema, recipe: Recipe) -> str:
+    """Return what the tables of the structure will take, and what limits them, or "" if that is at most NOTED bytes."""
+    needed = fitting_memory(structure, schema, recipe)
+    if needed <= NOTED:
+        return ""
+    families = _families(structure, schema, recipe)
+    largest = max(families, key=lambda family: family.n_cells)
+    size = f"{_short(_n_entries(families, len(schema.labels)), ',')} entries"
+    child, n = schema.attributes[largest.attributes[0]].name, len(largest.attributes)
+    over = f"the largest, of {child!r}, is over {n} attributes"
+    what = f"the tables have {size} ({over}), so learning takes long and about {_size(needed)} of memory"
+    return f"{what}; to make them smaller, {_advice(structure, schema, recipe, needed // 8)}"
+
+
 def _advice(structure: Structure, schema: Schema, recipe: Recipe, memory: int) -> str:
     """Return a hint about what would fit: fewer parents, a closed form, or leaving out a column.
 
@@ -131,7 +151,8 @@ def _advice(structure: Structure, schema: Schema, recipe: Recipe, memory: int) -
         if limit and k >= 1 and needed <= memory:
             return f"use --structure {recipe.structure} {limit} {k} (about {_size(needed)})"
     if recipe.structure == "gbn":
-        return "use --structure gbn with a larger --epsilon, so that fewer attributes are joined"
+        epsilon = f"{max(LARGE_EPSILON, 5 * (recipe.epsilon or 0.0)):g}"
+        return f"use --structure gbn with a larger --epsilon, such as {epsilon}, so that fewer attributes are joined"
     n_entries = _n_entries(structure.families(schema.cardinalities), len(schema.labels))
     needed = _memory(n_entries, recipe.replaced(optimizer=None))
     if recipe.optimizer is not None and needed <= memory:
@@ -144,6 +165,11 @@ def _advice(structure: Structure, schema: Schema, recipe: Recipe, memory: int) -
 def table_memory(structure: Structure, schema: Schema, recipe: Recipe) -> int:
     """Return the memory in bytes for learning the parameters of a structure, without the rows."""
     return _memory(_n_entries(_families(structure, schema, recipe), len(schema.labels)), recipe)
+
+
+def fitting_memory(structure: Structure, schema: Schema, recipe: Recipe) -> int:
+    """Return `table_memory`, and that of the folds that choose a penalty."""
+    return table_memory(structure, schema, recipe) * (WITH_FOLDS if recipe.penalty == "cv" else 1)
 
 
 def _memory(n_entries: int, recipe: Recipe) -> int:
