@@ -221,7 +221,7 @@ def _remarks(report: CompareReport, summary: Summary, metric: str) -> list[str]:
         lines.append(f"Data sets left out because a learner has no figure there: {', '.join(summary.left_out)}")
     if summary.without_figures:
         why = f"parameters in closed form have no {metric_text(metric)}" if metric in COSTS else "they have no figures"
-        lines.append(f"Left out because {why}: {', '.join(summary.without_figures)}")
+        lines.append(f"Learners left out because {why}: {', '.join(summary.without_figures)}")
         if report.baseline in summary.without_figures:
             lines.append(f"The baseline, {report.baseline}, is among them; name another one with --baseline")
     return lines

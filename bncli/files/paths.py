@@ -125,7 +125,7 @@ def explain_missing(path: str, *, is_data: bool = False) -> tuple[str, str]:
             hint = f"download it first, e.g. curl -L{'' if is_data else 'O'} {shlex.quote(path)}{reading}"
         elif scheme == "s3":
             hint = f"download it first, e.g. aws s3 cp {shlex.quote(path)} {'-' if is_data else '.'}{reading}"
-        return "this is a URL, and only files are read", hint
+        return "this is a URL, but only files can be read", hint
     if (home := os.path.expanduser(path)) != path:
         return "no such file: the shell does not expand '~' in quotes or after '='", f"write {home}"
     folder, name = os.path.split(path)

@@ -235,7 +235,7 @@ def _check_arguments(
             )
         key = source.folder, source.name
         if key in seen:
-            what = f"two traces of a folder have the name '{source.name}': {seen[key]} and {source.path}"
+            what = f"two traces in a folder have the name '{source.name}': {seen[key]} and {source.path}"
             raise UsageError(what, hint="name one as NAME=FILE")
         seen[key] = source.path
     names = list(dict.fromkeys(source.name for source in traces))

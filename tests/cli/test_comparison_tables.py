@@ -188,7 +188,7 @@ def test_costs_have_ratios_and_no_tests(monkeypatch: pytest.MonkeyPatch) -> None
     assert lines[start + 1].split() == ["learner", "rank", "mean", "W-D-L", "ratio"]
     assert lines[start + 3].split() == ["fast", "1.00", "10.0", "baseline"]
     assert lines[start + 4].split() == ["slow", "2.00", "30.0", "0-0-3", "3.000"]
-    assert lines[start + 5] == "Left out because parameters in closed form have no iterations: map"
+    assert lines[start + 5] == "Learners left out because parameters in closed form have no iterations: map"
     assert lines[start + 6].startswith("rank ")
     assert next(line for line in lines if line.startswith("s ")).split() == [
         "s", "-", "30.0", "±0.0", "10.0", "±0.0", "*",

@@ -271,13 +271,17 @@ def test_warnings_are_lines_of_their_own(bncli: Bncli, tmp_path: Path) -> None:
         ("fit nodir/x.csv", "there is no folder 'nodir', nodir/x.csv"),
         ("fit nodir/x.csv -o nodir/m.bnc", "there is no folder 'nodir', nodir/x.csv"),
         ("fit ~/x.csv", "no such file: the shell does not expand '~' in quotes or after '=', ~/x.csv; write "),
-        ("fit https://a.b/x.csv", "this is a URL, and only files are read, https://a.b/x.csv; download it first, "),
-        ("evaluate s3://b/x.csv", "this is a URL, and only files are read, s3://b/x.csv; download it first, e.g. aws "),
-        ("compare http://a/x.csv", "this is a URL, and only files are read, http://a/x.csv; download it first, e.g. "),
+        ("fit https://a.b/x.csv", "this is a URL, but only files can be read, https://a.b/x.csv; download it first, "),
+        ("evaluate s3://b/x.csv", "this is a URL, but only files can be read, s3://b/x.csv; download it first, e.g. "
+            "aws "),
+        ("compare http://a/x.csv", "this is a URL, but only files can be read, http://a/x.csv; download it first, "
+            "e.g. "),
         ("discretize nodir/x.csv", "there is no folder 'nodir', nodir/x.csv"),
         ("learn-structure ~/x.csv", "no such file: the shell does not expand '~'"),
-        ("evaluate iris.csv --param map --test http://a/x.csv", "this is a URL, and only files are read, http://a/x"),
-        ("fit iris.csv --cuts http://a/c.json", "this is a URL, and only files are read, http://a/c.json; download "),
+        ("evaluate iris.csv --param map --test http://a/x.csv", "this is a URL, but only files can be read, "
+            "http://a/x"),
+        ("fit iris.csv --cuts http://a/c.json", "this is a URL, but only files can be read, http://a/c.json; "
+            "download "),
         ("fit iris.csv --schema ~/c.json", "no such file: the shell does not expand '~'"),
         ("fit iris.csv -o ~/m.bnc", "cannot write: the shell does not expand '~' in quotes or after '=', ~/m.bnc"),
         ("fit iris.csv -o s3://b/m.bnc", "cannot write to a URL, s3://b/m.bnc; write a file, then copy it there"),
@@ -297,7 +301,7 @@ def test_a_place_that_is_wrong_is_named_as_what_it_is(bncli: Bncli, words: str, 
 def test_so_is_that_of_a_model_or_a_structure(bncli: Bncli, words: str, code: int) -> None:
     ran = bncli(*words.split())
     assert (ran.code, ran.out) == (code, "")
-    assert "this is a URL, and only files are read" in ran.err or "the shell does not expand '~'" in ran.err
+    assert "this is a URL, but only files can be read" in ran.err or "the shell does not expand '~'" in ran.err
     assert len(ran.err.splitlines()) == 1
 
 

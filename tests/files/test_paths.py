@@ -116,8 +116,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("/nowhere/at/all.csv", "there is no folder '/nowhere'", ""),
         ("~/x.csv", f"no such file: {TILDE}", "write /home/someone/x.csv"),
         ("~nobody-of-that-name/x.csv", "there is no folder '~nobody-of-that-name'", ""),
-        ("file:///data/x.csv", "this is a URL, and only files are read", "name it as /data/x.csv"),
-        ("gs://b/x.csv", "this is a URL, and only files are read", "copy it to a folder of this machine first"),
+        ("file:///data/x.csv", "this is a URL, but only files can be read", "name it as /data/x.csv"),
+        ("gs://b/x.csv", "this is a URL, but only files can be read", "copy it to a folder of this machine first"),
     ],
 )  # fmt: skip
 @pytest.mark.usefixtures("folder")

@@ -126,7 +126,7 @@ class CountedRows:
     def stored(self, policy: MissingPolicy, reading: ReadingRules) -> StoredTables:
         """Return the tables in the form that learners use; raise BncliError if there are no rows."""
         if self.n_rows == 0:
-            what = "these counts were made from no rows"
+            what = "these counts come from tables without rows"
             raise BncliError(what, hint="count a table that has some, and merge its counts")
         cuts = self.cuts
         bare = Schema(

@@ -251,7 +251,8 @@ class NamedRegions:
         unknown = sorted(set(cuts) - set(attribute.cuts))
         if unknown:
             what = (
-                f"cuts[{position}] cuts '{attribute.name}' at {unknown[0]!r}, which is not one of its cuts in the data"
+                f"cuts[{position}] cuts '{attribute.name}' at {unknown[0]!r}, which is not a cut of this attribute "
+                f"in the table"
             )
             hint = "use the cuts file that the structure was learned with"
             raise BncliError(what, where=self.where, hint=hint)

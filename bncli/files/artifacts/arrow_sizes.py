@@ -93,12 +93,12 @@ def _message_at(file: BinaryIO, position: int, size: int) -> _Message | None:
     if length == 0:
         return None
     if not 0 < length <= size - begin:
-        raise _ClaimError(f"{length} bytes of metadata where {size - begin} are left")
+        raise _ClaimError(f"{length} bytes of metadata, but only {size - begin} bytes are left")
     file.seek(begin)
     metadata = _FlatTable(file.read(length))
     begin, body = begin + length, metadata.number(3, "<q")
     if not 0 <= body <= size - begin:
-        raise _ClaimError(f"a message of {body} bytes where {size - begin} are left")
+        raise _ClaimError(f"a message of {body} bytes, but only {size - begin} bytes are left")
     return _Message(metadata, begin, begin + body)
 
 

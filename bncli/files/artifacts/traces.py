@@ -139,7 +139,7 @@ def _parse_trace(path: str, lines: Iterable[list[str]]) -> Trace:
                     row.fail(f"{name} decrease from {totals[name]:g} to {total:g}")
                 totals[name] = total
         if len(points) > 1 and points[-1].iteration <= points[-2].iteration:
-            row.fail(f"iteration {points[-1].iteration} comes after {points[-2].iteration}")
+            row.fail(f"iteration {points[-1].iteration} comes after iteration {points[-2].iteration}")
     if not points:
         hint = "parameters in closed form have none; use iterative ones such as --param weighted"
         raise BncliError("the trace has no iterations", where=path, hint=hint)

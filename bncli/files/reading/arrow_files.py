@@ -146,7 +146,7 @@ class ColumnarFile:
                 n_rows += batch.num_rows
                 yield batch
             if n_rows != n_stated:
-                raise pa.ArrowInvalid(f"{n_rows} rows where the footer says {n_stated}")
+                raise pa.ArrowInvalid(f"{n_rows} rows, but the footer states {n_stated}")
             return
         self._file.seek(0)
         fields = sorted({self._schema.get_field_index(name) for name in names})

@@ -173,7 +173,7 @@ class WorkerBlocks:
                 results = [result for part in self.cluster.values(futures) for result in part]
             except LostError as error:
                 if attempt == _ATTEMPTS - 1:
-                    what = "the data sent to the workers was lost repeatedly"
+                    what = "the data sent to the workers were lost repeatedly"
                     raise BncliError(what, hint="find out why workers of the cluster stop") from error
                 continue
             self.rounds += 1

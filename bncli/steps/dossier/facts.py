@@ -132,7 +132,7 @@ def _facts_of_rows(found: Findings) -> dict[str, str]:
             expected.append(f"{_NAMES[name]} {figure(own.value)}{interval}")
     warnings = []
     if report.on_training_rows:
-        warnings.append("the figures are those of training rows")
+        warnings.append("the figures are computed on the training rows")
     fewest = min((own.support for own in report.per_label), default=0)
     if fewest < _FEW_EVENTS:
         warnings.append(f"the rarest label has {fewest:,.10g} test rows, fewer than {_FEW_EVENTS}")

@@ -144,7 +144,7 @@ def test_what_is_not_held_is_refused() -> None:
         list(counts.pair_batches([0, 1, 3]))
     with pytest.raises(BncliError, match="needs the rows"):
         _ = counts.data
-    with pytest.raises(BncliError, match="made from no rows"):
+    with pytest.raises(BncliError, match="come from tables without rows"):
         empty_counts(CUTS, None).stored("level", ReadingRules())
 
 

@@ -177,7 +177,7 @@ def test_cuts_of_what_drops_out() -> None:
         (
             (("a",),),
             (((2.5,),),),
-            r"cuts\[0\] cuts 'a' at 2.5, which is not one of its cuts in the data, .*cuts file",
+            r"cuts\[0\] cuts 'a' at 2.5, which is not a cut of this attribute in the table, .*cuts file",
         ),
         ((("b",), ("c",)), ((None,), ((1.0,),)), r"cuts\[1\] cuts 'c', which is not a numeric column"),
     ],

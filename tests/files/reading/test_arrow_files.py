@@ -288,7 +288,7 @@ def test_rows_that_need_no_bytes(tmp_path: Path, encode: Any) -> None:
 def test_a_stream_whose_metadata_claims_gigabytes(tmp_path: Path) -> None:
     data = as_stream(pa.table({"x": [1, 2, 3], "class": ["u", "v", "u"]}))
     lie = data[:4] + struct.pack("<I", 1 << 31) + data[8:]
-    with pytest.raises(BncliError, match=r"2147483648 bytes of metadata where \d+ are left"):
+    with pytest.raises(BncliError, match=r"2147483648 bytes of metadata, but only \d+ bytes are left"):
         read(write(tmp_path, lie, "t"))
 
 
@@ -315,7 +315,7 @@ def test_a_parquet_footer_that_claims_other_rows(tmp_path: Path, claim: int) -> 
     (length,) = struct.unpack("<i", data[-8:-4])
     footer = data[-8 - length : -8].replace(varint(n), varint(claim))
     lie = data[: -8 - length] + footer + struct.pack("<i", len(footer)) + b"PAR1"
-    with pytest.raises(BncliError, match=rf"damaged or cut off \({n} rows where the footer says {claim}"):
+    with pytest.raises(BncliError, match=rf"damaged or cut off \({n} rows, but the footer states {claim}"):
         read(write(tmp_path, lie, "t.parquet"))
 
 
