@@ -213,7 +213,7 @@ def score(
         watch(Note(f"{what}; --prior {TRAINING} corrects them for the class frequencies of the data"))
     if output.explain and model.calibration is not None and not isinstance(model.calibration.map, Temperature):
         method = model.calibration.map.method
-        watch(Note(f"log-odds and contributions are from before the {method} calibration"))
+        watch(Note(f"log-odds and contributions are those before the {method} calibration"))
     if output.questions.surprise and model.log_p is not None:
         quantiles = [f"{100 * q:g} % above {-model.log_p.quantiles[QUANTILES.index(q)]:.4g}" for q in (0.01, 0.05, 0.5)]
         watch(Note(f"surprise of the training rows in nats: {', '.join(quantiles)}"))

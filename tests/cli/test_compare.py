@@ -66,7 +66,7 @@ def test_costs_and_groups(bncli: Bncli, tmp_path: Path) -> None:
     costs = ("--metric", "iterations", "--metric", "fit-seconds", "--groups", "rows:200", "--scatter", "s.svg")
     ran = bncli("compare", "iris.csv", "tumours.csv", "monks1.csv", *words, *costs, "--json", "--csv", "o.csv", "-q")
     assert ran.code == 1
-    assert "no data set has iterations of both a and another learner, s.svg" in ran.err
+    assert "no data set has iterations for both a and another learner, s.svg" in ran.err
     report = json.loads(ran.out)
     assert [(group["name"], group["tables"]) for group in report["groups"]] == [
         ("rows<200", ["iris"]),

@@ -230,7 +230,7 @@ def test_reasons_under_other_maps_are_those_before_and_say_so(
     path, _ = calibrated(folder, "tic_tac_toe", method)
     table = str(folder / "tic_tac_toe_1.csv")
     assert run(["score", path, table, "-o", str(folder / "why.csv"), "--explain", "1"]) == 0
-    assert f"log-odds and contributions are from before the {method} calibration" in capsys.readouterr().err
+    assert f"log-odds and contributions are those before the {method} calibration" in capsys.readouterr().err
     one, other = (bncli.load(p).explain(table, 2) for p in (path, str(folder / "tic_tac_toe.bnc")))
     same = [(a, b) for a, b in zip(one, other, strict=True) if a.prediction == b.prediction]
     assert len(same) > 300

@@ -85,7 +85,7 @@ def _check_names(scorer: PortableScorer, target: ProgramTarget, dialect: Dialect
             hint="choose another name for the input or for the output file",
         )
     if dialect.fold_name(key) in ("prediction", *(["decision"] if target.rule is not None else [])):
-        raise ModelError(f"--key {key}: the view has another column of that name")
+        raise ModelError(f"--key {key}: the view has another column of that name", hint="rename the key column")
     if dialect.fold_name(key) in map(dialect.fold_name, names):
         what = f"--key {key}: the model uses that column as an attribute, so it cannot identify rows"
         raise ModelError(what, hint="name another column of the table, such as a row number")

@@ -92,7 +92,7 @@ def write_outputs(
     if scatter:
         panels = scatter_panels(report, metric)
         if metric in COSTS and not panels:
-            what = f"no data set has {metric_text(metric)} of both {report.baseline} and another learner"
+            what = f"no data set has {metric_text(metric)} for both {report.baseline} and another learner"
             hint = "parameters in closed form have none; name another --baseline"
             raise BncliError(what, where=scatter, hint=hint)
         write_bytes(scatter, scatter_drawing(report, metric, panels).source().encode())

@@ -297,7 +297,7 @@ def check_names(learners: Sequence[Learner]) -> None:
     for learner in learners:
         if learner.name in seen:
             is_same = learner.recipe == seen[learner.name].recipe
-            hint = "it is given twice" if is_same else "put NAME= before its options"
+            hint = "leave one of them out" if is_same else "put NAME= before its options"
             raise UsageError(f"two learners are called {learner.name!r}", hint=hint)
         seen[learner.name] = learner
 

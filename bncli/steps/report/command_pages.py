@@ -239,7 +239,7 @@ def _drift_blocks(report: MonitorReport) -> Iterator[Block]:
     if len(order) > MOST_PICTURES:
         yield Paragraph(f"{count(len(order) - MOST_PICTURES, 'column')} with less drift not shown.", "gap")
     limit = f"at least {LEAST_PSI:g} (dashed) and higher than chance explains, or if"
-    unknown = f"{percent(LEAST_UNKNOWN)} of its values or more were never seen in training"
+    unknown = f"at least {percent(LEAST_UNKNOWN)} of its values were never seen in training"
     yield Paragraph(f"A column has drifted if its stability index (PSI) is {limit} {unknown}.")
     rows = []
     for name, monitor in report.named_monitors:

@@ -372,7 +372,11 @@ def _two_class_blocks(report: EvaluateReport) -> tuple[list[Grid], list[Picture]
     lines = [
         ("Kolmogorov-Smirnov distance (KS)", figure(figures.ks), "–"),
         ("Gini (2 AUC - 1)", figure(report.gini), "–"),
-        (f"share of {event} in the 10\u00a0% of rows with the highest probability", figure(figures.capture_10), "–"),
+        (
+            f"share of all {event} rows in the 10\u00a0% of rows with the highest probability",
+            figure(figures.capture_10),
+            "–",
+        ),
     ]
     for name, perfect in (("slope", "1"), ("intercept", "0"), ("in_the_large", "0")):
         ends = figures.intervals.get(f"calibration_{name}")

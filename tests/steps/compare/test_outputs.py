@@ -87,7 +87,7 @@ def test_a_scatter_of_costs(tmp_path: Path) -> None:
     assert "map" not in words
     assert "slow" in words
     assert y0 > y1
-    with pytest.raises(BncliError, match=r"no data set has iterations of both map and another learner"):
+    with pytest.raises(BncliError, match=r"no data set has iterations for both map and another learner"):
         write_outputs(analyse(trial, metrics=["iterations"], baseline="map"), scatter=str(path))
 
 

@@ -193,7 +193,7 @@ def test_a_group_without_data_sets_is_refused(bounds: list[int], sizes: dict[str
 
 def test_names_of_learners_must_differ() -> None:
     check_names([NB, TAN])
-    with pytest.raises(UsageError, match="two learners are called 'nb'; it is given twice"):
+    with pytest.raises(UsageError, match="two learners are called 'nb'; leave one of them out"):
         check_names([NB, TAN, replace(NB)])
     with pytest.raises(UsageError, match="two learners are called 'nb'; put NAME= before its options"):
         check_names([NB, replace(TAN, name="nb")])
