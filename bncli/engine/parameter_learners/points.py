@@ -5,11 +5,11 @@
    the likelihood of the labels chooses the penalty.
    A table of several attributes then has the grid of their values that gains most on the residuals
    (`card_tables.join_codes`), and its groups are boxes: some values of each attribute.
-2. The two groups of one table that cost least to join are joined (only neighbours if the attribute is numeric), and all
-   numbers are fitted again, until at most `rows` groups are left and every join would cost at least LEAST_COST nats
-   per class beyond the first. If all rows are taken, groups are split again and others joined in their place. Joining
-   groups with the numbers b1 and b2 costs h1 h2 / (h1 + h2) (b1 - b2)^2 / 2, where h1 and h2 are the curvatures of the
-   loss. Every table keeps at least two groups, one of several attributes three.
+2. The two groups of a table that cost least to join are joined (only neighbours if the attribute is numeric), in
+   several tables at a time, and all numbers are fitted again, until at most `rows` groups are left and every join would
+   cost at least LEAST_COST nats per class beyond the first. If all rows are taken, groups are split again and others
+   joined in their place. Joining groups with the numbers b1 and b2 costs h1 h2 / (h1 + h2) (b1 - b2)^2 / 2, where h1
+   and h2 are the curvatures of the loss. Every table keeps at least two groups, one of several attributes three.
 3. The scale makes the largest number `points`. The numbers are rounded one at a time, the largest first, each time to
    the neighbour of lower loss; then single numbers move by 1 while the loss falls by more than TIE.
 4. Base rate and scale are fitted again, so that the total of points gives calibrated probabilities.
@@ -54,9 +54,9 @@ from bncli.engine.parameters.monotone import directions_of
 from bncli.engine.structures.structure import Family, Regions, Structure
 from bncli.watch import Iteration, Watch, silent
 
-MOST_GROUPS, FEW_GROUPS, MANY_TABLES = 8, 5, 10
+MOST_GROUPS, FEW_GROUPS, MANY_TABLES = 20, 5, 10
 """The most groups per table before tables are fitted together, the same with more than MANY_TABLES tables."""
-JOINED_ROWS = 2_000
+JOINED_ROWS = 4_000
 """With more rows, a sample of them shows which groups are joined."""
 TIE = 1e-9
 SWEEPS, FEW_POINTS = 5, 20

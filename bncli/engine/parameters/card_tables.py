@@ -28,7 +28,8 @@ from bncli.engine.parameters.cut_grids import Axis, Grid
 from bncli.engine.structures.structure import Family, Grouping
 
 PENALTY = 8.0
-PENALTIES = (32.0, 16.0, 8.0, 4.0)
+PENALTIES, USUAL_LEAST, PENALTY_ROWS = (32.0, 16.0, 8.0, 4.0, 2.0, 1.0), 4.0, 1_000.0
+"""The penalties to choose from; those below USUAL_LEAST take PENALTY_ROWS rows or more, divided by the penalty."""
 STEPS, TOLERANCE, JOIN_TOLERANCE = 100, 1e-8, 1e-5
 """The most steps of a fit; the fit ends when a step gains less than the fraction TOLERANCE of the objective."""
 PSEUDO_ROWS = 0.5
@@ -309,11 +310,15 @@ class CardFit:
 
         The penalty is a normal prior of the numbers. With more than two classes each is approximated alone.
         """
-        n_labels, evidence = self.target.shape[1], []
+        n_labels, evidence = self.target.shape[1], list[float]()
         design = self._design(columns, sizes)
-        for penalty in PENALTIES:
+        least = min(USUAL_LEAST, PENALTY_ROWS / float(self.mass.sum()))
+        penalties = [penalty for penalty in PENALTIES if penalty >= least]
+        start = None
+        for penalty in penalties:
             self.penalty = penalty
-            objective, bias, values = self.free(columns, sizes)
+            objective, bias, values = self.free(columns, sizes, start)
+            start = bias, values
             p = self.probabilities(self.scores(bias, columns, values))
             prior = np.full(design.shape[1], penalty / 2)
             prior[0] = 1e-6
@@ -322,7 +327,7 @@ class CardFit:
                 hessian = design.T @ (design * (self.mass * p[:, y] * (1 - p[:, y]))[:, np.newaxis]) + np.diag(prior)
                 volume += float(np.log(prior[1:]).sum() - np.linalg.slogdet(hessian)[1]) / 2
             evidence.append(volume * (1.0 if n_labels == 2 else (n_labels - 1) / n_labels) - objective)
-        self.penalty = PENALTIES[int(np.argmax(evidence))]
+        self.penalty = penalties[int(np.argmax(evidence))]
 
     def free(
         self,
@@ -561,43 +566,53 @@ class GroupedFit(CardFit):
         return best
 
     def _joined(self, groups: list[Index], rows: int, least: float) -> _Joined:
-        """Join the groups that cost least per group, one pair or table after the other."""
+        """Join the groups that cost least per group, in rounds, after each of which all numbers are fitted again.
+
+        A round joins at most one pair of groups per table: all that cost less than `least`, or, if there are none, a
+        quarter of those that are too many.
+        """
         objective, bias, values = self.fitted(groups, None, STEPS, JOIN_TOLERANCE)
         state = _Joined(objective, groups, bias, values)
         while True:
-            cost, f, a, b = self._cheapest(state)
-            if math.isinf(cost) or (state.n_rows <= rows and cost >= least):
+            joints = sorted(self._cheapest(state), key=lambda one: one[0])
+            n = sum(cost < least for cost, *_ in joints)
+            if not n and state.n_rows > rows:
+                n = max((state.n_rows - rows) // 4, 1)
+            if not n or not joints:
                 return state
             groups, values = list(state.groups), list(state.values)
-            if b is None:
-                groups[f], values[f] = np.zeros_like(groups[f]), np.zeros((1, len(state.bias)))
-            else:
-                groups[f], values[f] = joined(groups[f], a, b), np.delete(values[f], b, axis=0)
+            for _, f, a, b in joints[:n]:
+                if b is None:
+                    groups[f], values[f] = np.zeros_like(groups[f]), np.zeros((1, len(state.bias)))
+                else:
+                    groups[f], values[f] = joined(groups[f], a, b), np.delete(values[f], b, axis=0)
             objective, bias, values = self.fitted(groups, (state.bias, values), STEPS, JOIN_TOLERANCE)
             state = _Joined(objective, groups, bias, values)
 
-    def _cheapest(self, state: _Joined) -> tuple[float, int, int, int | None]:
-        """Return (cost per group, table, a, b) of the cheapest joint of groups a and b, or of all groups if b is None.
+    def _cheapest(self, state: _Joined) -> list[tuple[float, int, int, int | None]]:
+        """Return for each table (cost per group, table, a, b) of its cheapest joint of groups a and b.
 
-        The cost is infinite if nothing may be joined.
+        b is None where all groups of the table are joined. A table whose groups may not be joined is left out.
         """
         columns = self.columns(state.groups)
         p = self.probabilities(self.scores(state.bias, columns, state.values))
         curvature = self.mass[:, np.newaxis] * p * (1 - p)
         # with two classes, the difference between them moves twice as far as each
         share = 1.0 if len(state.bias) == 2 else 0.5
-        best: tuple[float, int, int, int | None] = (math.inf, 0, 0, None)
+        joints: list[tuple[float, int, int, int | None]] = []
         for f, (column, own, table) in enumerate(zip(columns, state.values, self.tables, strict=True)):
-            m = len(own)
+            m, best = len(own), (math.inf, f, 0, None)
             h = np.stack([np.bincount(column, c, m) for c in curvature.T], axis=1) + 1e-9
             if table.fewest < 2 <= m:
                 mean = (h * own).sum(axis=0) / h.sum(axis=0)
-                best = min(best, (share * float((h * (own - mean) ** 2).sum()) / m, f, 0, None), key=lambda one: one[0])
+                best = (share * float((h * (own - mean) ** 2).sum()) / m, f, 0, None)
             for a, b in table.joinable(state.groups[f]) if m > max(table.fewest, 2) else ():
                 cost = share * float((h[a] * h[b] / (h[a] + h[b]) * (own[a] - own[b]) ** 2).sum())
                 if cost < best[0]:
                     best = (cost, f, a, b)
-        return best
+            if math.isfinite(best[0]):
+                joints.append(best)
+        return joints
 
     def _best_split(self, state: _Joined, tried: set[tuple[int, bytes]]) -> tuple[int, Index] | None:
         """Return a table and its groups after the split, not tried before, with the largest gain by a Newton step."""
