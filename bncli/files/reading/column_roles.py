@@ -111,7 +111,7 @@ def assign_roles(
     stated = {*(declared.class_name, declared.weights), *declared.categorical, *declared.numeric, *declared.ignore}
     used, unused_parts = _used_columns(source, declared, names, where)
     group, time = choose_split_columns(source, names, where, nested)
-    nested = {name: word for name, word in nested.items() if name not in stated}
+    all_nested, nested = nested, {name: word for name, word in nested.items() if name not in stated}
     split = {*group, *([] if time is None else [time])}
     class_name = _choose_class(
         declared,
@@ -120,6 +120,13 @@ def assign_roles(
     )
     if class_name not in names:
         raise _unknown_column(class_name, names, where)
+    for role, name, use, option in (
+        ("the class", class_name, "be labels", "--class"),
+        ("the weights", declared.weights, "be weights", "--weights"),
+    ):
+        if name is not None and name in all_nested:
+            what = f"column '{name}' is {role}, but contains {all_nested[name]}s, which cannot {use}"
+            raise BncliError(what, where=where, hint=f"name a column of single values with {option}")
     for role, columns in (("ignore", declared.ignore), ("numeric", declared.numeric), ("weights", (declared.weights,))):
         if class_name in columns:
             raise UsageError(f"column '{class_name}' is the class, so it cannot also be named as {role}", where=where)

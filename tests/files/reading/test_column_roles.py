@@ -12,7 +12,7 @@ from bncli.errors import BncliError, UsageError
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_columns
 from bncli.watch import Event, Note
-from tests.files.reading.tables import read, table, values, write
+from tests.files.reading.tables import read, table, values, write, write_parquet
 
 
 def test_the_class_is_called_class_or_is_the_last_column(tmp_path: Path) -> None:
@@ -221,3 +221,13 @@ def test_a_wrong_delimiter_is_hinted_at(tmp_path: Path) -> None:
         read(path, delimiter=";")
     with pytest.raises(UsageError, match=r"no column 'b', .*t\.csv has a single column.*--delimiter"):
         read(path, delimiter=";", schema_file=None, class_name="b")
+
+
+@pytest.mark.parametrize("option", ["class", "weights"])
+@pytest.mark.parametrize(("value", "word"), [([1, 2], "lists"), ({"a": 1}, "structs")])
+def test_labels_and_weights_are_single_values(tmp_path: Path, option: str, value: Any, word: str) -> None:
+    """Leaving the column out, as is advised for attributes, would be no help."""
+    path = write_parquet(tmp_path, {"x": [1.5, 2.5, 3.5, 4.5], "n": [value] * 4, "class": ["u", "v"] * 2})
+    with pytest.raises(BncliError, match=f"column 'n' is the {option}, but contains {word}, which") as error:
+        read(path, **{"class_name" if option == "class" else "weights": "n"})
+    assert error.value.hint == f"name a column of single values with --{option}"
