@@ -21,7 +21,7 @@ from bncli.engine.data.columns import Columns, NumericColumn
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.splits import stratified_folds
 from bncli.engine.evaluation.cross_validation import predict_and_measure
-from bncli.engine.learn import learn_parameters, learn_structure
+from bncli.engine.learn import learn, learn_parameters, learn_structure
 from bncli.engine.model import Model
 from bncli.engine.structures.structure import Structure
 from bncli.files.reading.source import Source
@@ -237,8 +237,11 @@ def _fold(
             structures[recipe.structure] = learn_structure(counts, recipe)
             seconds = time.process_time() - start if recipe.structure == "kikuchi" else seconds
         structure = structures[recipe.structure]
-        learnt = learn_parameters(counts, structure, recipe)
-        model = Model(schema, structure, learnt.predictor, recipe, counts.data.n_rows, __version__)
+        if recipe.penalty == "cv":  # chosen with cuts and structure learned anew in each fold
+            model = learn(training, recipe.replaced(group_levels="off")).model
+        else:
+            learnt = learn_parameters(counts, structure, recipe)
+            model = Model(schema, structure, learnt.predictor, recipe, counts.data.n_rows, __version__)
         metrics = predict_and_measure(model, test).metrics
         found[way] = np.array([metrics.log_loss, metrics.error]) * held_out.sum()
     return found, seconds

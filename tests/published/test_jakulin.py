@@ -157,3 +157,13 @@ def test_averaging_is_better_than_the_best_model(figures: Figures) -> None:
     averaged, best = (figures.mean(way, "log-loss") for way in ("kBMA", "kMAP"))
     differences = np.array([averaged[name] - best[name] for name in averaged])
     assert (differences < 0).sum() >= 2 * (differences > 0).sum()
+
+
+def test_every_classifier_of_the_page_can_be_measured() -> None:
+    """Those whose penalty is chosen too, in a fold of a small table."""
+    columns = read_columns(Source((str(SAMPLE.with_name("iris.csv")),)))
+    held_out = np.arange(columns.n_rows) % 3 == 0
+    found, _ = jakulin._fold(columns, held_out, jakulin.recipes())
+    assert found.keys() == jakulin.recipes().keys()
+    for way in ("NB", "LR cv", jakulin.FITTED):
+        assert 0 < found[way][0] / held_out.sum() < np.log(3)
