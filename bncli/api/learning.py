@@ -93,7 +93,7 @@ def evaluate(
     progress: ProgressOption = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Return how well learning predicts rows that it has not seen, as `bncli evaluate --json` prints it.
+    """Return the predictive performance on unseen rows, with the fields of `bncli evaluate --json`.
 
     The default is cross-validation with `folds` folds; with `test`, a model is learned from `table` and tested on
     `test`. Options are those of `fit`. `by` names columns: results are also given for each of their values.

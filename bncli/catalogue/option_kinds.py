@@ -106,7 +106,7 @@ class ClassPairPrior(NamedTuple):
     """
 
     def parse(self, value: object) -> str:
-        """Return the shortest text of the distribution."""
+        """Return the shortest text that specifies the distribution."""
         text = "".join(str(value).split())
         shape, *draws_and_seed = text.split(":")
         name, shape_numbers = ("beta,", shape[5:]) if shape.startswith("beta,") else ("", shape)

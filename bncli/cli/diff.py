@@ -69,7 +69,7 @@ def difference_lines(report: DiffReport) -> list[str]:
     if not report.same_bytes:
         arcs = (map(" -> ".join, arcs) for arcs in (report.arcs_added, report.arcs_removed))
         regions = (map(" & ".join, regions) for regions in (report.regions_added, report.regions_removed))
-        labels = [label or "no label named" for label in report.towards or ()]
+        labels = [label or "not set" for label in report.towards or ()]
         rows = report.rows_learnt_from
         differences = [
             ("class", [] if report.class_name is None else [" -> ".join(report.class_name)]),

@@ -71,7 +71,7 @@ def command(**typed: Any) -> None:
     if not typed["data"]:
         raise UsageError("a dossier needs labelled rows", hint="add --data TEST")
     if typed["output"] is None:
-        raise UsageError("a dossier is a folder of two files", hint="add -o DIR")
+        raise UsageError("the folder of the dossier is missing", hint="add -o DIR")
     from bncli.steps.dossier.dossier import dossier
     from bncli.steps.dossier.findings import DossierSources
     from bncli.watch import Run

@@ -133,7 +133,7 @@ def _heat_map(effect: NamedEffect, labels: Sequence[str], title: str) -> list[st
     rows = ((name, "".join(2 * shade for shade in row)) for name, row in zip(effect.names[0], shades, strict=True))
     key = ", ".join(f"{letter} {name}" for letter, name in zip(letters, effect.names[1], strict=True))
     table = filled_table(title, (down, " ".join(letters)), rows)
-    return [table, f"{across}: {key}; the largest is {most:.3f}", ""]
+    return [table, f"{across}: {key}; the largest absolute value is {most:.3f}", ""]
 
 
 def _shade(share: float) -> str:

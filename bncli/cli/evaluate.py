@@ -1,4 +1,4 @@
-"""`bncli evaluate`: how well the learning options, or a model, predict rows that were not seen in training."""
+"""`bncli evaluate`: estimate how well a model, or models learned with the given options, predict unseen rows."""
 
 from __future__ import annotations
 

@@ -135,9 +135,9 @@ def resolve_learning_options(
 
 
 def resolve_with_scores(typed: Mapping[str, Any]) -> tuple[LearningOptions, Strengths | None]:
-    """Return the learning options of a command with --scores, and the parameters of these scores; None without it.
+    """Return the learning options, and the parameters of the scores (None without --scores).
 
-    --scores computes acll of every network. So an option of acll that learning does not take applies to the scores.
+    --scores computes acll of every network, so an option of acll that learning does not use applies to the scores only.
     """
     if not typed["scores"]:
         return resolve_learning_options(typed), None

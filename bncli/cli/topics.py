@@ -21,7 +21,7 @@ TOPIC_GROUPS = (
         "Judging a model",
         ("evaluate", "validation", "groups", "calibration", "compare", "verify", "properties", "dossier"),
     ),
-    ("Out of the shell", ("report", "python", "web-service", "install")),
+    ("Beyond the command line", ("report", "python", "web-service", "install")),
     ("Reference", ("options", "files", "json", "exit-codes", "shell", "speed", "cluster", "internals", "sources")),
 )
 """The table of contents; the topics of a command are listed in `bncli.cli.commands`."""

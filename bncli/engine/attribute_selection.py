@@ -117,7 +117,7 @@ def rank_attributes(columns: Columns, recipe: Recipe, n: int, run: Run) -> list[
     origin, seed = columns.origin, recipe.seed or 0
     rows = columns if origin is None or origin.sample is None else origin.sample
     if rows.label is None or (rows.label.codes < 0).any():
-        raise BncliError(f"some rows have no value of the class {rows.class_name!r}")
+        raise BncliError(f"the class {rows.class_name!r} is missing in some rows")
     if rows.n_rows == 1:
         raise BncliError("--max-attributes needs held-out rows, but there is only one row", hint="leave it out")
     n_rows = max(FEWEST_ROWS, min(MOST_ROWS, MOST_SCORES // len(rows.label.levels)))

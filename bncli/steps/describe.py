@@ -578,7 +578,7 @@ def _warnings(source: Source, summary: TableSummary, has_class: bool) -> list[st
         values = [name for name in summary.names if name in levels.get(name, ())]
         if len(values) >= 2 and 2 * len(values) >= len(levels):
             listed = ", ".join(map(repr, values[:_PROPOSED_NAMES])) + ", ..." * (len(values) > _PROPOSED_NAMES)
-            text = f"columns have a value that is the name of the column ({listed})"
+            text = f"some columns contain their own name as a value ({listed})"
             warnings.append(f"{text}: is the header missing? --names a,b,c supplies one")
     if has_class and _why_class(source, summary) == _LAST_COLUMN:
         guess = f"{summary.class_name!r} is used as the class because it is the last column"

@@ -153,7 +153,7 @@ class DiffReport:
     edits: tuple[tuple[Edit, ...], tuple[Edit, ...]] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the fields by name; of the predictions `rows`, `changed_decisions` and `max_abs_dp`."""
+        """Return the fields by name; the predictions become `rows`, `changed_decisions` and `max_abs_dp`."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         report = {"class" if name == "class_name" else name: value for name, value in values.items()}
         del report["predictions"], report["labels"]

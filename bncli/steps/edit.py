@@ -303,7 +303,11 @@ def _read_rows(model: Model, source: Source, run: Run) -> Dataset:
     assert columns.label is not None
     missing = [label for label in schema.labels if label not in columns.label.levels]
     if missing or len(columns.label.levels) != len(schema.labels):
-        raise ModelError("the labels of the rows are not those of the model", where=source.paths[0])
+        found, known = (
+            ", ".join(labels[:5]) + ", ..." * (len(labels) > 5) for labels in (columns.label.levels, schema.labels)
+        )
+        what = f"the rows have the labels {found}, but the model has {known}"
+        raise ModelError(what, where=source.paths[0], hint="give rows of every label of the model, and no others")
     if model.class_weights is not None:
         of_label = dict(zip(schema.labels, model.class_weights, strict=True))
         columns = apply_class_weights(columns, np.array([of_label[label] for label in columns.label.levels]))

@@ -110,7 +110,7 @@ class ScoreCounts:
         if not self.unknown_labels:
             return []
         rows = "1 row has a class" if self.unknown_labels == 1 else f"{self.unknown_labels:,} rows have a class"
-        return [f"{rows} that is not a label of the model; the measured figures leave them out"]
+        return [f"{rows} that is not a label of the model; not included in the measured figures"]
 
 
 class ScoredBlock(NamedTuple):

@@ -164,7 +164,7 @@ def test_names_that_are_values_and_a_guessed_class_are_warnings(bncli: Bncli, tm
     (tmp_path / "named.csv").write_text("\n".join(["colour,age,size,sold", *rows]) + "\n")
     report = json.loads(bncli("describe", str(tmp_path / "bare.csv"), "--json").out)
     assert report["warnings"][0] == (
-        "columns have a value that is the name of the column ('red', 'old', 'yes'): "
+        "some columns contain their own name as a value ('red', 'old', 'yes'): "
         "is the header missing? --names a,b,c supplies one"
     )
     ran = bncli("describe", str(tmp_path / "named.csv"))

@@ -234,7 +234,7 @@ def test_a_record_that_does_not_fit_is_found(bncli: Bncli, fitted: dict[str, Pat
         ),
         ("--effect size --flatten --label benign --why x", "--label has no effect without --set or --monotone"),
         ("--effect size --set large=1 --label no --why x", "--label no: the class has no such label"),
-        ("--effect size,radius --flatten --why x", "no table of the model is over these attributes together"),
+        ("--effect size,radius --flatten --why x", "the model has no table that contains these attributes together"),
         ("--effect size,size --flatten --why x", "names an attribute twice"),
         ("--undo", "there is no edit to undo"),
         ("--undo --why x", "--why has no effect with --undo"),

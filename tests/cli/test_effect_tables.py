@@ -48,7 +48,7 @@ def test_a_wide_pair_is_a_heat_map_of_shades(capfdbinary: pytest.CaptureFixture[
     text = shown(EffectsReport(np.zeros(2), (pair,), 1), ["no", "yes"], capfdbinary)
     assert "Cells of pairs: ░▒▓█ positive, ·∘○● negative" in text
     assert " <=27.5   ██▓▓▒▒░░  ··∘∘○○●●\n" in text
-    assert "colour: a c0, b c1, c c2, d c3, e c4, f c5, g c6, h c7, i c8; the largest is 4.000" in text
+    assert "colour: a c0, b c1, c c2, d c3, e c4, f c5, g c6, h c7, i c8; the largest absolute value is 4.000" in text
 
 
 def test_points_of_a_nomogram_add_up_to_the_probability(capfdbinary: pytest.CaptureFixture[bytes]) -> None:

@@ -242,7 +242,7 @@ def test_labels_that_the_model_does_not_have_are_counted(bncli: Bncli) -> None:
     assert bncli("fit", "tumours.csv", "--structure", "nb", "--param", "map", "-q", "-o", "m.bnc").code == 0
     text = Path("tumours.csv").read_text().replace(",benign\n", ",unsure\n", 2)
     Path("new.csv").write_text(text)
-    note = "Warning: 2 rows have a class that is not a label of the model; the measured figures leave them out"
+    note = "Warning: 2 rows have a class that is not a label of the model; not included in the measured figures"
     for words in (("monitor", "m.bnc", "new.csv"), ("score", "m.bnc", "new.csv", "-o", "s.csv", "--monitor", "m.json")):
         assert note in bncli(*words).err
     assert "not a label" not in bncli("monitor", "m.bnc", "tumours.csv").err

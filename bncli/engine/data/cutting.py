@@ -107,7 +107,7 @@ def learn_dataset(
     rows without a class, and if the cuts do not fit the columns.
     """
     if columns.label is None or (columns.label.codes < 0).any():
-        raise BncliError(f"some rows have no value of the class {columns.class_name!r}")
+        raise BncliError(f"the class {columns.class_name!r} is missing in some rows")
     levels = columns.label.levels
     labels = columns.label.codes.astype(code_dtype(len(levels)), copy=False)
     module, cut_points = None, discretize if callable(discretize) else None
@@ -426,9 +426,9 @@ def pooling_notes(attributes: Sequence[Attribute], n_rows: int) -> list[str]:
             f"levels pooled by their information about the class: {_list_few(pooled)} (--group-levels off keeps them)"
         )
     if idle:
-        verb, them = ("shows", "it") if len(idle) == 1 else ("show", "them")
-        why = f"{verb} no relation to the class in {n_rows:,} rows, so left out"
-        sentences.append(f"{_list_few(idle)} {why} (--group-levels off keeps {them})")
+        was, it, shows = ("was", "it", "shows") if len(idle) == 1 else ("were", "they", "show")
+        why = f"{was} left out because {it} {shows} no relation to the class in {n_rows:,} rows"
+        sentences.append(f"{_list_few(idle)} {why}; --group-levels off keeps {it if it == 'it' else 'them'}")
     return sentences
 
 

@@ -127,7 +127,7 @@ def encode_labels(columns: Columns, schema: Schema) -> Codes:
     if len(unknown_rows):
         own = int(columns.label.codes[unknown_rows[0]])
         if own < 0:
-            raise ModelError(f"some rows have no value of the class {schema.class_name!r}")
+            raise ModelError(f"the class {schema.class_name!r} is missing in some rows")
         listed = ", ".join(schema.labels[:10]) + (", ..." if len(schema.labels) > 10 else "")
         what = f"class {schema.class_name!r} has a label that is not in the model: {columns.label.levels[own]!r}"
         raise ModelError(what, hint=f"its labels are {listed}")

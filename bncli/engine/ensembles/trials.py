@@ -133,13 +133,15 @@ class Trials:
             self._try_boosted(len(self._considered))
         late = self._without_time
         self._report_skipped("the time limit was reached", [name for name in self._too_costly if name in late])
-        self._report_skipped("too slow for this effort", [name for name in self._too_costly if name not in late])
-        self._report_skipped("too large for the memory", self._too_large)
+        self._report_skipped(
+            "they are too slow for this effort", [name for name in self._too_costly if name not in late]
+        )
+        self._report_skipped("they do not fit in memory", self._too_large)
         return self._evaluations
 
     def _report_skipped(self, reason: str, names: Sequence[str]) -> None:
         if names:
-            self._watch(Note(f"candidates that were not tried, {reason}: {', '.join(names)}"))
+            self._watch(Note(f"candidates not tried because {reason}: {', '.join(names)}"))
 
     def _try_all(self, prunes: bool) -> None:
         for name in self._names:

@@ -6,9 +6,9 @@ blocks before it.
 Everything is learned within the fold, including cuts and levels; only the labels of the class come from all rows. Each
 repeat draws new random folds from the seed and the number of the repeat.
 
-For a learning curve, the rows of a fold are also predicted by models of samples of the other rows. The samples are
-nested: larger ones contain the smaller ones. A sample depends on the seed, the repeat, the fold and its own size, but
-not on the other sizes.
+For a learning curve, the rows of a fold are also predicted by models fitted to samples of the other rows. The samples
+are nested: larger ones contain the smaller ones. A sample depends on the seed, the repeat, the fold and its own size,
+but not on the other sizes.
 
 Conventions:
 - The prediction of a row is that of the first repeat, by the one model that was not trained on it.

@@ -455,7 +455,7 @@ def _drifts(table: Columns, codes: Mapping[str, Integers], labels: Integers, n_l
         n_others = sum(getattr(getattr(c, "form", None), "source", None) != date for c in columns_as_read.values())
         of_class = _cramers_v(period, labels) >= 0.2
         if of_class or len(changed) >= max(2, 0.3 * n_others):
-            what = "the class changes" if of_class else f"{len(changed)} attributes change"
+            what = "the class frequencies change" if of_class else f"{len(changed)} attributes change"
             option = f"--time {shlex.quote(date)}"
             message = f'{what} over time ("{date}"); add {option} to test on rows that follow the training rows'
             findings.append(Finding("drift", (date,), table.n_rows, message, option))

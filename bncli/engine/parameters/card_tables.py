@@ -601,7 +601,8 @@ class GroupedFit(CardFit):
         share = 1.0 if len(state.bias) == 2 else 0.5
         joints: list[tuple[float, int, int, int | None]] = []
         for f, (column, own, table) in enumerate(zip(columns, state.values, self.tables, strict=True)):
-            m, best = len(own), (math.inf, f, 0, None)
+            m = len(own)
+            best: tuple[float, int, int, int | None] = (math.inf, f, 0, None)
             h = np.stack([np.bincount(column, c, m) for c in curvature.T], axis=1) + 1e-9
             if table.fewest < 2 <= m:
                 mean = (h * own).sum(axis=0) / h.sum(axis=0)

@@ -29,7 +29,7 @@ class Axis(NamedTuple):
 
     @property
     def uncut(self) -> list[int]:
-        """The first codes of the groups before any cut."""
+        """The first code of each group when no cut has been made."""
         return list(range(self.n_codes)) if self.n_ordered < 2 else [0, *range(self.n_ordered, self.n_codes)]
 
 

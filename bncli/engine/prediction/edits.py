@@ -161,7 +161,7 @@ def editable_effect(model: Model, names: Sequence[str]) -> EditableEffect:
         if family.by_class and set(attributes) <= set(family.attributes)
     ]
     if not tables:
-        what = f"--effect {','.join(names)}: no table of the model is over " + (
+        what = f"--effect {','.join(names)}: the model has no table that contains " + (
             "this attribute" if len(names) == 1 else "these attributes together"
         )
         raise UsageError(what, hint="inspect MODEL --effects lists the effects")
@@ -203,7 +203,7 @@ def _weighted_families(model: Model) -> list[tuple[int, float, Family]]:
     """
     predictor = model.predictor
     if model.schema.marginalizes:
-        what = "the tables of this model are probabilities of a network over which missing values are marginalized"
+        what = "this model marginalizes missing values, so its tables are probabilities, not effects"
         raise ModelError(what, hint="fit with --missing-policy level to edit effects")
     if isinstance(predictor, Path) or (isinstance(predictor, Ensemble) and predictor.pool is Pool.LINEAR):
         what = "this model averages the probabilities of several models, so its tables are not effects"

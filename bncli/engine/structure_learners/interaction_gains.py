@@ -65,10 +65,10 @@ class Interaction(NamedTuple):
 
 @dataclass(frozen=True)
 class Gains:
-    """Gains of candidate sets of `attributes`, each in at most `bins` intervals, over a model with tables `cells`.
+    """Gains of adding tables over sets of `attributes` to a model with the tables `cells`.
 
-    `cells` (K, n_cells) may have been fitted on other rows than those of the likelihood. Every list that is returned
-    has all candidates, even those of negative gain, the largest gain first.
+    Each attribute has at most `bins` intervals. `cells` (K, n_cells) may have been fitted on other rows than those of
+    the likelihood. Lists contain all candidates, even those of negative gain, in descending order of gain.
     """
 
     likelihood: ConditionalLikelihood

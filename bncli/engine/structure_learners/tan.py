@@ -259,7 +259,10 @@ class _ContractedGraph:
         return slot
 
     def parents(self) -> list[int]:
-        """Expand all cycles, replacing in each the arc where another enters; return the parents (n: virtual root)."""
+        """Return the parent of each node; n is the virtual root.
+
+        Each contracted cycle is expanded: the arc that enters it replaces the arc of the cycle into the same node.
+        """
         for cycle in reversed(range(self.n, len(self.inside))):
             arc = self.arcs[cycle]
             v = arc[1]

@@ -48,7 +48,7 @@ class ArcConstraints:
                 hint = (
                     f"did you mean {near[0]!r}?"
                     if near
-                    else "--categorical NAME keeps a column left out as an identifier"
+                    else "add --categorical NAME to use a column that was left out as an identifier"
                 )
                 what = "not an attribute of the table"
                 if name == schema.class_name:

@@ -355,7 +355,7 @@ def _read_uncertainty(archive: Archive, node: Node, model: Model) -> ParameterUn
     fields = node.fields(("method", "rows"))
     words = {method.value: method for method in UncertaintyMethod}
     if fields["method"].text() not in words:
-        fields["method"].fail(f"there is no method of intervals {fields['method'].text()!r}")
+        fields["method"].fail(f"unknown interval method {fields['method'].text()!r}")
     method, n_rows = words[fields["method"].text()], fields["rows"].integer(1)
     if not isinstance(model.predictor, Ensemble if method is UncertaintyMethod.SPREAD else Tables):
         node.fail(f"a model of this kind has no intervals of the method '{method.value}'")
@@ -561,7 +561,7 @@ def rule_json(rule: DecisionRule) -> dict[str, Any]:
 
 
 def rule_summary_json(rule: DecisionRule) -> dict[str, Any]:
-    """Return the rule without the held-out scores, only with the keys that it has.
+    """Return the rule without its held-out scores; keys that are not set are left out.
 
     costs [true][decision]; threshold {value, chosen}; abstain_below; sets {alpha, by}.
     """

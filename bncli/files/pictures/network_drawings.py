@@ -1,4 +1,4 @@
-"""Drawings of networks and regions, with arcs as thick as their strength and links to the tables behind them.
+"""Drawings of networks and regions: the width of an arc shows its strength, and links lead to the tables.
 
 Networks run from left to right: depth across, breadth downwards, in units of one node.
 

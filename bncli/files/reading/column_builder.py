@@ -229,7 +229,7 @@ class ColumnBuilder:
 
 
 def encode_texts(values: pa.Array, shared: pa.Array) -> CodedTexts:
-    """Encode texts by their index in the `shared` texts if these contain all of them, else in their own texts."""
+    """Encode texts as indices into `shared` if it contains all of them, else into their own distinct texts."""
     if pa.types.is_dictionary(values.type):
         coded, codes = encode_texts(values.dictionary, shared), values.indices.to_numpy()
         if coded.texts is shared:

@@ -90,9 +90,9 @@ class Table:
         self.close()
 
     def head(self) -> dict[str, ColumnRequest] | TextBlock | None:
-        """Return the requests by a columnar file's own schema, or the first block of a text file (None if empty).
+        """Return the column requests from a columnar file's schema, or the first block of a text file, None if empty.
 
-        To be called before `raw_blocks`, which still yields the block.
+        Call it before `raw_blocks`, which yields that block again.
         """
         if isinstance(self._first, ColumnarFile):
             return {name: self._first.request(name) for name in self.names}

@@ -153,7 +153,8 @@ def _check_arguments(
     if settings.baseline is not None:
         _refuse_unknown(settings.baseline, [learner.name for learner in learners], "learner")
     if any(source.bad_rows_file for source in sources):
-        raise UsageError("every process would write the file of bad rows", hint="use fail or skip")
+        what = "--on-bad-row FILE cannot be used in a comparison, because every process would write the file"
+        raise UsageError(what, hint="use --on-bad-row fail or skip")
     check_drawings(len(learners), len(sources), settings.metrics[0], diagram=outputs.diagram, scatter=outputs.scatter)
     if settings.group_bounds and len(sources) < 2:
         raise UsageError("--groups groups data sets by number of rows, but there is only one", hint="give more DATA")

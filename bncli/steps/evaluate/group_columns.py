@@ -129,7 +129,7 @@ def _group_column(columns: Columns, name: str, known: Attribute | None, where: s
 def _refuse_many(name: str, n: int, where: str) -> None:
     if n > MOST_GROUPS:
         what = f"column {name!r} has {n:,} values, too many to report a group for each"
-        raise BncliError(what, where=where, hint=f"name a column of at most {MOST_GROUPS:,}")
+        raise BncliError(what, where=where, hint=f"name a column with at most {MOST_GROUPS:,} values")
 
 
 def with_groups(report: EvaluateReport, columns: Sequence[GroupColumn], watch: Watch) -> EvaluateReport:

@@ -339,7 +339,7 @@ def _mean_blocks(report: MonitorReport) -> Iterator[Block]:
         held_out = report.whole.model.held_out_log_loss if field == "log_loss" else None
         sentence = f"{ends} ({better})."
         if held_out is not None:
-            sentence += f" Held-out rows in training had {held_out:.3f} (dashed)."
+            sentence += f" The dashed line, {held_out:.3f}, is the held-out log-loss when the model was fitted."
         drawing = series_plot(title, upwards, values, [held_out] * len(values), report.short_names)
         pictures.append(Picture(field.replace("_", "-"), title, sentence, drawing))
     yield Cards(pictures)
@@ -354,7 +354,7 @@ def _mean_blocks(report: MonitorReport) -> Iterator[Block]:
         rows.append((name, *cells))
     parts = ("accuracy", "log-loss", "AUC")
     headings = ("file", *(f"{part}{what}" for part in parts for what in (" expected (95 %)", " measured")))
-    yield Grid("Expected from the probabilities, and measured on labelled rows", headings, rows)
+    yield Grid("Performance: expected from the probabilities, and measured on labelled rows", headings, rows)
     if not report.whole.tally.log_loss.n:
         yield Paragraph("The class of these rows is not known, so neither is the error rate.", "gap")
     if report.whole.no_log_p:

@@ -133,9 +133,9 @@ def test_threads_change_nothing_and_progress_is_told_in_order() -> None:
 
 
 def test_rows_without_a_class_are_refused() -> None:
-    with pytest.raises(BncliError, match="no value of the class 'y'"):
+    with pytest.raises(BncliError, match="the class 'y' is missing in some rows"):
         learn_dataset(Columns(0, {}, "y", None))
-    with pytest.raises(BncliError, match="no value of the class 'y'"):
+    with pytest.raises(BncliError, match="the class 'y' is missing in some rows"):
         learn_dataset(Columns(2, {}, "y", categorical([0, MISSING], "a")))
 
 
@@ -466,8 +466,8 @@ def test_what_was_pooled_is_told_once() -> None:
     pooled = "levels pooled by their information about the class: town 30 -> 2 groups"
     assert first == f"{pooled} (--group-levels off keeps them)"
     assert second.startswith("'street' (")
-    assert second.endswith("values) shows no relation to the class in 400 rows, so left out "
-                           "(--group-levels off keeps it)")  # fmt: skip
+    assert second.endswith("values) was left out because it shows no relation to the class in 400 rows; "
+                           "--group-levels off keeps it")  # fmt: skip
 
 
 def test_long_lists_are_shortened() -> None:

@@ -93,8 +93,8 @@ def test_labels_are_matched_by_name() -> None:
     ("label", "message"),
     [
         (categorical([0, 1], "no", "maybe"), "is not in the model: 'maybe'"),
-        (categorical([MISSING], "no"), "some rows have no value of the class 'y'"),
-        (categorical([UNSEEN], "no", "yes"), "some rows have no value of the class 'y'"),
+        (categorical([MISSING], "no"), "the class 'y' is missing in some rows"),
+        (categorical([UNSEEN], "no", "yes"), "the class 'y' is missing in some rows"),
         (None, "has no class column 'y'"),
     ],
 )

@@ -334,9 +334,18 @@ def test_a_label_of_frequency_0_is_allowed(tmp_path: Path) -> None:
         (lambda d: d["schema"].update(missing_tokens="-"), "expected a list, found a string"),
         (lambda d: d["schema"]["attributes"][0].update(name="colour"), "the name 'colour' is given twice"),
         (lambda d: d["schema"]["attributes"][0].update(frequencies=[1.0]), "1 frequencies for 3 codes"),
-        (lambda d: d["schema"]["attributes"][0].update(frequencies=[0, 0, 0]), "frequencies are not weights"),
-        (lambda d: d["schema"]["attributes"][0].update(frequencies=[1, 2, -3]), "frequencies are not weights"),
-        (lambda d: d["schema"]["attributes"][0].update(frequencies=[1e308] * 3), "frequencies are not weights"),
+        (
+            lambda d: d["schema"]["attributes"][0].update(frequencies=[0, 0, 0]),
+            "frequencies must be at least 0, with a finite sum above 0",
+        ),
+        (
+            lambda d: d["schema"]["attributes"][0].update(frequencies=[1, 2, -3]),
+            "frequencies must be at least 0, with a finite sum above 0",
+        ),
+        (
+            lambda d: d["schema"]["attributes"][0].update(frequencies=[1e308] * 3),
+            "frequencies must be at least 0, with a finite sum above 0",
+        ),
         (lambda d: d["schema"]["attributes"][0].update(holes=-1), "a weight of missing values cannot be negative"),
         (lambda d: d["schema"]["attributes"][0].update(holes="many"), "expected a number, found a string"),
         (lambda d: d["schema"]["attributes"][0].update(cuts=[1.0, 1.0]), "the cuts are not increasing"),
