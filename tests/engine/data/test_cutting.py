@@ -473,4 +473,4 @@ def test_what_was_pooled_is_told_once() -> None:
 def test_long_lists_are_shortened() -> None:
     many = [CategoricalAttribute(f"a{i}", False, (1.0,), ("x|y",), (("x", "y"),)) for i in range(11)]
     (sentence,) = pooling_notes(many, 7)
-    assert "'a7' (2 values) and 3 more show no relation" in sentence
+    assert "'a7' (2 values) and 3 more were left out because they show no relation" in sentence
