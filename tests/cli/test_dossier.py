@@ -327,7 +327,7 @@ def test_more_than_two_classes(bncli: Bncli) -> None:
     ("words", "code", "said"),
     [
         (("m.bnc", "-o", "out"), 2, "a dossier needs labelled rows; add --data TEST"),
-        (("m.bnc", "--data", "test.csv"), 2, "a folder of two files; add -o DIR"),
+        (("m.bnc", "--data", "test.csv"), 2, "the folder of the dossier is missing; add -o DIR"),
         (("--data", "test.csv", "-o", "out"), 2, "the model is missing"),
         (("--template", "m.bnc"), 2, "MODEL has no effect with --template"),
         (("--template", "-o", "out"), 2, "-o has no effect with --template"),
