@@ -130,7 +130,7 @@ def test_a_learner_that_fails_is_told_at_the_end(bncli: Bncli) -> None:
         (("iris.csv", "--resume", "iris.csv"), 2, "it is read from 'iris.csv'"),
         (("iris.csv", "--resume", "single.csv"), 1, "this is not a file of outcomes, single.csv"),
         (("iris.csv", "--resume", "x", "--csv", "x"), 2, "it is written as 'x'"),
-        (("iris.csv", "--on-bad-row", "bad.csv"), 2, "use fail or skip"),
+        (("iris.csv", "--on-bad-row", "bad.csv"), 2, "use --on-bad-row fail or skip"),
         (("iris.csv", "--diagram", "x.svg"), 2, "give more DATA"),
         (("iris.csv", "tumours.csv", "--metric", "passes", "--diagram", "x.svg"), 2, "draw them with --scatter"),
         (("iris.csv", "--metric", "seconds"), 2, "there is no metric 'seconds'; did you mean fit-seconds?"),

@@ -121,7 +121,7 @@ def test_wrong_words_are_found_before_a_table_is_read(
         compare(sources, [NB, TAN], settings=ComparisonSettings(baseline="tam"))
     with pytest.raises(UsageError, match="two learners are called 'nb'"):
         compare(sources, [NB, NB])
-    with pytest.raises(UsageError, match="bad rows"):
+    with pytest.raises(UsageError, match="every process would write the file"):
         compare([Source(sources[0].paths, on_bad_row="bad.csv")], [NB])
     with pytest.raises(BncliError, match="there is no folder"):
         compare(sources, [NB], outputs=CompareOutputs(latex=f"{here}/no/x.tex"))
