@@ -54,7 +54,7 @@ def test_effects_are_the_first_and_the_number_of_the_others(
     left_out = report["effects_left_out"]
     assert len(report["effects"]) == 40
     hidden = left_out["share"] + sum(effect["share"] for effect in report["effects"][30:])
-    assert f"... and {left_out['count'] + 10:,} more with {100 * hidden:.1f}% together" in text
+    assert f"... and {left_out['count'] + 10:,} more effects with {100 * hidden:.1f}% in total" in text
     assert sum(effect["share"] for effect in report["effects"]) + left_out["share"] == pytest.approx(1.0)
     averaged = [effect for effect in report["effects"] if effect.get("averaged")]
     assert ("averages)" in text) == bool(averaged)
