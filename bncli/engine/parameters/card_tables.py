@@ -29,9 +29,10 @@ from bncli.engine.structures.structure import Family, Grouping
 
 PENALTY = 8.0
 PENALTIES, USUAL_LEAST, PENALTY_ROWS = (32.0, 16.0, 8.0, 4.0, 2.0, 1.0), 4.0, 1_000.0
-"""The penalties to choose from; those below USUAL_LEAST take PENALTY_ROWS rows or more, divided by the penalty."""
+"""The penalties to choose from. One below USUAL_LEAST is tried only with PENALTY_ROWS / penalty rows or more."""
 STEPS, TOLERANCE, JOIN_TOLERANCE = 100, 1e-8, 1e-5
-"""The most steps of a fit; the fit ends when a step gains less than the fraction TOLERANCE of the objective."""
+"""The most steps of a fit; the fit ends when a step gains less than the fraction TOLERANCE of the objective. Fits that
+only lead to the next joint or penalty end at JOIN_TOLERANCE."""
 PSEUDO_ROWS = 0.5
 """Rows with the overall class frequencies, added to each value before values are compared."""
 MOST_PAIRED = 64
@@ -317,14 +318,15 @@ class CardFit:
         start = None
         for penalty in penalties:
             self.penalty = penalty
-            objective, bias, values = self.free(columns, sizes, start)
+            objective, bias, values = self.free(columns, sizes, start, STEPS, JOIN_TOLERANCE)
             start = bias, values
             p = self.probabilities(self.scores(bias, columns, values))
             prior = np.full(design.shape[1], penalty / 2)
             prior[0] = 1e-6
             volume = 0.0
             for y in range(1 if n_labels == 2 else 0, n_labels):
-                hessian = design.T @ (design * (self.mass * p[:, y] * (1 - p[:, y]))[:, np.newaxis]) + np.diag(prior)
+                scaled = design * np.sqrt(self.mass * p[:, y] * (1 - p[:, y]))[:, np.newaxis]
+                hessian = scaled.T @ scaled + np.diag(prior)
                 volume += float(np.log(prior[1:]).sum() - np.linalg.slogdet(hessian)[1]) / 2
             evidence.append(volume * (1.0 if n_labels == 2 else (n_labels - 1) / n_labels) - objective)
         self.penalty = penalties[int(np.argmax(evidence))]
@@ -355,7 +357,7 @@ class CardFit:
         ridge = np.full(int(edges[-1]), self.penalty)
         ridge[0] = 1e-6
         two = n_labels == 2
-        inverse = None
+        scaled, inverse = np.empty_like(design), None
         if not two:
             inverse = np.linalg.inv(0.5 * design.T @ (design * self.mass[:, np.newaxis]) + np.diag(ridge))
         best, before = beta, np.inf
@@ -371,7 +373,9 @@ class CardFit:
             before = now
             if two:
                 second = _logistic(scores)
-                hessian = design.T @ (design * (self.mass * second * (1 - second))[:, np.newaxis]) + np.diag(ridge / 2)
+                # a matrix times its own transpose takes half the operations
+                np.multiply(design, np.sqrt(self.mass * second * (1 - second))[:, np.newaxis], out=scaled)
+                hessian = scaled.T @ scaled + np.diag(ridge / 2)
                 step = np.linalg.solve(
                     hessian, design.T @ (self.mass * (self.target[:, 1] - second)) - ridge * beta[:, 1]
                 )
@@ -592,7 +596,7 @@ class GroupedFit(CardFit):
     def _cheapest(self, state: _Joined) -> list[tuple[float, int, int, int | None]]:
         """Return for each table (cost per group, table, a, b) of its cheapest joint of groups a and b.
 
-        b is None where all groups of the table are joined. A table whose groups may not be joined is left out.
+        If b is None, all groups of the table are joined, and it leaves the card. Tables without a joint are omitted.
         """
         columns = self.columns(state.groups)
         p = self.probabilities(self.scores(state.bias, columns, state.values))
