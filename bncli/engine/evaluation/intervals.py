@@ -130,7 +130,7 @@ def measure_intervals(
         units = None
     what = "row" if units is None else "group"
     method = f"BCa bootstrap over {n_units:,} {what}{'' if n_units == 1 else 's'}, {REPLICATES:,} replicates"
-    n_effective = count_units(n_rows, weights, units)
+    n_effective = effective_units(n_rows, weights, units)
     weights = np.ones(n_rows) if weights is None else weights
     sums = _sums_of_groups(blocks, labels, weights, units, seed)
     total = sums.sum(axis=0, keepdims=True)
@@ -188,7 +188,7 @@ def overlap_variance(test_log_loss: float, training_log_loss: float, n_units: fl
     return gap / n_units if 0 < gap < math.inf else 0.0
 
 
-def count_units(n_rows: int, weights: Array | None, units: Integers | None) -> float:
+def effective_units(n_rows: int, weights: Array | None, units: Integers | None) -> float:
     """Return the number of units; a row of weight w counts as w units if there are no units of several rows."""
     n_units = n_rows if units is None else len(distinct(units))
     return float(n_rows if weights is None else weights.sum()) if n_units == n_rows else float(n_units)

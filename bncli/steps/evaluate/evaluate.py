@@ -25,7 +25,7 @@ import numpy as np
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.encoding import encode_labels
 from bncli.engine.data.schema import ReadingRules, Unseen
-from bncli.engine.data.splits import nested_samples, record_split
+from bncli.engine.data.splits import count_units, nested_samples, record_split
 from bncli.engine.evaluation.cross_validation import (
     CrossValidation,
     Fold,
@@ -40,7 +40,7 @@ from bncli.engine.evaluation.cross_validation import (
 )
 from bncli.engine.evaluation.curves import measure_calibration
 from bncli.engine.evaluation.decision_metrics import measure_decisions
-from bncli.engine.evaluation.intervals import PredictedBlock, count_units, measure_intervals, overlap_variance
+from bncli.engine.evaluation.intervals import PredictedBlock, effective_units, measure_intervals, overlap_variance
 from bncli.engine.evaluation.metrics import (
     METRICS,
     Baseline,
@@ -270,7 +270,7 @@ def _check_two_labels(outputs: EvaluateOutputs, n_labels: int) -> None:
 
 def _check_folds(columns: Columns, protocol: Protocol, source: Source) -> None:
     """Raise BncliError, with the name of the table, if the rows cannot be split as the protocol demands."""
-    if protocol.by_time or protocol.folds > count_units(columns.n_rows, None, _units(columns)):
+    if protocol.by_time or protocol.folds > count_units(columns.n_rows, columns.split_by):
         try:
             draw_splits(columns, protocol, 0)
         except BncliError as error:
@@ -348,7 +348,7 @@ def _cross_validation_report(
     training = [fold.training_log_loss for fold in folds if fold.training_log_loss is not None]
     shared, log_loss = 0.0, means["log_loss"]
     if training and log_loss is not None:
-        shared = overlap_variance(log_loss, fmean(training), count_units(len(tested), weights, units))
+        shared = overlap_variance(log_loss, fmean(training), effective_units(len(tested), weights, units))
     intervals = measure_intervals(
         blocks, predictions.codes, weights, means, units=units, overlap_variance=shared, seed=protocol.seed
     )
