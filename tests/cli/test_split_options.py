@@ -106,6 +106,14 @@ def test_one_row_per_group_gives_the_bytes_without_groups(bncli: Bncli, words: t
     assert Path("plain.bnc").read_bytes() == Path("grouped.bnc").read_bytes()
 
 
+def test_hundreds_of_groups_stand_beside_a_column_of_names(bncli: Bncli) -> None:
+    rows = [f"p{i // 2},{'yn'[i // 2 % 2]},{i % 7},{'uv'[i // 2 % 3 % 2]}\n" for i in range(700)]
+    Path("many.csv").write_text("patient,smoker,lab,ill\n" + "".join(rows))
+    ran = bncli("evaluate", "many.csv", "--group", "patient", "--structure", "nb", "--param", "map")
+    assert ran.code == 0
+    assert "700 rows of 350 groups" in ran.out
+
+
 def test_one_row_per_group_gives_the_figures_without_groups(bncli: Bncli) -> None:
     write("rows.csv", visits(12, 3), setting("patient", lambda i, old: f"p{i}"))
     plain, grouped = (evaluated(bncli, "rows.csv", option, "patient", *FAST) for option in ("--ignore", "--group"))

@@ -422,7 +422,7 @@ def _explained(codes: Integers, column: Column, labels: Integers, n_labels: int,
         return 0.0
     # the other rows with the same value, and one more row with the class frequencies
     if units is not None:
-        of_unit = np.unique(codes * (int(units.max()) + 1) + units, return_inverse=True)[1]
+        of_unit = np.unique(codes * np.int64(units.max() + 1) + units, return_inverse=True)[1]
         _, of_label, n_own = np.unique(of_unit * n_labels + labels, return_inverse=True, return_counts=True)
         others = table[codes, labels] - n_own[of_label]
         sizes_of_others = table.sum(axis=1)[codes] - np.bincount(of_unit)[of_unit]

@@ -175,6 +175,9 @@ def test_what_an_attribute_explains_with_groups_is_that_of_leaving_out_each_grou
         loss -= math.log((np.sum(labels[others] == labels[t]) + shares[labels[t]]) / (others.sum() + 1)) / 80
     entropy = -float((shares * np.log(shares)).sum())
     assert _explained(values, names(values), labels, 3, units) == pytest.approx(1 - loss / entropy)
+    # codes are kept in the narrowest type, which holds neither 256 groups nor products with fewer
+    for narrow, many in ((values.astype(np.uint8), units), (values.astype(np.uint8), units + 300)):
+        assert _explained(narrow, names(values), labels, 3, many) == pytest.approx(1 - loss / entropy)
     alone = _explained(values, names(values), labels, 3)
     assert alone == pytest.approx(_explained(values, names(values), labels, 3, np.arange(80)))
     assert alone > 1 - loss / entropy
