@@ -38,7 +38,9 @@ def evaluation_tables(report: EvaluateReport, *, verbose: bool = False) -> Itera
     verbose: also the seconds, and the figures and penalty of each fold.
     """
     split = report.split
-    of_units = f" of {split.units:,} groups" if split is not None and "group" in split.kind else ""
+    of_units = ""
+    if split is not None and "group" in split.kind and report.units is not None:
+        of_units = f" of {len(set(report.units.tolist())):,} groups"
     yield f"{report.rows:,} rows{of_units}; {report.protocol}"
     yield _figure_table(report, verbose=verbose)
     whose = "this model" if report.folds is None else "these models"

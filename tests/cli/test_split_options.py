@@ -106,6 +106,17 @@ def test_one_row_per_group_gives_the_bytes_without_groups(bncli: Bncli, words: t
     assert Path("plain.bnc").read_bytes() == Path("grouped.bnc").read_bytes()
 
 
+def test_only_groups_that_are_tested_are_counted(bncli: Bncli) -> None:
+    # one row per group and day: the first of four blocks is learned from only
+    rows = [f"p{i},2024-{1 + i // 20:02d}-{1 + i % 20:02d},{i % 7},{'uv'[i % 3 % 2]}\n" for i in range(80)]
+    Path("days.csv").write_text("patient,day,lab,ill\n" + "".join(rows))
+    ran = bncli(
+        *("evaluate", "days.csv", "--group", "patient", "--time", "day", "--folds", "4"),
+        *("--structure", "nb", "--param", "map"),
+    )
+    assert "60 rows of 60 groups" in ran.out
+
+
 def test_hundreds_of_groups_stand_beside_a_column_of_names(bncli: Bncli) -> None:
     rows = [f"p{i // 2},{'yn'[i // 2 % 2]},{i % 7},{'uv'[i // 2 % 3 % 2]}\n" for i in range(700)]
     Path("many.csv").write_text("patient,smoker,lab,ill\n" + "".join(rows))
