@@ -68,15 +68,23 @@ def name_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-@cache
 def imports_of(path: Path) -> tuple[str, ...]:
     """Every module that a file imports, anywhere in it, type checking left out."""
-    return tuple(_walk(tree_of(path)))
+    return _read(path)[1]
+
+
+def top_of(path: Path) -> ast.Module:
+    """A module's docstring and the imports at its top."""
+    return _read(path)[0]
 
 
 @cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
+def _read(path: Path) -> tuple[ast.Module, tuple[str, ...]]:
+    """Whole trees are not kept, for the garbage collector would look through all of them again and again."""
+    tree = ast.parse(path.read_text())
+    imports = tuple(_walk(tree))
+    tree.body = [*tree.body[:1], *(node for node in tree.body[1:] if isinstance(node, ast.Import | ast.ImportFrom))]
+    return tree, imports
 
 
 def _walk(node: ast.AST) -> Iterator[str]:
@@ -90,8 +98,12 @@ def _walk(node: ast.AST) -> Iterator[str]:
             elif isinstance(child, ast.ImportFrom):
                 assert child.level == 0, "imports are absolute"
                 yield from _from(child)
-            elif not isinstance(child, ast.expr):  # no expression holds an import
+            elif isinstance(child, _WITH_STATEMENTS):
                 pending.append(child)
+
+
+_WITH_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
+"""What may hold an import further down: no expression does."""
 
 
 def _from(node: ast.ImportFrom) -> Iterator[str]:
@@ -178,7 +190,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def _top_level(path: Path) -> Iterator[str]:
-    for node in tree_of(path).body:
+    for node in top_of(path).body:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -188,7 +200,7 @@ def _top_level(path: Path) -> Iterator[str]:
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.relative_to(PACKAGE.parent).as_posix())
 def test_a_package_lists_its_modules(folder: Path) -> None:
     modules = {path.stem for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/__init__.py")}
-    docstring = ast.get_docstring(tree_of(folder / "__init__.py")) or ""
+    docstring = ast.get_docstring(top_of(folder / "__init__.py")) or ""
     assert sorted(listed_modules(docstring)) == sorted(modules - {"__init__", "__main__"})
 
 
@@ -215,7 +227,7 @@ def test_modules_are_read_from_lists() -> None:
 def test_files_explain_themselves() -> None:
     for path in MODULES:
         text = path.read_text()
-        assert ast.get_docstring(tree_of(path)), f"{path}: a module begins by saying what it is"
+        assert ast.get_docstring(top_of(path)), f"{path}: a module begins by saying what it is"
         assert "TODO" not in text, path
 
 

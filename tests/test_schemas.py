@@ -23,7 +23,7 @@ from tests.transcripts import ROOT
 METRICS = ("accuracy", "error", "log-loss", "rmse", "brier", "auc", "ece", "cll", "balanced-accuracy", "mcc")
 MAKING = """
 fit iris.csv --param map -q -o tan.bnc
-fit iris.csv --structure auto --effort 1 --time-limit 1 -q -o auto.bnc
+fit few.csv --structure auto --effort 1 --time-limit 1 -q -o auto.bnc
 fit monks1.csv --structure kikuchi -q -o kikuchi.bnc
 discretize dated.csv -q --cuts-out dated.json
 fit iris.csv --structure interactions --penalty 1 -q -o interactions.bnc
@@ -32,7 +32,7 @@ fit holes.csv --param map -q -o holes.bnc
 fit monks1.csv --structure card --pairs 1 -q -o pair.bnc
 fit monks1.csv --param extended --penalty 1 --restarts 2 -q -o restarts.bnc
 fit monks1.csv --param acll --class-pair-prior 1,1000 -q -o acll.bnc
-fit tumours.csv --structure interactions --penalty 1 --bins 40 -q -o wide.bnc
+fit iris.csv --structure interactions --penalty 1 --bins 40 -q -o wide.bnc
 discretize iris.csv -q --cuts-out cuts.json
 fit monks1.csv --group-levels 2 --param map -q -o pooled.bnc
 fit iris.csv --optimizer bfgs --param discriminative --penalty 1 --trace d.csv -q -o d.bnc
@@ -40,7 +40,7 @@ fit iris.csv --penalty 1 --trace w.csv -q -o w.bnc
 fit iris.csv --preconditioner off --penalty 1 -q -o plain.bnc
 fit few.csv --structure nb --param discriminative -q -o few.bnc
 fit iris.csv --group petal_width --structure nb --param map -q -o grouped.bnc
-fit monks1.csv -q -o default.bnc
+fit few.csv -q -o default.bnc
 fit monks1.csv --numeric a1 --numeric a2 --increasing a1 --decreasing a2 --penalty 1 -q -o ordered.bnc
 fit iris.csv --increasing petal_length --towards setosa --penalty 1 -q -o towards.bnc
 fit iris.csv --structure tan --knowledge known.toml --param map -q -o known.bnc
@@ -81,7 +81,7 @@ fit few.csv
 fit iris.csv --structure nb --param map --class-weights balanced
 fit few.csv --structure nb --param discriminative
 fit iris.csv --structure hill-climb --param map --max-parents 1
-fit iris.csv --structure auto --effort 1 --time-limit 1
+fit few.csv --structure auto --effort 1 --time-limit 1
 fit monks1.csv --structure kikuchi
 fit iris.csv --structure nb --cuts cuts.json --dry-run
 fit monks1.csv --param extended --penalty 1 --restarts 1 --max-iterations 5
@@ -215,7 +215,7 @@ compare iris.csv --learner a=--structure_nb_--param_map --learner b=--param_map 
 compare iris.csv tumours.csv holes.csv --learner a=--structure_nb_--param_map --learner b=--param_map --folds 2 --jobs 1
 convergence d.csv w.csv
 convergence d.csv w.csv --lag w --svg curves.svg --histogram lags.svg
-compare iris.csv holes.csv --learner a=--penalty_1 --learner b=--param_map --folds 2 --jobs 1 --groups rows:160 COSTS
+compare iris.csv few.csv --learner a=--penalty_1 --learner b=--param_map --folds 2 --jobs 1 --groups rows:99 COSTS
 compare iris.csv --learner a=--param_map --folds 2 --jobs 1 METRICS
 """
 
@@ -263,12 +263,17 @@ def _object(words: list[str], out: Path) -> Any:
 
 
 def objects(schema: dict[str, Any], root: dict[str, Any], value: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Every object of the value with the schema that tells its keys, and where the schema stands."""
+    """Every object of a value that fits, with the schema that tells its keys, and where the schema stands."""
+    if not isinstance(value, dict | list):
+        return
     if "$ref" in schema:
         path = schema["$ref"]
         schema = root["$defs"][path.rpartition("/")[2]]
-    for choice, one in enumerate(schema.get("anyOf", ())):
-        if Draft202012Validator({**one, "$defs": root.get("$defs", {})}).is_valid(value):
+    unlike = ("null", "string", "number", "integer", "array" if isinstance(value, dict) else "object")
+    choices = [(i, one) for i, one in enumerate(schema.get("anyOf", ())) if one.get("type") not in unlike]
+    for choice, one in choices:
+        # the only one is the one that fits
+        if len(choices) == 1 or Draft202012Validator({**one, "$defs": root.get("$defs", {})}).is_valid(value):
             yield from objects(one, root, value, f"{path}|{choice}" if "properties" in one else path)
             return
     if isinstance(value, dict):
