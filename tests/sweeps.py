@@ -1,4 +1,4 @@
-"""What is tried in the usual run and what in sweeps: products of parameters, in pairs or whole, and examples."""
+"""What is tried in the usual run and what in sweeps: parameters in pairs or in products, and examples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import settings
 
 
 def every_pair(*axes: Sequence[Any]) -> list[Any]:
-    """The product of the axes for `pytest.mark.parametrize`; cases that add no new pair of values are marked slow.
+    """Cases for `pytest.mark.parametrize` in which every value of an axis meets every value of every other axis.
 
     Cases are taken greedily, the one with most new pairs first, the earlier of ties: with two axes all of them.
     """
@@ -22,11 +22,11 @@ def every_pair(*axes: Sequence[Any]) -> list[Any]:
         best = max(cases, key=lambda case: len(left & pairs[case]))
         taken.add(best)
         left -= pairs[best]
-    return [_param([axis[i] for axis, i in zip(axes, case, strict=True)], case in taken) for case in cases]
+    return [_param([axis[i] for axis, i in zip(axes, case, strict=True)], True) for case in cases if case in taken]
 
 
 def every_value(*axes: Sequence[Any]) -> list[Any]:
-    """The product of the axes likewise, with every single value in the usual run and as many cases as that takes."""
+    """The product of the axes, with every single value in the usual run and as many cases as that takes."""
     most = max(map(len, axes))
     taken = {tuple(i % len(axis) for axis in axes) for i in range(most)}
     product = itertools.product(*map(range, map(len, axes)))

@@ -28,7 +28,7 @@ NB: dict[str, Any] = {"structure": "nb", "param": "map"}
     [
         NB,
         # Held-out rows choose the penalty; tests/published/test_exports has other learners with one that is typed.
-        pytest.param({"structure": "tan"}, id="tan-cv", marks=pytest.mark.slow),
+        pytest.param({"structure": "nb", "param": "weighted"}, id="nb-cv", marks=pytest.mark.slow),
     ],
     ids=lambda options: options["structure"],
 )

@@ -65,7 +65,7 @@ def scored_line(bncli: Bncli, model: str, column: str, values: list[float]) -> n
     return np.array(found)
 
 
-@pytest.mark.parametrize("learner", first_few(["--structure interactions --penalty 1", "--structure auto --effort 2"]))
+@pytest.mark.parametrize("learner", first_few(["--structure interactions --penalty 1", "--structure auto --effort 1"]))
 def test_scores_rise_and_fall_as_was_said(bncli: Bncli, learner: str) -> None:
     fit = ("fit", "iris.csv", *learner.split(), "-q")
     assert bncli(*fit, *RISING, "--towards", "virginica", "-o", "m.bnc").code == 0

@@ -54,7 +54,11 @@ def test_without_data_it_shows_the_effects_of_inspect(bncli: Bncli, model: str) 
 
 @pytest.mark.slow
 def test_rows_of_every_kind_of_model_are_explained(bncli: Bncli) -> None:
-    for options in (("--structure", "auto", "--effort", "1"), ("--structure", "kikuchi"), ("--calibrate", "isotonic")):
+    for options in (
+        ("--structure", "auto", "--effort", "1"),
+        ("--structure", "kikuchi"),
+        ("--structure", "nb", "--penalty", "1", "--calibrate", "isotonic"),
+    ):
         assert bncli("fit", "iris.csv", *options, "-q", "-o", "m.bnc").code == 0
         rows = json.loads(bncli("explain", "m.bnc", "iris.csv", "--rows", "60", "--json").out)["rows"]
         assert rows[0]["prediction"] in ("versicolor", "virginica")

@@ -13,7 +13,6 @@ import pytest
 from bncli.cli.model_text import first_names
 from tests import started
 from tests.cli.conftest import Bncli
-from tests.sweeps import every_value
 
 FIT_KEYS = {
     "schema_version", "model", "rows", "attributes", "classes", "structure", "param", "parameters", "cll_start", "cll",
@@ -69,7 +68,9 @@ STEPS = (
 )
 
 
-@pytest.mark.parametrize(("steps", "data"), every_value(STEPS, ["iris", "wine_holes", "monks1"]))
+@pytest.mark.parametrize(
+    ("steps", "data"), [*zip(STEPS, ["iris", "wine_holes", "monks1", "iris", "wine_holes"], strict=True)]
+)
 def test_step_by_step_is_one_fit(bncli: Bncli, tmp_path: Path, steps: tuple[str, ...], data: str) -> None:
     cut, join, learn = (options.split() for options in steps)
     table = f"{data}.csv"

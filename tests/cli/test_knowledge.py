@@ -46,11 +46,11 @@ def test_step_by_step_gives_the_same_bytes(bncli: Bncli) -> None:
 @pytest.mark.slow
 def test_evaluate_compare_and_python_take_it(bncli: Bncli) -> None:
     Path("k.toml").write_text('no_interaction = [["petal_length", "*"]]\n')
-    assert bncli("evaluate", "iris.csv", "--structure", "tan", "--knowledge", "k.toml", "--folds", 3, "-q").code == 0
-    learner = "a=--structure kdb --knowledge k.toml"
-    assert bncli("compare", "iris.csv", "--learner", learner, "--folds", 3, "-q").code == 0
+    assert bncli("evaluate", "iris.csv", "--param", "map", "--knowledge", "k.toml", "--folds", 2, "-q").code == 0
+    learner = "a=--structure kdb --param map --knowledge k.toml"
+    assert bncli("compare", "iris.csv", "--learner", learner, "--folds", 2, "--jobs", 1, "-q").code == 0
     for known in ("k.toml", Path("k.toml"), {"no_interaction": [["petal_length", "*"]]}):
-        model = python_interface.fit("iris.csv", structure="kdb", knowledge=known)
+        model = python_interface.fit("iris.csv", structure="kdb", param="map", knowledge=known)
         assert "petal_length" not in {name for pair in _arcs(model) for name in pair}
 
 

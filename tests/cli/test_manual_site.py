@@ -194,18 +194,11 @@ def test_groff_has_no_complaint(man: Path) -> None:
         assert (path.name, done.returncode, complaints) == (path.name, 0, [])
 
 
-WIDE = ("index", "evaluate", "options", "which-one", "bncli-compare")
-"""Pages with long lines, wide tables and long words."""
-
-
 @pytest.mark.slow
 @in_browser
-@pytest.mark.parametrize("names", [WIDE, None])
-def test_no_page_is_wider_than_a_phone_or_says_anything(site: Path, names: tuple[str, ...] | None) -> None:
+def test_no_page_is_wider_than_a_phone_or_says_anything(site: Path) -> None:
     with Browser() as browser:
         for path in sorted(site.glob("*.html")):
-            if names is not None and path.stem not in names:
-                continue
             page = browser.open(path, width=360)
             widths = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
             assert widths[0] <= widths[1], path.name

@@ -57,7 +57,7 @@ def test_evaluate_compare_and_learn_structure(bncli: Bncli) -> None:
         losses.append(json.loads(ran.out)["log_loss"])
     assert losses[1] < losses[2]
     ran = bncli("compare", "wine.csv", "--learner", "few=--structure nb --param map --max-attributes 2",
-                "--learner", "all=--structure nb --param map", "--json", "-q")  # fmt: skip
+                "--learner", "all=--structure nb --param map", "--jobs", "1", "--json", "-q")  # fmt: skip
     assert ran.code == 0
     ran = bncli("learn-structure", "wine.csv", "--max-attributes", "4", "--json", "-q")
     assert ran.code == 0

@@ -70,10 +70,10 @@ def test_every_way_to_learn_gives_the_same_bytes(asthma: Bncli) -> None:
 @pytest.mark.slow
 def test_evaluate_and_compare_take_it(asthma: Bncli) -> None:
     prior = "--prior-network asthma.bnc --prior-rows 30"
-    evaluated = asthma("evaluate", "seen.csv", "--structure", "tan", *prior.split(), "--folds", 3, "-q")
+    evaluated = asthma("evaluate", "seen.csv", "--structure", "tan", *prior.split(), "--folds", 2, "-q")
     assert evaluated.code == 0
     learners = ("--learner", f"prior=--structure nb {prior}", "--learner", "alone=--structure nb")
-    assert asthma("compare", "seen.csv", *learners, "--folds", 3, "-q").code == 0
+    assert asthma("compare", "seen.csv", *learners, "--folds", 2, "--jobs", 1, "-q").code == 0
 
 
 def test_counts_take_it(asthma: Bncli) -> None:

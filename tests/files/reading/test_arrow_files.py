@@ -177,7 +177,7 @@ def test_damaged_files_are_read_or_refused_in_one_line(kind: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", FORMATS)
 def test_many_damaged_files(kind: str) -> None:
-    surveys(300, kind)
+    surveys(150, kind)
 
 
 def corrupt(encode: Callable[[pa.Table], bytes], old: bytes, new: bytes) -> bytes:
