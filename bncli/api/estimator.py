@@ -96,9 +96,9 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         columns = self._columns(X, reset=True)
         labels: NDArray[Any] = column_or_1d(y, warn=True)
         if labels.dtype.kind == "O" and any(label is None for label in labels):
-            raise ValueError("y has missing labels; leave out these rows")
+            raise ValueError("y has missing labels; remove these rows")
         if labels.dtype.kind == "O" and len({isinstance(label, str) for label in labels}) > 1:
-            raise ValueError("y mixes strings and other labels")
+            raise ValueError("y has labels of several types, strings among them; convert all to one type")
         check_consistent_length(X, labels)
         if labels.dtype.kind == "f":
             check_array(labels, ensure_2d=False, input_name="y")
@@ -121,8 +121,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         columns[class_column] = pa.array(codes.astype(str))
         categorical = [f"x{c}" if isinstance(c, (int, np.integer)) else str(c) for c in self.categorical or ()]
         if unknown := [name for name in categorical if name not in columns]:
-            what = f"there is no column {unknown[0]!r} (categorical)"
-            raise ValueError(f"{what}: categorical takes column names, or column numbers counted from 0")
+            what = f"categorical names the column {unknown[0]!r}, which X does not have"
+            raise ValueError(f"{what}; categorical must list column names, or column numbers starting at 0")
         table_options: dict[str, Any] = {"class_": class_column, "categorical": categorical}
         if groups is not None:
             values: NDArray[Any] = column_or_1d(groups)
@@ -152,8 +152,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for word in (*_PARAMETERS, "seed", "categorical", "class_", "weights", "group"):
             if word in other_options:
                 raise ValueError(
-                    f"options cannot contain {word!r}, because it is set elsewhere: by a parameter, or "
-                    f"by an argument of fit"
+                    f"options cannot contain {word!r}: use the parameter of Classifier or the argument of fit instead"
                 )
         parameters = {word: getattr(self, word) for word in _PARAMETERS if getattr(self, word) is not None}
         seed = 0 if self.random_state is None else self.random_state
@@ -182,22 +181,22 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         options, labels = self.options or {}, self.classes_.tolist()
         class_weights = options.get("class_weights", self.class_weight)
         if class_weights is not self.class_weight and self.class_weight is not None:
-            raise ValueError("class_weight and the option 'class_weights' mean the same: leave one of them out")
+            raise ValueError("class_weight and options['class_weights'] are the same setting: leave one of them out")
         if isinstance(class_weights, Mapping):
             code_of = {label: code for code, label in enumerate(labels)}
             if unknown := [label for label in class_weights if label not in code_of]:
-                raise ValueError(f"class_weight names the label {unknown[0]!r}, which y does not have")
+                raise ValueError(f"class_weight names the label {unknown[0]!r}, which does not occur in y")
             learnt = {label: w for label, w in class_weights.items() if code_of[label] in self._codes_learnt}
             class_weights = {str(code_of[label]): w for label, w in learnt.items()} or None
         if (towards := options.get("towards")) is None:
             if (options.get("increasing") or options.get("decreasing")) and len(self._codes_learnt) > 2:
-                what = f"directions refer to one label, but y has {len(self._codes_learnt)}"
+                what = f"increasing and decreasing refer to one label, but y has {len(self._codes_learnt)} labels"
                 example = f"'towards': {labels[max(self._codes_learnt)]!r}"
-                raise ValueError(f"{what}: name it in the options, as in {example}")
+                raise ValueError(f"{what}; choose it in options, as in {example}")
             return {"class_weights": class_weights}
         codes = [code for code, label in enumerate(labels) if label == towards and code in self._codes_learnt]
         if not codes:
-            raise ValueError(f"towards names the label {towards!r}, which y does not have")
+            raise ValueError(f"towards names the label {towards!r}, which does not occur in y")
         return {"class_weights": class_weights, "towards": str(codes[0])}
 
     def predict_proba(self, X: Any) -> Array:

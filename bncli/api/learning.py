@@ -147,8 +147,8 @@ def compare(
         sources = []
         for table in tables:
             if not isinstance(table, (str, os.PathLike)):  # the results name the tables by their files
-                what = f"a table to compare on must be a path, not of type {type(table).__name__}"
-                raise UsageError(what, hint="write it to a file")
+                what = f"compare needs the path of a table, not an object of type {type(table).__name__}"
+                raise UsageError(what, hint="write the table to a file and give its path")
             sources.append(files.enter_context(source_of(table, **reading)))
         run = make_run(threads, watch)
         by_time, window = reading.get("time") is not None, reading.get("window")
@@ -172,7 +172,7 @@ def _parse_learning(words: Mapping[str, Any]) -> LearningOptions:
             options = [*known, "seed", "unseen", "threads", *COLUMN_OPTIONS, *FILE_OPTIONS]
             meant = [{"class": "class_"}.get(option, option.replace("-", "_")) for option in meant_options(word)]
             near = [option for option in meant if option in options] or get_close_matches(word, options, 1)
-            hint = f"did you mean {near[0]!r}?" if near else "the options are those of bncli fit, with _ instead of -"
+            hint = f"did you mean {near[0]!r}?" if near else "options have the names of bncli fit, with _ instead of -"
             raise TypeError(f"there is no option {word!r}; {hint}")
     texts = {
         key: os.fspath(words[key])

@@ -190,7 +190,7 @@ class Model:
                 rule = engine.DecisionRule()
             if rule is None:
                 hint = "add costs, a threshold, abstain_below, abstain_wider or sets"
-                raise UsageError("the model has no decision rule", hint=hint)
+                raise UsageError("there is no decision rule", hint=hint)
             shift = None if prior is None else prior_shift(self._model, prior)
             decider = Decider.of(rule, labels)
             decided, highest = list[DecidedRows](), -math.inf

@@ -124,7 +124,7 @@ def source_of(data: Any, *, in_memory: bool = False, **options: Any) -> Iterator
         yield Source((os.fspath(data),), **fields)
         return
     if unused := next((key for key in FILE_OPTIONS if key in fields), None):
-        raise UsageError(f"{unused}= sets how a file is read, but the table is not a file", hint="leave it out")
+        raise UsageError(f"{unused}= sets how a file is read, but the table is not a file", hint=f"leave {unused}= out")
     table = table_of(data)
     if in_memory:
         yield Source((), rows=table, **fields)
@@ -166,7 +166,8 @@ def table_of(data: Any) -> pa.Table:
         return table.cast(pa.schema(fields))
     except (pa.ArrowException, ValueError) as error:
         raise UsageError(
-            f"this is not a table: {str(error).splitlines()[0]}", hint="give a data frame or a dictionary of columns"
+            f"the object is not a table: {str(error).splitlines()[0]}",
+            hint="give a data frame or a dictionary of columns",
         ) from error
 
 

@@ -91,10 +91,10 @@ MISSING_POLICIES = Choice(
     "--missing-policy",
     "level",
     (
-        Method("level", "a missing value is one more value of the attribute"),
+        Method("level", "a missing value counts as a further value of the attribute"),
         Method(
             "marginalize",
-            "missing values are marginalized, in learning and in scoring; for --param " + ", ".join(MARGINALIZED),
+            "missing values are marginalized in learning and scoring; for --param " + ", ".join(MARGINALIZED),
         ),
     ),
     DATA,
@@ -201,9 +201,9 @@ NETWORKS = Choice(
     "--network",
     "",
     (
-        Method("nb", "attributes depend on the class alone", _SIZE),
-        Method("tan", "a random tree over the attributes, below the class", _SIZE),
-        Method("kdb", "k random attribute parents each, and the class", (*_SIZE, "--k")),
+        Method("nb", "the class is the only parent of each attribute", _SIZE),
+        Method("tan", "a random tree over the attributes; the class is a parent of each", _SIZE),
+        Method("kdb", "each attribute has k random attributes and the class as parents", (*_SIZE, "--k")),
         Method("conditioning", "three inputs whose coefficients differ by powers of ten", ("--exponent",)),
     ),
     "Network",
@@ -236,7 +236,7 @@ def refuse_options_without_effect(
                 for choice in choices
                 if choice.flag in chosen and any(flag in choice.method_options for flag in flags)
             ]
-            idle = f"{' and '.join(dict.fromkeys(above))}, which takes no {' or '.join(flags)}"
+            idle = f"{' and '.join(dict.fromkeys(above))}, which does not use {' or '.join(flags)}"
         fitting = [as_typed(choice, m.word) for choice in takers for m in choice.methods if flag in m.options]
         raise UsageError(f"{flag} has no effect with {idle}", hint=f"use it with {', '.join(dict.fromkeys(fitting))}")
 

@@ -45,7 +45,7 @@ class Knowledge:
             try:
                 content = json.loads(value)
             except json.JSONDecodeError:
-                raise ValueError(f"{value!r} is not a file") from None
+                raise ValueError(f"there is no file {value!r}") from None
         if not isinstance(content, Mapping):
             raise ValueError("knowledge is a table with the keys " + ", ".join(KEYS))
         for key in content:
@@ -54,12 +54,12 @@ class Knowledge:
                 raise ValueError(f"{key!r} is not a key; " + (f"did you mean {near[0]}?" if near else ", ".join(KEYS)))
         root, most = content.get("root"), content.get("max_parents")
         if root is not None and (not isinstance(root, str) or not root):
-            raise ValueError('root is the name of one column, as in root = "age"')
+            raise ValueError('root must be the name of one column, as in root = "age"')
         if most is not None and (type(most) is not int or not 0 <= most <= MOST_PARENTS):
-            raise ValueError(f"max_parents is a whole number from 0 to {MOST_PARENTS}")
+            raise ValueError(f"max_parents must be a whole number from 0 to {MOST_PARENTS}")
         tiers = content.get("before", [])
         if not isinstance(tiers, list | tuple) or not all(_is_names(tier) for tier in tiers):
-            raise ValueError('before is a list of lists of columns, as in before = [["age"], ["pulse", "fever"]]')
+            raise ValueError('before must be a list of lists of columns, as in before = [["age"], ["pulse", "fever"]]')
         known = cls(
             _pairs(content, "forbid"),
             _pairs(content, "require"),
@@ -113,7 +113,7 @@ class Knowledge:
                     f"require must name both columns of an arc; only forbid and no_interaction accept {ANY!r}"
                 )
             if not self.allows(parent, child):
-                why = "it is the root" if child == self.root else "forbid, before or no_interaction rules it out"
+                why = "it is the root" if child == self.root else "forbid, before or no_interaction excludes it"
                 raise ValueError(f"the arc {parent} -> {child} is required, but {why}")
             parents.setdefault(child, []).append(parent)
         for child, listed in parents.items():
@@ -124,7 +124,7 @@ class Knowledge:
                 for other in listed[position + 1 :]:
                     if not self.allows_together(one, other):
                         what = f"{one!r} and {other!r} are required parents of {child!r}"
-                        raise ValueError(f"{what}, which puts them in one table; no_interaction rules that out")
+                        raise ValueError(f"{what}, which puts them in one table; no_interaction forbids this")
         try:
             TopologicalSorter(parents).prepare()
         except CycleError as error:
@@ -140,7 +140,7 @@ def _pairs(content: Mapping[str, Any], key: str) -> tuple[Pair, ...]:
     is_list = isinstance(pairs, list | tuple)
     for pair in pairs if is_list else [None]:
         if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(isinstance(x, str) and x for x in pair):
-            raise ValueError(f'{key} is a list of pairs of columns, as in {key} = [["age", "pulse"]]')
+            raise ValueError(f'{key} must be a list of pairs of columns, as in {key} = [["age", "pulse"]]')
         if pair[0] == pair[1]:
             raise ValueError(f"{key} names {pair[0]!r} twice in one pair")
     return tuple(sorted({(pair[0], pair[1]) for pair in pairs}))

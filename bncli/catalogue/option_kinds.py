@@ -153,7 +153,7 @@ class ClassWeights(NamedTuple):
         if value in self.words:
             return str(value)
         if value == {}:
-            raise ValueError("it gives no label a number")
+            raise ValueError("it contains no label=NUMBER")
         items = value.items() if isinstance(value, Mapping) else parse_label_numbers(str(value), self.words).items()
         numbers = {
             str(label): number if type(number) is float else parse_decimal(str(number)) for label, number in items
@@ -306,7 +306,7 @@ def parse_label_numbers(
             raise ValueError(f"{label!r} appears twice")
         numbers[label] = value
     if not numbers:
-        raise ValueError("it gives no label a number")
+        raise ValueError("it contains no label=NUMBER")
     return numbers
 
 

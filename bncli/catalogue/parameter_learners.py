@@ -78,7 +78,7 @@ PARAMETERS = Choice(
         ),
         Method(
             "lr",
-            "logistic regression with the fewest parameters; perfect graphs only",
+            "logistic regression with the smallest number of parameters; perfect graphs only",
             ("--smoothing", *(flag for flag in _SEARCH if flag not in _ARCS), *DIRECTIONS),
             fixed=_CENTERED,
             start_options=("--smoothing",),
@@ -86,7 +86,7 @@ PARAMETERS = Choice(
         ),
         Method(
             "lr-roos",
-            "discriminative, with the parameters of the first class fixed at 0",
+            "like discriminative, with the parameters of the first class fixed at 0",
             ("--smoothing", "--theta", *_SEARCH, *DIRECTIONS),
             fixed=_CENTERED,
             start_options=("--smoothing", "--theta"),
@@ -112,7 +112,7 @@ PARAMETERS = Choice(
         ),
         Method(
             "kbma",
-            "kikuchi: average of the models along the search, weighted by posterior probability (its default)",
+            "kikuchi: average of the models of all search steps, weighted by posterior probability (its default)",
             ("--theta", "--degrees-of-freedom"),
             networks=False,
             module="closed_form",
@@ -216,7 +216,7 @@ OPTIONS: tuple[Option, ...] = (
         NetworkFile(),
         "",
         PARAMETER,
-        "Use the probabilities of this network, a model file of bncli import or fit, as a prior that is worth "
+        "Use the probabilities of this network, a model file of bncli import or fit, as a prior that counts for "
         "--prior-rows rows (bncli help knowledge).",
         "MODEL",
         default_words="no prior",
@@ -227,7 +227,7 @@ OPTIONS: tuple[Option, ...] = (
         Real(below=1e15),
         "",
         PARAMETER,
-        "Number of rows that --prior-network is worth.",
+        "Number of rows that --prior-network counts for.",
         "N",
         default_words="no prior",
         none_if_default=True,
@@ -275,7 +275,7 @@ OPTIONS: tuple[Option, ...] = (
         "",
         PARAMETER,
         "How much auto tries: from 1 (about half a second on small tables) to 5 (everything that may help).",
-        default_words="3, or what fits into the time limit",
+        default_words="3, or as much as the time limit allows",
         none_if_default=True,
     ),
     Option(
@@ -316,8 +316,8 @@ OPTIONS: tuple[Option, ...] = (
         Word(("cv", "all")),
         "cv",
         PARAMETER,
-        "all keeps the arcs of the structure; cv lets held-out rows choose between all arcs, those that BIC "
-        "supports, and none.",
+        "all keeps the arcs of the structure; cv chooses between all arcs, those that BIC supports, and none by "
+        "held-out log-loss.",
         default_words="all if --structure is given, else cv",
     ),
     Option(

@@ -11,11 +11,14 @@ STRUCTURES = Choice(
     (
         Method("nb", "naive Bayes: the class is the only parent", single_attribute_limit=("", 0), from_counts=True),
         Method(
-            "tan", "a tree over the attributes, below the class", ("--structure-score", "--forest"), from_counts=True
+            "tan",
+            "a tree over the attributes; the class is a parent of each",
+            ("--structure-score", "--forest"),
+            from_counts=True,
         ),
         Method(
             "kdb",
-            "up to k attribute parents each, by mutual information",
+            "each attribute has up to k attributes as parents, chosen by mutual information",
             ("--k",),
             single_attribute_limit=("--k", 0),
             from_counts=True,
@@ -29,7 +32,7 @@ STRUCTURES = Choice(
         ),
         Method(
             "hill-climb",
-            "starts from naive Bayes and adds, one at a time, the arc that improves a score most",
+            "starts from naive Bayes and repeatedly adds the arc that improves a score most",
             ("--structure-score", "--max-parents", "--perfect"),
             defaults=(("--structure-score", "bic"),),
             single_attribute_limit=("--max-parents", 0),
@@ -48,17 +51,17 @@ STRUCTURES = Choice(
             params=("kbma", "kmap", "discriminative", "lr-roos"),
             single_attribute_limit=("--max-order", 2),
             requires=(("--max-order", "--max-candidates", 1), ("--knowledge", "--max-candidates", 1)),
-            without_effect=(("--smoothing",), "with regions, which are smoothed by --theta"),
+            without_effect=(("--smoothing",), "with regions, which --theta smooths"),
         ),
         Method(
             "interactions",
-            "an effect of each attribute, then of the pairs and triples that explain most of what remains",
+            "an effect of each attribute, then effects of the pairs and triples that explain most of the rest",
             ("--max-order",),
             defaults=(("--discretize", "equal-frequency"), ("--bins", "255"), ("--coding", "thermometer")),
             fixed=(("--init", "zero"),),
             single_attribute_limit=("--max-order", 2),
             params=("discriminative",),
-            without_effect=(("--smoothing", "--theta"), "with --structure interactions, where nothing is smoothed"),
+            without_effect=(("--smoothing", "--theta"), "with --structure interactions, which has no smoothing"),
         ),
         Method(
             "card",
@@ -69,14 +72,14 @@ STRUCTURES = Choice(
             defaults=(("--discretize", "equal-frequency"), ("--bins", "20")),
             single_attribute_limit=("--pairs", 0),
             params=("points",),
-            without_effect=(("--smoothing", "--theta"), "with --structure card, where nothing is smoothed"),
+            without_effect=(("--smoothing", "--theta"), "with --structure card, which has no smoothing"),
         ),
         Method(
             "auto",
-            "an ensemble of several kinds of models, weighted by held-out rows; chooses cuts and parameters too",
+            "an ensemble of several kinds of models, weighted by held-out loss; it chooses cuts and parameters too",
             has_module=False,
             params=("auto",),
-            without_effect=(("--discretize", "--bins", "--cuts"), "with --structure auto, which makes its own cuts"),
+            without_effect=(("--discretize", "--bins", "--cuts"), "with --structure auto, which chooses its own cuts"),
         ),
     ),
     STRUCTURE,
@@ -163,7 +166,7 @@ OPTIONS: tuple[Option, ...] = (
         "",
         STRUCTURE,
         "acll: assume that the joint probabilities of a row and each class follow Dirichlet(A, ..., A, B), or (A, B, "
-        "...). :DRAWS simulates; beta,A,B:DRAWS takes independent beta distributions.",
+        "...). :DRAWS simulates with that many draws; beta,A,B:DRAWS assumes independent beta distributions.",
         default_words="1 and the number of rows",
         none_if_default=True,
     ),
@@ -175,7 +178,7 @@ OPTIONS: tuple[Option, ...] = (
         "kikuchi and interactions: largest number of variables in a region, including the class.",
     ),
     Option("--columns", Integer(1, 1000), "8", STRUCTURE, "Largest number of columns in a card."),
-    Option("--rows", Integer(2, 100_000), "40", STRUCTURE, "Largest number of rows in a card, all tables together."),
+    Option("--rows", Integer(2, 100_000), "40", STRUCTURE, "Largest total number of rows in the tables of a card."),
     Option(
         "--pairs",
         Integer(0, 1000),

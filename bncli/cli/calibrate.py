@@ -16,7 +16,7 @@ from bncli.errors import UsageError
 EXAMPLES = """\
 bncli calibrate data.bnc held_out.csv -o calibrated.bnc
 bncli calibrate data.bnc held_out.csv -o calibrated.bnc --method isotonic --json
-bncli calibrate data.bnc visits.csv -o calibrated.bnc --group patient   held-out loss by patients
+bncli calibrate data.bnc visits.csv -o calibrated.bnc --group patient   split by patient for the held-out loss
 """
 
 MODEL = click.argument("model", metavar="MODEL", cls=FilePath)
@@ -67,7 +67,7 @@ def command(**typed: Any) -> None:
         facts = calibration_facts(report.calibration, report.labels)
         if report.split is not None:
             others = "earlier rows" if "time" in report.split.kind else "other groups"
-            facts["held out"] = f"{report.held_out:.4f}, by maps fitted to {others}"
+            facts["held out"] = f"{report.held_out:.4f}, by calibration maps fitted to {others}"
             facts["split by"] = split_text(report.split)
         facts["written"] = report.output
         console.finish(report, [f"{name:<12}{text}" for name, text in facts.items()])

@@ -75,7 +75,7 @@ class HelpfulCommand(click.Command):
         try:
             limit = None if self.name in _LIGHT else address_space_limit()
             if limit is not None and limit < _LEAST_ADDRESS_SPACE:
-                what = f"not enough memory: {limit >> 20:,} MiB may be used, but the libraries alone take "
+                what = f"not enough memory: {limit >> 20:,} MiB may be used, but the libraries alone need "
                 what += f"{_LEAST_ADDRESS_SPACE >> 20:,}"
                 raise BncliError(what, hint="raise the limit (ulimit -v)")
             return super().invoke(ctx)

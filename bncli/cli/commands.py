@@ -60,7 +60,7 @@ COMMANDS = (
     Command(
         "import",
         "Learn",
-        "Make a model from a network that an expert wrote.",
+        "Make a model from a network written by an expert.",
         ("knowledge", "export", "missing-values"),
     ),
     Command(
@@ -128,13 +128,13 @@ COMMANDS = (
     Command(
         "verify",
         "Judge",
-        "Check that a model or an export still predicts as it should.",
+        "Check that a model or an export still predicts correctly.",
         ("verify", "properties", "export", "files"),
     ),
     Command(
         "dossier",
         "Judge",
-        "Fill in a validator's checklists, with all figures.",
+        "Fill in validation checklists, with all figures.",
         ("dossier", "report", "evaluate", "properties"),
     ),
     Command(

@@ -49,7 +49,7 @@ LEARNERS = (
         multiple=True,
         default_text="fast, unless --learner is given",
         words=tuple((word, what) for word, (what, _) in PRESETS.items()),
-        help="A list of learners that are often compared, added after those of --learner.",
+        help="Add a list of learners that are often compared, after those of --learner.",
     ),
 )
 PROTOCOL = (
@@ -74,8 +74,9 @@ CONCLUSIONS = (
         metavar="NAME",
         multiple=True,
         default_text="error log-loss rmse",
-        help="The figure to compare: accuracy, error, log-loss, rmse, brier, auc, ece, cll, balanced-accuracy, mcc, "
-        "or the cost of learning a fold: fit-seconds (CPU), iterations, passes over the rows. May be repeated.",
+        help="The metric to compare: accuracy, error, log-loss, rmse, brier, auc, ece, cll, balanced-accuracy, mcc, "
+        "or the cost of learning a fold: fit-seconds (CPU time), iterations, or passes (over the rows). May be "
+        "repeated.",
     ),
     _conclusion_flag(
         "--groups",
@@ -95,7 +96,7 @@ OUTPUT = (
         "--diagram",
         everyday=False,
         metavar="FILE.svg",
-        help="Draw the average ranks by the first metric, with bars over learners that do not differ significantly.",
+        help="Draw the average ranks by the first metric; bars join learners that do not differ significantly.",
     ),
     output_flag(
         "--scatter",
@@ -130,9 +131,11 @@ JOBS = other_flag(
 def command(**typed: Any) -> None:
     """Run the comparison and print its tables; a learner that failed on a data set is an error at the end."""
     if typed["resume"] == "-":
-        raise UsageError("--resume needs a file that can be read again", hint="name a file")
+        raise UsageError(
+            "--resume cannot use the standard output: it reads the file again", hint="give the path of a file"
+        )
     if typed["jobs"]:
-        refuse_cluster(typed, "--jobs: the number of threads is set when workers are started")
+        refuse_cluster(typed, "--jobs: the number of threads of a cluster is set when its workers are started")
     learners = parse_learners(typed["learner"], typed["preset"], typed["seed"])
     if typed["time"] and (typed["repeats"] or 1) > 1:
         hint = "leave one of them out"
@@ -197,7 +200,7 @@ def _row_bounds(texts: Sequence[str]) -> tuple[int, ...]:
         key, _, numbers = text.partition(":")
         if key != "rows" or not numbers:
             hint = "give numbers of rows, as in --groups rows:10000"
-            raise UsageError(f"--groups {text} defines no groups", hint=hint)
+            raise UsageError(f"--groups {text} does not define groups", hint=hint)
         for number in numbers.split(","):
             try:
                 bounds.append(int(Integer(1).parse(number)))

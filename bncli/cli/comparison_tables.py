@@ -26,7 +26,9 @@ _MOST_IN_PAIRS = 4
 """Largest number of learners for which all pairs are compared; more learners are compared with the baseline only."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _BEST, _NOT_WORSE = "*", "="
-_MARKS_LEGEND = f"{_BEST} best; {_NOT_WORSE} marks what is not significantly worse (corrected resampled t-test, 5 %)"
+_MARKS_LEGEND = (
+    f"{_BEST} best; {_NOT_WORSE} marks learners that are not significantly worse (corrected resampled t-test, 5 %)"
+)
 _COLUMN_LEGEND = (
     ("rank", "average rank over the data sets; 1 is the best everywhere"),
     ("mean", "geometric mean over the data sets (costs only)"),
@@ -213,17 +215,17 @@ def _remarks(report: CompareReport, summary: Summary, metric: str) -> list[str]:
         chi_squared, f = ("∞" if math.isinf(value) else f"{value:.2f}" for value in (test.chi_squared, test.f))
         lines += [
             f"Friedman: chi² {chi_squared}, p {_p_value(test.p)}; Iman-Davenport: F {f}, p {_p_value(test.f_p)}",
-            f"Nemenyi: ranks differ significantly when {summary.critical_difference:.2f} or more apart (5 %)",
+            f"Nemenyi: ranks that are at least {summary.critical_difference:.2f} apart differ significantly (5 %)",
         ]
     if summary.caution:
         lines.append(summary.caution)
     if summary.left_out:
         lines.append(f"Data sets left out because a learner has no figure there: {', '.join(summary.left_out)}")
     if summary.without_figures:
-        why = f"parameters in closed form have no {metric_text(metric)}" if metric in COSTS else "they have no figures"
+        why = f"parameters in closed form have no {metric_text(metric)}" if metric in COSTS else "they have no results"
         lines.append(f"Learners left out because {why}: {', '.join(summary.without_figures)}")
         if report.baseline in summary.without_figures:
-            lines.append(f"The baseline, {report.baseline}, is among them; name another one with --baseline")
+            lines.append(f"The baseline {report.baseline} is one of them; choose another with --baseline")
     return lines
 
 

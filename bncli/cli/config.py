@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 bncli config > bncli.toml             a file to edit, for --config of the other commands
 bncli config --config bncli.toml      the same, with the values of this file
-BNCLI_THREADS=1 bncli fit data.csv    one option by its variable
-bncli config --schema fit             what 'bncli fit' prints as JSON, as JSON Schema
+BNCLI_THREADS=1 bncli fit data.csv    one option, set by an environment variable
+bncli config --schema fit             the JSON Schema of what 'bncli fit --json' prints
 """
 
 
@@ -61,8 +61,9 @@ _COMMENT_WIDTH = 96
     "config",
     EXAMPLES,
     (SCHEMA, options.CONFIG, options.DEBUG),
-    more="Typed options have precedence, then environment variables, then the file. Options that --config or a "
-    "variable sets now are shown with their values, all others as comments with their defaults.",
+    more="Options on the command line take precedence over environment variables, and these over the file. Options "
+    "that --config or a variable sets now are shown with their values, all others as comments with their "
+    "defaults.",
 )
 def command(**typed: Any) -> None:
     """Print the configuration file, or a schema."""

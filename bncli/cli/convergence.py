@@ -50,7 +50,7 @@ CURVES = (
         metavar="SHARE",
         type=share,
         default="0.001",
-        help="A trace has converged when it is within this fraction of the lowest value in its folder.",
+        help="A trace has converged when it is within this relative distance of the lowest value in its folder.",
     ),
 )
 LAGS = (
@@ -58,7 +58,7 @@ LAGS = (
         "--lag",
         group="Lags",
         metavar="NAME",
-        help="Report by how many iterations the other traces lag behind those of this name.",
+        help="Report how many iterations the other traces lag behind the traces with this name.",
     ),
     flag("--at", group="Lags", type=integer(1), default_text="5", help="The iteration at which the lag is measured."),
 )
@@ -77,7 +77,7 @@ OUTPUT = (
     LAGS,
     OUTPUT,
     (options.CONFIG, options.DEBUG),
-    more="The traces in a folder belong to one table; each is named after its file, or by NAME=FILE.",
+    more="The traces in a folder belong to one table; each has the name of its file, or NAME if given as NAME=FILE.",
 )
 def command(**typed: Any) -> None:
     """Read the traces, draw the curves, and print the tables."""

@@ -14,7 +14,7 @@ from bncli.cli.options import flag
 from bncli.errors import UsageError
 
 EXAMPLES = """\
-bncli count part-07.csv --cuts cuts.json                   writes part-07.counts: all pairs, enough for nb, tan, kdb
+bncli count part-07.csv --cuts cuts.json                   writes part-07.counts: all pairs, as nb, tan and kdb need
 bncli count jan.parquet --cuts cuts.json --structure kdb.json -o jan.counts
 """
 
@@ -47,8 +47,8 @@ def command(**typed: Any) -> None:
         what = f"--cuts has no effect on {typed['data'][0]}, whose rows are codes"
         raise UsageError(what, hint="leave --cuts out")
     if not coded and typed["cuts"] is None:
-        what = "--cuts FILE is missing: counts can be added up only if all parts have the same cuts"
-        raise UsageError(what, hint="bncli discretize SAMPLE --cuts-out cuts.json writes the file")
+        what = "--cuts FILE is missing: counts can be merged only if all parts have the same cuts"
+        raise UsageError(what, hint="to write one, type bncli discretize SAMPLE --cuts-out cuts.json")
     source = options.source(typed, typed["data"])
     from bncli.steps.count import count
     from bncli.steps.supplied_files import read_supplied

@@ -28,8 +28,8 @@ bncli describe big.parquet --json
 SCHEMA_OUT = output_flag(
     "--schema-out",
     metavar="FILE",
-    help="Write the roles of the columns as a schema file to edit. NAME.schema.json beside the data is read "
-    "automatically.",
+    help="Write the roles of the columns as a schema file to edit. NAME.schema.json in the folder of the data is "
+    "read automatically.",
 )
 BINS = output_flag(
     "--bins",
@@ -86,7 +86,7 @@ def _tables(report: DescribeReport) -> list[str | Table]:
     hidden = len(report.columns) - len(columns)
     lines: list[str | Table] = [*_heading(report), "", _column_table(columns, report), _value_table(columns)]
     if hidden:
-        lines += [f"... and {hidden:,} more columns with less information about the class; --json has all", ""]
+        lines += [f"... and {hidden:,} more columns with less information about the class; --json prints all", ""]
     if any(not column.exact for column in columns):
         lines += ["~ estimated, because there are too many distinct values to count exactly", ""]
     lines += ["What fit does", "", *_verdict_lines(columns), ""]
@@ -169,7 +169,7 @@ def _bin_tables(bins: tuple[AttributeBins, ...], event: str) -> list[str | Table
             rows.append((_clipped(value, _VALUES_WIDTH // 2), *counts, *rates))
         tables.append(filled_table(_clipped(entry.attribute), headings, rows, numbers=range(1, 6)))
     if len(bins) > len(shown):
-        tables += [f"... and {len(bins) - len(shown):,} more attributes with less information; --json has all", ""]
+        tables += [f"... and {len(bins) - len(shown):,} more attributes with less information; --json prints all", ""]
     return tables
 
 

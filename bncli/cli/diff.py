@@ -28,8 +28,8 @@ DATA = data_flag(
     "--data",
     metavar="FILE",
     setting=False,
-    help="Score this table with both models, and report the proportion of changed decisions and the largest change of "
-    "a probability.",
+    help="Score this table with both models, and report the proportion of changed decisions and the largest change "
+    "in a probability.",
 )
 _MOST_NAMES = 4
 """Number of names in a line."""
@@ -42,15 +42,15 @@ _MOST_NAMES = 4
     (DATA, *options.MISSING, *options.MISSING_COLUMNS, *options.FORMAT),
     (options.JSON, options.QUIET),
     (options.THREADS, options.CONFIG, options.DEBUG),
-    more="Columns, labels and values are compared by name; + marks what only B has, - what only A has. "
-    "The exit code is 0 whether they differ or not.",
+    more="Columns, labels and values are compared by name; + marks what is only in B, - what is only in A. The exit "
+    "code is 0 whether or not the models differ.",
 )
 def command(**typed: Any) -> None:
     """Compare the content of two models and, with --data, their predictions for a table."""
     if typed["data"] is None:
         for name in ("missing", "allow_missing_columns", "format", "delimiter", "encoding"):
             if typed[name]:
-                raise UsageError(f"--{name.replace('_', '-')} has no effect without --data", hint="name a table")
+                raise UsageError(f"--{name.replace('_', '-')} has no effect without --data", hint="add --data TABLE")
     source = None if typed["data"] is None else options.source(typed, (typed["data"],))
     from bncli.steps.diff import diff
     from bncli.watch import Run
@@ -65,7 +65,7 @@ def command(**typed: Any) -> None:
 
 def difference_lines(report: DiffReport) -> list[str]:
     """Return lines with the differences, grouped by subject, and how many decisions change."""
-    lines = ["the models are the same, byte for byte"]
+    lines = ["the models are identical, byte for byte"]
     if not report.same_bytes:
         arcs = (map(" -> ".join, arcs) for arcs in (report.arcs_added, report.arcs_removed))
         regions = (map(" & ".join, regions) for regions in (report.regions_added, report.regions_removed))

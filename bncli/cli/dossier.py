@@ -13,7 +13,7 @@ from bncli.cli.options import FilePath, data_flag, output_flag
 from bncli.errors import UsageError
 
 EXAMPLES = """\
-bncli dossier --template > about.toml                               a form for what only you know
+bncli dossier --template > about.toml                               a form for facts that bncli cannot know
 bncli dossier data.bnc --data test.csv --about about.toml -o dossier
 bncli dossier data.bnc --data test.csv --time month --by sex -o dossier
 bncli dossier data.bnc --data test.csv --beside old.bnc -o dossier  beside a challenger
@@ -30,13 +30,13 @@ TIME = data_flag(
     "--time",
     metavar="COLUMN",
     setting=False,
-    help="Also report every figure for each period of this column of dates, times or numbers.",
+    help="Also report every figure for each period of this column, which contains dates, times or numbers.",
 )
 ABOUT = output_flag(
     "--about",
     metavar="FILE.toml",
     setting=False,
-    help="A file with what bncli cannot know, such as the intended use; see --template.",
+    help="A file with facts that bncli cannot know, such as the intended use; see --template.",
 )
 TEMPLATE = output_flag("--template", is_flag=True, setting=False, help="Print an empty ABOUT.toml and exit.")
 OUTPUT = output_flag("-o", "--output", metavar="DIR", help="Folder for dossier.html and dossier.json.")
@@ -67,7 +67,7 @@ def command(**typed: Any) -> None:
         Console().text(template())
         return
     if typed["model"] is None:
-        raise UsageError("the model is missing", hint="name its file: bncli dossier MODEL --data TEST -o DIR")
+        raise UsageError("the model is missing", hint="give its path: bncli dossier MODEL --data TEST -o DIR")
     if not typed["data"]:
         raise UsageError("a dossier needs labelled rows", hint="add --data TEST")
     if typed["output"] is None:

@@ -72,7 +72,7 @@ EDIT = (
 )
 RECORD = (
     flag("--why", group="Record", setting=False, metavar="TEXT", help="The reason; required."),
-    flag("--by", group="Record", setting=False, metavar="NAME", help="The person who makes the edit."),
+    flag("--by", group="Record", setting=False, metavar="NAME", help="The person who made the edit."),
     flag(
         "--when",
         group="Record",
@@ -145,7 +145,7 @@ def _check_options(typed: Mapping[str, Any]) -> str:
         what = "an edit needs --set, --flatten, --smooth or --monotone"
         if len(actions) > 1:
             what = f"--{actions[0]} and --{actions[1]} cannot be combined"
-        raise UsageError(what, hint="use one of them; --undo undoes the last edit, --list shows all edits")
+        raise UsageError(what, hint="use one of them")
     (action,) = actions
     if action in ("undo", "list"):
         others = ("effect", "label", "refit", "why", "by", "when", *(("output",) if action == "list" else ()))
@@ -154,9 +154,10 @@ def _check_options(typed: Mapping[str, Any]) -> str:
             raise UsageError(f"--{idle} has no effect with --{action}", hint="leave it out")
         return action
     if typed["effect"] is None:
-        raise UsageError("--effect NAME is missing", hint="inspect MODEL --effects lists the effects")
+        raise UsageError("--effect NAME is missing", hint="to list the effects, type bncli inspect MODEL --effects")
     if not (typed["why"] or "").strip():
         raise UsageError(
-            "--why TEXT is missing: the reason is part of the record", hint='for example --why "typing error"'
+            "--why TEXT is missing: the model file records the reason of every edit",
+            hint='for example --why "typing error"',
         )
     return action

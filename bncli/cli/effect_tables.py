@@ -33,7 +33,7 @@ _MOST_SHADED = 26
 _BAR_WIDTH = 16
 """Characters on either side of zero."""
 _POSITIVE_SHADES, _NEGATIVE_SHADES = " ░▒▓█", " ·∘○●"
-_LEGEND = "Cells of pairs: ░▒▓█ positive, ·∘○● negative, in quarters of the largest absolute value of a table."
+_LEGEND = "Cells of pairs: ░▒▓█ positive, ·∘○● negative, in steps of a quarter of the table's largest absolute value."
 
 
 def effect_tables(report: EffectsReport, labels: Sequence[str]) -> list[str | Table]:

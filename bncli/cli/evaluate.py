@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 bncli evaluate data.csv                               5-fold cross-validation
 bncli evaluate data.csv --structure kdb --k 2 --folds 10 --repeats 3 --json
-bncli evaluate train.csv --test test.csv --param map  learn here, test there
+bncli evaluate train.csv --test test.csv --param map  learn from one table, test on another
 bncli evaluate test.csv --model data.bnc              test a model
 bncli evaluate data.csv --ignore sex --by sex,age     figures by group
 """
@@ -59,9 +59,9 @@ PROTOCOL = (
 PREDICTIONS = output_flag(
     "--predictions",
     metavar="FILE",
-    help="Write the prediction and the true label of every test row. Rows are in the order of the table, each "
-    "predicted by a model that has not seen it (with --repeats, in the first repeat). Rows of weight 0 and dropped "
-    "rows are left out.",
+    help="Write the prediction and the true label of every test row. Rows are in the order of the table; each is "
+    "predicted by a model that has not seen it (with --repeats, in the first repeat). Rows of weight 0 and "
+    "dropped rows are left out.",
 )
 RELIABILITY = output_flag(
     "--reliability",
@@ -94,21 +94,28 @@ CURVE = output_flag(
     "--csv", everyday=False, metavar="FILE", help="Write the learning curve of --train-rows, one row per size and fold."
 )
 FIGURES = (
-    ("accuracy, error", "Proportion of rows whose most probable class is right, and wrong."),
+    ("accuracy, error", "Proportions of rows whose most probable class is correct, and wrong."),
     ("log-loss", "Mean of -ln P(true class), in nats."),
     ("rmse", "Root mean square of 1 - P(true class)."),
     ("brier", "Mean over rows of the squared differences between P and 0 or 1, summed over the classes."),
     ("auc", "Area under the ROC curve; with more than two classes, the mean over their pairs."),
-    ("ece", "Expected calibration error: how far confidence and accuracy lie apart."),
+    ("ece", "Expected calibration error: the mean difference between confidence and accuracy."),
     ("cll", "Conditional log-likelihood: the sum of ln P(true class) over the test rows."),
     ("balanced-accuracy", "Mean recall over the labels."),
     ("mcc", "Matthews correlation of true and predicted labels: 1 is perfect, 0 is no better than guessing."),
     (
         "base",
-        "The class frequencies of the training rows (with --model: of the test rows) as a classifier, for comparison.",
+        "The class frequencies of the training rows (with --model: of the test rows) used as predictions, for "
+        "comparison.",
     ),
-    ("skill-score", "1 - log-loss / log-loss of the base: 1 is perfect, 0 is no better than the class frequencies."),
-    ("precision", "Proportion of rows predicted as a label that have it; f1: harmonic mean of precision and recall."),
+    (
+        "skill-score",
+        "1 - log-loss / log-loss of the class frequencies: 1 is perfect, 0 is no better than the class frequencies.",
+    ),
+    (
+        "precision",
+        "Proportion of the rows predicted as a label that have it; f1: harmonic mean of precision and recall.",
+    ),
 )
 
 
@@ -179,7 +186,7 @@ def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
     if typed["model"] == "-":
         options.refuse_standard_input("a model")
     if typed["scores"] and (typed["model"] or typed["test"]):
-        why = "a model file stores no rows to score" if typed["model"] else "--test makes no folds"
+        why = "a model file stores no rows to score" if typed["model"] else "--test has no folds"
         hint = "leave one of them out; learn-structure --scores prints the scores for one table"
         raise UsageError(f"--scores needs cross-validation: {why}", hint=hint)
     protocol = ("--folds", "--repeats", "--test", "--train-rows", "--csv")
@@ -198,7 +205,9 @@ def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
         if typed["time"] and (typed["repeats"] or 1) > 1:
             idle, why = ["--repeats"], "--time, because blocks are not drawn at random"
     if typed["model"] or typed["test"]:
-        refuse_cluster(typed, f"{'--model' if typed['model'] else '--test'}: only folds are run on a cluster")
+        refuse_cluster(
+            typed, f"{'--model' if typed['model'] else '--test'}: a cluster runs only the folds of a cross-validation"
+        )
     if typed["beside"] and not typed["report"]:
         raise UsageError(
             "--beside has no effect without --report",
@@ -228,7 +237,7 @@ def _test_source(typed: Mapping[str, Any]) -> Source | None:
     if typed["test"] == "-" and "-" in typed["data"]:
         raise UsageError("DATA and --test cannot both be the standard input")
     if typed["on_bad_row"] not in ("fail", "skip"):
-        raise UsageError("--on-bad-row FILE would be written twice with --test", hint="use fail or skip")
+        raise UsageError("--on-bad-row FILE would be written twice with --test", hint="use --on-bad-row fail or skip")
     of_training: dict[str, Any] = {"time": None, "gap": None, "window": None}
     return options.source({**typed, **of_training}, (typed["test"],))
 

@@ -210,7 +210,7 @@ def _label_tables(report: EvaluateReport) -> Iterator[Table | str]:
         title += ", as decided by the rule"
     yield from fitted_tables(title, names, [*columns, support])
     if hidden := len(figures) - len(shown):
-        yield f"... and {hidden:,} more labels with fewer rows; --json has them"
+        yield f"... and {hidden:,} more labels with fewer rows; --json prints all"
 
 
 def _reliability_tables(figures: CalibrationFigures) -> Iterator[str | Table]:
@@ -228,7 +228,7 @@ def _reliability_tables(figures: CalibrationFigures) -> Iterator[str | Table]:
         headings = ("from", "to", "rows", "mean P", "share", "95 %")
         yield filled_table(f"Reliability of P({label})", headings, rows, numbers=range(6))
     if len(labels) > _MOST_RELIABILITY_LABELS:
-        yield f"... and {len(labels) - _MOST_RELIABILITY_LABELS:,} more labels; --json has them"
+        yield f"... and {len(labels) - _MOST_RELIABILITY_LABELS:,} more labels; --json prints all"
     table = plain_table("Decomposition of the Brier score", "part", "value", numbers=(1,))
     for name, value in figures.brier_parts._asdict().items():
         add_row(table, name.replace("_", " "), f"{value + 0.0:.4f}")
@@ -279,7 +279,7 @@ def _group_tables(report: EvaluateReport) -> Iterator[str | Table]:
         groups.sort(key=lambda group: -abs((group.metrics["error"] or 0.0) - error))
         yield from _tables_of_groups(by, groups[:_MOST_GROUPS], error, has_two_labels=len(report.labels) == 2)
         if (hidden := len(groups) - _MOST_GROUPS) > 0:
-            yield f"... and {hidden:,} more groups whose error is nearer to that of all rows; --json has them"
+            yield f"... and {hidden:,} more groups whose error is nearer to that of all rows; --json prints all"
         fairness = [entry for entry in report.groups.fairness if entry.by == by]
         if len(fairness) == 1:
             gaps = {**fairness[0].gaps, "equalized_odds": fairness[0].equalized_odds}

@@ -60,7 +60,7 @@ def command(**typed: Any) -> None:
         idle = ("rows", "top", "missing", "unseen", "allow_missing_columns", "format", "delimiter", "encoding")
         for name in idle:
             if typed[name]:
-                raise UsageError(f"--{name.replace('_', '-')} has no effect without DATA", hint="name a table")
+                raise UsageError(f"--{name.replace('_', '-')} has no effect without DATA", hint="add DATA")
         report = explain_model(typed["model"], typed["positive"])
         console = Console(as_json=typed["as_json"])
         if console.as_json or report.effects is None:

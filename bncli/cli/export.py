@@ -36,7 +36,7 @@ TO = output_flag(
     "--to",
     "form",
     type=click.Choice(EXPORTS),
-    default_text="by the ending of FILE",
+    default_text="by the extension of FILE",
     words=[(form.word, form.summary) for form in export_formats()],
     help="The format.",
 )
@@ -157,8 +157,8 @@ def _format_word(typed: Mapping[str, Any]) -> str:
     form = find_format(typed["output"], formats)
     if form is None:
         endings = " ".join(record.endings[0] for record in formats)
-        hint = f"add --to {'|'.join(EXPORTS)}, or give FILE one of the endings {endings}"
-        raise UsageError("the format is not clear", hint=hint)
+        hint = f"add --to {'|'.join(EXPORTS)}, or give FILE one of the extensions {endings}"
+        raise UsageError("the format cannot be determined", hint=hint)
     return form
 
 
@@ -175,7 +175,7 @@ def _format_options(form: str, typed: Mapping[str, Any]) -> dict[str, Any]:
     if typed["min_rows"] is not None and isinstance(record, StructureFormat):
         raise UsageError(f"--min-rows has no effect with --to {form}, which has no counts of rows", hint="leave it out")
     if isinstance(record, ProgramFormat) and not record.is_text and typed["output"] is None:
-        raise UsageError(f"--to {form} writes a binary file", hint="name it with -o FILE")
+        raise UsageError(f"--to {form} writes a binary file", hint="add -o FILE")
     values = {word: typed[word] for word in OPTIONS.get(form, ()) if typed[word] is not None}
     for word in ("pdo", "odds"):
         if values.get(word) == 0:

@@ -70,8 +70,8 @@ DRY_RUN = output_flag(
     "--dry-run",
     everyday=False,
     is_flag=True,
-    help="Learn nothing: read only the beginnings and footers of files, and report what would be learned and how much "
-    "memory and time it would need.",
+    help="Do not learn: read only the beginnings and footers of files, and report what would be learned and how much "
+    "memory and time it would take.",
 )
 
 
@@ -86,13 +86,13 @@ DRY_RUN = output_flag(
     (ALTERNATIVES, DRY_RUN),
     (options.CLUSTER,),
     (*options.RUNNING, options.VERBOSE),
-    more="Defaults in brackets.",
+    more="Defaults are in brackets.",
 )
 def command(**typed: Any) -> None:
     """Learn a model, write it, and print a summary; with --dry-run, print what would be learned."""
     counts = learning.counts_file(typed)
     if counts is not None:
-        refuse_cluster(typed, "--from-counts: there are no rows to distribute")
+        refuse_cluster(typed, "--from-counts, which has no rows to distribute")
     resolved = learning.resolve_learning_options(typed)
     source = None if counts is not None else options.source(typed, typed["data"])
     if typed["report"] and typed["dry_run"]:
@@ -107,7 +107,7 @@ def command(**typed: Any) -> None:
         if typed["dry_run"]:
             raise UsageError("--alternatives has no effect with --dry-run", hint="leave one of them out")
     if typed["intervals"]:
-        refuse_cluster(typed, "--intervals: the curvature is computed on this machine")
+        refuse_cluster(typed, "--intervals, which are computed on this machine")
         if typed["dry_run"]:
             raise UsageError(
                 "--intervals has no effect with --dry-run: nothing is learned", hint="leave one of them out"
@@ -181,7 +181,7 @@ def _print_forecast(source: Source | None, resolved: learning.LearningOptions, c
         return
     tables = "to be learned" if report.tables is None else f"{len(report.tables):,}"
     cells = [table.cells for table in report.tables or () if table.cells is not None]
-    reading = {0: "mapped, as codes", 1: "read once", 2: "read twice, cuts from a sample"}[report.rounds]
+    reading = {0: "memory-mapped, as codes", 1: "read once", 2: "read twice, with cuts from a sample"}[report.rounds]
     recipe = ((key, ",".join(value) if isinstance(value, tuple) else value) for key, value in report.recipe.items())
     lines = [
         f"class       {report.class_name}",
@@ -294,7 +294,7 @@ def _optimization_lines(report: FitReport, heaviest: str, *, verbose: bool) -> l
         elif not converged and (verbose or report.stopped_by is not StoppedBy.CROSS_TUNING):
             reason = report.stopped_by.value
             if report.stopped_by is StoppedBy.MAX_ITERATIONS and heaviest == "boosted":
-                reason = "the effort or the time limit allowed no more trees; more might predict better"
+                reason = "the effort or the time limit stopped the boosting; more trees might predict better"
             lines.append(f"stopped     {iterations}: {reason}")
     if verbose:
         return [*lines, f"seconds     {seconds_text(report.seconds)}"]

@@ -29,7 +29,7 @@ bncli help tasks             "I want to ...": thirty tasks, a command each
 bncli help quick-start       one of them
 bncli help kdb               the meaning of a word, and the topics about it
 bncli help imbalanced        where the manual mentions it
-bncli help files | less      Markdown, as it stands
+bncli help files | less      the Markdown text
 bncli help --html manual     a small web site; begin with manual/index.html
 bncli help --man manual      man pages; man -l manual/bncli.1
 """
@@ -100,7 +100,9 @@ def _write_files(folder: str, files: Mapping[str, str], mark: str) -> None:
     from bncli.files.atomic import write_bytes
 
     if folder == "-" or (os.path.lexists(folder) and not os.path.isdir(folder)):
-        raise UsageError(f"the manual has many files, but {folder!r} is not a folder", hint="name a folder")
+        raise UsageError(
+            f"the manual consists of many files, but {folder!r} is not a folder", hint="give the path of a folder"
+        )
     for name in files:
         path = os.path.join(folder, name)
         try:
@@ -110,9 +112,9 @@ def _write_files(folder: str, files: Mapping[str, str], mark: str) -> None:
             continue
         if not is_ours:
             raise UsageError(
-                "this file is not part of the manual, so it is not replaced",
+                "a file of this name exists and is not part of a manual, so it is not replaced",
                 where=path,
-                hint="name another folder, or move the file",
+                hint="choose another folder, or move the file",
             )
     try:
         os.makedirs(folder, exist_ok=True)
@@ -150,7 +152,7 @@ def _page(word: str) -> str:
 
     known = [*TOPICS, *BY_WORD, *(w for choice in CHOICES for w in choice.words)]
     similar = [topic for topic in TOPICS if word and word.lower() in topic] or get_close_matches(word.lower(), known, 1)
-    hint = f"did you mean 'bncli help {similar[0]}'?" if similar else "'bncli help' lists the topics"
+    hint = f"did you mean 'bncli help {similar[0]}'?" if similar else "type 'bncli help' for the list of topics"
     raise UsageError(f"the manual has no topic {word!r}", hint=hint)
 
 
@@ -196,4 +198,4 @@ def _show(page: str) -> None:
     try:
         click.echo_via_pager("".join(f"{line.rstrip()}\n" for line in capture.get().splitlines()))
     except ValueError as error:
-        raise UsageError(f"PAGER is not a command: {error}", hint="PAGER=cat prints without a pager") from error
+        raise UsageError(f"PAGER is not a command: {error}", hint="set PAGER=cat to print without a pager") from error

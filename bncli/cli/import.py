@@ -32,7 +32,7 @@ CLASS = flag(
     EXAMPLES,
     (NETWORK,),
     (CLASS,),
-    (options.output("The model file [beside NET, with the ending .bnc]."),),
+    (options.output("The model file [beside NET, with the extension .bnc]."),),
     (options.JSON, options.QUIET, options.CONFIG, options.DEBUG),
     more="NET is a BIF or XMLBIF file. The model predicts one node from any of the others; values that are missing are "
     "marginalized by exact inference. If the states of a node are intervals, such as (2.5,4], it becomes a numeric "
@@ -47,7 +47,7 @@ def command(**typed: Any) -> None:
         report = import_network(typed["network"], output, typed["class_name"], watch=console.watch)
         into = f", and {report.class_parents} into the class" if report.class_parents else ""
         numeric = f", of which {len(report.numeric)} with intervals" if report.numeric else ""
-        missing = "marginalized" if report.missing_policy == "marginalize" else "a level of their own"
+        missing = "marginalized" if report.missing_policy == "marginalize" else "a separate level"
         labels = ", ".join(report.labels[:8]) + ", ..." * (len(report.labels) > 8)
         console.finish(
             report,

@@ -273,7 +273,7 @@ def _model_facts(report: step.ModelReport) -> dict[str, str]:
         what = "held-out likelihoods" if restarts.held_out else "objectives"
         which = f"random start {restarts.best_start}" if restarts.best_start else "the default start"
         ends = f"{what} from {min(restarts.objectives):.7g} to {restarts.objectives[restarts.best_start]:.7g} nats"
-        facts["starts"] = f"{which} kept, of the default and {len(restarts.objectives) - 1:,} random starts: {ends}"
+        facts["starts"] = f"{which} kept; the default and {len(restarts.objectives) - 1:,} random starts: {ends}"
     if model.class_weights is not None:
         weights = zip(schema.labels, model.class_weights, strict=True)
         facts["class weights"] = ", ".join(f"{label} {weight:.4g}" for label, weight in weights)
@@ -283,7 +283,7 @@ def _model_facts(report: step.ModelReport) -> dict[str, str]:
         facts["intervals"] = intervals_text(model.uncertainty.summary())
     if model.log_p is not None:
         low, middle = model.log_p.quantiles[0], model.log_p.quantiles[3]
-        quantiles = f"mean {model.log_p.mean:.4g}, 1 % below {low:.4g}, half below {middle:.4g}"
+        quantiles = f"mean {model.log_p.mean:.4g}, 1 % quantile {low:.4g}, median {middle:.4g}"
         facts["ln P(x)"] = f"{quantiles} ({model.log_p.rows:,} training rows)"
     if model.rule is not None:
         facts["decides"] = "; ".join(rule_lines(rule_summary_json(model.rule), schema.labels))

@@ -49,13 +49,15 @@ def command(**typed: Any) -> None:
     resolved, strengths = learning.resolve_with_scores(typed)
     recipe = resolved.recipe
     if recipe.structure == "auto":
-        raise UsageError("--structure auto learns an ensemble of models, not a structure", hint="use bncli fit")
+        raise UsageError(
+            "--structure auto learns an ensemble of models, not a structure", hint="use bncli fit --structure auto"
+        )
     if typed["bootstrap"] is not None and recipe.structure != "kikuchi":
         what = f"--bootstrap has no effect with --structure {recipe.structure}"
         raise UsageError(what, hint="use it with --structure kikuchi")
     if counts is not None and typed["scores"]:
         what = "--scores needs the rows, which counts do not contain"
-        raise UsageError(what, hint="leave it out, or learn from the table itself")
+        raise UsageError(what, hint="leave --scores out, or learn from the table itself")
     from bncli.engine.kikuchi.search_trace import Resampling
     from bncli.files.exports.structure_json import dump_structure
     from bncli.steps.learn_structure import learn_structure, learn_structure_from_counts

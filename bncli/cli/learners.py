@@ -179,9 +179,9 @@ _TYPED_PAPERS = {
 }
 PRESETS = {
     "fast": ("parameters in closed form, and weights for naive Bayes and trees", FAST),
-    "all-methods": ("every structure and all parameters, with the defaults of bncli", ALL_METHODS),
+    "all-methods": ("every structure and every parameter learner, with the defaults of bncli", ALL_METHODS),
     **{word: (f"{PAPERS[word][0]}, with the settings of the paper", texts) for word, texts in _TYPED_PAPERS.items()},
-    "papers": ("these six papers", tuple(chain.from_iterable(_TYPED_PAPERS.values()))),
+    "papers": ("the six papers above", tuple(chain.from_iterable(_TYPED_PAPERS.values()))),
 }
 """The presets by word: a description for the help, and the learners as they would be typed."""
 
@@ -208,7 +208,7 @@ def parse_learner(text: str, seed: int) -> Learner:
     else:
         name, equals, options = text.partition("=")
         if not equals:
-            hint = "options begin with hyphens, as in 'NAME=--structure tan'; 'NAME=' alone takes every default"
+            hint = "options begin with hyphens, as in 'NAME=--structure tan'; 'NAME=' alone uses every default"
             raise UsageError(f"{text!r} is not a learner", where="in --learner", hint=hint)
         if not name.strip() or not name.isprintable():
             raise UsageError(f"{name!r} is not a name", where=place)
@@ -218,7 +218,7 @@ def parse_learner(text: str, seed: int) -> Learner:
         for key in catalogue.DECISION_KEYS:
             if typed[key] is not None:
                 what = f"{flag_of(key)} has no effect in a comparison, because only probabilities are compared"
-                raise UsageError(what, hint="bncli evaluate measures decisions")
+                raise UsageError(what, hint="to measure decisions, use bncli evaluate")
         resolved = resolve_learning_options({**typed, "seed": seed}, settings={})
     except BncliError as error:
         where = ", ".join(filter(None, (error.where, place)))

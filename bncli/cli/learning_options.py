@@ -296,7 +296,7 @@ def counts_file(typed: Mapping[str, Any]) -> str | None:
         raise UsageError(what, hint="leave one of them out")
     if typed.get("cluster") is not None:
         raise UsageError(
-            "--cluster has no effect with --from-counts", hint="leave it out: there are no rows to distribute"
+            "--cluster has no effect with --from-counts", hint="leave --cluster out: there are no rows to distribute"
         )
     for parameter in context.command.params:
         name = parameter.name or ""

@@ -91,7 +91,7 @@ def _report(error: BaseException) -> int:
         detail = f" ({error})" if str(error) else ""
         message = f"not enough memory{detail}; use fewer attributes, values or parents"
     elif _is_lack_of_memory(error):
-        message = "not enough memory to load a library or to start a thread; allow more, or use fewer --threads"
+        message = "not enough memory to load a library or to start a thread; raise the memory limit, or lower --threads"
     elif isinstance(error, OSError):
         where = f", {error.filename}" if error.filename else ""
         message = f"{(error.strerror or str(error)).lower()}{where}"

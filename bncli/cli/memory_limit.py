@@ -64,8 +64,8 @@ def run_within_memory_limit(work: Callable[[], int]) -> int:
             if sys.stderr is not None:
                 shutil.copyfileobj(library_messages, sys.stderr.buffer)
             return code
-    what = f"a library ended the run; the address space is limited to {limit / 2**20:,.0f} MiB (ulimit -v)"
-    print(f"Error: probably not enough memory: {what}; allow more, or use fewer --threads", file=sys.stderr)
+    what = f"a library stopped the program; the address space is limited to {limit / 2**20:,.0f} MiB (ulimit -v)"
+    print(f"Error: probably not enough memory: {what}; raise the limit, or lower --threads", file=sys.stderr)
     return 1
 
 

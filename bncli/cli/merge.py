@@ -27,14 +27,14 @@ DECAY = flag(
     type=KindType(Real(above=True, below=1)),
     default_text="1",
     setting=False,
-    help="Multiply the counts so far by F before each further file is added; give the files in time order.",
+    help="Multiply the sum so far by F before each further file is added; give the files in time order.",
 )
 ALLOW_REPEATED = flag(
     "--allow-repeated",
     group="Merging",
     is_flag=True,
     setting=False,
-    help="Add a file even if its rows were counted already, instead of stopping.",
+    help="Add a file even if its rows have already been counted, instead of stopping.",
 )
 
 

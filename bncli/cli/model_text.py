@@ -60,8 +60,8 @@ def split_text(split: SplitRecord) -> str:
 
 def shrinkage_text(shrinkage: Shrinkage) -> str:
     """Return by how much the log-odds of a model were shrunk."""
-    left = f"log-odds multiplied by {shrinkage.factor:g}, towards those of the class frequencies"
-    return f"{left}; chosen by held-out rows"
+    left = f"log-odds multiplied by {shrinkage.factor:g}, which shrinks them towards those of the class frequencies"
+    return f"{left}; chosen on held-out rows"
 
 
 def candidate_cells(candidate: TriedCandidate) -> tuple[str, ...]:
@@ -73,7 +73,9 @@ def candidate_cells(candidate: TriedCandidate) -> tuple[str, ...]:
 def regions_text(report: RegionsReport) -> str:
     """Return the number of regions of each order and, if a search found them, the step with the best model."""
     counts = [f"{count:,} of order {order}" for order, count in report.orders.items()]
-    text = f"{', '.join(counts)} (attributes and the class)" if counts else "none: the model is the class alone"
+    text = (
+        f"{', '.join(counts)} (attributes and the class)" if counts else ("none: the model consists of the class alone")
+    )
     if report.steps is None:
         return text
     return f"{text}; step {report.best_step} of {report.steps:,}, weight {report.weight:.3g}"
@@ -168,7 +170,7 @@ def edit_lines(edit: Edit, labels: Sequence[str]) -> list[str]:
         numbers = (", ".join(f"{round(row[label], 4) + 0.0:.4f}" for label in shown) for row in (before, after))
         lines.append(f"  {cell}: {' -> '.join(numbers)}")
     if len(edit.cells) > _MOST_EDITED:
-        lines.append(f"  ... and {len(edit.cells) - _MOST_EDITED:,} more values; --json has them")
+        lines.append(f"  ... and {len(edit.cells) - _MOST_EDITED:,} more values; --json prints all")
     who = "".join(f", {word} {text}" for word, text in (("by", edit.by), ("on", edit.when)) if text)
     lines.append(f"  why: {edit.why}{who}")
     if edit.refit is not None:

@@ -86,7 +86,7 @@ class Flag(click.Option):
             return values
         if len(values) > 1:
             raise click.BadParameter(
-                f"it was typed {len(values)} times, with {' and '.join(map(repr, values))}", ctx, self
+                f"it was given {len(values)} times, with {' and '.join(map(repr, values))}", ctx, self
             )
         return values[0] if values else None
 
@@ -226,14 +226,14 @@ class SizesType(_ParamType):
         sizes: list[int] = []
         for word in words if last == "all" else [*words, last]:
             if word == "all":
-                self.fail("'all' is the largest size, so it comes last", param, ctx)
+                self.fail("'all' is the largest size, so it must come last", param, ctx)
             try:
                 size = int(Integer(1).parse(word))
             except ValueError as error:
                 self.fail(f"{error}; give for example 50,100,200,all", param, ctx)
             if sizes and size <= sizes[-1]:
                 how = "twice" if size == sizes[-1] else f"after {sizes[-1]}"
-                self.fail(f"{size} is given {how}: sizes must be increasing", param, ctx)
+                self.fail(f"{size} is listed {how}: sizes must be increasing", param, ctx)
             sizes.append(size)
         return (*sizes, last) if last == "all" else tuple(sizes)
 
@@ -371,7 +371,7 @@ COLUMNS = (
         default="auto",
         help="Turn columns of dates into numbers: year, month, day, weekday, hour, days.",
         words=(
-            ("auto", "recognize the order; day first if both orders fit all dates"),
+            ("auto", "recognize the order; day first if both orders are possible"),
             ("off", "dates stay text"),
             ("dmy, mdy", "the day, or the month, comes first when the year is last"),
         ),
@@ -379,19 +379,19 @@ COLUMNS = (
     _rare_data_flag(
         "--decimal",
         metavar="CHAR",
-        default_text="found in each column",
-        help="The decimal mark, '.' or ','; other marks separate thousands.",
+        default_text="detected in each column",
+        help="The decimal mark, '.' or ','; the other one separates thousands.",
     ),
     _WEIGHTS,
     _rare_data_flag(
         "--schema",
         metavar="FILE",
         default_text="NAME.schema.json beside the data, if it exists",
-        help="A JSON file with the roles of columns: class, categorical, numeric, ignore, weights. Options have "
+        help="A JSON file with the roles of columns: class, categorical, numeric, ignore, weights. Options take "
         "precedence.",
     ),
     _DROP_UNLABELLED,
-    _rare_data_flag("--drop-incomplete", is_flag=True, help="Leave out rows with a missing value."),
+    _rare_data_flag("--drop-incomplete", is_flag=True, help="Leave out rows with missing values."),
 )
 POSITIVE = _rare_data_flag(
     "--positive",
@@ -414,7 +414,7 @@ TIME = _rare_data_flag(
 GAP = _rare_data_flag(
     "--gap",
     metavar="DURATION",
-    help="With --time: leave out training rows that are less than this before the held-out rows: 30d, 12h, or a "
+    help="With --time: leave out training rows that precede the held-out rows by less than this: 30d, 12h, or a "
     "number if the column is numeric.",
 )
 WINDOW = _rare_data_flag(
@@ -439,7 +439,7 @@ def parse_rows(flag: str, text: str | None) -> tuple[int, int] | None:
         raise UsageError(f"{flag} {text}: give a row such as 17, or a range such as 10-20")
     rows = int(first), int(last if hyphen else first)
     if not 1 <= rows[0] <= rows[1]:
-        raise UsageError(f"{flag} {text}: rows are numbered from 1, and the first comes before the last")
+        raise UsageError(f"{flag} {text}: rows are numbered from 1, and the first must not come after the last")
     return rows
 
 
@@ -494,7 +494,7 @@ CONFIG = other_flag(
     metavar="FILE",
     setting=False,
     default_text="BNCLI_CONFIG",
-    help="A TOML file with options; typed options have precedence.",
+    help="A TOML file with options; options on the command line take precedence.",
 )
 DEBUG = other_flag(
     "--debug", everyday=False, is_flag=True, expose_value=False, setting=False, help="Show the traceback of an error."
@@ -533,7 +533,7 @@ def source(typed: Mapping[str, Any], paths: tuple[str, ...]) -> Source:
         text = names
         names = tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True)))
         if not all(names):
-            raise UsageError(f"--names: a name is empty in {text!r}", hint="give every column a name")
+            raise UsageError(f"--names has an empty name in {text!r}", hint="give every column a name")
     return Source(
         paths=paths,
         delimiter=delimiter,

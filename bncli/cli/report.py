@@ -13,8 +13,8 @@ from bncli.cli.options import FilePath, Paths, data_flag, output_flag
 from bncli.errors import UsageError
 
 EXAMPLES = """\
-bncli report data.bnc --data test.csv -o report.html     everything, in one file that opens in any browser
-bncli report data.bnc -o report.html                     what needs no data
+bncli report data.bnc --data test.csv -o report.html     all sections, in one file that opens in any browser
+bncli report data.bnc -o report.html                     only the sections that need no data
 bncli report data.bnc test.csv -o report.html --svg pictures
 bncli report data.bnc test.csv --by sex -o report.html             with figures by group
 bncli report data.bnc test.csv --beside nb.bnc -o report.html      beside another model
@@ -41,10 +41,10 @@ PICTURES = output_flag("--svg", metavar="DIR", help="Also write every picture as
     options.MISSING_COLUMNS,
     (options.BY,),
     (options.BESIDE,),
-    (options.output("The page [MODEL with the ending .html]."), PICTURES),
+    (options.output("The page [MODEL with the extension .html]."), PICTURES),
     (options.JSON, options.QUIET, options.THREADS, options.CONFIG, options.DEBUG),
-    more="DATA are labelled rows that the model has not seen; without them the page has only what needs no data. It "
-    "contains figures, curves and tables, but no rows; it opens without a network connection.",
+    more="DATA are labelled rows that the model has not seen; without them the page has only the sections that "
+    "need no data. It contains figures, curves and tables, but no rows; it opens without a network connection.",
 )
 def command(**typed: Any) -> None:
     """Write the page."""
@@ -55,7 +55,7 @@ def command(**typed: Any) -> None:
     data = (*typed["tested"], *typed["data"])
     for name in ("by", "beside"):
         if typed[name] and not data:
-            hint = "name labelled rows: bncli report MODEL TEST.csv"
+            hint = "give labelled rows: bncli report MODEL TEST.csv"
             raise UsageError(f"--{name} has no effect without --data", hint=hint)
     output = options.output_path(typed["output"]) or default_output_path((typed["model"],), ".html")
     source = options.source(typed, data) if data else None

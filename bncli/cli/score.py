@@ -40,7 +40,7 @@ WRITING = (
     output_flag(
         "--output-format",
         type=click.Choice(SCORES),
-        default_text=f"by the ending of FILE, else {SCORES[0]}",
+        default_text=f"by the extension of FILE, else {SCORES[0]}",
         help="Format of the predictions.",
     ),
     output_flag(
@@ -88,7 +88,7 @@ WRITING = (
         help="Add the N largest contributions to the log-odds of the prediction.",
         words=(
             ("log_odds", "of the predicted label, against the geometric mean of the others"),
-            ("base", "the part that no attribute contributes: the average row, and the effect of averaging models"),
+            ("base", "the log-odds of an average row, and the effect of averaging models"),
             ("explain_1 ...", "attribute=value:contribution; a&b=... for a pair"),
             ("rest", "all other contributions; base + explain_1 + ... + rest = log_odds"),
             ("towards", "the label that positive contributions favour: the predicted one"),
@@ -134,7 +134,7 @@ WHAT_IF = (
         "--surprise",
         everyday=False,
         is_flag=True,
-        help="Networks: add how improbable the row is, -ln P(x) in nats (surprise).",
+        help="Networks: add the improbability of the row, -ln P(x) in nats (surprise).",
     ),
     _what_if_flag(
         "--because",
@@ -181,7 +181,7 @@ MONITORING = (
     WHAT_IF,
     (*options.RUNNING, options.CLUSTER),
     more="DATA defaults to the standard input; --json needs -o. Columns are matched by name; a class among them is "
-    "ignored. Missing tokens and the treatment of unseen values come from the model unless they are typed.",
+    "ignored. Missing tokens and the treatment of unseen values come from the model unless options set them.",
 )
 def command(**typed: Any) -> None:
     """Score the rows and print how many there were."""
@@ -189,7 +189,7 @@ def command(**typed: Any) -> None:
     source = options.source(typed, typed["data"] or ("-",))
     prior, rows = _parse_prior(typed["prior"]), options.parse_rows("--row", typed["row"])
     if rows is not None:
-        refuse_cluster(typed, "--row: a few rows leave nothing to distribute")
+        refuse_cluster(typed, "--row, which scores too few rows to distribute")
     cluster = None if rows is not None else cluster_for_files(typed, source)
     from bncli.engine.prediction.decision_rules import DecisionOptions
     from bncli.steps.score import ScoreOutput, score
@@ -265,7 +265,7 @@ def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
     to_terminal = to_stdout and sys.stdout is not None and sys.stdout.isatty()
     if to_terminal and typed["output_format"] is not None and not score_format(typed["output_format"]).is_text:
         what = f"--output-format {typed['output_format']} cannot be shown in a terminal"
-        raise UsageError(what, hint="name a file with -o, or redirect the output")
+        raise UsageError(what, hint="add -o FILE, or redirect the output")
 
 
 def _parse_prior(text: str | None) -> Mapping[str, float] | str | None:

@@ -56,7 +56,7 @@ def read_settings(path: str) -> SettingsFile:
     known = all_settings()
     for key in shared:
         if key not in known:
-            raise UsageError(f"there is no option {clipped(repr(key))} to set", where=path, hint=suggestion(key, known))
+            raise UsageError(f"there is no option {clipped(repr(key))}", where=path, hint=suggestion(key, known))
     for word, table in tables.items():
         if word not in BY_WORD:
             what = f"there is no command {clipped(repr(word))}"
@@ -85,10 +85,12 @@ def _read_toml(path: str) -> dict[str, Any]:
     try:
         return tomllib.loads(content.decode("utf-8-sig").replace("\r\n", "\n"))
     except RecursionError as error:
-        raise UsageError("this TOML cannot be read: it is nested too deeply", where=path) from error
+        raise UsageError("the configuration cannot be read: it is nested too deeply", where=path) from error
     except ValueError as error:
         hint = 'a configuration has lines such as structure = "tan"'
-        raise UsageError(f"this is not TOML: {clipped(str(error).rstrip('.'))}", where=path, hint=hint) from error
+        raise UsageError(
+            f"the configuration is not valid TOML: {clipped(str(error).rstrip('.'))}", where=path, hint=hint
+        ) from error
 
 
 def is_setting(flag: Any) -> bool:
@@ -174,9 +176,9 @@ def convert_setting(flag: Flag, setting: Setting, ctx: click.Context) -> Any:
 def _as_text(value: Any) -> str:
     """Return a value of TOML as it would be typed; raise ValueError unless it is a text or a number."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError("this is neither a string nor a number")
+        raise ValueError("the value is neither a string nor a number")
     if isinstance(value, int) and abs(value) >= 10**_MOST_DIGITS:
-        raise ValueError(f"a number of more than {_MOST_DIGITS} digits")
+        raise ValueError(f"the number has more than {_MOST_DIGITS} digits")
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
@@ -220,7 +222,7 @@ def suggestion(word: str, words: Iterable[str]) -> str:
     from bncli.recipe import defaults
 
     hint = defaults.suggestion(word, words)
-    return hint if hint.startswith("did") else "'bncli config' shows them all"
+    return hint if hint.startswith("did") else "type 'bncli config' to list all options"
 
 
 def refuse_cluster(typed: Mapping[str, Any], reason: str) -> None:
@@ -235,7 +237,7 @@ def cluster_for_files(typed: Mapping[str, Any], source: Source) -> str | None:
     Workers cannot read the standard input: there a typed address raises UsageError, and one that was set is ignored.
     """
     if source.paths == ("-",):
-        refuse_cluster(typed, "the standard input, which its workers cannot read")
+        refuse_cluster(typed, "the standard input, which workers cannot read")
         return None
     address: str | None = typed["cluster"]
     return address

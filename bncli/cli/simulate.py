@@ -80,7 +80,7 @@ MISSING = (
         type=share,
         default_text="0",
         setting=False,
-        help="Remove each attribute value with this probability. The other values stay the same.",
+        help="Remove each attribute value with this probability.",
     ),
     flag(
         "--missing-from-model",
@@ -96,7 +96,7 @@ WRITING = (
     output_flag(
         "--output-format",
         type=click.Choice(["csv", "parquet"]),
-        default_text="by the ending of FILE, else csv",
+        default_text="by the extension of FILE, else csv",
         help="Format of the rows.",
     ),
     output_flag("--network-out", metavar="FILE", help="Write the true network as a structure file."),
@@ -162,7 +162,9 @@ def _refuse_contradictions(typed: Mapping[str, Any], network_options: Sequence[s
     if not has_model and typed["network"] is None:
         raise UsageError("there is no network to draw from", hint="give a MODEL, or --network tan")
     if has_model and typed["model_out"] is not None:
-        raise UsageError("--model-out has no effect with a MODEL", hint="the model is already in that file")
+        raise UsageError(
+            "--model-out has no effect with a MODEL", hint="leave it out: the model already exists as a file"
+        )
     if has_model and network_options:
         raise UsageError(f"{network_options[0]} has no effect with a MODEL", hint="use it with --network")
     if typed["missing_from_model"] and not has_model:
@@ -176,11 +178,11 @@ def _refuse_contradictions(typed: Mapping[str, Any], network_options: Sequence[s
         )
     places = [typed["output"] or "-", typed["network_out"], typed["model_out"], "-" if typed["as_json"] else None]
     if places.count("-") > 1:
-        raise UsageError("the standard output can take only one result", hint="name files for the others")
+        raise UsageError("the standard output can take only one result", hint="write the others to files")
     to_terminal = rows_to_stdout and sys.stdout is not None and sys.stdout.isatty()
     if to_terminal and typed["output_format"] == "parquet":
         raise UsageError(
-            "--output-format parquet cannot be shown in a terminal", hint="name a file with -o, or redirect the output"
+            "--output-format parquet cannot be shown in a terminal", hint="add -o FILE, or redirect the output"
         )
 
 

@@ -64,9 +64,9 @@ _OTHER_NAMES = {
 _ARGUMENTS = ("model", "data", "input", "file", "i", "f")
 """Names that people may type as options for arguments."""
 _WITHOUT = {
-    "class": "the model knows its class",
-    "seed": "nothing in its result is random",
-    "output": "it prints its result; use > FILE to keep it",
+    "class": "the model file contains the name of its class",
+    "seed": "its result does not depend on random numbers",
+    "output": "the result goes to the standard output; use > FILE to save it",
 }
 """Hints for commands that do not have the option."""
 _AMBIGUOUS = ("groups",)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 bncli verify data.bnc                        after an upgrade, or on another machine
-bncli verify data.bnc --against data.py      an export as well; a program is run
+bncli verify data.bnc --against data.py      also check an export; a program is run
 bncli verify data.bnc --disclosure --min-rows 20
 bncli verify data.bnc --property 'the probability of yes is never above 0.9 where age = 17'
 """
@@ -28,7 +28,7 @@ AGAINST = flag(
     group="Verifying",
     metavar="FILE",
     setting=False,
-    help="An export of the model to compare with it; the ending of its name determines the format.",
+    help="An export of the model to compare with it; its extension determines the format.",
 )
 PROPERTY = flag(
     "--property",
@@ -44,7 +44,7 @@ PROPERTY_SECONDS = flag(
     type=options.real,
     metavar="SECONDS",
     default_text="60",
-    help="Time limit for each property, after which it stays undecided.",
+    help="Time limit for each property, after which it is reported as undecided.",
 )
 DISCLOSURE = flag(
     "--disclosure",
@@ -57,7 +57,7 @@ MIN_ROWS = flag(
     group="Verifying",
     type=integer(1),
     default_text="10",
-    help="With --disclosure: fewer than N rows are a small number.",
+    help="With --disclosure: numbers of rows below N count as small.",
 )
 
 
@@ -68,9 +68,9 @@ MIN_ROWS = flag(
     (AGAINST, PROPERTY, PROPERTY_SECONDS, DISCLOSURE, MIN_ROWS),
     (options.JSON, options.QUIET),
     (options.SEED, options.CONFIG, options.DEBUG),
-    more="A model contains some synthetic rows with their probabilities, which are scored again. The exit code is 0 if "
-    "no probability differs by more than 1e-9, no decision of an exported program differs, and every property is "
-    "proven; else it is 3. Exported programs are run, so verify only those that you trust.",
+    more="A model file contains some synthetic rows with their probabilities; bncli scores them again. The exit code "
+    "is 0 if no probability differs by more than 1e-9, no decision of an exported program differs, and every "
+    "property is proven; else it is 3. Exported programs are run, so verify only those that you trust.",
 )
 def command(**typed: Any) -> None:
     """Score the rows stored in the model again and print by how much the probabilities differ."""

@@ -199,7 +199,7 @@ def check_structure_option(key: str, value: Any) -> Any:
         return float(value)
     hint = ""
     if type(value) is not required:
-        hint = f"it should be of the type {required.__name__}"
+        hint = f"it should be of type {required.__name__}"
     elif isinstance(entry, Choice):
         try:
             if entry is SCORES:

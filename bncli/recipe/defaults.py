@@ -251,7 +251,7 @@ def parse_rule(text: str, choice: Choice) -> str:
         raise UsageError(f"unknown {choice.flag} {name!r}", hint=suggestion(name, choice.words))
     if not method.number:
         if colon:
-            raise UsageError(f"{choice.flag} {name} takes no number", hint=f"leave out ':{number}'")
+            raise UsageError(f"{choice.flag} {name} does not take a number", hint=f"leave out ':{number}'")
         return name
     value = parse_decimal(number if colon else method.number)
     if value is None or value <= 0:

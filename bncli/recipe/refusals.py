@@ -33,7 +33,7 @@ _KIND_NAMES = {
     "kikuchi": "regions, which are not a Bayesian network",
     "interactions": "regions that use coarser intervals",
     "card": "a card, whose tables are points",
-    "auto": "--structure auto, which has parameters of its own",
+    "auto": "--structure auto, which chooses its own parameters",
 }
 _LEAVE_OUT = "leave one of them out"
 
@@ -67,10 +67,10 @@ def refuse(chosen: ChosenMethods, files: SuppliedKinds, choices: Collection[Choi
     both = [name for name in typed.get("--increasing", ()) if name in typed.get("--decreasing", ())]
     if both:
         raise UsageError(
-            f"column {both[0]!r} is named as both increasing and decreasing", hint="name it in one of them only"
+            f"column {both[0]!r} is named as both increasing and decreasing", hint="list it in only one of them"
         )
     if "--towards" in typed and "--increasing" not in typed and "--decreasing" not in typed:
-        hint = "add one of them with a column, or leave --towards out"
+        hint = "add --increasing COLUMN or --decreasing COLUMN, or leave --towards out"
         raise UsageError("--towards has no effect without --increasing or --decreasing", hint=hint)
 
 
@@ -84,7 +84,7 @@ def _refuse_beside_files(
     cutting = (DISCRETIZERS.flag, *DISCRETIZERS.method_options)
     if files.counts is None:
         if files.cuts is not None and files.coded:
-            _refuse_flags(flags, cutting, f"on {files.cuts}, whose rows are codes", "use it when the table is encoded")
+            _refuse_flags(flags, cutting, f"on {files.cuts}, whose rows are codes", "use it with bncli encode")
         elif files.cuts is not None:
             _refuse_flags(flags, cutting, "with --cuts FILE")
         return
@@ -122,12 +122,12 @@ def _refuse_limit(chosen: ChosenMethods, files: SuppliedKinds) -> None:
     if files.counts is not None:
         what = "--max-attributes has no effect with --from-counts FILE, which has no rows to hold out"
     elif files.structure is not None:
-        what = f"--max-attributes has no effect with the structure in {files.structure}, which names its attributes"
+        what = f"--max-attributes has no effect with the structure in {files.structure}, which lists its attributes"
     elif files.coded:
         what = f"--max-attributes has no effect on {files.cuts}, whose rows are codes"
         raise UsageError(what, hint="learn from the table itself")
     elif files.cuts is not None:
-        what = "--max-attributes has no effect with --cuts FILE, which names the attributes"
+        what = "--max-attributes has no effect with --cuts FILE, which lists the attributes"
     else:
         return
     raise UsageError(what, hint=_LEAVE_OUT)
@@ -142,7 +142,9 @@ def _refuse_knowledge(chosen: ChosenMethods, files: SuppliedKinds) -> None:
         raise UsageError(f"--knowledge has no effect with the structure in {files.structure}", hint=_LEAVE_OUT)
     if chosen.kind == "auto":
         hint = "choose another structure, such as interactions or tan"
-        raise UsageError("--knowledge has no effect with --structure auto, whose trees obey no constraints", hint=hint)
+        raise UsageError(
+            "--knowledge has no effect with --structure auto, whose trees cannot obey constraints", hint=hint
+        )
     if chosen.kind and (known.require or known.before or known.root):
         what = f"--structure {chosen.kind} has no arcs, so it cannot obey require, before or root in --knowledge"
         raise UsageError(what, hint="use no_interaction, or --structure tan, kdb or hill-climb")
@@ -171,7 +173,7 @@ def _refuse_prior(chosen: ChosenMethods, files: SuppliedKinds) -> None:
         raise UsageError(what, hint="choose another structure, such as tan")
     if chosen.param.word in ("acll", "acll-uniform"):
         what = f"--prior-network has no effect with --param {chosen.param.word}, whose probabilities have no prior"
-        raise UsageError(what, hint="use --param map, or weighted")
+        raise UsageError(what, hint="use --param map or weighted")
     if files.cuts is None:
         idle = (DISCRETIZERS.flag, *DISCRETIZERS.method_options, "--max-attributes")
         _refuse_flags(typed, idle, "with --prior-network, which fixes the cuts and levels")

@@ -70,10 +70,10 @@ def test_directions_lead_to_a_label_as_y_has_it() -> None:
         line = np.tile(X[60], (50, 1))
         line[:, 2] = np.linspace(0, 8, 50)
         assert np.diff(found.predict_proba(line)[:, 2]).max() <= 1e-9
-    with pytest.raises(ValueError, match="towards names the label 'rosa', which y does not have"):
+    with pytest.raises(ValueError, match="towards names the label 'rosa', which does not occur in y"):
         Classifier(options=said | {"towards": "rosa"}).fit(X, labels)
     with pytest.raises(
-        ValueError, match="to one label, but y has 3: name it in the options, as in 'towards': 'virginica'"
+        ValueError, match="to one label, but y has 3 labels; choose it in options, as in 'towards': 'virginica'"
     ):
         Classifier(options=said).fit(X, labels)
 
@@ -92,7 +92,7 @@ def test_balanced_weights_are_those_of_scikit_learn(said: dict[str, Any]) -> Non
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ({"class_weight": {5: 1.0}}, "names the label 5, which y does not have"),
+        ({"class_weight": {5: 1.0}}, "names the label 5, which does not occur in y"),
         ({"class_weight": {0: -1.0}}, "weight"),
         ({"class_weight": "even"}, "even"),
         ({"class_weight": "balanced", "options": {"class_weights": {0: 2}}}, "mean the same"),

@@ -308,7 +308,7 @@ def test_scores_of_the_structures_learnt_in_the_folds_are_means(bncli: Bncli) ->
         ("learn-structure monks1.csv --scores --structure kikuchi", "--scores has no effect with --structure kikuchi"),
         (
             "evaluate monks1.csv --scores --test monks1.csv",
-            "--scores needs cross-validation: --test makes no folds",
+            "--scores needs cross-validation: --test has no folds",
         ),
         ("evaluate monks1.csv --scores --model m.bnc", "--scores needs cross-validation: a model file stores no"),
     ],

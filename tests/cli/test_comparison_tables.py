@@ -195,7 +195,7 @@ def test_costs_have_ratios_and_no_tests(monkeypatch: pytest.MonkeyPatch) -> None
     ]  # fmt: skip
     assert not any(word in line for line in lines for word in ("Friedman", "Nemenyi", "t-test", "sign p"))
     lines = told(analyse(trial, metrics=["iterations"]), monkeypatch)
-    assert "The baseline, map, is among them; name another one with --baseline" in lines
+    assert "The baseline map is one of them; choose another with --baseline" in lines
 
 
 def test_a_table_more_a_group(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,11 +91,11 @@ def test_scores_rise_and_fall_as_was_said(bncli: Bncli, learner: str) -> None:
         ("--towards setosa --param map --increasing petal_length", "has no effect with --param map"),
         (
             "--increasing petal_length --towards setosa --towards virginica",
-            "Invalid value for '--towards': it was typed 2 times, with 'setosa' and 'virginica'",
+            "Invalid value for '--towards': it was given 2 times, with 'setosa' and 'virginica'",
         ),
         (
             "--increasing petal_length --towards setosa --towards setosa",
-            "Invalid value for '--towards': it was typed 2 times, with 'setosa' and 'setosa'",
+            "Invalid value for '--towards': it was given 2 times, with 'setosa' and 'setosa'",
         ),
         (
             "--increasing petal_length --towards setosa --calibrate per-class",

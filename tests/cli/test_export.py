@@ -81,8 +81,8 @@ def test_an_exported_structure_is_learnt_on(bncli: Bncli, model: str) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "fault"),
     [
-        (("export", "iris.bnc"), 2, "the format is not clear; add --to bif|xmlbif|dot|json"),
-        (("export", "iris.bnc", "-o", "x.net"), 2, "the format is not clear"),
+        (("export", "iris.bnc"), 2, "the format cannot be determined; add --to bif|xmlbif|dot|json"),
+        (("export", "iris.bnc", "-o", "x.net"), 2, "the format cannot be determined"),
         (("export", "iris.bnc", "--to", "net"), 2, "net"),
         (("export", "-", "--to", "bif"), 2, "cannot be read from the standard input"),
         (("export", "iris.bnc", "--to", "bif", "--json"), 2, "--json needs -o FILE"),
@@ -146,7 +146,7 @@ def test_sql_needs_a_key_unless_training_saw_it(bncli: Bncli) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--to", "onnx"), "--to onnx writes a binary file; name it with -o FILE"),
+        (("--to", "onnx"), "--to onnx writes a binary file; add -o FILE"),
         (("--to", "bif", "--pdo", "3"), "--pdo has no effect with --to bif"),
         (("-o", "x.csv", "--contributions"), "--contributions has no effect with --to scorecard"),
         (("-o", "x.csv", "--odds", "0"), "--odds must be above 0"),

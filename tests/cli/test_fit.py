@@ -360,7 +360,7 @@ def test_random_starts_are_told_kept_and_traced(bncli: Bncli, tmp_path: Path) ->
     assert first.err.startswith("Note: the default start and 2 random ones have objectives from -67.33")
     shown = json.loads(bncli("inspect", "one.bnc", "--json").out)
     assert (shown["restarts"], shown["recipe"]["restarts"], shown["recipe"]["seed"]) == (starts, 2, 0)
-    assert "kept, of the default and 2 random starts" in bncli("inspect", "one.bnc").out
+    assert "kept; the default and 2 random starts" in bncli("inspect", "one.bnc").out
 
 
 def test_no_random_starts_leave_no_mark(bncli: Bncli, tmp_path: Path) -> None:

@@ -240,7 +240,7 @@ def test_a_mistyped_topic_is_one_line_with_the_nearest(bncli: Bncli, typed: str,
 def test_a_topic_that_is_like_no_other_is_one_line(bncli: Bncli, typed: str) -> None:
     ran = bncli("help", typed)
     assert (ran.code, ran.out) == (2, "")
-    assert re.fullmatch(r"Error: the manual has no topic .*; 'bncli help' lists the topics\n", ran.err)
+    assert re.fullmatch(r"Error: the manual has no topic .*; type 'bncli help' for the list of topics\n", ran.err)
 
 
 def on_a_terminal(*words: str, **environment: str) -> tuple[int, str]:
@@ -296,7 +296,7 @@ def test_a_pager_that_cannot_be_read_is_one_line() -> None:
     code, seen = on_a_terminal("help", "exit-codes", PAGER="less '")
     assert (code, seen) == (
         2,
-        "Error: PAGER is not a command: No closing quotation; PAGER=cat prints without a pager\n",
+        "Error: PAGER is not a command: No closing quotation; set PAGER=cat to print without a pager\n",
     )
 
 

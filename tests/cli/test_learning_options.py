@@ -180,8 +180,8 @@ WITHOUT_SUBSETS: dict[str, dict[str, object]] = {
         ({"optimizer": "sgd"}, "unknown --optimizer 'sgd'"),
         ({"k": 2}, "--k has no effect with --structure tan; use it with --structure kdb, --structure skdb"),
         ({"structure_score": "bdue"}, "unknown --structure-score 'bdue'; did you mean bdeu?"),
-        ({"structure_score": "bic:2"}, "--structure-score bic takes no number"),
-        ({"structure_score": "acll:2"}, "--structure-score acll takes no number"),
+        ({"structure_score": "bic:2"}, "--structure-score bic does not take a number"),
+        ({"structure_score": "acll:2"}, "--structure-score acll does not take a number"),
         ({"structure_score": "bdeu:0"}, "--structure-score bdeu needs a number above 0"),
         ({"structure": "nb", "structure_score": "bic"}, "--structure-score has no effect with --structure nb"),
         (
@@ -259,7 +259,7 @@ def test_smoothing_makes_the_generative_start() -> None:
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ({"structure": "nb"}, "has no effect with --structure nb, which takes no --structure-score"),
+        ({"structure": "nb"}, "has no effect with --structure nb, which does not use --structure-score"),
         ({"structure": "tan"}, "has no effect with --structure-score cmi"),
         ({"structure": "tan", "structure_score": "bic"}, "has no effect with --structure-score bic"),
     ],

@@ -147,8 +147,8 @@ def test_files_of_others_stay(bncli: Bncli, tmp_path: Path, flag: str, name: str
     if name != "fit.html":
         assert (ran.code, ran.out) == (2, "")
         assert ran.err == (
-            "Error: this file is not part of the manual, so it is not replaced, "
-            f"site/{name}; name another folder, or move the file\n"
+            "Error: a file of this name exists and is not part of a manual, so it is not replaced, "
+            f"site/{name}; choose another folder, or move the file\n"
         )
         assert list((tmp_path / "site").iterdir()) == [tmp_path / "site" / name]
 

@@ -377,7 +377,7 @@ def test_quantiles_of_training_are_kept_where_they_are_asked_for(bncli: Bncli) -
         assert value == pytest.approx(np.quantile(surprises, float(share), method="inverted_cdf"))
     lowest = kept["quantiles"]["0.01"]
     assert f"Note: surprise of the training rows in nats: 1 % above {-lowest:.4g}" in ran.err
-    assert f"1 % below {lowest:.4g}" in " ".join(bncli("inspect", "m.bnc").out.split())
+    assert f"1 % quantile {lowest:.4g}" in " ".join(bncli("inspect", "m.bnc").out.split())
     plain = json.loads(bncli("inspect", "plain.bnc", "--json").out)
     assert {key: value for key, value in said.items() if key not in ("training_log_p",)} == plain
     assert package.fit("iris.csv", structure="tan", param="map", progress=silent)._model.log_p is None

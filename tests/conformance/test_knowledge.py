@@ -145,7 +145,7 @@ def test_what_cannot_obey_refuses(word: str) -> None:
         ({"max_parents": -1}, "whole number"),
         ({"max_parents": True}, "whole number"),
         ([], "a table with the keys"),
-        ("k.toml", "is not a file"),
+        ("k.toml", "there is no file"),
     ],
 )
 def test_what_contradicts_itself_is_refused(content: Any, what: str) -> None:

@@ -43,8 +43,8 @@ def test_typed() -> None:
         ("a=-1", "the number of 'a' is not"),
         ({"a": True}, "the number of 'a' is not"),
         ({"a": float("inf")}, "the number of 'a' is not"),
-        ({}, "it gives no label a number"),
-        ("", "it gives no label a number"),
+        ({}, "it contains no label=NUMBER"),
+        ("", "it contains no label=NUMBER"),
     ],
 )
 def test_slips_are_named(text: object, message: str) -> None:

@@ -185,5 +185,5 @@ def test_a_pipe(place: Path) -> None:
     nowhere = "tcp://127.0.0.1:1"
     ended = run("score", "m.bnc", "-", "--cluster", nowhere, cwd=place)
     assert ended.code == 2
-    said = "Error: --cluster has no effect with the standard input, which its workers cannot read;"
+    said = "Error: --cluster has no effect with the standard input, which workers cannot read;"
     assert ended.err.startswith(said)
