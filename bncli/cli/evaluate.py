@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 bncli evaluate data.csv                               5-fold cross-validation
 bncli evaluate data.csv --structure kdb --k 2 --folds 10 --repeats 3 --json
-bncli evaluate train.csv --test test.csv --param map  learn from one table, test on another
+bncli evaluate train.csv --test test.csv --param map  train, then test
 bncli evaluate test.csv --model data.bnc              test a model
 bncli evaluate data.csv --ignore sex --by sex,age     figures by group
 """

@@ -56,7 +56,7 @@ def read_settings(path: str) -> SettingsFile:
     known = all_settings()
     for key in shared:
         if key not in known:
-            raise UsageError(f"there is no option {clipped(repr(key))}", where=path, hint=suggestion(key, known))
+            raise UsageError(f"there is no option {clipped(repr(key))} to set", where=path, hint=suggestion(key, known))
     for word, table in tables.items():
         if word not in BY_WORD:
             what = f"there is no command {clipped(repr(word))}"

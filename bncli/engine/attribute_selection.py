@@ -119,7 +119,9 @@ def rank_attributes(columns: Columns, recipe: Recipe, n: int, run: Run) -> list[
     if rows.label is None or (rows.label.codes < 0).any():
         raise BncliError(f"the class {rows.class_name!r} is missing in some rows")
     if rows.n_rows == 1:
-        raise BncliError("--max-attributes needs held-out rows, but there is only one row", hint="leave it out")
+        raise BncliError(
+            "--max-attributes needs held-out rows, but there is only one row", hint="leave --max-attributes out"
+        )
     n_rows = max(FEWEST_ROWS, min(MOST_ROWS, MOST_SCORES // len(rows.label.levels)))
     rows = rows.take(stratified_sample(rows.label.codes, n_rows, seed, rows.split_by))
     quiet = run._replace(watch=silent, distribute=None)

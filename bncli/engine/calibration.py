@@ -219,11 +219,13 @@ def refuse_few(method: str, names: tuple[str, ...], labels: Integers, units: Int
     for name, n in zip(names, np.bincount(counted, minlength=len(names)).tolist(), strict=True):
         if n < FEWEST_ROWS:
             what = f"{method} calibration fits a map for each label, but only {n} {noun}{'s' * (n != 1)} have {name!r}"
-            raise BncliError(what, hint=f"it needs {FEWEST_ROWS} {noun}s of each label; or use --method temperature")
+            raise BncliError(
+                what, hint=f"give at least {FEWEST_ROWS} {noun}s of each label, or use --method temperature"
+            )
 
 
 def refuse_directed(method: str, n_labels: int) -> None:
     """Raise UsageError if the map may break monotone directions: a map per label with three or more labels."""
     if method != Temperature.method and n_labels > 2:
-        what = f"{method} calibration fits a map for each of {n_labels} labels, which may break monotone directions"
-        raise UsageError(what, hint="use temperature, which keeps them")
+        what = f"{method} calibration fits a map for each of {n_labels} labels, which may violate monotone directions"
+        raise UsageError(what, hint="use --method temperature, which keeps them")

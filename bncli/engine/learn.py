@@ -164,7 +164,7 @@ def learn(
         raise BncliError(what, hint=f"use --param {', '.join(MARGINALIZED)}, or --missing-policy level")
     if run.intervals and recipe.class_weights is not None and supplied.prior is not None:
         what = (
-            "--intervals: with --class-weights and a prior network, the effective number of rows per class is unknown"
+            "--intervals: with --class-weights and --prior-network, the effective number of rows per class is unknown"
         )
         raise UsageError(what, hint="leave one of the three out")
     if recipe.max_attributes is not None and len(columns.attributes) <= recipe.max_attributes:
@@ -344,7 +344,7 @@ def _learn_better(table: list[Columns], recipe: Recipe, reading_rules: ReadingRu
             reason = refusal.what
     if reason:
         if rows.n_rows > 1:
-            run.watch(Note(f"{other.structure} were not compared with {own.structure}: {reason}"))
+            run.watch(Note(f"--structure {other.structure} was not compared with {own.structure}: {reason}"))
         if chosen and not is_sample:
             return _fit_parameters(chosen[0], run)
         del rows, chosen
@@ -371,7 +371,7 @@ def _not_compared(columns: Columns, run: Run) -> str:
     if columns.label is None or not inner_splits(columns.label.codes, FOLDS, 0, columns.split_by):
         return "no row can be held out"
     if run.distribute is not None:
-        return "only networks can be learned on a cluster"
+        return "only Bayesian networks can be learned on a cluster"
     if columns.origin is not None:
         return "the rows are already encoded with the cuts of one of them"
     if columns.n_rows * (len(columns.attributes) + 1) > MOST_CELLS:
@@ -561,7 +561,7 @@ def _choose_penalty_and_arcs(
             losses = f"held-out log-loss{on_sample} {without_arcs:.4g}, against {with_arcs:.4g} with all"
             losses += f" {structure.n_arcs:,} arcs"
             what = f"naive Bayes predicts better here: {losses} of {structure.method}"
-            run.watch(Note(f"{what}; with --arcs cv, held-out rows choose the arcs"))
+            run.watch(Note(f"{what}; add --arcs cv to choose arcs by held-out log-loss"))
     return "all", chosen
 
 
@@ -795,12 +795,14 @@ def warnings_about(model: Model, parameters: Parameters) -> Iterator[str]:
         what = f"the model does not use {which}: every row gets the class frequencies of {schema.class_name!r}"
         is_uncut = any(isinstance(a, NumericAttribute) and not a.informative for a in schema.attributes)
         if any(a.informative for a in schema.attributes):
-            yield f"{what}, which predicted held-out rows better; if another column is the class, name it with --class"
+            yield (
+                f"{what}, which have the lower held-out log-loss; if another column is the class, give it with --class"
+            )
         elif is_uncut and model.recipe.discretize in SUPERVISED:
-            cut = "--discretize equal-frequency cuts numeric columns regardless of the class"
-            yield f"{what}; {cut}; if another column is the class, name it with --class"
+            cut = "add --discretize equal-frequency to cut numeric columns regardless of the class"
+            yield f"{what}; {cut}, or give another class with --class"
         else:
-            yield f"{what}; if another column is the class, name it with --class"
+            yield f"{what}; if another column is the class, give it with --class"
         return
     if held_out is not None and held_out.log_loss >= held_out.base_log_loss * (1 - NEGLIGIBLE_GAIN):
         losses = f"log-loss {held_out.log_loss:.4g} against {held_out.base_log_loss:.4g} nats per row"
@@ -831,9 +833,11 @@ def _warn_of_parameters(model: Model, n_parameters: int) -> Iterator[str]:
     if isinstance(attribute, CategoricalAttribute) and n_values > MANY_VALUES and 2 * share > 1:
         leave_out = f"leave it out (--ignore {attribute.name!r}){',' if naive_bayes else ' or'}"
         advice = f"{leave_out} pool its values (--group-levels){naive_bayes}"
-        yield f"{what}: {100 * share:.0f} % of them belong to {attribute.name!r} with its {n_values:,} values; {advice}"
+        yield (
+            f"{what}: {100 * share:.0f} % of them belong to {attribute.name!r}, which has {n_values:,} values; {advice}"
+        )
     elif n_parameters > PARAMETERS_PER_ROW * model.n_rows and not model.penalty:
         largest_family = max(families, key=lambda family: family.n_cells).attributes
         names = ", ".join(repr(schema.attributes[i].name) for i in largest_family)
         penalised = "--param discriminative" if model.recipe.penalty is None else "--penalty cv"
-        yield f"{what} and no penalty; the largest table is over {names}; learn with {penalised}{naive_bayes}"
+        yield f"{what} and no penalty (the largest table is over {names}); learn with {penalised}{naive_bayes}"

@@ -98,16 +98,16 @@ class Model:
         """A description of the structure: its method, and the number of arcs left if held-out rows chose among them."""
         method, arcs = self.recipe.structure, () if self.penalty_cv is None else self.penalty_cv.arcs
         if isinstance(self.structure, Regions) and self.penalty_cv is not None and self.penalty_cv.structures:
-            return f"{method}, chosen by held-out rows"
+            return f"{method}, chosen on held-out rows"
         if not arcs or not isinstance(self.structure, Dag):
             return str(method)
         if not self.structure.class_children and not self.structure.class_parents:
-            return f"the class alone, chosen from {method} by held-out rows"
+            return f"the class alone, chosen from {method} on held-out rows"
         n_left, n_learned = self.structure.n_arcs, arcs[-1].n_arcs
         if n_left == n_learned:
             return str(method)
         left = f"{n_left:,} of {n_learned:,} arcs" if n_left else "naive Bayes"
-        return f"{left}, chosen from {method} by held-out rows"
+        return f"{left}, chosen from {method} on held-out rows"
 
     @property
     def penalty(self) -> float | None:
@@ -361,7 +361,7 @@ class StoppedBy(Enum):
 
     TOLERANCE = "the objective no longer improved by more than the tolerance"
     GRADIENT = "the gradient is 0 up to rounding"
-    MAX_ITERATIONS = "the largest number of iterations was reached before convergence; raise --max-iterations"
+    MAX_ITERATIONS = "the maximum number of iterations was reached before convergence; raise --max-iterations"
     LINE_SEARCH = "no better point could be found along the search direction"
     SEPARABLE = "the classes are separable, so there is no finite optimum; use a penalty above 0"
     CROSS_TUNING = "more iterations did not improve the held-out log-loss"

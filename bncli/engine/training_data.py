@@ -34,7 +34,9 @@ def encode_training_rows(
         **recipe.options(DISCRETIZERS.method(recipe.discretize)),
     )
     if data.n_rows == 0:
-        raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")
+        raise BncliError(
+            "there are no rows to learn from", hint="every row is unlabelled, has weight 0, or was skipped"
+        )
     return set_directions(data, recipe.increasing or (), recipe.decreasing or (), recipe.towards)
 
 

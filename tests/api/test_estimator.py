@@ -95,7 +95,7 @@ def test_balanced_weights_are_those_of_scikit_learn(said: dict[str, Any]) -> Non
         ({"class_weight": {5: 1.0}}, "names the label 5, which does not occur in y"),
         ({"class_weight": {0: -1.0}}, "weight"),
         ({"class_weight": "even"}, "even"),
-        ({"class_weight": "balanced", "options": {"class_weights": {0: 2}}}, "mean the same"),
+        ({"class_weight": "balanced", "options": {"class_weights": {0: 2}}}, "are the same setting"),
     ],
 )
 def test_class_weights_that_are_none(said: dict[str, Any], message: str) -> None:
@@ -128,7 +128,7 @@ def test_categories_by_name_or_number() -> None:
     codes = np.repeat(np.arange(4), 30)[:, None]
     labels = np.isin(codes[:, 0], (0, 2))
     assert Classifier(**NB, categorical=[0]).fit(codes, labels).score(codes, labels) == 1
-    with pytest.raises(ValueError, match="no column 'x7'"):
+    with pytest.raises(ValueError, match="the column 'x7', which X does not have"):
         Classifier(**NB, categorical=[7]).fit(codes, labels)
 
 
@@ -203,7 +203,7 @@ def test_an_option_has_one_place() -> None:
         Classifier(**NB, options={"structure": "tan"}).fit(X, Y)
 
 
-@pytest.mark.parametrize(("labels", "words"), [([None, "a"], "missing labels"), (["1", 1], "mixes strings")])
+@pytest.mark.parametrize(("labels", "words"), [([None, "a"], "missing labels"), (["1", 1], "labels of several types")])
 def test_labels_that_cannot_be_ordered(labels: list[Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Classifier(**NB).fit(X, np.array(labels * 75, object))

@@ -136,7 +136,7 @@ def test_a_label_that_does_not_exist_is_wrong_usage(bncli: Bncli) -> None:
     [
         (
             "fit tumours.csv --class-weights bengn=2",
-            "names the label 'bengn', which the class 'diagnosis' does not have",
+            "names 'bengn', which is not a label of the class 'diagnosis'",
         ),
         ("fit tumours.csv --class-weights benign=0", "the number of 'benign' is not a finite number above 0"),
         ("fit tumours.csv --class-weights benign=-1", "the number of 'benign' is not a finite number above 0"),

@@ -206,7 +206,7 @@ def test_a_part_without_rows_changes_nothing(bncli: Bncli, tmp_path: Path) -> No
     assert Path("sum.counts").read_bytes() == Path("iris.counts").read_bytes()
     ran = bncli("fit", "--from-counts", "none.counts", "--param", "map")
     assert (ran.code, ran.err) == (
-        1, "Error: these counts come from tables without rows; count a table that has some, and merge its counts\n",
+        1, "Error: these counts come from tables without rows; count a table with rows, and merge its counts\n",
     )  # fmt: skip
 
 

@@ -278,7 +278,7 @@ def test_row_weights_are_rows_so_many_times(bncli: Bncli) -> None:
     ("words", "message"),
     [
         ("--costs benign:malignant=1", "of deciding 'benign' when 'malignant' is true"),
-        ("--costs benign:mal=1,malignant:benign=1", "names the label 'mal'"),
+        ("--costs benign:mal=1,malignant:benign=1", "names 'mal'"),
         ("--costs benign:malignant=-1,malignant:benign=1", "the cost of 'benign:malignant' is not"),
         (
             "--costs missing.csv",
@@ -309,7 +309,7 @@ def test_bad_input_is_named(bncli: Bncli, words: str, message: str) -> None:
         ("true,benign,malignant\nbenign,0,1\nmalignant,-3,0\n", "'benign' when 'malignant' is true costs '-3'"),
         ("true,benign,malignant\nbenign,0,1\nmalignant,3\n", "1 cost for 2 decisions, costs.csv, line 3"),
         ("true,benign,malignant\nbenign,0,1\nbenign,3,1\n", "is given twice"),
-        ("true,benign,review\nbenign,0,1\nmalignant,3,1\n", "names the label 'review'"),
+        ("true,benign,review\nbenign,0,1\nmalignant,3,1\n", "names 'review'"),
         ("", "the file is not a table of costs"),
         (
             ";benign;malignant\nbenign;0;1\nmalignant;3;0\n",

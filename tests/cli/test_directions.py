@@ -80,14 +80,17 @@ def test_scores_rise_and_fall_as_was_said(bncli: Bncli, learner: str) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--increasing petal_length", "--increasing refers to one label, but 'class' has 3; name it, as in --towards"),
+        (
+            "--increasing petal_length",
+            "--increasing refers to one label, but 'class' has 3 labels; choose it, as in --towards",
+        ),
         (
             "--increasing petal_length --towards rosa",
-            "names the label 'rosa', which the class 'class' does not have; it ",
+            "names 'rosa', which is not a label of the class 'class'; its ",
         ),
         ("--increasing petal_length --towards petal_length", "it has setosa, versicolor, virginica"),
-        ("--increasing petal_length --towards 1", "names the label '1', which"),
-        ("--towards setosa", "--towards has no effect without --increasing or --decreasing; add one of them"),
+        ("--increasing petal_length --towards 1", "names '1', which"),
+        ("--towards setosa", "--towards has no effect without --increasing or --decreasing; add --increasing COLUMN"),
         ("--towards setosa --param map --increasing petal_length", "has no effect with --param map"),
         (
             "--increasing petal_length --towards setosa --towards virginica",
@@ -99,7 +102,7 @@ def test_scores_rise_and_fall_as_was_said(bncli: Bncli, learner: str) -> None:
         ),
         (
             "--increasing petal_length --towards setosa --calibrate per-class",
-            "per-class calibration fits a map for each of 3 labels, which may break monotone directions",
+            "per-class calibration fits a map for each of 3 labels, which may violate monotone directions",
         ),
     ],
 )
@@ -121,7 +124,7 @@ def test_maps_a_label_undo_directions_and_a_temperature_does_not(bncli: Bncli) -
     for method in ("isotonic", "per-class"):
         ran = bncli("calibrate", "m.bnc", "iris.csv", "--method", method, "-o", "c.bnc")
         assert (ran.code, ran.err.count("\n")) == (2, 1)
-        assert "use temperature, which keeps them" in ran.err
+        assert "use --method temperature, which keeps them" in ran.err
     assert bncli("calibrate", "m.bnc", "iris.csv", "--method", "temperature", "-o", "c.bnc").code == 0
     assert read_model("c.bnc").schema.towards == "setosa"
 
@@ -169,4 +172,4 @@ def test_evaluation_and_comparison_heed_it(bncli: Bncli) -> None:
                 "--learner", f"towards={learner} {' '.join(RISING)} --towards virginica")  # fmt: skip
     assert ran.code == 0, ran.err
     ran = bncli("compare", "iris.csv", "-q", "--learner", f"{learner} --increasing petal_length --towards rosa")
-    assert "names the label 'rosa'" in ran.err
+    assert "names 'rosa'" in ran.err

@@ -213,7 +213,7 @@ def test_a_record_that_does_not_fit_is_found(bncli: Bncli, fitted: dict[str, Pat
     assert ran.code == 3
     assert "the numbers of a recorded edit differ from those of the model by up to 1.0e+00" in ran.err
     path.write_bytes(dump_model(replace(model, edits=(replace(model.edits[0], cells=("huge",)),))))
-    assert "does not fit the model" in bncli("verify", str(path)).err
+    assert "does not match the model" in bncli("verify", str(path)).err
 
 
 @pytest.mark.parametrize(
@@ -230,11 +230,11 @@ def test_a_record_that_does_not_fit_is_found(bncli: Bncli, fitted: dict[str, Pat
         ("--effect size --why x", "an edit needs --set, --flatten, --smooth or --monotone"),
         (
             "--effect size --smooth --why x",
-            "--smooth needs the effect of a single numeric attribute, but size is not one",
+            "--smooth needs the effect of a single numeric attribute, which size is not",
         ),
         ("--effect size --flatten --label benign --why x", "--label has no effect without --set or --monotone"),
         ("--effect size --set large=1 --label no --why x", "--label no: the class has no such label"),
-        ("--effect size,radius --flatten --why x", "the model has no table that contains these attributes together"),
+        ("--effect size,radius --flatten --why x", "no table of the model contains these attributes together"),
         ("--effect size,size --flatten --why x", "names an attribute twice"),
         ("--undo", "there is no edit to undo"),
         ("--undo --why x", "--why has no effect with --undo"),

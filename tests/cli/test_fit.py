@@ -27,7 +27,7 @@ def test_the_plain_line(bncli: Bncli, tmp_path: Path) -> None:
     note, first, second, *_ = ran.err.splitlines()
     assert re.fullmatch(
         r"Note: naive Bayes predicts better here: held-out log-loss 0\.\d+, against 0\.\d+ with all 3 arcs of tan; "
-        r"with --arcs cv, held-out rows choose the arcs",
+        r"add --arcs cv to choose arcs by held-out log-loss",
         note,
     )
     assert re.fullmatch(

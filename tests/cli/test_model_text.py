@@ -30,7 +30,9 @@ def test_an_end_of_the_grid_is_named(penalty: float, tried: tuple[TriedPenalty, 
 
 
 def test_what_is_left_of_the_log_odds_is_told() -> None:
-    text = "log-odds multiplied by 0.4, which shrinks them towards those of the class frequencies; chosen on held-out rows"
+    text = (
+        "log-odds multiplied by 0.4, which shrinks them towards those of the class frequencies; chosen on held-out rows"
+    )
     assert shrinkage_text(Shrinkage(0.4, 0.6)) == text
 
 

@@ -17,7 +17,10 @@ def test_the_line_of_a_summary() -> None:
     assert (
         regions_text(RegionsReport({"2": 1, "3": 1200})) == "1 of order 2, 1,200 of order 3 (attributes and the class)"
     )
-    assert regions_text(RegionsReport({}, 0, 0, 1.0)) == "none: the model consists of the class alone; step 0 of 0, weight 1"
+    assert (
+        regions_text(RegionsReport({}, 0, 0, 1.0))
+        == "none: the model consists of the class alone; step 0 of 0, weight 1"
+    )
     assert regions_text(RegionsReport({"2": 3})) == "3 of order 2 (attributes and the class)"
 
 
@@ -166,7 +169,7 @@ def test_what_needs_a_network_refuses(bncli: Bncli, tmp_path: Path) -> None:
     for words in (("export", "m.bnc", "--to", "bif"), ("export", "m.bnc", "-o", "m.xml"), ("simulate", "m.bnc")):
         ran = bncli(*words)
         assert (ran.code, ran.out, ran.err.count("\n")) == (3, "", 1)
-        assert "the model is made of regions" in ran.err
+        assert "the model is a model of regions" in ran.err
         assert "--param map" in ran.err
     drawn = bncli("export", "m.bnc", "--to", "dot")
     assert '"region 2" -- "a1";' in drawn.out

@@ -232,7 +232,7 @@ BAD_TEXTS = [
     ("k = [1]", "k takes one value, not a list, k in c.toml"),
     ("k = nan", "'nan' is not a whole number"),
     ("k = 0x" + "f" * 5000, "the number has more than 400 digits, k in c.toml"),
-    ("k = " + "9" * 5000, "this is not TOML"),
+    ("k = " + "9" * 5000, "the configuration is not valid TOML"),
     ("k = ''", "k in c.toml"),
     ("forest = 3", "'3' is neither true nor false, forest in c.toml"),
     ("structure = 'tam'", "unknown --structure 'tam', structure in c.toml; did you mean tan?"),
@@ -247,9 +247,12 @@ BAD_TEXTS = [
     ("x" * 100_000 + " = 1", "there is no option"),
     ("k = '" + "x" * 100_000 + "'", "'xxx"),
     ("k = '" + "x" * 2_000_000 + "'", "a configuration has at most 1,048,576 bytes, c.toml"),
-    ("k = 1\nk = 2", "this is not TOML"),
-    ("k 1", "the configuration is not valid TOML: Expected '=' after a key in a key/value pair (at line 1, column 3), c.toml; a config"),
-    ("\0", "this is not TOML"),
+    ("k = 1\nk = 2", "the configuration is not valid TOML"),
+    (
+        "k 1",
+        "the configuration is not valid TOML: Expected '=' after a key in a key/value pair (at line 1, column 3), c.toml; a config",
+    ),
+    ("\0", "the configuration is not valid TOML"),
 ]
 
 
@@ -262,7 +265,7 @@ def test_one_line_says_what_is_wrong(bncli: Bncli, tmp_path: Path, text: str, li
 def test_files_that_are_none(bncli: Bncli, tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(bytes(range(256)) * 40)
     refused(bncli("fit", "iris.csv", "--config", tmp_path), "is a directory")
-    refused(bncli("fit", "iris.csv", "--config", "binary"), "this is not TOML", "binary")
+    refused(bncli("fit", "iris.csv", "--config", "binary"), "the configuration is not valid TOML", "binary")
     refused(bncli("fit", "iris.csv", "--config", "/dev/zero"), "a configuration has at most")
     refused(bncli("fit", "iris.csv", "--config", ""), "the value is empty")
     refused(bncli("fit", "iris.csv", "--config", "a\0b"), "cannot read the configuration")

@@ -275,7 +275,7 @@ def test_columns_of_groups_are_attributes_only_if_they_are_named(bncli: Bncli) -
             ("patient", lambda i, old: str(i % 3)),
             ("--group", "patient"),
             1,
-            "5 folds need at least 5 groups of rows, but 'patient' has 3, visits.csv; use --folds 3",
+            "5 folds need at least 5 groups of rows, but 'patient' has only 3, visits.csv; use --folds 3",
         ),
         (("visit", lambda i, old: "soon" if i == 5 else old), ("--time", "visit"), 1, "for example 'soon'"),
         (("visit", lambda i, old: "2020-01-01"), ("--time", "visit"), 1, "the same time in every row"),

@@ -153,7 +153,7 @@ def test_directions_of_columns_that_are_left_out_are_passed_over_but_wrong_names
     schema = learn(table, recipe).model.schema
     assert {a.name: getattr(a, "direction", 0) for a in schema.attributes}["up"] == 1
     assert "idle" not in [a.name for a in schema.attributes]
-    with pytest.raises(UsageError, match="names no attribute: 'upp'"):
+    with pytest.raises(UsageError, match="upp: there is no such attribute"):
         learn(table, Recipe(structure="tan", penalty=1, max_attributes=3, increasing=["upp"]))
 
 

@@ -76,7 +76,7 @@ def test_the_model_is_that_of_the_structure_with_the_lower_loss(columns: Columns
             assert chosen.recipe == model.recipe
     assert chosen.penalty_cv is not None
     assert {tried.structure: tried.log_loss for tried in chosen.penalty_cv.structures} == losses
-    assert ("chosen by held-out rows" in chosen.structure_learned) == (words == INTERACTIONS)
+    assert ("chosen on held-out rows" in chosen.structure_learned) == (words == INTERACTIONS)
 
 
 @pytest.mark.slow
@@ -111,7 +111,7 @@ def test_a_large_table_keeps_the_tree_and_a_note_says_so(
     assert model.penalty_cv is not None
     assert model.penalty_cv.structures == ()
     (note,) = (event.text for event in heard if isinstance(event, Note))
-    assert note.startswith("interactions were not compared with tan: ")
+    assert note.startswith("--structure interactions was not compared with tan: ")
     assert word in note
 
 
@@ -128,7 +128,7 @@ def test_a_refusal_of_the_alternative_keeps_the_tree(monkeypatch: pytest.MonkeyP
         model = learn(curve(), default(), run=Run(watch=heard.append)).model
         assert same_tables(model, alone("tan"))
         notes = [event.text for event in heard if isinstance(event, Note)]
-        assert notes == ["interactions were not compared with tan: too large"]
+        assert notes == ["--structure interactions was not compared with tan: too large"]
 
 
 def test_one_row_cannot_be_compared() -> None:

@@ -476,7 +476,7 @@ def test_the_column_that_makes_most_parameters_is_named(rng: np.random.Generator
     n = int(text.split()[0].replace(",", ""))
     assert n > N
     assert f" parameters from {N} rows: " in text
-    assert " of them belong to 'my town' with its 300 values; " in text
+    assert " of them belong to 'my town', which has 300 values; " in text
     assert text.endswith("leave it out (--ignore 'my town'), pool its values (--group-levels) or learn --structure nb")
 
 
@@ -495,7 +495,7 @@ def test_far_too_many_parameters_without_a_penalty_are_reported(rng: np.random.G
     columns = {f"a{i}": names(np.where(rng.random(N) < 0.3, y, rng.integers(0, 6, N)), 6) for i in range(8)}
     deep = {"structure": "kdb", "k": 4}
     (text,) = warnings_of(table(**columns, label=names(y, 2)), param="map", **deep)
-    assert re.match(r"[0-9,]+ parameters from 600 rows and no penalty; the largest table is over 'a.', ", text)
+    assert re.match(r"[0-9,]+ parameters from 600 rows and no penalty \(the largest table is over 'a.', ", text)
     assert text.endswith("; learn with --param discriminative or learn --structure nb")
     (text,) = warnings_of(table(**columns, label=names(y, 2)), penalty=0, max_iterations=2, **deep)
     assert text.endswith("; learn with --penalty cv or learn --structure nb")

@@ -73,7 +73,7 @@ class Results:
     figures: tuple[Figure, ...]
 
     def renewed(self, others: Results) -> Results:
-        """What the others have takes the place of what has the same key; of another processor nothing is kept."""
+        """What the others reached takes the place of what has the same key; of another processor nothing is kept."""
         if _processor_of(others.machine) != _processor_of(self.machine):
             return others
         found = {figure.key: figure for figure in (*self.figures, *others.figures)}

@@ -1,4 +1,4 @@
-"""The log-loss of TAN and 2-dependence classifiers with all arcs, and with arcs chosen by held-out rows.
+"""The log-loss of TAN and 2-dependence classifiers with all arcs, and with arcs chosen on held-out rows.
 
 Run `BNCLI_DATA=FOLDER python -m tests.published.arcs`: it measures the tables that `arcs.csv` lacks, small ones first,
 five folds per line by `bncli evaluate`, and prints the sentence of `bncli help penalties`. Of a larger table, MOST_ROWS

@@ -60,7 +60,7 @@ def test_a_structure_that_is_typed_keeps_its_arcs_and_one_note_says_what_rows_pr
     report = fit(table(tmp_path, NOISE), recipe, output=output, run=Run(watch=watch, advise=True))
     assert (report.arcs, report.as_json()["arcs_cv"], recipe.arcs) == (3, [], "all")
     (note,) = (note for note in notes if "naive Bayes" in note)
-    assert "with all 3 arcs of tan; with --arcs cv, held-out rows choose the arcs" in note
+    assert "with all 3 arcs of tan; add --arcs cv to choose arcs by held-out log-loss" in note
     kept = Path(output).read_bytes()
     alone, joined = (float(figure) for figure in re.findall(r"0\.\d+", note))
     tried = {one.arcs: one.log_loss for one in fitted(tmp_path, NOISE)[0].penalty_cv.arcs}  # type: ignore[union-attr]
@@ -75,7 +75,7 @@ def test_a_structure_that_is_typed_keeps_its_arcs_and_one_note_says_what_rows_pr
 @pytest.mark.parametrize(("kind", "learned"), [(NOISE, "the class alone"), (PARITY, "1 of 3 arcs")])
 def test_arcs_are_chosen_at_a_penalty_that_is_typed(tmp_path: Path, kind: str, learned: str) -> None:
     report, structure = fitted(tmp_path, kind, structure="tan", penalty=2.0, arcs="cv")
-    assert (report.penalty, report.structure_learned) == (2.0, f"{learned}, chosen from tan by held-out rows")
+    assert (report.penalty, report.structure_learned) == (2.0, f"{learned}, chosen from tan on held-out rows")
     assert (structure.n_arcs > 0) == (kind == PARITY)
     assert {one["lambda"] for one in report.as_json()["arcs_cv"]} == {2.0}
     kept = fitted(tmp_path, kind, structure="tan", penalty=2.0, arcs="all")[0]

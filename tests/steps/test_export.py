@@ -310,7 +310,7 @@ def test_a_scorecard_that_cannot_be_names_the_model(tmp_path: Path) -> None:
 def test_a_scorecard_of_an_average_is_refused(tmp_path: Path) -> None:
     path = str(tmp_path / "m.bnc")
     fit(Source((str(SAMPLE_DATA / "monks1.csv"),)), Recipe.of(structure="kikuchi", param="kbma"), output=path)
-    with pytest.raises(ModelError, match=r"averages the probabilities of \d+ models, so no effects add up to them"):
+    with pytest.raises(ModelError, match=r"averages the probabilities of \d+ models, which are not sums of effects"):
         export(path, "scorecard")
     with pytest.raises(ModelError, match="averages the probabilities"):
         export(path, "onnx", options={"contributions": True})

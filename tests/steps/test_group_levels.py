@@ -91,9 +91,9 @@ def test_fit_tells_what_was_pooled(table: Source, tmp_path: Path, words: dict[st
     heard: list[Event] = []
     fit(table, Recipe(**words), output=str(tmp_path / "m.bnc"), run=Run(watch=heard.append))
     told = notes(heard)
-    assert sum("levels pooled by their information about the class: town 39 -> 2 groups" in text for text in told) == (
-        words["structure"] != "auto"
-    )
+    assert sum(
+        "levels with similar information about the class were pooled: town 39 -> 2 groups" in text for text in told
+    ) == (words["structure"] != "auto")
     assert sum("'street' (" in text and "left out" in text for text in told) == 1
 
 

@@ -127,7 +127,7 @@ class CountedRows:
         """Return the tables in the form that learners use; raise BncliError if there are no rows."""
         if self.n_rows == 0:
             what = "these counts come from tables without rows"
-            raise BncliError(what, hint="count a table that has some, and merge its counts")
+            raise BncliError(what, hint="count a table with rows, and merge its counts")
         cuts = self.cuts
         bare = Schema(
             cuts.class_name,
@@ -205,7 +205,7 @@ def merge_counts(counted: Sequence[CountedRows], labels: tuple[str, ...], decay:
     attributes = tuple(replace(a, missing=m) for a, m in zip(first.cuts.attributes, missing, strict=True))
     radices = tuple(a.cardinality for a in attributes)
     if sum(float(c.class_counts.sum()) for c in counted) > LARGEST_COUNT:
-        raise BncliError(f"the counts together exceed {LARGEST_COUNT:,}, beyond which they would not be exact")
+        raise BncliError(f"the sum of the counts exceeds {LARGEST_COUNT:,}, above which counts are not exact")
     total = _rearrange(first, radices, labels)
     for c in counted[1:]:
         numbers = _rearrange(c, radices, labels)

@@ -108,7 +108,7 @@ class Counts:
         data = self.data
         if not any(data.n_missing):
             return self
-        watch(Note(f"{method} treats a missing value as one more value while comparing networks"))
+        watch(Note(f"{method} treats missing as a further value when it compares networks"))
         attributes = tuple(
             replace(a, missing=n > 0) for a, n in zip(data.schema.attributes, data.n_missing, strict=True)
         )
@@ -253,7 +253,7 @@ class Counts:
             names = ", ".join(repr(self.source.schema.attributes[i].name) for i in s)
             raise BncliError(
                 f"a table over {names} and the class would have {entries:,} entries ({entries * 8 / 2**30:.1f} GiB)",
-                hint="leave a column with many levels out (--ignore), or use a structure with fewer parents",
+                hint="leave columns with many levels out (--ignore), or use a structure with fewer parents",
             )
 
 
@@ -346,7 +346,9 @@ class StoredTables:
     def unknown_table_error(self, members: Set) -> BncliError:
         names = ", ".join(repr(self.schema.attributes[i].name) for i in members)
         what = f"the counts have no table over {names} and the class"
-        return BncliError(what, hint="count the rows with --structure FILE, the structure that is to be learned")
+        return BncliError(
+            what, hint="count the rows with bncli count --structure FILE, giving the structure to be learned"
+        )
 
 
 def stored_tables(

@@ -45,8 +45,8 @@ def parse_class_weights(words: str | None, columns: Columns) -> Array | None:
 def unknown_label_error(label: str, labels: tuple[str, ...], option: str, class_name: str) -> BncliError:
     """Return the error for an option that names a label which the class does not have."""
     known = ", ".join(labels[:10]) + (", ..." if len(labels) > 10 else "")
-    what = f"{option} names the label {label!r}, which the class {class_name!r} does not have"
-    return BncliError(what, hint=f"it has {known}")
+    what = f"{option} names {label!r}, which is not a label of the class {class_name!r}"
+    return BncliError(what, hint=f"its labels are {known}")
 
 
 def apply_class_weights(columns: Columns, class_weights: Array) -> Columns:

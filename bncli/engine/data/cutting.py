@@ -250,7 +250,7 @@ class _ColumnEncoder:
         assert self.supplied is not None
         attribute, column = self.supplied[name], self.columns.attributes.get(name)
         if column is None:
-            raise BncliError(f"the cuts name the attribute {name!r}, which is not a column of the table")
+            raise BncliError(f"the cuts contain the attribute {name!r}, which is not a column of the table")
         if isinstance(column, CodedColumn):
             if column.attribute != attribute:
                 raise BncliError(f"the codes of column {name!r} do not match the cuts")
@@ -423,12 +423,13 @@ def pooling_notes(attributes: Sequence[Attribute], n_rows: int) -> list[str]:
     sentences = []
     if pooled:
         sentences.append(
-            f"levels pooled by their information about the class: {_list_few(pooled)} (--group-levels off keeps them)"
+            f"levels with similar information about the class were pooled: {_list_few(pooled)} (--group-levels off "
+            "keeps them)"
         )
     if idle:
         was, it, shows = ("was", "it", "shows") if len(idle) == 1 else ("were", "they", "show")
         why = f"{was} left out because {it} {shows} no relation to the class in {n_rows:,} rows"
-        sentences.append(f"{_list_few(idle)} {why}; --group-levels off keeps {it if it == 'it' else 'them'}")
+        sentences.append(f"{_list_few(idle)} {why} (--group-levels off keeps {it if it == 'it' else 'them'})")
     return sentences
 
 

@@ -91,7 +91,7 @@ def encode_column(column: Column | CodedColumn, attribute: Attribute) -> Encoded
         # without a missing level, missing values have the code of unknown ones too
         return EncodedColumn(codes, n_unknown - (0 if attribute.missing else n_missing), n_missing)
     kind = "numeric" if isinstance(attribute, NumericAttribute) else "categorical"
-    raise ModelError(f"column {attribute.name!r} is not {kind}, but the model needs it to be")
+    raise ModelError(f"column {attribute.name!r} is not {kind}, as the model requires")
 
 
 def _recode_column(column: CodedColumn, attribute: Attribute) -> EncodedColumn:

@@ -33,17 +33,19 @@ def set_directions(data: Dataset, increasing: Sequence[str], decreasing: Sequenc
     flag = "--increasing" if increasing else "--decreasing"
     if n < 2:
         what = f"{flag} needs a class with at least two labels, but {schema.class_name!r} has {n}"
-        raise UsageError(what, hint="leave it out")
+        raise UsageError(what, hint=f"leave {flag} out")
     if n > 2 and towards is None:
-        what = f"{flag} refers to one label, but {schema.class_name!r} has {n}"
-        raise UsageError(what, hint=f"name it, as in --towards {shlex.quote(schema.labels[-1])} (bncli help monotone)")
+        what = f"{flag} refers to one label, but {schema.class_name!r} has {n} labels"
+        raise UsageError(
+            what, hint=f"choose it, as in --towards {shlex.quote(schema.labels[-1])} (bncli help monotone)"
+        )
     attributes = list(schema.attributes)
     for flag, names, direction in (("--increasing", increasing, 1), ("--decreasing", decreasing, -1)):
         for name in names:
             i = _find_attribute(schema, flag, name)
             attribute = attributes[i]
             if not isinstance(attribute, NumericAttribute):
-                hint = "only numeric columns have directions; --numeric reads a column as numbers"
+                hint = "only numeric columns have directions; add --numeric NAME to read a column as numbers"
                 raise UsageError(f"{flag} {name}: this column is categorical", hint=hint)
             attributes[i] = replace(attribute, direction=direction)
     return replace(data, schema=replace(schema, attributes=tuple(attributes), towards=towards))
@@ -57,4 +59,4 @@ def _find_attribute(schema: Schema, flag: str, name: str) -> int:
             raise UsageError(f"{flag} {name}: this column is the class", hint="name an attribute") from None
         near = get_close_matches(name, [attribute.name for attribute in schema.attributes], 1, 0.5)
         hint = f"did you mean {near[0]!r}?" if near else "name a column that is used as an attribute"
-        raise UsageError(f"{flag} names no attribute: {name!r}", hint=hint) from None
+        raise UsageError(f"{flag} {name}: there is no such attribute", hint=hint) from None

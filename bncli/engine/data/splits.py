@@ -111,12 +111,12 @@ def stratified_folds(labels: Integers, n_folds: int, seed: Seed, by: SplitBy | N
     if by is not None and units is not None:
         if n_folds > (n_units := int(units.max()) + 1):
             names = ", ".join(map(repr, by.group_columns)) or "the table"
-            what = f"{n_folds} folds need at least {n_folds} groups of rows, but {names} has {n_units}"
+            what = f"{n_folds} folds need at least {n_folds} groups of rows, but {names} has only {n_units}"
             raise BncliError(what, hint=f"use --folds {n_units}" if n_units > 1 else "group by another column")
         return _folds_of_units(labels, units, n_folds, seed)
     if n_folds > len(labels):
         raise BncliError(
-            f"{n_folds} folds need at least {n_folds} rows, but the table has {len(labels)}", hint="use fewer folds"
+            f"{n_folds} folds need at least {n_folds} rows, but the table has only {len(labels)}", hint="lower --folds"
         )
     folds = np.empty(len(labels), np.intp)
     folds[_shuffled_by_class(labels, seed)] = np.arange(len(labels)) % n_folds
@@ -167,10 +167,10 @@ def time_splits(by: SplitBy, n_blocks: int, window: int | None = None) -> list[R
         others, rows = _before_block(by, block_of, block, window)
         if not len(others):
             what = f"no training rows are left before block {block + 1} of {n_blocks}"
-            raise BncliError(what, hint="use a shorter --gap or fewer --folds")
+            raise BncliError(what, hint="shorten --gap or lower --folds")
         if not len(rows):
             what = f"block {block + 1} of {n_blocks} contains no new group of rows"
-            raise BncliError(what, hint="use fewer --folds, or leave out --group or --time")
+            raise BncliError(what, hint="lower --folds, or leave out --group or --time")
         splits.append((others, rows))
     return splits
 
@@ -190,7 +190,7 @@ def _refuse_wide(window: int, n_blocks: int) -> None:
     """Raise UsageError for a window that leaves out no block."""
     if window >= n_blocks:
         what = f"--window {window} has no effect, since there are only {n_blocks} blocks"
-        raise UsageError(what, hint=f"give at most {n_blocks - 1}, or leave it out")
+        raise UsageError(what, hint=f"give at most {n_blocks - 1}, or leave --window out")
 
 
 def _before_block(

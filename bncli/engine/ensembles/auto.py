@@ -114,12 +114,14 @@ def learn_auto(columns: Columns, recipe: Recipe, reading_rules: ReadingRules, ru
     budget, watch = ComputeBudget.start(recipe.time_limit, run.clock), run.watch
     watch(Stage("discretize"))
     if columns.origin is not None and columns.origin.file:
-        what = "--structure auto uses the cuts of the codes, which are coarser than its own"
+        what = "--structure auto uses the cuts of the codes file, which are coarser than its own"
         watch(Note(f"{what}; learning from the table itself may give a better model"))
     data = fine_dataset(columns, reading_rules, run, recipe.group_levels)
     del columns  # the codes are enough from here on
     if data.n_rows == 0:
-        raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")
+        raise BncliError(
+            "there are no rows to learn from", hint="every row is unlabelled, has weight 0, or was skipped"
+        )
     data = set_directions(data, recipe.increasing or (), recipe.decreasing or (), recipe.towards)
     effort, seed = choose_effort(recipe.effort, recipe.time_limit, data), recipe.seed or 0
     needed = memory_of("singles", data, effort)

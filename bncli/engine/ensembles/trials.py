@@ -123,7 +123,7 @@ class Trials:
     def run(self) -> list[HeldOutEvaluation]:
         """Try the promising candidates, then the others if there is time left; return all evaluations."""
         if self._data.schema.directed and self._data.n_rows >= self._effort.boosted_from:
-            self._report_skipped("they cannot keep monotone directions", [BOOSTED])
+            self._report_skipped("they cannot obey monotone directions", [BOOSTED])
         self._try_all(self._effort.prunes)
         if self._effort.prunes:
             too_costly = list(self._too_costly)
@@ -134,7 +134,7 @@ class Trials:
         late = self._without_time
         self._report_skipped("the time limit was reached", [name for name in self._too_costly if name in late])
         self._report_skipped(
-            "they are too slow for this effort", [name for name in self._too_costly if name not in late]
+            "they take too long for the chosen --effort", [name for name in self._too_costly if name not in late]
         )
         self._report_skipped("they do not fit in memory", self._too_large)
         return self._evaluations

@@ -76,7 +76,7 @@ class Protocol:
         if self.by_time:
             before = "all earlier blocks"
             if self.window is not None:
-                before = f"the {self.window} blocks before" if self.window > 1 else "the block before"
+                before = f"the {self.window} preceding blocks" if self.window > 1 else "the preceding block"
             return f"tested on {self.n_splits} of {self.folds} blocks in time order, trained on {before}"
         times = f"{self.repeats} x " if self.repeats > 1 else ""
         return f"{times}{self.folds}-fold cross-validation, stratified, seed {self.seed}"
@@ -334,7 +334,7 @@ def predict(model: Model, columns: Columns, *, allow_missing: bool = False) -> A
                 name = model.schema.attributes[i].name
                 raise ModelError(
                     f"attribute {name!r} has values that were never seen in training, in {n} row{'s' if n > 1 else ''}",
-                    hint="--unseen average treats them as unknown",
+                    hint="add --unseen average to treat them as unknown",
                 )
     return log_probabilities(scorer, encoded.codes, columns.n_rows)
 

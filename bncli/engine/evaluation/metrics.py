@@ -122,7 +122,7 @@ def measure(log_probabilities: Array, labels: Integers, weights: Array | None = 
     """
     total = float(len(labels) if weights is None else weights.sum())
     if not total > 0:
-        raise BncliError("there are no rows to measure")
+        raise BncliError("there are no rows to evaluate")
     mean_weights = np.full(len(labels), 1 / total) if weights is None else weights / total
     predicted = log_probabilities.argmax(axis=0)
     log_true = log_probabilities[labels, np.arange(len(labels))]
@@ -257,7 +257,7 @@ def bias_variance(
         )
     total = float(row_weights.sum())
     if not total > 0:
-        raise BncliError("bias and variance need rows of positive weight")
+        raise BncliError("bias and variance need rows with positive weight")
     sums = np.zeros(2)
     for start in range(0, n_rows, _BLOCK_ROWS):
         block = slice(start, start + _BLOCK_ROWS)

@@ -67,7 +67,7 @@ def average_ranks(losses: ArrayLike) -> Array:
     if values.ndim != 2 or values.shape[1] == 0:
         raise BncliError(f"expected one row per data set and one column per method, not the shape {values.shape}")
     if not np.isfinite(values).all():
-        raise BncliError("figures to be ranked must be finite numbers")
+        raise BncliError("values to be ranked must be finite numbers")
     ranks = np.empty_like(values)
     for row, order, row_ranks in zip(values, np.argsort(values, axis=1, kind="stable"), ranks, strict=True):
         ascending = row[order]
@@ -105,7 +105,7 @@ def friedman(losses: ArrayLike) -> Friedman:
 def critical_difference(k: int, n: int) -> float:
     """Return the difference of average ranks that is significant at 5 %, for k >= 2 methods and n >= 1 data sets."""
     if k < 2 or n < 1:
-        raise BncliError(f"no critical difference of {k} methods over {n} data sets")
+        raise BncliError(f"the critical difference is not defined for {k} methods and {n} data sets")
     return range_quantile(0.05, k) / math.sqrt(2) * math.sqrt(k * (k + 1) / (6 * n))
 
 

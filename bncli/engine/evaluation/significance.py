@@ -121,9 +121,9 @@ def paired_differences(first: ArrayLike, second: ArrayLike) -> Array:
     """Return first - second, both (n,) and finite, rounded so that equal figures differ by exactly 0."""
     a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
     if a.shape != b.shape or a.ndim != 1:
-        raise BncliError(f"expected two lists of the same length, not of shapes {a.shape} and {b.shape}")
+        raise BncliError(f"expected two lists of the same length, not arrays of shapes {a.shape} and {b.shape}")
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
-        raise BncliError("paired figures must be finite numbers")
+        raise BncliError("paired values must be finite numbers")
     differences = a - b
     tiny = np.abs(differences) <= NO_DIFFERENCE * np.maximum(np.abs(a), np.abs(b))
     return rounded(np.where(tiny, 0.0, differences))
@@ -194,7 +194,7 @@ def corrected_resampled_t(differences: ArrayLike, test_share: float) -> PairedT:
     """
     d = np.asarray(differences, np.float64)
     if not 0 < test_share < 1:
-        raise BncliError(f"the share of rows tested must be between 0 and 1, not {test_share}")
+        raise BncliError(f"the fraction of rows tested must be between 0 and 1, not {test_share}")
     return paired_t(d, np.zeros_like(d), test_share / (1 - test_share))
 
 
@@ -240,10 +240,11 @@ def geometric_mean_ratio(first: ArrayLike, second: ArrayLike, rows: ArrayLike, k
     a, b, n = (np.asarray(values, np.float64) for values in (first, second, rows))
     if not a.shape == b.shape == n.shape or a.ndim != 1:
         raise BncliError(
-            f"expected losses and rows in lists of the same length, not of shapes {a.shape}, {b.shape}, {n.shape}"
+            f"expected losses and numbers of rows of the same length, not arrays of shapes {a.shape}, {b.shape}, "
+            f"{n.shape}"
         )
     if not (n > 0).all():
-        raise BncliError("every loss needs at least one row")
+        raise BncliError("every loss must be a mean over at least one row")
     floors: dict[LossKind, Array | float]
     floors = {"mean": 0.5 / n, "root": np.sqrt(0.5 / n), "count": 0.5, "seconds": 1e-9, "plain": 0.0}
     logs = []

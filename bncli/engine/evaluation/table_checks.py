@@ -148,12 +148,12 @@ def check_table(table: Columns, left_out: Mapping[str, Column]) -> TableCheck | 
         if copied >= COPIED or (found.are_noisy and not units):
             name = units or (_column_of_copies(grouping, rows, found.copies) if copied >= COPIED else "")
             option = f"--group {shlex.quote(name) if name else 'COLUMN'}"
-            what = f"{_percent(copied)} of the rows have copies or near copies; if they belong together"
+            what = f"{_percent(copied)} of the rows have duplicates or near-duplicates; if these belong together"
             if copied < COPIED:
                 what = (
                     f"{_percent(found.near.agreement)} of the rows have the same label as the most similar row, but "
                     f"only {_percent(found.far.agreement)} the same as slightly less similar rows, which suggests "
-                    f"noisy copies; if rows belong together"
+                    "near-duplicates; if they belong together"
                 )
             share = max(copied, found.near.kappa if found.are_noisy else 0.0)
             columns = (name,) if name else ()

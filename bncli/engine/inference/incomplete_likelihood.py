@@ -282,8 +282,8 @@ def _compile_rows(block: RowBlock, rows: Index, plan: _Plan) -> CompiledRows:
         listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
         what = "the missing values of a row must be marginalized over a table that is too large"
         raise BncliError(
-            f"{what}: {listed} are unobserved together",
-            hint="learn with fewer parents, or with --missing-policy level, where a missing value is one more level",
+            f"{what}: {listed} are missing together",
+            hint="learn with fewer parents, or with --missing-policy level, which treats missing as a further level",
         ) from None
     labels = block.labels[rows].astype(np.intp)
     fused = [np.asarray(group[rows]) for group in block.state]

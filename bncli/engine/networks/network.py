@@ -106,9 +106,9 @@ def graph_of(model: Model) -> Dag:
     pooled = isinstance(model.predictor, Ensemble)
     if isinstance(model.structure, Dag) and not pooled:
         return model.structure
-    kind = "an ensemble" if pooled else "made of regions"
+    kind = "an ensemble" if pooled else "a model of regions"
     what = f"the model is {kind}, whose tables are not the probabilities of a Bayesian network"
-    raise ModelError(what, hint="learn a network: --structure nb, tan or hill-climb with --param map")
+    raise ModelError(what, hint="learn a network with --structure nb, tan or hill-climb and --param map")
 
 
 def network_of(model: Model) -> Network:
@@ -118,7 +118,7 @@ def network_of(model: Model) -> Network:
     """
     if model.calibration is not None:
         what = "the model is calibrated, but a network has the probabilities before calibration"
-        raise ModelError(what, hint="use the model from before the calibration")
+        raise ModelError(what, hint="use the model before calibration")
     graph, schema = graph_of(model), model.schema
     if model.recipe.param not in MARGINALIZED:
         what = f"the parameters {model.recipe.param!r} of the model are not the probabilities of a network"
@@ -269,19 +269,19 @@ class Node:
         table.flags.writeable = False
         object.__setattr__(self, "probabilities", table)
         if not self.states:
-            raise BncliError(f"the node '{self.name}' has no states", hint="name its states")
+            raise BncliError(f"the node '{self.name}' has no states", hint="list its states")
         repeated = _first_repeated(self.states)
         if repeated is not None:
-            raise BncliError(f"the node '{self.name}' has the state '{repeated}' twice", hint="name every state once")
+            raise BncliError(f"the node '{self.name}' has the state '{repeated}' twice", hint="list every state once")
         valid = (table >= 0) & (table <= 1 + ROUNDING)
         if not np.all(valid):
             what = f"the table of '{self.name}' contains {table[~valid][0]:.17g}"
-            raise BncliError(what, hint="probabilities lie between 0 and 1")
+            raise BncliError(what, hint="probabilities must be between 0 and 1")
         sums = table.sum(axis=-1)
         off = np.abs(sums - 1) > ROUNDING * table.shape[-1]
         if np.any(off):
             what = f"a row of the table of '{self.name}' sums to {sums[off].flat[0]:.9g}"
-            raise BncliError(what, hint="the probabilities of a node's states sum to 1")
+            raise BncliError(what, hint="the probabilities of a node's states must sum to 1")
 
 
 @dataclass(frozen=True)

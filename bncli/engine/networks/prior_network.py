@@ -52,19 +52,22 @@ class PriorNetwork:
         known = {attribute.name: attribute for attribute in schema.attributes}
         if columns.class_name != schema.class_name:
             what = f"the class is {columns.class_name!r} in the table and {schema.class_name!r} in the network"
-            raise self._error(what, "name the class of the table with --class, or that of the network in bncli import")
+            raise self._error(
+                what,
+                "give the class of the table with --class, or choose that of the network with bncli import --class",
+            )
         assert columns.label is not None
         self._check_labels(columns.label.levels)
         for name, column in columns.attributes.items():
             if name not in known:
-                raise self._error(f"the network has no attribute {name!r}", f"leave the column out: --ignore {name!r}")
+                raise self._error(f"the network has no attribute {name!r}", f"add --ignore {name!r}")
             attribute = known[name]
             if isinstance(attribute, CategoricalAttribute) and isinstance(column, NumericColumn):
                 what = f"column {name!r} was read as numbers, but the network has the states {_listed(attribute)}"
                 raise self._error(what, f"add --categorical {name!r}")
             if isinstance(attribute, NumericAttribute) and isinstance(column, CategoricalColumn):
                 what = f"column {name!r} contains text, but the states of the network are intervals"
-                raise self._error(what, "use intervals in both, or text in both")
+                raise self._error(what, "use intervals or text in both")
             if isinstance(attribute, CategoricalAttribute) and isinstance(column, CategoricalColumn):
                 occurring = [column.levels[code] for code in np.unique(column.codes[column.codes >= 0])]
                 unknown = [level for level in occurring if level not in attribute.code_of]
@@ -143,13 +146,13 @@ class PriorNetwork:
 
     def _check_size(self, scope: Collection[int], sizes: dict[int, int]) -> None:
         if np.prod([float(sizes[variable]) for variable in scope]) > MOST_ENTRIES:
-            raise self._error("the network is too dense for exact inference", "use one with fewer parents")
+            raise self._error("the network is too dense for exact inference", "use a network with fewer parents")
 
     def _check_labels(self, labels: Sequence[str]) -> None:
         own = self.network.schema.labels
         if set(labels) != set(own):
             what = f"the class has the labels {', '.join(labels[:10])} in the table"
-            raise self._error(f"{what} and {', '.join(own[:10])} in the network", "use the same labels in both")
+            raise self._error(f"{what} but {', '.join(own[:10])} in the network", "use the same labels in both")
 
     def _order(self, attribute: Attribute, own: Attribute, *, marginalizes: bool) -> Index:
         """Return the network's code for each code of an attribute; raise BncliError if they do not correspond."""
@@ -158,7 +161,7 @@ class PriorNetwork:
             what = f"column {name!r} has missing values, but the network has no state for them"
             raise self._error(what, "use --missing-policy marginalize with --param map, or --drop-incomplete")
         if own.missing and not attribute.missing:
-            how = "use --missing-policy level" if marginalizes else "use the network's cuts"
+            how = "use --missing-policy level" if marginalizes else "leave --cuts out to use the cuts of the network"
             raise self._error(f"the network has a state for missing values of {name!r}", how)
         if isinstance(own, NumericAttribute) and isinstance(attribute, NumericAttribute) and own.cuts == attribute.cuts:
             return np.arange(own.cardinality)

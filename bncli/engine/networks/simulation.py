@@ -103,7 +103,7 @@ class RandomNetworkKind:
         ):
             if not low <= least <= most <= high:
                 number = str(least) if least == most else f"{least}-{most}"
-                hint = "write the smaller number first" if least > most else f"from {low} to {high:,} are possible"
+                hint = "give the smaller number first" if least > most else f"the range is from {low} to {high:,}"
                 raise UsageError(f"a random network cannot have {number} {what}", hint=hint)
 
 

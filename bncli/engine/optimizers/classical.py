@@ -68,7 +68,7 @@ def minimise_bfgs(
     if n_bytes > MAX_BYTES:
         raise BncliError(
             f"--optimizer bfgs would need {n_bytes / 1e9:,.1f} GB for the square matrix of {start.size:,} parameters",
-            hint="--optimizer lbfgs needs only a few vectors",
+            hint="use --optimizer lbfgs, which stores only a few vectors",
         )
     return _descend(objective, start, _Bfgs(), tolerance, max_iterations, report)
 

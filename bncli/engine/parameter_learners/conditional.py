@@ -224,14 +224,16 @@ def build_space_lr(counts: Counts, structure: Structure, *, smoothing: str) -> P
     """Return the space of contrasts with the references; raise BncliError for regions and graphs not perfect."""
     data = counts.fitted_rows
     if isinstance(structure, Regions):
-        raise BncliError("--param lr needs a graph, not regions", hint="use --param discriminative, which takes both")
+        raise BncliError(
+            "--param lr needs a graph, not regions", hint="use --param discriminative, which works for both"
+        )
     unmarried = structure.unmarried
     if unmarried is not None:
         names = [data.schema.class_name if i is None else data.schema.attributes[i].name for i in unmarried]
         child, one, other = (repr(name) for name in names)
         raise BncliError(
             f"--param lr needs a perfect graph, but no arc joins {one} and {other}, both parents of {child}",
-            hint="join them, or use --param discriminative, which takes any graph",
+            hint="add an arc between them, or use --param discriminative, which works for any graph",
         )
     tables = generative_tables(counts, structure, smoothing)
     references = [0] * len(data.codes)

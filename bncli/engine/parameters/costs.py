@@ -132,7 +132,7 @@ def describe_large(structure: Structure, schema: Schema, recipe: Recipe) -> str:
     size = f"{_short(_n_entries(families, len(schema.labels)), ',')} entries"
     child, n = schema.attributes[largest.attributes[0]].name, len(largest.attributes)
     over = f"the largest, of {child!r}, is over {n} attributes"
-    what = f"the tables have {size} ({over}), so learning takes long and about {_size(needed)} of memory"
+    what = f"the tables have {size} ({over}), so learning is slow and needs about {_size(needed)} of memory"
     return f"{what}; to make them smaller, {_advice(structure, schema, recipe, needed // 8)}"
 
 
@@ -142,7 +142,7 @@ def _advice(structure: Structure, schema: Schema, recipe: Recipe, memory: int) -
     The hint names the method of the recipe, even if the structure came from a file.
     """
     if not isinstance(structure, Dag):
-        return "use smaller regions (--max-order), or --ignore columns with many levels"
+        return "lower --max-order, or leave out columns with many levels with --ignore"
     method = STRUCTURES.method(recipe.structure)
     limit = method.single_attribute_limit[0] if method is not None and method.single_attribute_limit is not None else ""
     for k in range(max(map(len, structure.parents), default=0) - 1, -1, -1):
@@ -159,7 +159,7 @@ def _advice(structure: Structure, schema: Schema, recipe: Recipe, memory: int) -
         return f"use --param map (about {_size(needed)})"
     widest = max(structure.attributes, key=lambda i: (schema.cardinalities[i], -i))
     column = schema.attributes[widest]
-    return f"leave out columns with many levels with --ignore, first {column.name!r} ({column.cardinality:,})"
+    return f"leave out columns with many levels with --ignore, beginning with {column.name!r} ({column.cardinality:,})"
 
 
 def table_memory(structure: Structure, schema: Schema, recipe: Recipe) -> int:

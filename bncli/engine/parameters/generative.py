@@ -70,7 +70,7 @@ def family_tables(counts: Counts, structure: Structure, log_theta: LogTheta) -> 
 def only_network(structure: Structure) -> Dag:
     """Return the structure, or raise BncliError for regions, which are not a Bayesian network."""
     if isinstance(structure, Regions):
-        what = "these parameters are those of a Bayesian network and cannot be learned for regions"
+        what = "parameters of a Bayesian network cannot be learned for regions"
         raise BncliError(what, hint="use --param kbma, kmap or discriminative")
     return structure
 
@@ -81,7 +81,7 @@ def generative_start(counts: Counts, structure: Structure, smoothing: str | None
     Raises BncliError for regions with attributes in coarser binnings, which have no generative model.
     """
     if is_regrouped(structure):
-        what = "regions with two binnings of one attribute have no generative model to start from"
+        what = "regions with two binnings of one attribute have no generative model as a starting point"
         raise BncliError(what, hint="use --init zero")
     if isinstance(structure, Regions):
         return region_tables(counts, structure, THETA if theta is None else theta)

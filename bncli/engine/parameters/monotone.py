@@ -378,8 +378,8 @@ def check_directions(model: Model) -> None:
     predictor = model.predictor
     tables = predictor.combined if isinstance(predictor, Ensemble) else predictor.leading
     if lowest_difference(model, tables) < -TOLERANCE:
-        hint = "this is a bug in bncli: please report it; learn without --increasing and --decreasing"
-        raise BncliError("the model does not keep the requested directions", hint=hint)
+        hint = "please report this bug; until it is fixed, learn without --increasing and --decreasing"
+        raise BncliError("the model violates the requested directions", hint=hint)
 
 
 def lowest_difference(model: Model, tables: Tables) -> float:

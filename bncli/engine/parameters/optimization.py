@@ -428,5 +428,5 @@ def best_start(
     gain = objectives[number] - objectives[0]
     which = f"random start {number}, {gain:.4g} above the default one," if number else "the default one"
     spread = f"from {min(objectives):.7g} to {max(objectives):.7g} nats"
-    watch(Note(f"{starts} have {what} {spread}; {which} is kept"))
+    watch(Note(f"{starts} reached {what} {spread}; {which} is kept"))
     return replace(best, restarts=restarted)

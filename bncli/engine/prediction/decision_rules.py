@@ -115,7 +115,7 @@ def check_options(options: DecisionOptions, labels: tuple[str, ...], class_name:
 
 def _refuse_many_labels(labels: tuple[str, ...], class_name: str) -> None:
     if len(labels) != 2:
-        what = f"--threshold needs two classes, but {class_name!r} has {len(labels)}"
+        what = f"--threshold needs a class with two labels, but {class_name!r} has {len(labels)}"
         raise UsageError(what, hint="use --costs, which works for any number of labels")
 
 
@@ -139,10 +139,12 @@ def cost_matrix(text: str, labels: tuple[str, ...], class_name: str) -> tuple[tu
         for decision in labels:
             if (true, decision) not in costs and true != decision:
                 what = f"--costs does not give the cost of deciding {decision!r} when {true!r} is true"
-                raise UsageError(what, hint=f"add {true}:{decision}=COST; only correct decisions may be left out")
+                raise UsageError(
+                    what, hint=f"add {true}:{decision}=COST; only costs of correct decisions may be left out"
+                )
     matrix = tuple(tuple(costs.get((true, decision), 0.0) for decision in labels) for true in labels)
     if not any(map(any, matrix)):
-        raise UsageError("all costs in --costs are 0", hint="with these costs all decisions are equally good")
+        raise UsageError("all costs in --costs are 0", hint="give at least one cost above 0")
     return matrix
 
 
@@ -161,8 +163,8 @@ def _parse_pair(key: str, labels: tuple[str, ...], class_name: str) -> tuple[str
             f"--costs has the key {key!r}, which is not of the form TRUE:DECISION", hint="for example yes:no=5,no:yes=1"
         )
     unknown = next((label for label in pairs[0] if label not in labels), key)
-    what = f"--costs names the label {unknown!r}, which the class {class_name!r} does not have"
-    raise UsageError(what, hint=f"it has {listed}")
+    what = f"--costs names {unknown!r}, which is not a label of the class {class_name!r}"
+    raise UsageError(what, hint=f"its labels are {listed}")
 
 
 def without_held_out(rule: DecisionRule) -> DecisionRule | None:
@@ -205,7 +207,7 @@ class Decider:
             return cls(rule, costs, None)
         if rule.held_out is None or not rule.held_out.split:
             what = "the model has no held-out rows for prediction sets"
-            raise BncliError(what, hint="fit it with --sets ALPHA, which holds rows out")
+            raise BncliError(what, hint="fit it with --sets ALPHA, which holds out rows")
         if ambiguous := [label for label in labels if "|" in label]:
             what = f"the label {ambiguous[0]!r} contains a '|', which separates the labels of a set"
             raise BncliError(what, hint="rename it in the data")
@@ -353,7 +355,7 @@ def choose_threshold(criterion: str, steps: ThresholdSteps) -> Threshold:
     metrics = threshold_metrics(steps)
     if not steps.positives or not steps.negatives:
         what = f"--threshold {criterion} needs held-out rows of both labels"
-        raise BncliError(what, hint="there are too few rows of one of them")
+        raise BncliError(what, hint="learn from more rows, or give the threshold as a number")
     name, _, number = criterion.partition("=")
     if criterion.startswith("best:"):
         metric = metrics[criterion.removeprefix("best:").replace("-", "_")]
@@ -361,13 +363,13 @@ def choose_threshold(criterion: str, steps: ThresholdSteps) -> Threshold:
     elif name == "top":
         share = float(number.removesuffix("%")) / 100
         reached = np.flatnonzero(metrics["selected"] <= share + _SAME)
-        shortfall = f"the highest probability is shared by {100 * float(metrics['selected'][0]):.3g} % of the rows"
+        shortfall = f"{100 * float(metrics['selected'][0]):.3g} % of the rows have the highest probability"
     else:
         reached = np.flatnonzero(metrics[name] >= float(number) - _SAME)
         shortfall = f"the highest {name} is {float(metrics[name].max()):.4g}"
     if not len(reached):
         what = f"no threshold reaches {criterion} on the held-out rows: {shortfall}"
-        raise BncliError(what, hint="use a value that can be reached")
+        raise BncliError(what, hint="give an attainable value")
     step = int(reached[-1] if name in ("top", "precision") else reached[0])
     # halfway to the next lower probability, so that rounding moves no row to the other side
     lower = steps.thresholds[step + 1] if step + 1 < len(steps.thresholds) else 0.0

@@ -129,7 +129,7 @@ def pool_rare_values(model: Model, min_rows: int) -> tuple[Model, tuple[PooledVa
     for label, n in zip(schema.labels, schema.label_frequencies, strict=bool(schema.label_frequencies)):
         if n < min_rows:
             what = f"the label {label!r} has only {n:g} training rows, and labels cannot be pooled"
-            raise ModelError(what, hint="fit again without it, or use a lower --min-rows")
+            raise ModelError(what, hint="fit again without rows of this label, or lower --min-rows")
     if isinstance(model.predictor, Path):
         raise ModelError(
             "an average over regions cannot be pooled", hint="learn with --param kmap, or leave --min-rows out"

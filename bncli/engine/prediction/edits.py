@@ -161,10 +161,10 @@ def editable_effect(model: Model, names: Sequence[str]) -> EditableEffect:
         if family.by_class and set(attributes) <= set(family.attributes)
     ]
     if not tables:
-        what = f"--effect {','.join(names)}: the model has no table that contains " + (
+        what = f"--effect {','.join(names)}: no table of the model contains " + (
             "this attribute" if len(names) == 1 else "these attributes together"
         )
-        raise UsageError(what, hint="inspect MODEL --effects lists the effects")
+        raise UsageError(what, hint="to list the effects, type bncli inspect MODEL --effects")
     groupings = tuple(
         common_refinement([dict(family.binned_attributes)[a] for *_, family in tables], schema.cardinalities[a])
         for a in attributes
@@ -204,10 +204,10 @@ def _weighted_families(model: Model) -> list[tuple[int, float, Family]]:
     predictor = model.predictor
     if model.schema.marginalizes:
         what = "this model marginalizes missing values, so its tables are probabilities, not effects"
-        raise ModelError(what, hint="fit with --missing-policy level to edit effects")
+        raise ModelError(what, hint="to edit effects, fit with --missing-policy level")
     if isinstance(predictor, Path) or (isinstance(predictor, Ensemble) and predictor.pool is Pool.LINEAR):
         what = "this model averages the probabilities of several models, so its tables are not effects"
-        raise ModelError(what, hint="fit one of --structure nb, tan or interactions")
+        raise ModelError(what, hint="fit a model with --structure nb, tan or interactions")
     if isinstance(predictor, Tables):
         return [(i, 1.0, family) for i, family in enumerate(predictor.families, 1)]
     families = [(c.weight, family) for c in predictor.components for family in c.tables.families]

@@ -56,7 +56,7 @@ def model_of_network(network: NamedNetwork, class_name: str | None = None) -> tu
         raise BncliError(f"the network has no node besides the class {label.name!r}", hint="add the attributes")
     if len(label.states) < 2:
         what = f"the class {label.name!r} has a single state, {label.states[0]!r}"
-        raise BncliError(what, hint="name another node with --class")
+        raise BncliError(what, hint="choose another node with --class")
     read = [_attribute(node) for node in others]
     orders = {node.name: order for node, (_, order) in zip(others, read, strict=True)}
     orders[label.name] = np.arange(len(label.states))

@@ -113,8 +113,11 @@ def _splits(columns: Columns, seed: tuple[int, int]) -> list[RowSplit]:
     splits = inner_splits(columns.label.codes, FOLDS, seed, columns.split_by)
     if not splits:
         is_one = count_units(columns.n_rows, columns.split_by) == 1
-        what = "all rows belong to one group" if is_one else "no rows come after the others in time"
-        raise BncliError(f"{what}, so none can be held out", hint="leave out the options that need held-out rows")
+        what = "all rows belong to one group" if is_one else "no rows are later than the others"
+        raise BncliError(
+            f"{what}, so none can be held out",
+            hint="leave out the options that need held-out rows, such as --calibrate or --sets",
+        )
     return splits
 
 
@@ -165,7 +168,7 @@ def calibrate_out_of_fold(
     method, labels = model.recipe.calibrate, encode_labels(columns, model.schema)
     if columns.n_rows < FOLDS:
         what = f"--calibrate holds out a fifth of the rows, but there are only {columns.n_rows}"
-        raise BncliError(what, hint="learn without it")
+        raise BncliError(what, hint="leave --calibrate out")
     refuse_few(method, model.schema.labels, labels)
     watch(Stage("calibrate"))
     seed = (model.recipe.seed or 0, _CALIBRATION_DRAW)

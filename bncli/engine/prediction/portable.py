@@ -191,9 +191,7 @@ def make_portable(model: Model) -> PortableScorer:
     entries = sum(table.expanded_size for table in scorer.tables)
     if entries > MOST_ENTRIES:
         what = f"the model is too large to be written as a program: {entries:,} table entries"
-        raise ModelError(
-            what, hint=f"at most {MOST_ENTRIES:,} are possible; learn with fewer parents, or with --effort 1"
-        )
+        raise ModelError(what, hint=f"the maximum is {MOST_ENTRIES:,}; learn with fewer parents, or with --effort 1")
     return scorer
 
 
@@ -264,7 +262,7 @@ def make_portable_effects(model: Model, inputs: Sequence[Input], *, apart: bool 
     """
     mixture, schema = mixture_of(model.predictor, model.schema), model.schema
     if len(mixture.weights) > 1:
-        what = f"the model averages the probabilities of {len(mixture.weights):,} models, so no effects add up to them"
+        what = f"the model averages the probabilities of {len(mixture.weights):,} models, which are not sums of effects"
         raise ModelError(what, hint="learn with --structure tan or interactions, for example, and without --param kbma")
     score = mixture.averaged().purified(schema)
     terms = list(score.tensors)
@@ -292,9 +290,7 @@ def make_portable_effects(model: Model, inputs: Sequence[Input], *, apart: bool 
     cells = sum(_joint_cells(part, schema) for part in parts)
     if cells > MOST_CELLS:
         what = f"the effects of the model are too large to be written: {cells:,} cells"
-        raise ModelError(
-            what, hint=f"at most {MOST_CELLS:,} are possible; learn with fewer parents, or with --effort 1"
-        )
+        raise ModelError(what, hint=f"the maximum is {MOST_CELLS:,}; learn with fewer parents, or with --effort 1")
     place = {each.name: p for p, each in enumerate(inputs)}
     tables = []
     for tensor in (tensor for part in parts for tensor in add_by_set(part, schema)):

@@ -34,7 +34,7 @@ def check_positive(positive: str, class_name: str, labels: tuple[str, ...]) -> N
         raise UsageError(f"--positive {positive}: '{class_name}' has no such label", hint=f"its labels are {listed}")
     if len(labels) != 2:
         what = f"--positive needs a class with two labels, but '{class_name}' has {len(labels)}"
-        raise UsageError(what, hint="leave it out")
+        raise UsageError(what, hint="leave --positive out")
 
 
 def with_positive_label(model: Model, positive: str | None) -> Model:

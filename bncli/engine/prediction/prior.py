@@ -51,7 +51,7 @@ def prior_shift(model: Model, prior: Mapping[str, float] | str) -> Array:
             raise UsageError(what, hint="give a probability for every label")
     total = math.fsum(prior.values())
     if abs(total - 1) > _SUM_TOLERANCE:
-        raise UsageError(f"the probabilities of --prior sum to {total:g}", hint="they should sum to 1")
+        raise UsageError(f"the probabilities of --prior sum to {total:g}", hint="they must sum to 1")
     other = np.array([prior[label] for label in labels]) / total
     own = _class_frequencies(model)
     return np.asarray(np.log(other) - np.log(own / own.sum()) + _shift_to_training(model))
@@ -70,7 +70,7 @@ def _class_frequencies(model: Model) -> Array:
     frequencies = model.schema.label_frequencies
     if not frequencies or min(frequencies) <= 0:
         what = "the model does not record its class frequencies, so its prior cannot be replaced"
-        raise ModelError(what, hint="fit it again: models record them since format 7")
+        raise ModelError(what, hint="fit the model again: files of format 7 and later contain the frequencies")
     return np.array(frequencies)
 
 

@@ -83,7 +83,7 @@ class IntervalFinder:
 
     def __init__(self, model: Model, used: Sequence[int], finish: Callable[[Array], Array], level: float) -> None:
         if model.uncertainty is None:
-            raise ModelError("the model has no intervals", hint="learn it with fit --intervals")
+            raise ModelError("the model stores no intervals", hint="learn it with bncli fit --intervals")
         entries, self._is_diagonal = model.uncertainty.entries, model.uncertainty.method.is_diagonal
         self._network, self._used = None, tuple(used)
         if isinstance(model.predictor, Tables) and model.schema.marginalizes:

@@ -322,7 +322,7 @@ def _score_of_tables(tables: Tables, schema: Schema) -> Score:
 
 def _refuse_many_attributes(family: Family) -> None:
     if len(family.attributes) > MOST_ATTRIBUTES:
-        what = f"the effects inside a table over {len(family.attributes)} attributes cannot be separated"
+        what = f"the effects in a table over {len(family.attributes)} attributes cannot be separated"
         raise BncliError(what, hint=f"learn a model with tables over at most {MOST_ATTRIBUTES} attributes")
 
 

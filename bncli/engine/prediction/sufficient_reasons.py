@@ -135,7 +135,7 @@ class ReasonSearch:
                 f"with more than two classes and {calibration.method} calibration, no smallest set of values can be "
                 f"found"
             )
-            raise ModelError(what, hint="calibrate with --method temperature")
+            raise ModelError(what, hint="calibrate with bncli calibrate --method temperature")
         if rule is not None and (rule.costs is not None or rule.abstain_below is not None):
             what = "with more than two classes, --because explains the most probable label, not a decision rule"
             raise ModelError(what, hint="leave --costs and --abstain-below out")

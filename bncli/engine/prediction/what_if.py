@@ -86,8 +86,7 @@ class CounterfactualSearch:
         if n_changes > MOST_CHANGES:
             what = f"there are {n_changes:,} ways to change up to {most} of {len(self._n_values)} columns"
             hint = (
-                f"at most {MOST_CHANGES:,} are tried: name fewer columns with --flip-columns, or use a lower "
-                f"--flip-changes"
+                f"at most {MOST_CHANGES:,} are tried: give fewer columns with --flip-columns, or lower --flip-changes"
             )
             raise UsageError(what, hint=hint)
 

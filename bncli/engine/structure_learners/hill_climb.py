@@ -266,7 +266,7 @@ class Arcs:
                     "--perfect joins all parents of an attribute, but --knowledge requires parents without an arc "
                     "between them"
                 )
-                raise UsageError(what, hint="require that arc too, or leave --perfect out")
+                raise UsageError(what, hint="require an arc between them too, or leave --perfect out")
 
     def parents(self, child: int) -> frozenset[int]:
         return frozenset(np.flatnonzero(self.present[:, child]).tolist())

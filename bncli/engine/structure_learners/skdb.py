@@ -86,7 +86,7 @@ def learn(
     limit = ""
     if n_k and n_k[-1] != n_k[0]:
         limit = (
-            f" (k above {n_k[-1] - 1} was only tried with fewer attributes, because larger tables do not fit in memory)"
+            f" (k above {n_k[-1] - 1} was tried only with fewer attributes, because larger tables do not fit in memory)"
         )
     watch(Note(f"skdb chose {what}: {method} {loss} {losses[best_k, n_chosen]:.6g}{limit}"))
     return Dag(tuple(parents), tuple(sorted(chosen)), method="skdb", options={"k": k, "loss": loss})

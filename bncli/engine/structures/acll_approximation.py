@@ -90,7 +90,9 @@ def prior_approximation(prior: str, n_labels: int) -> LinearApproximation:
             parameters = np.append(np.full(n_labels, parameters[0]), parameters[1])
         if len(parameters) != n_labels + 1:
             what = f"the class pair prior {shape} has {len(parameters)} numbers, but there are {n_labels} classes"
-            raise BncliError(what, hint=f"give two numbers A,B, or {n_labels + 1}: one per class and one for the rest")
+            raise BncliError(
+                what, hint=f"give two numbers A,B, or {n_labels + 1} numbers: one per class and one for the rest"
+            )
     if not simulation:
         # Dir(a_1, ..., a_K, b) in closed form: the sum S of U_1, ..., U_K is Beta(a_+, b), independent of their shares.
         # Var(A) = psi'(a_+) - psi'(a_+ + b), Cov(A, B) = K Var(A), Var(B) = sum over c of psi'(a_c) - K^2 psi'(a_+ + b)

@@ -52,7 +52,7 @@ class ArcConstraints:
                 )
                 what = "not an attribute of the table"
                 if name == schema.class_name:
-                    what, hint = "the class", "constraints concern attributes only; the class is a parent of each"
+                    what, hint = "the class", "constraints apply only to attributes; the class is a parent of each"
                 raise UsageError(f"--knowledge names {name!r}, which is {what}", hint=hint)
         n, place = len(names), {name: slice(i, i + 1) for i, name in enumerate(names)}
         place[ANY] = slice(0, n)

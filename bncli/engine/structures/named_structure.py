@@ -84,7 +84,7 @@ class NamedDag:
             _check_class(self.class_name, name, self.where)
         elif name not in self.nodes:
             listed = ", ".join(self.nodes[:5]) + (", ..." if len(self.nodes) > 5 else "")
-            hint = f"name the right column with --class; the nodes are {listed}"
+            hint = f"choose one with --class; the nodes are {listed}"
             raise BncliError(f"the class '{name}' is not a node of the structure", where=self.where, hint=hint)
         index = {attribute.name: i for i, attribute in enumerate(schema.attributes)}
         _check_attributes((node for node in self.nodes if node != name), index, self.where)
@@ -140,7 +140,7 @@ class NamedRegions:
         """Yield every problem with bins, gains and cuts, with a hint."""
         for position, most in enumerate(self.bins):
             if most is not None and most < 2:
-                yield f"bins[{position}] is {most}", "an attribute needs 2 intervals or more"
+                yield f"bins[{position}] is {most}", "an attribute needs at least 2 intervals"
         if len(self.bins) > MAX_REGION:
             yield f"bins has {len(self.bins)} entries", f"give at most {MAX_REGION}, one per size of region"
         n_regions = len(self.regions)
@@ -149,7 +149,7 @@ class NamedRegions:
             yield what, "give one for each region, or leave gains out"
         for position, gain in enumerate(self.gains):
             if not math.isfinite(gain):
-                yield f"gains[{position}] is {gain}", "give a number of nats"
+                yield f"gains[{position}] is {gain}", "give a finite number of nats"
         if self.cuts and len(self.cuts) != n_regions:
             what = f"cuts has {len(self.cuts)} entries for {n_regions} regions"
             yield what, "give one for each region, or leave cuts out"
@@ -158,20 +158,20 @@ class NamedRegions:
                 if cuts is not None and not all(map(math.isfinite, cuts)):
                     yield f"cuts[{position}] of '{name}' has a cut that is not a number", "give numbers"
                 if cuts is not None and any(right <= left for left, right in itertools.pairwise(cuts)):
-                    yield f"cuts[{position}] of '{name}' are not increasing", "give each cut once, in increasing order"
+                    yield f"cuts[{position}] of '{name}' are not increasing", "list each cut once, in increasing order"
 
     def _wrong_regions(self) -> Iterable[tuple[str, str]]:
         for position, region in enumerate(self.regions):
             key = f"regions[{position}]"
             if not region:
-                yield f"{key} is empty", "name at least one attribute; the class alone is always part of a model"
+                yield f"{key} is empty", "list at least one attribute; the class alone is always part of a model"
             if len(region) > MAX_REGION:
-                yield f"{key} has {len(region)} attributes", f"give a region at most {MAX_REGION}"
+                yield f"{key} has {len(region)} attributes", f"give a region at most {MAX_REGION} attributes"
             if self.class_name in region:
-                yield f"{key} names the class '{self.class_name}'", "leave it out: the class is part of every region"
+                yield f"{key} names the class '{self.class_name}'", "leave the class out: it is part of every region"
             if len(set(region)) < len(region):
                 twice = next(name for i, name in enumerate(region) if name in region[:i])
-                yield f"{key} names '{twice}' twice", "name every attribute once"
+                yield f"{key} names '{twice}' twice", "list every attribute once"
 
     def _wrong_trace(self) -> Iterable[tuple[str, str]]:
         if self.trace is None:
@@ -183,10 +183,10 @@ class NamedRegions:
                 what = f"{key} has {len(values)} values for {len(self.regions)} regions"
                 yield what, "give one for the class alone, then one for each region"
         if not 0 <= self.trace.map_step < n_steps:
-            hint = f"it is the number of regions in the best model, from 0 to {n_steps - 1}"
+            hint = f"it must be the number of regions in the best model, from 0 to {n_steps - 1}"
             yield f"map_step is {self.trace.map_step}", hint
         for position in inside_earlier(binned_members(self.regions, self.bins, self.cuts)):
-            hint = "leave it out, or leave out df, log_likelihood, log_posterior and map_step"
+            hint = "leave out this region, or df, log_likelihood, log_posterior and map_step"
             yield f"regions[{position}] is inside an earlier region, so it is not a step", hint
 
     @property
@@ -324,7 +324,7 @@ def _check_class(own: str, requested: str, where: str) -> None:
     """Raise BncliError if the structure's class is not the requested one."""
     if own != requested:
         what = f"the structure is for the class '{own}', not for '{requested}'"
-        hint = f"name the right column with --class {own}, or correct the structure"
+        hint = f"add --class {own}, or correct the structure"
         raise BncliError(what, where=where, hint=hint)
 
 

@@ -463,11 +463,11 @@ def test_what_was_pooled_is_told_once() -> None:
     learn_dataset(towns(), group_levels="auto", run=Run(watch=heard.append))
     notes = [event.text for event in heard if isinstance(event, Note)]
     first, second = notes
-    pooled = "levels pooled by their information about the class: town 30 -> 2 groups"
+    pooled = "levels with similar information about the class were pooled: town 30 -> 2 groups"
     assert first == f"{pooled} (--group-levels off keeps them)"
     assert second.startswith("'street' (")
-    assert second.endswith("values) was left out because it shows no relation to the class in 400 rows; "
-                           "--group-levels off keeps it")  # fmt: skip
+    assert second.endswith("values) was left out because it shows no relation to the class in 400 rows "
+                           "(--group-levels off keeps it)")  # fmt: skip
 
 
 def test_long_lists_are_shortened() -> None:

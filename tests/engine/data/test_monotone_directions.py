@@ -47,32 +47,32 @@ def test_without_a_direction_a_label_is_of_no_account() -> None:
             ("a", "b", "well, then"),
             ((), ("age",)),
             None,
-            "--decreasing refers to one label, but 'ill' has 3; name it, as in --towards 'well, then' "
+            "--decreasing refers to one label, but 'ill' has 3 labels; choose it, as in --towards 'well, then' "
             "(bncli help monotone)",
         ),
         (
             ("a",),
             (("age",), ()),
             None,
-            "--increasing needs a class with at least two labels, but 'ill' has 1; leave it out",
+            "--increasing needs a class with at least two labels, but 'ill' has 1; leave --increasing out",
         ),
         (
             ("a",),
             (("age",), ()),
             "a",
-            "--increasing needs a class with at least two labels, but 'ill' has 1; leave it out",
+            "--increasing needs a class with at least two labels, but 'ill' has 1; leave --increasing out",
         ),
         (
             ("1", "2", "3"),
             (("age",), ()),
             "1.0",
-            "--towards names the label '1.0', which the class 'ill' does not have; it has 1, 2, 3",
+            "--towards names '1.0', which is not a label of the class 'ill'; its labels are 1, 2, 3",
         ),
         (
             ("no", "yes"),
             (("age",), ()),
             "Yes",
-            "--towards names the label 'Yes', which the class 'ill' does not have; it has no, yes",
+            "--towards names 'Yes', which is not a label of the class 'ill'; its labels are no, yes",
         ),
         (
             ("no", "yes"),
@@ -82,7 +82,7 @@ def test_without_a_direction_a_label_is_of_no_account() -> None:
             "a column as numbers",
         ),
         (("no", "yes"), (("ill",), ()), None, "--increasing ill: this column is the class; name an attribute"),
-        (("no", "yes"), ((), ("aeg",)), None, "--decreasing names no attribute: 'aeg'; did you mean 'age'?"),
+        (("no", "yes"), ((), ("aeg",)), None, "--decreasing aeg: there is no such attribute; did you mean 'age'?"),
     ],
 )
 def test_what_has_none_is_named(

@@ -42,7 +42,7 @@ def test_the_seed_decides() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n_folds", "message"), [(1, "at least 2 folds"), (4, "4 folds need at least 4 rows, but the table has 3")]
+    ("n_folds", "message"), [(1, "at least 2 folds"), (4, "4 folds need at least 4 rows, but the table has only 3")]
 )
 def test_too_few_and_too_many(n_folds: int, message: str) -> None:
     with pytest.raises(BncliError, match=message):
@@ -250,7 +250,7 @@ def test_times_that_cannot_be_split(by: SplitBy, n_blocks: int, message: str) ->
 
 @pytest.mark.parametrize(("n_units", "hint"), [(3, "--folds 3"), (1, "another column")])
 def test_fewer_units_than_folds(n_units: int, hint: str) -> None:
-    with pytest.raises(BncliError, match=f"5 groups of rows, but the table has {n_units}") as error:
+    with pytest.raises(BncliError, match=f"5 groups of rows, but the table has only {n_units}") as error:
         stratified_folds(np.zeros(9, np.uint8), 5, 0, SplitBy(np.arange(9) % n_units))
     assert hint in error.value.hint
     assert len(inner_splits(np.zeros(9, np.uint8), 5, 0, SplitBy(np.arange(9) % n_units))) == (

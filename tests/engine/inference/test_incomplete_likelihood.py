@@ -166,7 +166,7 @@ def test_threads_and_the_size_of_programs_do_not_show(monkeypatch: pytest.Monkey
 
 def test_too_wide_a_table_is_refused_by_name() -> None:
     likelihood = wide_problem(7)
-    with pytest.raises(BncliError, match=r"a\d.* are unobserved together"):
+    with pytest.raises(BncliError, match=r"a\d.* are missing together"):
         likelihood.value_and_gradient(np.zeros((2, 1 + sum(family.n_cells for family in likelihood.families))))
 
 

@@ -180,7 +180,7 @@ def test_shapes_of_tables() -> None:
 def test_regions_are_no_network() -> None:
     model = replace(learned(), structure=Regions(((0, 1),)))
     for make in (network_of, equivalent_network):
-        with pytest.raises(ModelError, match=r"made of regions, .* learn a network"):
+        with pytest.raises(ModelError, match=r"a model of regions, .* learn a network"):
             make(model)
 
 
@@ -420,7 +420,7 @@ def test_invalid_nodes(states: tuple[str, ...], table: Any, message: str) -> Non
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [
-        ((node(), node()), "the node 'x' occurs twice"),
+        ((node(), node()), "the node 'x' is defined twice"),
         ((node("y"),), "the class 'x' is not a node"),
         ((node(), node("y", parents=("z",))), "the parent 'z' of 'y' is not a node"),
         ((node(), node("y", parents=("x",))), r"the table of 'y' has the shape \(2,\), not \(2, 2\)"),

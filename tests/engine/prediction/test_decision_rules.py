@@ -166,7 +166,7 @@ def test_too_few_held_out_rows_are_an_error(sets: PredictionSets, message: str) 
 @pytest.mark.parametrize(
     ("wanted", "labels", "message"),
     [
-        (DecisionOptions(threshold="0.3"), LABELS, "--threshold needs two classes, but 'class' has 3"),
+        (DecisionOptions(threshold="0.3"), LABELS, "--threshold needs a class with two labels, but 'class' has 3"),
         (
             DecisionOptions(threshold="best:f1"),
             ("a", "b"),
@@ -176,7 +176,7 @@ def test_too_few_held_out_rows_are_an_error(sets: PredictionSets, message: str) 
         (
             DecisionOptions(costs="a:b=1,b:d=1"),
             ("a", "b"),
-            "names the label 'd', which the class 'class' does not have",
+            "names 'd', which is not a label of the class 'class'",
         ),
         (DecisionOptions(costs="a:b=1,b:a=-1"), ("a", "b"), "the cost -1 for deciding 'a' when 'b' is true"),
         (DecisionOptions(costs="a:b=0,b:a=0"), ("a", "b"), "all costs in --costs are 0"),
@@ -364,7 +364,7 @@ def test_rounding_moves_no_row_across_the_threshold() -> None:
         ("precision=0.9", "no threshold reaches precision=0.9 on the held-out rows: the highest precision is 0.5"),
         (
             "top=1%",
-            "no threshold reaches top=1% on the held-out rows: the highest probability is shared by 50 % of the rows",
+            "no threshold reaches top=1% on the held-out rows: 50 % of the rows have the highest probability",
         ),
     ],
 )
@@ -463,7 +463,7 @@ def test_sets_by_class_are_those_of_the_rows_of_each_class(alpha: float, n_rows:
 
 
 def test_a_threshold_is_refused_for_three_labels_before_anything_is_learned() -> None:
-    with pytest.raises(BncliError, match="--threshold needs two classes, but 'y' has 3"):
+    with pytest.raises(BncliError, match="--threshold needs a class with two labels, but 'y' has 3"):
         check_options(DecisionOptions(threshold="0.3"), LABELS, "y")
     check_options(DecisionOptions(threshold="0.3"), LABELS[:2], "y")
     check_options(DecisionOptions(abstain_below=0.5), LABELS, "y")

@@ -73,9 +73,9 @@ def test_maps_per_class_have_the_frequencies_of_the_calibration_rows() -> None:
 @pytest.mark.parametrize(
     ("prior", "message"),
     [
-        (PRIOR | {"d": 0.1}, "names the label 'd', which the class 'class' does not have; it has a, b, c"),
+        (PRIOR | {"d": 0.1}, "names 'd', which is not a label of the class 'class'; its labels are a, b, c"),
         ({"a": 0.5, "b": 0.5}, "no probability for the label 'c'"),
-        (PRIOR | {"a": 0.3}, "sum to 1.1; they should sum to 1"),
+        (PRIOR | {"a": 0.3}, "sum to 1.1; they must sum to 1"),
         (PRIOR | {"a": 0.0}, "gives 'a' the probability 0; every label needs a probability above 0"),
         (PRIOR | {"a": -0.2}, "gives 'a' the probability -0.2"),
         ("test", "'test' is not a prior"),

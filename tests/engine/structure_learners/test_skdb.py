@@ -105,7 +105,7 @@ def test_tables_that_do_not_fit_are_no_candidates(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(skdb, "MAX_ENTRIES", 2 * (3 + 9 + 9 + 9))
     notes: list[Event] = []
     assert max(map(len, skdb.learn(Counts(data), k=3, loss="rmse", watch=notes.append).parents)) <= 1
-    assert "(k above 1 was only tried with fewer attributes, because larger tables do not fit in memory)" in str(
+    assert "(k above 1 was tried only with fewer attributes, because larger tables do not fit in memory)" in str(
         notes[-1]
     )
 

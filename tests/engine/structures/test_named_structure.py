@@ -74,7 +74,7 @@ def test_what_comes_out_is_what_regions_are(regions: list[tuple[str, ...]], cons
         ({"trace": replace(TRACE, log_posterior=(0.0,) * 5)}, "log_posterior has 5 values for 3 regions"),
         (
             {"trace": replace(TRACE, map_step=4)},
-            "map_step is 4, f.json; it is the number of regions in the best model, from 0 to 3",
+            "map_step is 4, f.json; it must be the number of regions in the best model, from 0 to 3",
         ),
         ({"trace": replace(TRACE, map_step=-1)}, "map_step is -1"),
         ({"regions": (("a",), ("a", "b"), ("b",))}, r"regions\[2\] is inside an earlier region"),
@@ -93,9 +93,7 @@ def test_names_that_the_schema_does_not_have() -> None:
     listed = NamedRegions("y", (("petal",),), where="f.json")
     with pytest.raises(BncliError, match=r"unknown attribute 'petal', f\.json; did you mean 'petals'"):
         listed.resolve(schema_of("petals"))
-    with pytest.raises(
-        BncliError, match=r"for the class 'z', not for 'y', f\.json; name the right column with --class z"
-    ):
+    with pytest.raises(BncliError, match=r"for the class 'z', not for 'y', f\.json; add --class z"):
         replace(listed, class_name="z").resolve(ABC)
 
 

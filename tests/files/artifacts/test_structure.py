@@ -309,7 +309,7 @@ def test_what_the_bootstrap_says_is_kept_where_it_was_asked(tmp_path: Path) -> N
         (STATISTICS | {"log_posterior": [0.0, 0.0, -math.inf]}, "-Infinity is not a JSON number"),
         (
             STATISTICS | {"map_step": 3},
-            "map_step is 3, .*json; it is the number of regions in the best model, from 0 to 2",
+            "map_step is 3, .*json; it must be the number of regions in the best model, from 0 to 2",
         ),
         (STATISTICS | {"map_step": -1}, "map_step is -1"),
         (STATISTICS | {"map_step": 1.0}, "expected a whole number, found a number, .*json, map_step"),

@@ -105,7 +105,7 @@ def test_what_cannot_be_read_twice_or_at_all_is_refused(tmp_path: Path) -> None:
         data_sets_of(good, good)
     with pytest.raises(BncliError, match=r"no such file, .*god\.csv; did you mean .*good\.csv"):
         data_sets_of(good, Source((str(tmp_path / "god.csv"),)))
-    with pytest.raises(BncliError, match=r"13 folds need at least 13 rows, but the table has 12, .*good\.csv"):
+    with pytest.raises(BncliError, match=r"13 folds need at least 13 rows, but the table has only 12, .*good\.csv"):
         data_sets_of(good, folds=13)
     assert len(data_sets_of(good, folds=12)) == 1  # more folds than rows of a class are no error
 

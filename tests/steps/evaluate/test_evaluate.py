@@ -171,7 +171,7 @@ def test_stages_are_reported(source: Source) -> None:
 def test_refused_arguments(source: Source) -> None:
     with pytest.raises(UsageError, match="cannot write"):
         evaluate(source, RECIPE, outputs=EvaluateOutputs(source.paths[0]))
-    with pytest.raises(BncliError, match="91 folds need at least 91 rows, but the table has 90"):
+    with pytest.raises(BncliError, match="91 folds need at least 91 rows, but the table has only 90"):
         evaluate(source, RECIPE, Protocol(91))
 
 
