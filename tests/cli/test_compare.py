@@ -126,7 +126,7 @@ def test_a_learner_that_fails_is_told_at_the_end(bncli: Bncli) -> None:
         (("iris.csv", "--folds", "1"), 2, "--folds"),
         (("iris.csv", "--csv", "no/x.csv"), 1, "there is no folder"),
         (("iris.csv", "--resume", "."), 1, "folder"),
-        (("iris.csv", "--resume", "-"), 2, "--resume needs a file"),
+        (("iris.csv", "--resume", "-"), 2, "--resume cannot use the standard output"),
         (("iris.csv", "--resume", "iris.csv"), 2, "it is read from 'iris.csv'"),
         (("iris.csv", "--resume", "single.csv"), 1, "this is not a file of outcomes, single.csv"),
         (("iris.csv", "--resume", "x", "--csv", "x"), 2, "it is written as 'x'"),

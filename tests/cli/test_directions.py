@@ -88,7 +88,7 @@ def test_scores_rise_and_fall_as_was_said(bncli: Bncli, learner: str) -> None:
             "--increasing petal_length --towards rosa",
             "names 'rosa', which is not a label of the class 'class'; its ",
         ),
-        ("--increasing petal_length --towards petal_length", "it has setosa, versicolor, virginica"),
+        ("--increasing petal_length --towards petal_length", "its labels are setosa, versicolor, virginica"),
         ("--increasing petal_length --towards 1", "names '1', which"),
         ("--towards setosa", "--towards has no effect without --increasing or --decreasing; add --increasing COLUMN"),
         ("--towards setosa --param map --increasing petal_length", "has no effect with --param map"),

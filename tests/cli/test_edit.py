@@ -230,7 +230,7 @@ def test_a_record_that_does_not_fit_is_found(bncli: Bncli, fitted: dict[str, Pat
         ("--effect size --why x", "an edit needs --set, --flatten, --smooth or --monotone"),
         (
             "--effect size --smooth --why x",
-            "--smooth needs the effect of a single numeric attribute, which size is not",
+            "--smooth needs the effect of a single numeric attribute, but size is not one",
         ),
         ("--effect size --flatten --label benign --why x", "--label has no effect without --set or --monotone"),
         ("--effect size --set large=1 --label no --why x", "--label no: the class has no such label"),

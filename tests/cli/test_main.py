@@ -40,7 +40,10 @@ def _from_an_interrupt() -> RuntimeError:
         (
             RuntimeError("can't start new thread"),
             1,
-            "Error: not enough memory to load a library or to start a thread; raise the memory limit, or lower --threads\n",
+            (
+                "Error: not enough memory to load a library or to start a thread; raise "
+                "the memory limit, or lower --threads\n"
+            ),
         ),
         (OSError(28, "No space left on device", "m.bnc"), 1, "Error: no space left on device, m.bnc\n"),
         (ZeroDivisionError("oh"), 1, "Error: internal error: ZeroDivisionError: oh; run with --debug and report it\n"),

@@ -250,7 +250,10 @@ BAD_TEXTS = [
     ("k = 1\nk = 2", "the configuration is not valid TOML"),
     (
         "k 1",
-        "the configuration is not valid TOML: Expected '=' after a key in a key/value pair (at line 1, column 3), c.toml; a config",
+        (
+            "the configuration is not valid TOML: Expected '=' after a key in a key/value "
+            "pair (at line 1, column 3), c.toml; a config"
+        ),
     ),
     ("\0", "the configuration is not valid TOML"),
 ]

@@ -78,8 +78,8 @@ def test_without_a_direction_a_label_is_of_no_account() -> None:
             ("no", "yes"),
             (("site",), ()),
             None,
-            "--increasing site: this column is categorical; only numeric columns have directions; --numeric reads "
-            "a column as numbers",
+            "--increasing site: this column is categorical; only numeric columns have directions; add "
+            "--numeric NAME to read a column as numbers",
         ),
         (("no", "yes"), (("ill",), ()), None, "--increasing ill: this column is the class; name an attribute"),
         (("no", "yes"), ((), ("aeg",)), None, "--decreasing aeg: there is no such attribute; did you mean 'age'?"),

@@ -420,7 +420,7 @@ def test_invalid_nodes(states: tuple[str, ...], table: Any, message: str) -> Non
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [
-        ((node(), node()), "the node 'x' is defined twice"),
+        ((node(), node()), "the node 'x' occurs twice"),
         ((node("y"),), "the class 'x' is not a node"),
         ((node(), node("y", parents=("z",))), "the parent 'z' of 'y' is not a node"),
         ((node(), node("y", parents=("x",))), r"the table of 'y' has the shape \(2,\), not \(2, 2\)"),

@@ -217,8 +217,8 @@ def test_stored_counts_take_a_prior_too() -> None:
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        ({"class_name": "ill"}, "the class is 'ill' in the table but 'sick' in the network"),
-        ({"label": CategoricalColumn(np.zeros(9, np.int64), ("no", "maybe"))}, "no, maybe in the table and no, yes in"),
+        ({"class_name": "ill"}, "the class is 'ill' in the table and 'sick' in the network"),
+        ({"label": CategoricalColumn(np.zeros(9, np.int64), ("no", "maybe"))}, "no, maybe in the table but no, yes in"),
         ({"a": CategoricalColumn(np.zeros(9, np.int64), ("w",))}, "column 'a' has the value 'w'"),
         ({"a": NumericColumn(np.zeros(9))}, "column 'a' was read as numbers"),
         ({"c": NumericColumn(np.zeros(9))}, "no attribute 'c'"),

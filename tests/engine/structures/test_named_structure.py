@@ -65,7 +65,7 @@ def test_what_comes_out_is_what_regions_are(regions: list[tuple[str, ...]], cons
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"regions": (("a",), ())}, r"regions\[1\] is empty, f.json; name at least one"),
+        ({"regions": (("a",), ())}, r"regions\[1\] is empty, f.json; list at least one"),
         ({"regions": (("a", "b", "a"),)}, r"regions\[0\] names 'a' twice"),
         ({"regions": (("a",), ("a", "y"))}, r"regions\[1\] names the class 'y'"),
         ({"regions": (tuple(f"x{i}" for i in range(17)),)}, r"regions\[0\] has 17 attributes, .*at most 16"),
@@ -81,7 +81,7 @@ def test_what_comes_out_is_what_regions_are(regions: list[tuple[str, ...]], cons
         ({"bins": (None, 1)}, r"bins\[1\] is 1, f.json; .* 2 intervals"),
         ({"bins": (2,) * 17}, r"bins has 17 entries, f.json; give at most 16"),
         ({"gains": (1.0, 2.0)}, r"gains has 2 values for 3 regions, f.json; give one for each"),
-        ({"gains": (1.0, 2.0, float("nan"))}, r"gains\[2\] is nan, f.json; give a number"),
+        ({"gains": (1.0, 2.0, float("nan"))}, r"gains\[2\] is nan, f.json; give a finite number"),
     ],
 )
 def test_what_is_no_list_of_regions_is_refused(changes: dict[str, Any], message: str) -> None:

@@ -140,7 +140,7 @@ probability ( b | a ) { (u) 0.5, 0.5; (v) 0.5, 0.5; }
         ("network n { }", 'network "n { }', "this does not belong here: '\"', f.bif, line 1, column 9"),
         ("v }; }", "v }; property bncli_states = u ; }", "has 2 states, but its property bncli_states names 1"),
         ("v }; }", "v }; property bncli_name = %ff ; }", "is not percent-encoded text, f.bif"),
-        ("v }; }", "v }; property bncli_name = b ; }", "the node 'b' is defined twice, f.bif"),
+        ("v }; }", "v }; property bncli_name = b ; }", "the node 'b' occurs twice, f.bif"),
         (
             "network n { }",
             "network n { property bncli_options = %5B ; }",
