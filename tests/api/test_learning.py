@@ -140,7 +140,7 @@ def test_measuring_and_drawing(tmp_path: Path, table: pa.Table) -> None:
     [
         (3, "expected a table, found an object of type int"),
         ({"a": [1, "x", {}]}, "column 'a' cannot be read"),
-        ({"a": [1], "b": [1, 2]}, "this is not a table"),
+        ({"a": [1], "b": [1, 2]}, "the object is not a table"),
         ({"a": 1, "class": ["x"]}, "column 'a' is of type int; it should be a list"),
         ({"a": "abc", "class": ["x", "y", "z"]}, "column 'a' is of type str; it should be a list"),
         ({"a": [], "class": []}, "no rows"),

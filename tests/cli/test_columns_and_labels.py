@@ -136,7 +136,7 @@ def test_a_table_without_a_header(bncli: Bncli) -> None:
     )
     assert report["columns"][0]["name"] == "radius, mean"
     assert bncli(*shlex.split(report["recommended"])[1:], *NB, "-o", "m.bnc").code == 0
-    assert "a name is empty" in bncli("fit", "bare.csv", "--names", "a,,b").err
+    assert "an empty name" in bncli("fit", "bare.csv", "--names", "a,,b").err
 
 
 def test_rows_to_score(bncli: Bncli) -> None:

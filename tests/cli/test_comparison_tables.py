@@ -67,7 +67,7 @@ def test_several_data_sets() -> None:
     assert f"{pair.wins}-{pair.draws}-{pair.losses}" in row.split()
     assert f"{pair.ratio:.3f}" == row.split()[5]
     assert lines[start + 6].startswith("Friedman: chi² ")
-    assert f"{summary.critical_difference:.2f} or more apart" in lines[start + 7]
+    assert f"{summary.critical_difference:.2f} apart differ" in lines[start + 7]
 
 
 def test_letters_join_who_is_not_told_apart() -> None:

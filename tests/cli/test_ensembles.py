@@ -46,7 +46,7 @@ def test_interactions_step_by_step_are_all_at_once(bncli: Bncli, tmp_path: Path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("trees", "expected"), [(30, "allowed no more trees"), (2_000, "did not improve")])
+@pytest.mark.parametrize(("trees", "expected"), [(30, "stopped the boosting"), (2_000, "did not improve")])
 def test_it_is_told_whether_more_boosted_trees_would_have_helped(
     bncli: Bncli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trees: int, expected: str
 ) -> None:

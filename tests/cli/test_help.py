@@ -165,7 +165,7 @@ def test_help_loads_nothing_heavy() -> None:
 
 def test_help_names_the_parameters_that_can_be_marginalized(bncli: Bncli) -> None:
     text = " ".join(bncli("fit", "--help-all").out.split())
-    assert f"in learning and in scoring; for --param {', '.join(MARGINALIZED)} " in text
+    assert f"in learning and scoring; for --param {', '.join(MARGINALIZED)} " in text
 
 
 def test_the_manual_lists_every_topic_in_its_group(bncli: Bncli) -> None:

@@ -439,7 +439,7 @@ def test_attributes_that_do_not_help_on_held_out_rows_are_not_used(rng: np.rando
     )
     (text,) = warnings_of(noise)
     assert text.startswith("the model does not use any of the 2 attributes: every row gets the class frequencies of")
-    assert "which predicted held-out rows better" in text
+    assert "which have the lower held-out log-loss" in text
     assert "--discretize" not in text
 
 

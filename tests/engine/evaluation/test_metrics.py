@@ -144,9 +144,9 @@ def test_one_class_has_no_auc_and_a_tie_goes_to_the_first_label() -> None:
 
 
 def test_no_rows_are_an_error() -> None:
-    with pytest.raises(BncliError, match="no rows to measure"):
+    with pytest.raises(BncliError, match="no rows to evaluate"):
         measure(np.zeros((2, 0)), np.zeros(0, np.intp))
-    with pytest.raises(BncliError, match="no rows to measure"):
+    with pytest.raises(BncliError, match="no rows to evaluate"):
         measure(np.log([[0.5], [0.5]]), np.zeros(1, np.intp), np.zeros(1))
 
 

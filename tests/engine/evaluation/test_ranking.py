@@ -149,5 +149,5 @@ def test_refused() -> None:
     with pytest.raises(BncliError, match="at least two methods"):
         friedman([[1.0], [2.0]])
     for k, n in ((1, 5), (3, 0)):
-        with pytest.raises(BncliError, match="no critical difference"):
+        with pytest.raises(BncliError, match="critical difference is not defined"):
             critical_difference(k, n)
