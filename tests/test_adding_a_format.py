@@ -102,7 +102,9 @@ class Copy:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        shutil.copytree(ROOT / "bncli", folder / "bncli", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            ROOT / "bncli", folder / "bncli", ignore=shutil.ignore_patterns("*.pyc.*")
+        )  # these are being written
         shutil.copy(ROOT / "sample_data" / "monks1.csv", folder / "data.csv")
         shutil.copy(ROOT / "sample_data" / "monks1.schema.json", folder / "data.schema.json")
 

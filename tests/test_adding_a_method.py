@@ -226,7 +226,8 @@ every_method = pytest.mark.parametrize("kind", ADDED)
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the package, the methods added, and a table."""
     folder = tmp_path_factory.mktemp("copy")
-    shutil.copytree(PACKAGE, folder / "bncli", ignore=shutil.ignore_patterns("__pycache__"))
+    being_written = shutil.ignore_patterns("*.pyc.*")
+    shutil.copytree(PACKAGE, folder / "bncli", ignore=being_written)
     for added in ADDED.values():
         if added.folder == "scores":
             with (folder / "bncli" / "engine" / "structures" / "scores.py").open("a") as module:

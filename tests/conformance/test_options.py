@@ -65,7 +65,7 @@ QUICK = {"penalty": "0.1", "max_iterations": 10}
 def little_work() -> Iterator[None]:
     """A limit of time is used for more boosted trees: some more are enough to tell, and so are some sweeps of hdp."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bncli.engine.ensembles.auto.MOST_MEMBERS", 6)
+        patch.setattr("bncli.engine.ensembles.auto.MOST_MEMBERS", 3)
         patch.setattr("bncli.engine.parameters.smoothing.MAX_SWEEPS", 10)
         yield
 
@@ -249,16 +249,14 @@ def case(words: Mapping[str, Any], is_sweep: bool = False) -> Any:
     return pytest.param(words, id=" ".join(f"{key}={value}" for key, value in words.items()), marks=marks)
 
 
-def dear(words: Mapping[str, Any]) -> list[pytest.MarkDecorator]:
-    """Beside each structure and parameters alone is enough in the usual run; auto, which tries them all, is a sweep."""
-    return [] if {*words} in ({"structure"}, {"param"}) and words != {"structure": "auto"} else [pytest.mark.slow]
-
-
 DEAR = {"--arcs", "--increasing", "--decreasing", "--towards", "--time-limit"}
-"""Cross-validation, optima under constraints and bags of trees: beside most methods these are a sweep of their own."""
+"""Cross-validation, optima under constraints and bags of trees: tried in the sweep, beside the learners."""
 
 
 CASES = [one for choice in CHOICES for method in choice.methods for one in cases_with(choice, method)]
+LEARNERS = [
+    one for choice in (STRUCTURES, PARAMETERS) for method in choice.methods for one in cases_with(choice, method)
+]
 PAIRS = [case({"structure": one, "param": other}) for one in STRUCTURES.words for other in PARAMETERS.words]
 
 
@@ -370,7 +368,7 @@ def test_every_option_is_refused_or_has_an_effect(words: dict[str, Any]) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [pytest.param(c.values[0], id=c.id, marks=dear(c.values[0])) for c in CASES])
+@pytest.mark.parametrize("words", LEARNERS)
 def test_every_dear_option_is_refused_or_has_an_effect(words: dict[str, Any]) -> None:
     idle = {flag for flag, effective in verdicts(words, DEAR) if not effective}
     assert idle == set()
@@ -404,11 +402,12 @@ not have to take options away. Listed are all: one that has an effect after all 
 )
 def test_the_label_of_directions_has_an_effect_beside_them(param: str) -> None:
     """Alone it is refused, so that the proof above never meets it."""
-    words = {"param": param} | ({} if param == "auto" else {"structure": "card" if param == "points" else "nb"})
+    structures = {"auto": {"structure": "auto", "effort": 1}, "points": {"structure": "card"}}
+    words = {"param": param} | structures.get(param, {"structure": "nb"})
     assert is_refused(words | {"towards": "y0"})
     column = "age" if param == "points" else "dose"  # a card looks at few columns
     recipes = [quick(words | {"increasing": [column], "towards": label}) for label in ("y0", "y2")]
-    assert has_effect(recipes)
+    assert has_effect(recipes, 2)  # the table of three labels
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,7 @@ def test_weight_two_is_the_row_twice(method: Any, options: dict[str, Any], data:
 @pytest.mark.usefixtures("small_blocks")
 def test_threads_do_not_matter(method: Any, options: dict[str, Any]) -> None:
     outcomes = [
-        learn(method, random_dataset(20_000, (3, 2, 4, 3), 3, weighted=True, threads=threads), options)
+        learn(method, random_dataset(5_000, (3, 2, 4, 3), 3, weighted=True, threads=threads), options)
         for threads in (1, 3)
     ]
     assert outcomes[0] == outcomes[1]

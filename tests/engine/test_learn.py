@@ -141,7 +141,7 @@ def test_stages_are_told_in_order() -> None:
 @pytest.mark.parametrize("recipe", [MAP, Recipe(max_iterations=12, penalty=1.0)], ids=["map", "weighted"])
 @pytest.mark.usefixtures("small_blocks")
 def test_threads_do_not_change_a_bit(recipe: Recipe) -> None:
-    learnt = [learn(mixed(4_000), recipe, run=Run(threads)) for threads in (1, 3)]
+    learnt = [learn(mixed(1_000), recipe, run=Run(threads)) for threads in (1, 3)]
     assert learnt[0].model.schema == learnt[1].model.schema
     assert learnt[0].model.structure == learnt[1].model.structure
     assert len({cells_of(fit).tobytes() for fit in learnt}) == 1

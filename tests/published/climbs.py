@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ class Climb:
     def start(self) -> float:
         return self.moments[0].cll
 
-    @property
+    @cached_property
     def best(self) -> float:
         return max(moment.cll for moment in self.moments)
 

@@ -17,7 +17,7 @@ from tests.published.references import Figure, recorded
 pytestmark = pytest.mark.slow
 
 PAGE = classifiers.FIGURES.with_suffix(".md")
-AGAIN = ("glass", "house_votes_84", "iris")
+AGAIN = ("glass", "house_votes_84")
 """Their first folds are measured in every run."""
 
 

@@ -10,7 +10,7 @@ from tests.published.pages import UPDATING, write_csv
 
 pytestmark = pytest.mark.slow
 
-AGAIN = ("glass", "pima", "car")
+AGAIN = ("glass", "car")
 """Measured in every run."""
 
 

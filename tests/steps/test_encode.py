@@ -56,7 +56,7 @@ def test_the_model_is_that_of_the_table(tmp_path: Path, name: str, words: dict[s
 def test_many_blocks_give_the_model_of_the_table(tmp_path: Path) -> None:
     """With a sample that is not all rows, and weights."""
     rng = np.random.default_rng(5)
-    n = 15_000
+    n = 5_000
     y = rng.integers(0, 3, n)
     x = np.round(rng.normal(y, 1.0), 3)
     c = np.array(["", "a", "b", "d"])[(y + rng.integers(0, 2, n)) % 4]

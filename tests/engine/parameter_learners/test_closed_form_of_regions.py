@@ -147,7 +147,7 @@ def test_no_step_has_a_posterior() -> None:
 def test_threads_change_nothing() -> None:
     regions = Regions(((0,), (1,), (2,), (0, 1), (1, 2)))
     one, two = (
-        learn_kbma(Counts(random_dataset(20_000, (3, 2, 4), 3, threads=threads)), regions, theta=1.0)
+        learn_kbma(Counts(random_dataset(5_000, (3, 2, 4), 3, threads=threads)), regions, theta=1.0)
         for threads in (1, 2)
     )
     assert one.cll == two.cll

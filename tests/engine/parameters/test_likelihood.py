@@ -95,7 +95,7 @@ def test_the_gradient_is_the_slope(n_labels: int) -> None:
 def test_several_blocks_have_the_same_bits_for_any_threads(n_labels: int, weighted: bool) -> None:
     outcomes = []
     for threads in (1, 3):
-        data = random_dataset(20_000, (3, 2, 4, 2), n_labels, weighted=weighted, threads=threads)
+        data = random_dataset(5_000, (3, 2, 4, 2), n_labels, weighted=weighted, threads=threads)
         like = conditional_likelihood(data, GRAPHS[1].families(data.schema.cardinalities))
         cells = random_cells(like)
         cll, gradient = like.value_and_gradient(cells)
@@ -128,7 +128,7 @@ def test_hessian_products_are_those_of_the_explicit_hessian(
     data = random_dataset(45, (3, 2, 4, 2), n_labels, weighted=weighted)
     for dag in GRAPHS:
         like = conditional_likelihood(data, dag.families(data.schema.cardinalities))
-        for scale in (0.0, 1.0, 10.0):
+        for scale in (0.0, 10.0):
             cells, v = random_cells(like, scale), random_cells(like, seed=1)
             expected = (oracles.hessian(like.families, data, cells) @ v.ravel()).reshape(v.shape)
             np.testing.assert_allclose(like.hessian(cells)(v), expected, rtol=1e-10, atol=1e-10)
@@ -169,7 +169,7 @@ def test_hessian_products_are_slopes_of_the_gradient(n_labels: int, weighted: bo
 def test_hessian_products_have_the_same_bits_for_any_threads(n_labels: int, weighted: bool) -> None:
     outcomes = set()
     for threads in (1, 3):
-        data = random_dataset(20_000, (3, 2, 4, 2), n_labels, weighted=weighted, threads=threads)
+        data = random_dataset(5_000, (3, 2, 4, 2), n_labels, weighted=weighted, threads=threads)
         like = conditional_likelihood(data, GRAPHS[1].families(data.schema.cardinalities))
         outcomes.add(like.hessian(random_cells(like))(random_cells(like, seed=1)).tobytes())
     assert len(outcomes) == 1

@@ -89,7 +89,7 @@ def test_threads_do_not_change_a_bit(
     monkeypatch.setattr(quasi_newton, "NEWTON_FROM", 4)
     outcomes = []
     for threads in (1, 3):
-        data = random_dataset(4_000, (3, 2, 4), n_labels, weighted=True, threads=threads)
+        data = random_dataset(1_000, (3, 2, 4), n_labels, weighted=True, threads=threads)
         learnt = fit(name, data, TAN, penalty=1.0, tolerance=1e-6, max_iterations=12, optimizer=optimizer)
         outcomes.append((learnt.cll, learnt.tables.bias.tobytes(), *(w.tobytes() for w in learnt.tables.weights)))
     assert outcomes[0] == outcomes[1]

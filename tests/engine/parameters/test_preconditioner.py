@@ -221,7 +221,7 @@ def test_several_blocks_have_the_same_bits_for_any_threads(monkeypatch: pytest.M
     monkeypatch.setattr(Whitening, "_size", lambda *_: size)
     outcomes: list[Any] = []
     for threads in (1, 3):
-        data = random_dataset(20_000, (3, 2, 4), 3, weighted=True, threads=threads)
+        data = random_dataset(5_000, (3, 2, 4), 3, weighted=True, threads=threads)
         caught = catch("weighted 4", data, GRAPHS["tan"])
         p = np.linspace(-1, 1, caught.space.n_parameters)
         white = whitening(caught.likelihood, caught.space)

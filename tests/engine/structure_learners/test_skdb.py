@@ -263,11 +263,11 @@ def test_a_network_is_the_one_that_map_learns() -> None:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("by", [None, SplitBy(np.arange(20_000) // 3)])
+@pytest.mark.parametrize("by", [None, SplitBy(np.arange(5_000) // 3)])
 @pytest.mark.usefixtures("small_blocks")
 def test_rounds_and_threads_change_no_bit(weighted: bool, by: SplitBy | None, monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = (
-        replace(random_dataset(20_000, (3, 5, 4), 3, weighted=weighted, threads=threads), split_by=by)
+        replace(random_dataset(5_000, (3, 5, 4), 3, weighted=weighted, threads=threads), split_by=by)
         for threads in (1, 2)
     )
     members, held_out = members_of(one, 2), find_held_out(one)
