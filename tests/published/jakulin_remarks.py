@@ -79,8 +79,8 @@ keeps the regions of kMAP and fits their tables by penalised conditional likelih
 fold. First replication, smaller sets."""
 
 FITTED_VERDICT = """\
-Fitting gains most on balance-scale, hayes-roth and car, then on segment, breast-wisc and monk2. It loses on lenses,
-monk1, wdbc, wine, zoo, iris and titanic, most of them small. It cannot mend regions that are too few: on sets with many
+Fitting gains most on balance-scale, hayes-roth and car, then on segment, breast-wisc and monk3. It loses on lenses,
+monk1, wdbc, wine, zoo and titanic, most of them small. It cannot mend regions that are too few: on sets with many
 classes (soy-large, p-tumor, zoo) the prior, which takes a nat or more for every degree of freedom, stops the search
 after a handful of regions, and LR is far better."""
 
