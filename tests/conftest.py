@@ -1,7 +1,7 @@
 """What holds for every test: no deadline for hypothesis, since a busy machine is not a fault of the code.
 
 Where the environment sets CI the examples are the same in every run; elsewhere new ones are tried each time, a few of
-most properties; `-m hypothesis --hypothesis-profile=sweep` tries ten times as many. The BLAS
+most properties; `-m hypothesis --hypothesis-profile=sweep` tries five times as many. The BLAS
 gets one thread, as in the program: its threads spin, and on a busy machine small products take sixty times as long. It
 must be told before numpy is imported, so nothing that needs numpy is imported here. Tables are as wide as in a pipe,
 however wide the terminal is in which the tests run.
@@ -27,7 +27,7 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 os.environ.pop("COLUMNS", None)
 settings.register_profile("house", deadline=None, max_examples=4, derandomize="CI" in os.environ)
-settings.register_profile("sweep", settings.get_profile("house"), max_examples=40)
+settings.register_profile("sweep", settings.get_profile("house"), max_examples=20)
 settings.load_profile("house")
 
 

@@ -34,9 +34,9 @@ def every_value(*axes: Sequence[Any]) -> list[Any]:
 
 
 def examples(n: int) -> int:
-    """Two thirds of `n` examples of a property in the usual run, three times `n` in the sweep."""
+    """Two thirds of `n` examples of a property in the usual run, twice `n` in the sweep."""
     is_sweep = settings.default.max_examples > settings.get_profile("house").max_examples
-    return 3 * n if is_sweep else (2 * n + 2) // 3
+    return 2 * n if is_sweep else (2 * n + 2) // 3
 
 
 def first_few(cases: Iterable[Any], n: int = 1) -> list[Any]:
