@@ -192,7 +192,7 @@ def _is_parsed(kind: Integer | Real, value: object) -> bool:
 
 
 def recipes_with(choice: Choice, method: Method) -> list[dict[str, Any]]:
-    """The words of recipes in which `method` has a part: it alone, and with each method that it has to go with."""
+    """The words of recipes in which `method` has a part: it alone, and with methods that it has to go with."""
     word = {key_of(choice.flag): method.word}
     if choice is STRUCTURES:
         return [word, *(word | {"param": param} for param in method.params[1:]), *at_the_least(word, method)]
@@ -204,7 +204,12 @@ def recipes_with(choice: Choice, method: Method) -> list[dict[str, Any]]:
         takers = [s.word for s in STRUCTURES.methods if SCORES.flag in s.options]
         return [{"structure": taker, "param": "map"} | word for taker in takers]
     if choice is OPTIMIZERS:
-        return [word | {"param": p.word} for p in PARAMETERS.methods if OPTIMIZERS.flag in p.options]
+        takers = [p.word for p in PARAMETERS.methods if OPTIMIZERS.flag in p.options]
+        first, step = (
+            choice.methods.index(method),
+            len(choice.methods),
+        )  # all parameters beside one optimizer or another
+        return [word | {"param": param} for param in takers[first % len(takers) :: step]]
     if choice is MISSING_POLICIES and method.word == "marginalize":
         return [word | {"param": param} for param in MARGINALIZED]
     return [word]
