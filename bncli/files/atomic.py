@@ -38,7 +38,7 @@ def open_output(path: str | None) -> AbstractContextManager[BinaryIO]:
     Raises BncliError if the standard output is closed.
     """
     if path is None and sys.stdout is None:
-        raise BncliError("the standard output is closed", hint="name a file with -o")
+        raise BncliError("the standard output is closed", hint="add -o FILE")
     # The standard output stays open: the interpreter flushes it at exit and would complain about a closed one.
     return nullcontext(sys.stdout.buffer) if path is None else atomic_writer(path)
 

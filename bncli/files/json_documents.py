@@ -118,12 +118,12 @@ class Node:
         members = self.members()
         stated = members["format"].value if "format" in members else None
         if stated != f"bncli-{name}":
-            self.fail(f"not a bncli {name} file", hint=f'it should contain "format": "bncli-{name}"')
+            self.fail(f"not a bncli {name} file", hint=f'it must contain "format": "bncli-{name}"')
         if "version" not in members:
             self.fail("the key 'version' is missing")
         if members["version"].integer(1) > version:
             what = f"the file was written by a newer bncli (format version {members['version'].value})"
-            self.fail(what, hint=f"upgrade bncli: this one reads versions up to {version}")
+            self.fail(what, hint=f"upgrade bncli: the installed one reads versions up to {version}")
 
 
 class _TooLongError(ValueError):
@@ -145,9 +145,9 @@ def parse_json(data: bytes, source: str, kind: type[BncliError] = BncliError) ->
         place = f"{source}, line {error.lineno}, column {error.colno}"
         raise kind(f"not valid JSON: {error.msg[:1].lower()}{error.msg[1:]}", where=place) from error
     except RecursionError as error:  # the parser of the standard library recurses for every bracket
-        raise kind("not valid JSON for this reader: nested too deeply", where=source) from error
+        raise kind("the JSON document is nested too deeply", where=source) from error
     except _TooLongError as error:
-        raise kind(str(error), where=source, hint="check whether it is damaged") from error
+        raise kind(str(error), where=source, hint="check whether the file is damaged") from error
     except ValueError as error:
         raise kind(f"not valid JSON: {error}", where=source) from error
     return Node(value, source, "", kind)

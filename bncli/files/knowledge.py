@@ -29,4 +29,4 @@ def resolve_knowledge(value: Any) -> Any:
         return tomllib.loads(decode_utf8(data, path))
     except tomllib.TOMLDecodeError as error:
         hint = 'a knowledge file is TOML, as in forbid = [["a", "b"]]'
-        raise BncliError(f"this is not TOML: {error}", where=path, hint=hint) from None
+        raise BncliError(f"the file is not valid TOML: {error}", where=path, hint=hint) from None

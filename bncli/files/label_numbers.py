@@ -33,7 +33,7 @@ def read_label_numbers(path: str) -> dict[str, float]:
         document = parse_json(text.encode(), path)
         numbers = {label: node.number() for label, node in document.members().items()}
         if not numbers:
-            document.fail("there is no label with a number")
+            document.fail("the file contains no label with a number")
         return numbers
     rows = _csv_rows(text, path)
     if rows and len(rows[0][1]) == 2 and parse_decimal(rows[0][1][1]) is None:
@@ -48,7 +48,7 @@ def read_label_numbers(path: str) -> dict[str, float]:
             raise BncliError(f"the label {fields[0]!r} appears twice", where=f"{path}, line {line}")
         numbers[fields[0]] = number
     if not numbers:
-        raise BncliError("there is no label with a number", where=path, hint="write each line as label,number")
+        raise BncliError("the file contains no label with a number", where=path, hint="write each line as label,number")
     return numbers
 
 
@@ -75,12 +75,14 @@ def resolve_costs(value: Any) -> Any:
         if len(fields) != len(decisions):
             n, m = len(fields), len(decisions)
             what = f"{n} cost{'s' * (n != 1)} for {m} decision{'s' * (m != 1)}"
-            raise BncliError(what, where=where, hint="write each line as a true label, then a cost for each decision")
+            raise BncliError(
+                what, where=where, hint="write each line as a true label, followed by a cost for each decision"
+            )
         for decision, text in zip(decisions, fields, strict=True):
             cost = 0.0 if not text and decision == true else parse_decimal(text)
             if cost is None or cost < 0:
                 problem = f"costs {text!r}" if text else "has no cost"
-                what = f"deciding {decision!r} when {true!r} is true {problem}"
+                what = f"the decision {decision!r} when {true!r} is true {problem}"
                 raise BncliError(what, where=where, hint="a cost must be a number of at least 0")
             if f"{true}:{decision}" in costs:
                 what = f"the cost of deciding {decision!r} when {true!r} is true is given twice"
@@ -97,7 +99,7 @@ def _read_text(path: str) -> str:
     except OSError as error:
         raise cannot_read(path, error) from error
     if len(content) > _MAX_BYTES:
-        raise BncliError(f"the file has more than {_MAX_BYTES:,} bytes, too many for such a list", where=path)
+        raise BncliError(f"the file has more than {_MAX_BYTES:,} bytes, too many for a list of labels", where=path)
     return decode_utf8(content, path)
 
 
@@ -107,5 +109,5 @@ def _csv_rows(text: str, path: str) -> list[tuple[int, list[str]]]:
     try:
         rows = [(reader.line_num, [field.strip() for field in fields]) for fields in reader]
     except csv.Error as error:
-        raise BncliError(f"this is not CSV: {error}", where=f"{path}, line {reader.line_num}") from error
+        raise BncliError(f"the file is not valid CSV: {error}", where=f"{path}, line {reader.line_num}") from error
     return [(line, fields) for line, fields in rows if any(fields)]

@@ -71,7 +71,7 @@ def refuse_ending(path: str | None, endings: Iterable[str], what: str) -> None:
     if ending in _COMPRESSED:
         raise UsageError(f"cannot write {path!r}: {what}, not compressed", hint="compress the file afterwards")
     if ending in endings:
-        raise UsageError(f"cannot write {path!r}: {what}", hint="choose another ending")
+        raise UsageError(f"cannot write {path!r}: {what}", hint="choose another extension")
 
 
 def is_special(path: str) -> bool:
@@ -118,7 +118,7 @@ def explain_missing(path: str, *, is_data: bool = False) -> tuple[str, str]:
     if url := _URL.match(path):
         scheme = url[1].lower()
         reading = " | bncli fit - -o m.bnc" if is_data else ""
-        hint = "copy it to a folder of this machine first"
+        hint = "copy the file to this machine first"
         if scheme == "file":
             hint = f"name it as {re.sub('^[a-zA-Z]+:/+', '/', path)}"
         elif scheme in ("http", "https", "ftp"):
@@ -162,7 +162,7 @@ def inspect_target(path: str) -> tuple[str, int | None]:
     Raises BncliError for a folder, and if the path cannot be inspected.
     """
     if path.endswith("/"):
-        raise BncliError("cannot write to a folder", where=path, hint="name a file in it")
+        raise BncliError("cannot write to a folder", where=path, hint="give a file in it")
     if DESCRIPTOR.fullmatch(path):
         return path, stat.S_IFCHR
     target = os.path.realpath(path)
@@ -173,7 +173,7 @@ def inspect_target(path: str) -> tuple[str, int | None]:
     except OSError as error:
         raise cannot_write(path, error) from error
     if stat.S_ISDIR(mode):
-        raise BncliError("cannot write to a folder", where=path, hint="name a file in it")
+        raise BncliError("cannot write to a folder", where=path, hint="give a file in it")
     if stat.S_ISREG(mode) and not os.access(target, os.W_OK):
         raise BncliError("cannot write: the file is read-only", where=path, hint="choose another name with -o")
     return target, mode
@@ -183,7 +183,7 @@ def cannot_write(path: str, error: OSError) -> BncliError:
     if not isinstance(error, FileNotFoundError):
         reason = (error.strerror or str(error)).lower()
         is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        hint = "make room or choose another place" if is_full else ""
+        hint = "free some space or choose another place" if is_full else ""
         return BncliError(f"cannot write: {reason}", where=path, hint=hint)
     folder = os.path.dirname(os.path.realpath(path))
     if _URL.match(path):
@@ -191,7 +191,7 @@ def cannot_write(path: str, error: OSError) -> BncliError:
     elif (home := os.path.expanduser(path)) != path:
         what, hint = "cannot write: the shell does not expand '~' in quotes or after '='", f"write {home}"
     elif os.path.isdir(folder):  # file systems such as /proc accept no new files
-        what, hint = f"cannot write in the folder '{folder}'", "choose another one"
+        what, hint = f"cannot write in the folder '{folder}'", "choose another folder"
     else:
         what, hint = f"cannot write: there is no folder '{folder}'", "create it first"
     return BncliError(what, where=path, hint=hint)

@@ -139,7 +139,7 @@ def calibrate_model(
     if by is not None:
         splits = inner_splits(labels, FOLDS, 0, by)
         if not splits:
-            what = "no row can be held out: the last rows contain no new group, or the gap is too long"
+            what = "no row can be held out: the last rows contain no new group, or --gap is too long"
             raise BncliError(what, where=source.paths[0], hint="leave out --group or --time, or shorten --gap")
         held_out = held_out_loss(method, log_p, labels, weights, splits)
     if calibration.map == Temperature(MOST_TEMPERATURE):
@@ -153,7 +153,7 @@ def calibrate_model(
         watch(Note(what, warning=True))
     if isinstance(calibration.map, Isotonic) and calibration.rows < FEW_FOR_ISOTONIC:
         what = f"{calibration.rows:,} rows are too few for isotonic calibration, which overfits"
-        watch(Note(f"{what}: --method temperature fits a single number", warning=True))
+        watch(Note(f"{what}; use --method temperature, which fits a single number", warning=True))
     counts = np.bincount(labels, weights, len(schema.labels)).astype(np.float64)
     _warn_about_prior(model, counts, method, rows.n_rows, watch)
     if method != Temperature.method:
@@ -161,7 +161,7 @@ def calibrate_model(
     rule = None if model.rule is None else without_held_out(model.rule)
     if rule != model.rule:
         what = "the threshold or prediction sets were chosen for the old probabilities, so they were removed"
-        watch(Note(f"{what}: use score --threshold, or learn again", warning=True))
+        watch(Note(f"{what}; choose a threshold with bncli score --threshold, or learn again", warning=True))
     calibrated = with_self_test(replace(model, calibration=calibration, rule=rule, log_p=None))
     split = None if by is None else record_split(rows.n_rows, by)
     return calibrated, on_training_rows, split, held_out
@@ -183,7 +183,7 @@ def _warn_about_prior(model: Model, counts: Array, method: str, n_rows: int, wat
         f"in training {before[most]:.3g})"
     )
     if method == Temperature.method:
-        how = f"use --method {PerClass.method}, or calibrate on rows like the training rows and use score --prior"
+        how = f"use --method {PerClass.method}, or calibrate on rows like the training rows and use bncli score --prior"
         watch(Note(f"{what}, which a temperature cannot correct: {how}", warning=True))
     else:
         watch(Note(f"{what}; the calibrated probabilities assume the frequencies of these rows"))

@@ -231,12 +231,12 @@ def _check_arguments(
     for source in traces:
         if source.path == "-":
             raise UsageError(
-                "traces must be files, not the standard input", hint="name the file that fit --trace wrote"
+                "traces must be files, not the standard input", hint="give a file written by bncli fit --trace"
             )
         key = source.folder, source.name
         if key in seen:
             what = f"two traces in a folder have the name '{source.name}': {seen[key]} and {source.path}"
-            raise UsageError(what, hint="name one as NAME=FILE")
+            raise UsageError(what, hint="give one of them as NAME=FILE")
         seen[key] = source.path
     names = list(dict.fromkeys(source.name for source in traces))
     if settings.lag is not None:
@@ -244,15 +244,17 @@ def _check_arguments(
             raise UsageError(f"there is no trace '{settings.lag}'", hint=f"the names are {', '.join(names)}")
         if len(names) == 1:
             raise UsageError(
-                "all traces have the name of the baseline, so no other trace can lag behind it",
+                "all traces have the name of the baseline, so there is none whose lag can be measured",
                 hint="add traces with other names",
             )
     elif histogram:
-        raise UsageError("--histogram draws lags, but none were measured", hint="add --lag NAME")
+        raise UsageError("--histogram draws lags, but no lag was measured", hint="add --lag NAME")
     if svg and len(names) > SERIES:
-        raise UsageError(f"--svg draws at most {SERIES} names, but there are {len(names)}", hint="leave some out")
+        raise UsageError(
+            f"--svg draws at most {SERIES} names, but there are {len(names)}", hint="leave some traces out"
+        )
     for path in (svg, histogram):
-        refuse_ending(path, NOT_DRAWN, "drawings are written as SVG")
+        refuse_ending(path, NOT_DRAWN, "drawings can be written only as SVG")
     check_outputs((svg, histogram), [source.path for source in traces])
 
 
@@ -274,7 +276,7 @@ def _lags(curves: Mapping[str, Mapping[str, _Curve]], baseline_name: str, at: in
             by_name.setdefault(name, []).append(TableLag(table, lag, reached is not None))
     if not by_name:
         raise UsageError(
-            f"no folder has '{baseline_name}' beside another trace",
+            f"no folder contains '{baseline_name}' and another trace",
             hint="put all traces of one table into the same folder",
         )
     return tuple(Lags(name, tuple(lags)) for name, lags in by_name.items())

@@ -127,7 +127,7 @@ def _required_sets(cuts: Cuts, structure: NamedStructure | None) -> RequestedSet
         return None
     if isinstance(structure, NamedRegions):
         what = "regions are chosen by the probabilities of single rows, which counts do not contain"
-        raise UsageError(what, hint="count for a network, or for pairs")
+        raise UsageError(what, hint="count for a network, or for all pairs of attributes (--structure pairs)")
     # Any attribute may turn out to have missing values, and then it may be in the structure.
     attributes = tuple(replace(attribute, missing=True) for attribute in cuts.attributes)
     schema = Schema(cuts.class_name, (), attributes)

@@ -285,7 +285,7 @@ def _bins(
     """Return the event, and the bins of the attributes that `fit` would use, largest information value first."""
     if of_class is None or len(of_class.labels) != 2:
         found = "there is no class" if of_class is None else f"'{of_class.name}' has {len(of_class.labels)}"
-        raise UsageError(f"--bins needs a class with two labels: {found}", hint="name one with --class")
+        raise UsageError(f"--bins needs a class with two labels: {found}", hint="choose another class with --class")
     if positive is not None:
         check_positive(positive, of_class.name, of_class.labels)
     event = of_class.labels[1] if positive is None else positive
@@ -343,7 +343,9 @@ def _report_column(name: str, summary: TableSummary, of_class: ClassCounts | Non
             measured = "; it looks like a number" if look_measured(of_class.labels, summary.n_rows) else ""
             return replace(report, use=True, reason=f"the class ({_why_class(source, summary)}){measured}")
         if column.is_plain or isinstance(column.decision.form, NumberForm):
-            return replace(report, type="numeric", use=False, reason="the class, but it has numbers instead of classes")
+            return replace(
+                report, type="numeric", use=False, reason="the class, but its values are numbers instead of labels"
+            )
         count = f"{'' if report.exact else '~'}{report.distinct:,}"
         return replace(report, type="identifier", use=False, reason=f"the class, but it has too many labels ({count})")
     if name == summary.roles.weights:
@@ -530,7 +532,7 @@ def _with_verdict(
         reasons.insert(0, _PLURAL[report.type] + _describe_cuts([entry.attribute for entry in learnt or []]))
     class_bits = 0.0 if of_class is None else of_class.bits
     if report.bits is not None and class_bits and report.bits >= _LEAK * class_bits:
-        reasons.append("it alone determines the class: check that it is known before the class")
+        reasons.append("this column alone determines the class: check that it is known before the class")
     return replace(report, use=use, reason="; ".join(reasons))
 
 
@@ -568,7 +570,7 @@ def _warnings(source: Source, summary: TableSummary, has_class: bool) -> list[st
     """Return warnings about names that look like a row of data, and about a class that was a guess."""
     warnings = []
     if look_like_data(summary.names):
-        warnings.append("the column names are numbers: is the header missing? --names a,b,c supplies one")
+        warnings.append("the column names are numbers: is the header missing? Add --names a,b,c to give one")
     else:
         levels = {
             name: column.column.levels
@@ -579,10 +581,10 @@ def _warnings(source: Source, summary: TableSummary, has_class: bool) -> list[st
         if len(values) >= 2 and 2 * len(values) >= len(levels):
             listed = ", ".join(map(repr, values[:_PROPOSED_NAMES])) + ", ..." * (len(values) > _PROPOSED_NAMES)
             text = f"some columns contain their own name as a value ({listed})"
-            warnings.append(f"{text}: is the header missing? --names a,b,c supplies one")
+            warnings.append(f"{text}: is the header missing? Add --names a,b,c to give one")
     if has_class and _why_class(source, summary) == _LAST_COLUMN:
         guess = f"{summary.class_name!r} is used as the class because it is the last column"
-        warnings.append(f"{guess}; --class NAME names another")
+        warnings.append(f"{guess}; add --class NAME to choose another")
     return warnings
 
 
@@ -590,14 +592,18 @@ def _notes(summary: TableSummary, of_class: ClassCounts | None, proposed: Sequen
     """Return what else to know before learning; `proposed` are columns that could be the class instead."""
     notes: list[str] = []
     if proposed:
-        notes.append(f"possible classes: {' or '.join(map(repr, proposed[:_PROPOSED_NAMES]))}; --class NAME names it")
+        notes.append(
+            f"possible classes: {' or '.join(map(repr, proposed[:_PROPOSED_NAMES]))}; choose one with --class NAME"
+        )
     elif not has_class:
-        notes.append("no column looks like a class of a few labels; --class NAME names one")
+        notes.append("no column looks like a class with a few labels; choose one with --class NAME")
     if of_class is not None and of_class.unlabelled and not proposed:
         rows = "row" if of_class.unlabelled == 1 else "rows"
-        notes.append(f"the class is missing in {of_class.unlabelled:,} {rows}; --drop-unlabelled leaves them out")
+        notes.append(f"the class is missing in {of_class.unlabelled:,} {rows}; add --drop-unlabelled to leave them out")
     if marks := _missing_marks(summary):
-        notes.append(f"these look like marks of missing values: {', '.join(marks)} (--missing +TOKEN adds one)")
+        notes.append(
+            f"these values may mean missing: {', '.join(marks)} (add --missing +TOKEN to treat one as missing)"
+        )
     return notes
 
 

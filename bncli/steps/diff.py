@@ -177,7 +177,7 @@ def diff(a: str, b: str, source: Source | None = None, *, run: Run = Run()) -> D
     """Compare the models in two files, and their predictions for the rows of `source`."""
     if source is not None and "-" in source.paths:
         raise UsageError(
-            "the rows are read twice, but the standard input can be read only once", hint="name a file with --data"
+            "the rows are read twice, but the standard input can be read only once", hint="give a file with --data"
         )
     model_a, model_b = read_model(a), read_model(b)
     schema_a, schema_b = model_a.schema, model_b.schema

@@ -59,7 +59,7 @@ def discretize(
 
     Both outputs are optional.
     """
-    refuse_ending(output, _NOT_CSV, "the binned table is written as CSV")
+    refuse_ending(output, _NOT_CSV, "the binned table can be written only as CSV")
     check_outputs((cuts_out, output), (*source.paths, source.schema_file, *supplied.paths))
     stopwatch = Stopwatch(run.watch)
     run = run._replace(watch=stopwatch)

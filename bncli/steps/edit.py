@@ -146,8 +146,8 @@ def edit(
     except ModelError as error:
         raise type(error)(error.what, where=error.where or path, hint=error.hint) from None
     if model.rule is not None and model.rule.held_out is not None:
-        what = "the threshold or prediction sets come from predictions of held-out rows before the edit"
-        watch(Note(f"{what}; set them again with score --threshold or --sets", warning=True))
+        what = "the threshold or prediction sets were chosen from held-out predictions before the edit"
+        watch(Note(f"{what}; set them again with bncli score --threshold or --sets", warning=True))
     watch(Stage("write"))
     write_model(output, edited)
     return EditReport(path, output, model.schema.labels, edited.edits, edited.edits[-1], False, watch.seconds())
@@ -192,7 +192,9 @@ def edit_model(model: Model, choice: EditChoice, refit: Source | None = None, *,
         )
     if edited.schema.directed and lowest_difference(edited, _whole_tables(edited)) < -TOLERANCE:
         directed = [a.name for i, a in enumerate(edited.schema.attributes) if direction_of(edited.schema, i)]
-        what = f"the edit of {','.join(choice.effect)} breaks a monotone direction of the model ({', '.join(directed)})"
+        what = (
+            f"the edit of {','.join(choice.effect)} violates a monotone direction of the model ({', '.join(directed)})"
+        )
         raise UsageError(
             what, hint="choose values that keep the direction, or fit without --increasing and --decreasing"
         )
@@ -240,7 +242,7 @@ def _label_position(choice: EditChoice, labels: Sequence[str]) -> int:
     if choice.label is None:
         if takes_label and len(labels) != 2:
             what = f"--label is missing: the class has {len(labels)} labels"
-            raise UsageError(what, hint=f"name the label whose log-odds change, such as --label {labels[0]}")
+            raise UsageError(what, hint=f"choose the label whose log-odds change, as in --label {labels[0]}")
         return len(labels) - 1
     if not takes_label:
         raise UsageError("--label has no effect without --set or --monotone", hint="leave it out")
@@ -260,8 +262,8 @@ def _refit(
 ) -> tuple[list[Array], RefitLoss]:
     """Refit the model with the effect fixed at `target`; return its arrays, and the log-loss with and without it."""
     if not isinstance(model.predictor, Tables):
-        what = "--refit needs a model with one set of tables, but this is an ensemble"
-        raise ModelError(what, hint="leave it out, or fit one of --structure nb, tan or interactions")
+        what = "--refit needs a model with a single set of tables, but the model is an ensemble"
+        raise ModelError(what, hint="leave --refit out, or fit a model with --structure nb, tan or interactions")
     if model.schema.directed:
         what = "--refit cannot keep the directions of a model fitted with --increasing or --decreasing"
         raise ModelError(what, hint="leave it out")
@@ -275,7 +277,11 @@ def _refit(
     losses, tested = np.zeros(2), 0.0
     splits = inner_splits(data.labels, FOLDS, 0, data.split_by)
     if not splits:
-        raise BncliError("none of the rows to refit to can be held out", where=source.paths[0], hint="add rows")
+        raise BncliError(
+            "none of the rows to refit to can be held out",
+            where=source.paths[0],
+            hint="add rows to the table of --refit",
+        )
     for others, rows in splits:
         training, held_out = data.take(others), data.take(rows)
         learned = _learn_tables(model, training)

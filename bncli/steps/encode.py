@@ -60,7 +60,7 @@ def encode(
 ) -> EncodeReport:
     """Encode `source` by supplied cuts, or cuts learned from it, and write the `.codes` file."""
     path = default_output_path(source.paths, ".codes") if output is None else output
-    refuse_ending(output, _NOT_CODES, "the output must be an Arrow file of codes named .codes")
+    refuse_ending(output, _NOT_CODES, "the output must be a codes file with the extension .codes")
     if is_codes_table(source.paths):
         raise UsageError("these rows are already codes", where=source.paths[0])
     check_outputs((path, source.bad_rows_file), (*source.paths, source.schema_file, *supplied.paths))
@@ -126,7 +126,7 @@ def _draw_sample(columns: Columns, cuts: Cuts, seed: int, watch: Watch) -> Sampl
     attributes = {attribute.name: columns.attributes[attribute.name] for attribute in cuts.attributes}
     rows = rows_to_keep(replace(columns, attributes=attributes), seed)
     if rows.n_rows * (len(attributes) + 1) > MOST_CELLS:
-        what = f"{rows.n_rows:,} rows of {len(attributes):,} attributes are too many to keep their original values"
+        what = f"{rows.n_rows:,} rows of {len(attributes):,} attributes are too many to keep all original values"
         watch(Note(f"{what}: the penalty will be chosen with these codes in all folds"))
         return None
     return Sample(rows, None if rows.n_rows == columns.n_rows else seed)

@@ -115,7 +115,7 @@ def export(
     `min_rows`: pool values with fewer training rows, and compare the export with the pooled model.
     """
     chosen = export_format(form)
-    refuse_ending(output, (), "the file is written as plain text")
+    refuse_ending(output, (), "the file can be written only as plain text")
     check_outputs((output,), (model_path,))
     model = with_positive_label(read_model(model_path), positive)
     pooled = None
@@ -140,7 +140,7 @@ def _export_structure(
     predictor = model.predictor
     if isinstance(predictor, Ensemble) and len(predictor.components) > 1:
         size = f"an ensemble of {len(predictor.components):,} components"
-        watch(Note(f"the model is {size}: the file has the structure of {predictor.components[0].name}"))
+        watch(Note(f"the model is {size}; the file contains the structure of {predictor.components[0].name}"))
     structure = name_structure(model.structure, model.schema)
     return ExportReport(
         model=model_path,
@@ -172,7 +172,7 @@ def _export_network(
         read_back = form.read(text.encode(), output or f"the {form.word} text")
         if not same_nodes(network, read_back):
             what = "the network that was read back differs from the one written"
-            raise BncliError(what, hint="this is a bug in bncli: please report it")
+            raise BncliError(what, hint="this is a bug in bncli; please report it")
         max_dp = largest_difference(model, read_back, EXPORT_ROWS, np.random.Generator(np.random.PCG64(seed)))
         _refuse_difference(max_dp, "network", "random", model.recipe)
     return ExportReport(
@@ -246,7 +246,7 @@ def _export_program(
             n_other = Decider.of(rule, labels).count_disagreements(probes.probabilities, decisions, labels, TOLERANCE)
             if n_other:
                 what = f"the program would decide differently from the model in {n_other:,} of {rows:,} synthetic rows"
-                raise BncliError(what, hint="this is a bug in bncli: please report it")
+                raise BncliError(what, hint="this is a bug in bncli; please report it")
     if form.rounds:
         with _errors_about(model_path):
             text = form.write(scorer, target)
@@ -290,7 +290,7 @@ def _rule_of_program(model: Model, form: ProgramFormat, watch: Watch) -> Decisio
     if rule is None:
         return None
     if form.decide is None or not rule.decides:
-        watch(Note("the export contains probabilities but not the decision rule of the model (see inspect)"))
+        watch(Note("the export contains probabilities but not the decision rule of the model (see bncli inspect)"))
         return None
     if rule.sets is not None:
         watch(Note("the export makes decisions, but no prediction sets"))

@@ -92,5 +92,5 @@ def _read_network(path: str) -> NamedNetwork:
         return form.read(data, path)
     what = f"this is {file_kind.description}, not a network with its probabilities"
     raise BncliError(
-        what, where=path, hint="BIF and XMLBIF files contain one; other programs can save networks in these formats"
+        what, where=path, hint="give a BIF or XMLBIF file; other programs can save networks in these formats"
     )

@@ -233,7 +233,7 @@ def inspect(path: str, *, tables: bool = False, effects: bool = False) -> Report
     try:
         with open(path, "rb") as file:
             if not file.seekable():
-                raise ModelError("cannot inspect a pipe", where=path, hint="save it to a file first")
+                raise ModelError("bncli inspect cannot read a pipe", where=path, hint="save the input to a file first")
             head = file.read(HEAD_BYTES)
     except OSError as error:
         raise cannot_read(path, error, ModelError) from error

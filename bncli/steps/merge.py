@@ -54,7 +54,7 @@ def merge(
             if repeated:
                 rows, first = sum(part.n_rows for part in repeated), file_of_part[repeated[0].fingerprint]
                 what = f"{rows:,} of its {other.n_rows:,} rows were already counted in {first}"
-                hint = "leave one of the files out; --allow-repeated adds it anyway"
+                hint = "leave one of the files out, or add --allow-repeated to count the rows twice"
                 raise BncliError(what, where=path, hint=hint)
             file_of_part |= {part.fingerprint: path for part in other.parts}
         labels_of_files += [set(other.labels)] if other.n_rows else []
@@ -65,7 +65,7 @@ def merge(
     if rare and labels_of_files:
         more = f" and {len(rare) - 3} more" if len(rare) > 3 else ""
         listed = ", ".join(f"'{label}'" for label in rare[:3])
-        run.watch(Note(f"not every file has the class {listed}{more}"))
+        run.watch(Note(f"some files lack the class label {listed}{more}"))
     write_counts(output, total)
     return MergeReport(output, total, len(paths), decay)
 

@@ -93,7 +93,7 @@ class MonitorReport:
         unlabelled = [name for name, monitor in named if monitor.tally.rows and not monitor.tally.log_loss.n]
         notes = [f"no rows in {', '.join(empty)}"] if empty else []
         if unlabelled and self.whole.tally.log_loss.n:
-            notes.append(f"no labels in {', '.join(unlabelled)}, so only expected figures are known")
+            notes.append(f"no labels in {', '.join(unlabelled)}, so only expected figures are available")
         for name, monitor in named:
             if monitor.only_label is not None:
                 why = ": the AUC needs both labels" if len(monitor.model.labels) == 2 else ""
@@ -140,7 +140,7 @@ def monitor(paths: Sequence[str], svg: str | None = None) -> MonitorReport:
             [(tally.name, *tally.training.tolist()) for tally in each.tally.attributes] for each in (first, other)
         ]
         if other.model != first.model or training[0] != training[1]:
-            what = f"the monitor describes the model differently from {paths[0]}, though both name the same model"
+            what = f"the monitor describes the model differently from {paths[0]}, although both name the same model"
             raise ModelError(what, where=path, hint="score the rows again")
     report = MonitorReport(tuple(paths), tuple(monitors))
     if svg is not None:

@@ -100,7 +100,7 @@ def parse_property(text: str, schema: Schema, attributes: Sequence[Attribute]) -
         for position, code in pairs:
             if code == attributes[position].cardinality:
                 what = f"the model has no level for missing values of {attributes[position].name!r}"
-                raise UsageError(what, hint="name one of its values")
+                raise UsageError(what, hint="give one of its values")
         return ProbabilityBound(
             _label(label, schema),
             1 if word == "above" else -1,
@@ -112,7 +112,7 @@ def parse_property(text: str, schema: Schema, attributes: Sequence[Attribute]) -
         attribute = attributes[position]
         if not isinstance(attribute, NumericAttribute):
             what = f"{attribute.name!r} is categorical, so it cannot rise"
-            raise UsageError(what, hint="name a numeric column")
+            raise UsageError(what, hint="choose a numeric column")
         return Trend(_label(match[1], schema), 1 if match[2] == "falls" else -1, position, attribute.n_values)
     if match := re.fullmatch(r"(.+) never decides alone", sentence):
         return DecidesAlone(position_of_column(_unquoted(match[1]), names, schema))
@@ -135,7 +135,9 @@ def _parse_conditions(text: str) -> list[tuple[str, str]]:
     pairs = [(name, _unquoted(value)) for name, value in conditions]
     for i, (name, _) in enumerate(pairs):
         if name in [earlier for earlier, _ in pairs[:i]]:
-            raise UsageError(f"the column {name!r} has two values in the same property", hint="write two properties")
+            raise UsageError(
+                f"the property gives two values of the column {name!r}", hint="split it into two properties"
+            )
     return pairs
 
 

@@ -272,7 +272,7 @@ class RowScorer:
             row, name = first
             value = batch.kept[self._texts.index(name)][row].as_py().strip()
             what = f"column {name!r} has the value {value!r}, which was not seen in training"
-            raise ModelError(what, where=batch.locate(row), hint="--unseen average scores such rows")
+            raise ModelError(what, where=batch.locate(row), hint="add --unseen average to score such rows")
 
     def in_column_order(self, counts: Counter[str]) -> dict[str, int]:
         """Return the counts that are not 0, in the order of the columns."""
@@ -401,7 +401,7 @@ def codes_of_values(
             comma = isinstance(attribute.form, NumberForm) and attribute.form.decimal == ","
             number = parse_decimal(value.replace(",", ".") if comma else value)
             if number is None:
-                raise UsageError(f"{value!r} is not a number, and {attribute.name!r} is numeric")
+                raise UsageError(f"{value!r} is not a number, but {attribute.name!r} is numeric")
             codes[position] = int(np.searchsorted(attribute.cuts, number, side="left"))
         else:
             code = attribute.code_of.get(value)
@@ -418,9 +418,9 @@ def position_of_column(name: str, names: Sequence[str], schema: Schema) -> int:
     if name in names:
         return names.index(name)
     if name == schema.class_name:
-        raise UsageError(f"{name!r} is the class, which the model predicts", hint="name an attribute")
+        raise UsageError(f"{name!r} is the class, which the model predicts", hint="choose an attribute")
     if any(attribute.name == name for attribute in schema.attributes):
-        raise UsageError(f"the model does not use {name!r}", hint="leave it out: it changes no prediction")
+        raise UsageError(f"the model does not use {name!r}", hint="leave it out: it does not change predictions")
     near = difflib.get_close_matches(name, names, 1, 0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"it uses {list_names(names, 10)}"
     raise UsageError(f"the model has no column {name!r}", hint=hint)

@@ -78,7 +78,7 @@ class MonitorSummary:
         monitor = self.monitor
         total, drifted = len(monitor.tally.attributes), monitor.drifted
         if not monitor.tally.rows:
-            return "no rows, so no drift"
+            return "no rows, so drift was not measured"
         improbable = ""
         if monitor.below_training is not None:
             lowest = f"{100 * QUANTILES[0]:g} % quantile of ln P(x) in training"
@@ -113,7 +113,7 @@ class MonitorSummary:
     def refuse_drift(self) -> None:
         """Raise DriftError if any attribute has drifted."""
         if self.monitor.drifted:
-            raise DriftError(self.sentence(), where=self.file, hint="find out what changed, or fit again")
+            raise DriftError(self.sentence(), where=self.file, hint="find out what changed, or fit the model again")
 
 
 def _describe_drift(drift: Drift) -> str:
@@ -213,7 +213,7 @@ def score(
         watch(Note(f"{what}; --prior {TRAINING} corrects them for the class frequencies of the data"))
     if output.explain and model.calibration is not None and not isinstance(model.calibration.map, Temperature):
         method = model.calibration.map.method
-        watch(Note(f"log-odds and contributions are those before the {method} calibration"))
+        watch(Note(f"log-odds and contributions are those before {method} calibration"))
     if output.questions.surprise and model.log_p is not None:
         quantiles = [f"{100 * q:g} % above {-model.log_p.quantiles[QUANTILES.index(q)]:.4g}" for q in (0.01, 0.05, 0.5)]
         watch(Note(f"surprise of the training rows in nats: {', '.join(quantiles)}"))
@@ -252,7 +252,7 @@ def score(
                 _score_on_cluster(cluster, plan, batches, scorer, scores, watch)
     counts = scorer.counts
     if counts.unproven:
-        text = f"for {counts.unproven:,} row{'s' * (counts.unproven != 1)} a smaller set of values may exist"
+        text = f"for {counts.unproven:,} row{'s' * (counts.unproven != 1)}, a smaller set of values may exist"
         watch(Note(f"{text} (because_exact is false), with at most {counts.excess:,} values fewer"))
     warn_about_threshold(rule, model.schema.labels, counts.highest, watch)
     summary = None
@@ -399,9 +399,7 @@ def _score_last_file(plan: _Plan, scorer: RowScorer, maker: PieceMaker, paths: t
 def decision_options(words: Mapping[str, Any]) -> DecisionOptions:
     """Return the options about decisions from values by keyword; TypeError for an unknown keyword."""
     if unknown := [word for word in words if word not in DECISION_KEYS]:
-        raise TypeError(
-            f"there is no option {unknown[0]!r}; the options about decisions are {', '.join(DECISION_KEYS)}"
-        )
+        raise TypeError(f"there is no option {unknown[0]!r}; the options for decisions are {', '.join(DECISION_KEYS)}")
     typed = {key: value for key, value in words.items() if value is not None}
     if "costs" in typed:
         typed["costs"] = resolve_costs(typed["costs"])

@@ -111,7 +111,10 @@ def simulate(
     if names:
         listed = ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else "")
         stopwatch(
-            Note(f"values of {listed} are categories that look like numbers; learn from these rows with --categorical")
+            Note(
+                f"values of {listed} are categories that look like numbers; to learn from these rows, add "
+                "--categorical NAME"
+            )
         )
     stopwatch(Stage("rows"))
     shares = missing_shares(schema) if missing == "model" else (missing or 0.0,) * len(schema.attributes)

@@ -64,7 +64,7 @@ class SuppliedFiles(SuppliedParts):
         try:
             network = network_of(model)
         except ModelError as error:
-            raise ModelError(error.what, where=path, hint="bncli import makes a model from a network") from None
+            raise ModelError(error.what, where=path, hint="to make a model from a network, use bncli import") from None
         if n_rows == 0:
             return self
         record = f"{Path(path).name} sha256:{sha256(Path(path).read_bytes()).hexdigest()[:16]}"
@@ -99,7 +99,7 @@ class SuppliedFiles(SuppliedParts):
         theta = _DEFAULT_THETA if recipe.theta is None else recipe.theta
         if not theta > 0:
             what = f"the structure's option 'theta' is {theta}"
-            raise BncliError(what, where=structure.where, hint="it should be above 0")
+            raise BncliError(what, where=structure.where, hint="it must be above 0")
         return recipe.replaced(theta=theta)
 
     def read(self, source: Source, run: Run, recipe: Recipe) -> Columns:

@@ -41,7 +41,7 @@ from bncli.steps.properties import ProvenProperty, prove_properties
 
 T = TypeVar("T")
 PROPERTY_SECONDS = 60.0
-_EXPORT_AGAIN = "name an export of this model, or export it again"
+_EXPORT_AGAIN = "give an export of this model, or export the model again"
 
 
 class ComparedDecisions(NamedTuple):
@@ -97,7 +97,7 @@ class VerifyReport:
         if self.export is not None and not self.export.agrees:
             what = f"the {self.format} file differs from the model {self.model}: {self.export}"
             if self.rounded:
-                hint = "rounding may be the reason: export prints its cost; an export with --digits 15 can be verified"
+                hint = "the reason may be rounding; export with --digits 15 to verify the file"
         elif self.own_rule:
             what = f"the {self.format} file makes decisions, but the model {self.model} has no decision rule"
         elif self.decisions is not None and self.decisions.others:
@@ -113,7 +113,7 @@ class VerifyReport:
         refuted = [one.text for one in properties if one.holds is False]
         if refuted:
             what = f"{len(refuted)} of {len(properties)} properties refuted: {refuted[0]!r}"
-            return ModelError(what, where=self.model, hint="--json gives the whole counter-example")
+            return ModelError(what, where=self.model, hint="add --json for the whole counter-example")
         for one in properties:
             if one.holds is None:
                 what = f"the property {one.text!r} is neither proven nor refuted within the time limit"
@@ -162,7 +162,7 @@ def verify(
     proven = prove_properties(model, properties, property_seconds) if properties else None
     disclosed = None if disclosure is None else find_disclosure(model, disclosure)
     if model.self_test is None and against is None and proven is None and disclosed is None:
-        hint = "fit it again, or compare an export of it: --against FILE"
+        hint = "fit the model again, or add --against FILE to compare an export of it"
         raise ModelError("the model has no self-test: an earlier version wrote it", where=model_path, hint=hint)
     self_test = None
     if model.self_test is not None:
@@ -170,7 +170,9 @@ def verify(
     difference = largest_edit_difference(model)
     if not difference <= TOLERANCE:
         what = f"the numbers of a recorded edit differ from those of the model by up to {difference:.1e}"
-        raise ModelError(what, where=model_path, hint="edit --list shows the edits; edit or fit the model again")
+        raise ModelError(
+            what, where=model_path, hint="list the edits with bncli edit --list, and edit or fit the model again"
+        )
     if against is None or form is None:
         return VerifyReport(
             model_path, model.version, None, None, self_test, None, properties=proven, disclosure=disclosed
@@ -209,7 +211,7 @@ def _export_format(path: str) -> NetworkFormat | ProgramFormat:
     if word is None:
         endings = ", ".join(ending for form in formats for ending in form.endings)
         hint = f"the name of the export must end in one of {endings}"
-        raise UsageError("the kind of this export is unknown", where=path, hint=hint)
+        raise UsageError("the format of the export cannot be determined", where=path, hint=hint)
     return next(form for form in formats if form.word == word)
 
 
@@ -247,7 +249,9 @@ def _compare_program(
     probabilities = np.array(answers, dtype=float).T if are_even else np.empty((0, 0))
     if probabilities.shape != probes.probabilities.shape:
         n_labels = len(probes.probabilities)
-        raise ModelError(f"the program does not return {n_labels} labels per row", where=where, hint=_EXPORT_AGAIN)
+        raise ModelError(
+            f"the program does not return {n_labels} probabilities per row", where=where, hint=_EXPORT_AGAIN
+        )
     max_dp = float(np.abs(probabilities - probes.probabilities).max(initial=0.0))
     report = replace(report, export=LargestDifference(probes.n_rows, max_dp), rounded=form.rounds)
     if form.decide is None or not form.decides(text):
@@ -276,7 +280,7 @@ def _run(run: Callable[..., T], text: str | bytes, probes: ProbeRows, where: str
 def _reason(error: Exception) -> str:
     """Return the reason for an error in one line; for a BncliError without its place and hint."""
     if isinstance(error, (LookupError, TypeError, ValueError)):
-        return "bncli did not write it, or it needs columns that this model does not have"
+        return "bncli did not write it, or it needs columns that the model does not use"
     text = error.what if isinstance(error, BncliError) else str(error)
     lines = [line for line in text.splitlines() if line.strip()]
     return lines[-1].strip() if lines else type(error).__name__

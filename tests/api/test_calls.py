@@ -89,7 +89,7 @@ def test_what_it_cannot_be() -> None:
 @pytest.mark.parametrize(
     ("command", "python"),
     [
-        ("--categorical NAME keeps one", "categorical=NAME keeps one"),
+        ("add --categorical NAME to keep one", "add categorical=NAME to keep one"),
         ("use --param discriminative, or --init zero", "use param='discriminative', or init='zero'"),
         ("--k has no effect with --structure nb", "k= has no effect with structure='nb'"),
         ("learn nb, tan, kdb --k 1 or hill-climb", "learn nb, tan, kdb k=1 or hill-climb"),
@@ -99,7 +99,7 @@ def test_what_it_cannot_be() -> None:
         ("--ignore 'a b'", "ignore='a b'"),
         ("--missing-policy level, or leave it", "missing_policy='level', or leave it"),
         ("if the delimiter is wrong, set it with --delimiter", "if the delimiter is wrong, set it with delimiter="),
-        ("--on-bad-row skip leaves it out", "on_bad_row='skip' leaves it out"),
+        ("add --on-bad-row skip to leave it out", "add on_bad_row='skip' to leave it out"),
         ("leave it out: --keep-all", ""),
         ("well-known words -- and more", "well-known words -- and more"),
         ("Invalid value for '--penalty': '-1' is none", "Invalid value for penalty=: '-1' is none"),

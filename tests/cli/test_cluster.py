@@ -66,7 +66,7 @@ def test_a_file_that_no_scheduler_wrote(bncli: Bncli, tmp_path: Path) -> None:
     )
     (tmp_path / "some.json").write_text("[1]")
     done = bncli("evaluate", WINE, "--cluster", f"file:{tmp_path / 'some.json'}")
-    assert (done.code, done.err.split(",")[0]) == (1, "Error: this is not a scheduler file")
+    assert (done.code, done.err.split(",")[0]) == (1, "Error: the file is not a scheduler file")
 
 
 @pytest.mark.parametrize("command", [("evaluate",), ("encode",), ("compare", "--learner", "--structure nb")])

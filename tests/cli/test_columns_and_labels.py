@@ -60,9 +60,9 @@ def test_columns_to_use(bncli: Bncli) -> None:
     assert attributes(bncli, "iris.csv", "--ignore", "sepal_length,sepal_width") == petals
     assert Path("m.bnc").read_bytes() == model
     assert "no column 'petal'" in bncli("fit", "iris.csv", "--use", "petal").err
-    assert (
-        "both in --use and as ignore" in bncli("fit", "iris.csv", "--use", "petal_width", "--ignore", "petal_width").err
-    )
+    assert ("both with --use and as a column to ignore") in bncli(
+        "fit", "iris.csv", "--use", "petal_width", "--ignore", "petal_width"
+    ).err
     ran = bncli("evaluate", "iris.csv", "--model", "m.bnc", "--use", "petal_width")
     assert (ran.code, "--use has no effect with --model" in ran.err) == (2, True)
     ran = bncli("evaluate", "iris.csv", "--use", "petal_width", *NB, "--by", "sepal_width", "--json", "--folds", "3")
@@ -127,10 +127,10 @@ def test_a_table_without_a_header(bncli: Bncli) -> None:
     assert scored == bncli("score", "m.bnc", "tumours.csv", "-q").out
     ran = bncli("fit", "bare.csv", "--names", "a,b")
     assert (ran.code, "the first row has 8 fields, but --names gives 2, bare.csv line 1" in ran.err) == (2, True)
-    assert "is the header missing? --names a,b,c supplies one" in bncli("describe", "bare.csv", "--json").out
+    assert "is the header missing? Add --names a,b,c to give one" in bncli("describe", "bare.csv", "--json").out
     Path("twice.csv").write_text("t,t,x\n1,2,3\n")
     assert "'t' appears twice" in bncli("describe", "twice.csv").err
-    assert "is the header missing? --names a,b,c supplies one" in bncli("describe", "twice.csv").err
+    assert "is the header missing? Add --names a,b,c to give one" in bncli("describe", "twice.csv").err
     report = json.loads(
         bncli("describe", "bare.csv", "--names", '"radius, mean",' + header.split(",", 1)[1], "--json").out
     )

@@ -121,18 +121,18 @@ def test_a_learner_that_fails_is_told_at_the_end(bncli: Bncli) -> None:
         (("iris.csv", "broken.csv"), 1, "malformed row: expected 2 fields, found 1, broken.csv line 3"),
         (("iris.csv", "single.csv"), 1, "has only one value"),
         (("iris.csv", "-"), 2, "the standard input can be read only once"),
-        (("iris.csv", "./iris.csv"), 2, "the same data is given twice"),
+        (("iris.csv", "./iris.csv"), 2, "the same data set is given twice"),
         (("iris.csv", "--folds", "151"), 1, "151 folds need at least 151 rows, but the table has only 150, iris.csv"),
         (("iris.csv", "--folds", "1"), 2, "--folds"),
         (("iris.csv", "--csv", "no/x.csv"), 1, "there is no folder"),
         (("iris.csv", "--resume", "."), 1, "folder"),
         (("iris.csv", "--resume", "-"), 2, "--resume cannot use the standard output"),
         (("iris.csv", "--resume", "iris.csv"), 2, "it is read from 'iris.csv'"),
-        (("iris.csv", "--resume", "single.csv"), 1, "this is not a file of outcomes, single.csv"),
+        (("iris.csv", "--resume", "single.csv"), 1, "the file does not contain results of bncli compare, single.csv"),
         (("iris.csv", "--resume", "x", "--csv", "x"), 2, "it is written as 'x'"),
         (("iris.csv", "--on-bad-row", "bad.csv"), 2, "use --on-bad-row fail or skip"),
         (("iris.csv", "--diagram", "x.svg"), 2, "give more DATA"),
-        (("iris.csv", "tumours.csv", "--metric", "passes", "--diagram", "x.svg"), 2, "draw them with --scatter"),
+        (("iris.csv", "tumours.csv", "--metric", "passes", "--diagram", "x.svg"), 2, "use --scatter for costs"),
         (("iris.csv", "--metric", "seconds"), 2, "there is no metric 'seconds'; did you mean fit-seconds?"),
         (("iris.csv", "--groups", "rows:100"), 2, "--groups groups data sets by number of rows, but there is only one"),
         (
@@ -171,10 +171,10 @@ def test_a_damaged_file_and_one_of_another_run(bncli: Bncli, tmp_path: Path) -> 
     words = ("compare", "iris.csv", *WORDS, "--resume", "kept.jsonl", "--jobs", "1")
     assert bncli(*words).code == 0
     ran = bncli(*words)
-    assert (ran.code, ran.err) == (0, "Note: 6 of 6 folds are taken from kept.jsonl\n")
+    assert (ran.code, ran.err) == (0, "Note: 6 of 6 folds were read from kept.jsonl\n")
     other = bncli(*words, "--seed", "1")
     assert other.code == 1
-    assert "a run with other --folds, --repeats or --seed, kept.jsonl" in other.err
+    assert "a run with different --folds, --repeats or --seed, kept.jsonl" in other.err
     lines = (tmp_path / "kept.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "kept.jsonl").write_text("".join([lines[0], lines[1][:50] + "\n", *lines[2:]]))
     damaged = bncli(*words)
@@ -204,4 +204,7 @@ def test_an_interrupted_run_says_what_is_kept(bncli: Bncli, tmp_path: Path, numb
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (code, b"")
     n = kept.read_bytes().count(b"\n") - 1
-    assert err.decode() == f"Note: {n} of 1,000 folds are stored in kept.jsonl; the same command continues from there\n"
+    assert (
+        err.decode()
+        == f"Note: {n} of 1,000 folds are stored in kept.jsonl; repeat the command to continue from there\n"
+    )

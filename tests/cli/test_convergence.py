@@ -49,15 +49,15 @@ def test_names_are_typed_or_those_of_the_files(bncli: Bncli, traces: Path) -> No
     ("words", "code", "told"),
     [
         (["iris/nothing.csv"], 1, "no such file"),
-        (["m.bnc"], 1, "this is not a CSV file, m.bnc; name a file that bncli fit --trace wrote"),
-        (["-"], 2, "traces must be files, not the standard input; name the file that fit --trace wrote"),
+        (["m.bnc"], 1, "this is not a CSV file, m.bnc; give a file written by bncli fit --trace"),
+        (["-"], 2, "traces must be files, not the standard input; give a file written by bncli fit --trace"),
         (["iris/weighted.csv", "x=-"], 2, "traces must be files, not the standard input"),
         ([IRIS], 1, "there is no column 'iteration'"),
         (["=iris/weighted.csv"], 2, "cannot read '=iris/weighted.csv' as NAME=FILE"),
         (["iris/weighted.csv", "--at", "3"], 2, "--at has no effect without --lag"),
         (["iris/weighted.csv", "--within", "1"], 2, "--within"),
         (["a=iris/weighted.csv", "a=iris/discriminative.csv"], 2, "have the name 'a'"),
-        (["iris/weighted.csv", "--histogram", "h.svg"], 2, "--histogram draws lags, but none were measured"),
+        (["iris/weighted.csv", "--histogram", "h.svg"], 2, "--histogram draws lags, but no lag was measured"),
     ],
 )
 def test_errors_are_one_line(bncli: Bncli, traces: Path, words: list[str], code: int, told: str) -> None:

@@ -315,7 +315,7 @@ def test_bad_input_is_named(bncli: Bncli, words: str, message: str) -> None:
             ";benign;malignant\nbenign;0;1\nmalignant;3;0\n",
             "not a table of costs, costs.csv; use commas between fields",
         ),
-        (",benign,malignant\nbenign,0,\nmalignant,3,0\n", "deciding 'malignant' when 'benign' is true has no cost"),
+        (",benign,malignant\nbenign,0,\nmalignant,3,0\n", "the decision 'malignant' when 'benign' is true has no cost"),
     ],
 )
 def test_tables_of_costs_that_are_none(bncli: Bncli, content: str, message: str) -> None:

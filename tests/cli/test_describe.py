@@ -165,7 +165,7 @@ def test_names_that_are_values_and_a_guessed_class_are_warnings(bncli: Bncli, tm
     report = json.loads(bncli("describe", str(tmp_path / "bare.csv"), "--json").out)
     assert report["warnings"][0] == (
         "some columns contain their own name as a value ('red', 'old', 'yes'): "
-        "is the header missing? --names a,b,c supplies one"
+        "is the header missing? Add --names a,b,c to give one"
     )
     ran = bncli("describe", str(tmp_path / "named.csv"))
     assert "Warning: 'sold' is used as the class because it is the last column" in ran.out

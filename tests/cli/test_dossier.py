@@ -344,7 +344,7 @@ def test_more_than_two_classes(bncli: Bncli) -> None:
         (("test.csv", "--data", "test.csv", "-o", "out"), 3, "not a bncli model"),
         (("m.bnc", "--data", "test.csv", "--about", "a.toml", "-o", "out"), 1, "no key 'intended_us', a.toml; did you"),
         (("m.bnc", "--data", "test.csv", "--about", "b.toml", "-o", "out"), 1, "'title' is not a string, b.toml"),
-        (("m.bnc", "--data", "test.csv", "--about", "c.toml", "-o", "out"), 1, "this is not TOML"),
+        (("m.bnc", "--data", "test.csv", "--about", "c.toml", "-o", "out"), 1, "the file is not valid TOML"),
         (("m.bnc", "--data", "test.csv", "--about", "d.toml", "-o", "out"), 2, "the model has no column 'colour'"),
         (("m.bnc", "--data", "test.csv", "--about", "e.toml", "-o", "out"), 1, "no such file, e.toml"),
         (("m.bnc", "--data", "test.csv", "--about", "f.toml", "-o", "out"), 1, "'properties' is not a list"),
@@ -384,7 +384,7 @@ def test_the_page_says_how_it_is_made_and_what_use_each_threshold_is(bncli: Bncl
     assert "bncli dossier m.bnc --data test.csv --time month --by site --beside nb.bnc -o DIR" in page.text
     assert "bncli report" not in page.text
     benefit = {line["threshold"]: line["model"] for line in content["evaluation"]["net_benefit"]}
-    shown = page.text.partition("at some thresholds")[2]
+    shown = page.text.partition("at selected thresholds")[2]
     assert all(f"{threshold:g}{benefit[threshold]:.4f}" in shown for threshold in (0.05, 0.2, 0.9))
     assert "No other model was compared" not in page.text
     made(bncli)

@@ -257,7 +257,7 @@ def test_an_edit_keeps_directions(bncli: Bncli, tmp_path: Path) -> None:
     package.fit(SAMPLE_DATA / "tumours.csv", structure="nb", penalty=1.0, increasing=["radius"]).save(path)
     ran = bncli("edit", str(path), "--effect", "radius", "--set", ">17.88=-9", *WHY)
     assert ran.code == 2
-    assert "breaks a monotone direction of the model (radius)" in ran.err
+    assert "violates a monotone direction of the model (radius)" in ran.err
     assert bncli("edit", str(path), "--effect", "radius", "--flatten", *WHY).code == 0
 
 
@@ -281,6 +281,6 @@ def test_an_ensemble_is_edited_in_one_of_its_tables(bncli: Bncli, tmp_path: Path
     assert np.abs(curve(bncli, path, "outline")).max() < 1e-9
     assert bncli("verify", str(path)).code == 0
     refused = bncli("edit", str(path), "--effect", "size", "--flatten", *WHY, "--refit", "tumours.csv")
-    assert (refused.code, "--refit needs a model with one set of tables" in refused.err) == (3, True)
+    assert (refused.code, "--refit needs a model with a single set of tables" in refused.err) == (3, True)
     assert bncli("edit", str(path), "--undo").code == 0
     assert path.read_bytes() == original

@@ -285,7 +285,9 @@ def test_two_classes_have_figures_of_their_event(bncli: Bncli, tmp_path: Path) -
 def test_tables_of_two_classes_are_refused_for_others(bncli: Bncli, option: str) -> None:
     ran = bncli("evaluate", "iris.csv", "--structure", "nb", option)
     assert ran.code == 2
-    assert ran.err == f"Error: {option} needs a class with two labels, but this one has 3; leave it out\n"
+    assert (
+        ran.err == f"Error: {option} needs a class with two labels, but the class of this table has 3; leave it out\n"
+    )
 
 
 def test_verbose_shows_the_folds_and_the_seconds(bncli: Bncli) -> None:

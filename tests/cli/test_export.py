@@ -194,7 +194,7 @@ def test_what_rounding_costs_has_one_sign(change: float, told: str) -> None:
 
 NB = ("--structure", "nb", "--param", "map")
 COSTS = "benign:malignant=1,malignant:benign=8"
-LEFT_OUT = "but not the decision rule of the model (see inspect)"
+LEFT_OUT = "but not the decision rule of the model (see bncli inspect)"
 
 
 def fit(bncli: Bncli, *words: str) -> None:

@@ -338,7 +338,7 @@ def test_a_number_of_ten_thousand_digits_is_named(bncli: Bncli, tmp_path: Path, 
     kind = "cuts" if "structure" not in words else "structure"
     (tmp_path / "f.json").write_text(f'{{"format": "bncli-{kind}", "version": {"1" * 10_000}}}')
     ran = bncli(*words.split())
-    assert ran.err == "Error: the file contains a number of 10000 digits, f.json; check whether it is damaged\n"
+    assert ran.err == "Error: the file contains a number of 10000 digits, f.json; check whether the file is damaged\n"
 
 
 LOCAL_OPTIMA = ("fit", "monks1.csv", "--structure", "kdb", "--param", "extended", "--penalty", "1", "--json")

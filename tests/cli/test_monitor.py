@@ -75,7 +75,7 @@ def test_a_page_of_unseen_and_missing_values_and_of_rows_without_class(bncli: Bn
     assert bncli("monitor", "none.json", "gone.json", "none.json", "--report", "gone.html").code == 0
     told = Read(Path("gone.html").read_text(encoding="utf-8")).text
     assert "100.0 % of rows in gone.json" in told
-    assert "The class of these rows is not known" in told
+    assert "The error rate is unknown, because these rows have no class" in told
 
 
 def test_a_page_is_not_written_over_a_monitor(bncli: Bncli, weeks: list[str]) -> None:
@@ -226,7 +226,7 @@ def test_periods_without_rows_labels_or_events_are_named(bncli: Bncli) -> None:
     notes = [line for line in ran.err.splitlines() if line.startswith("Note: ")]
     assert notes == [
         "Note: no rows in empty.json",
-        "Note: no labels in none.json, so only expected figures are known",
+        "Note: no labels in none.json, so only expected figures are available",
         f"Note: all labelled rows in one.json have the label '{labels[0]}': the AUC needs both labels",
     ]
     joined = json.loads(bncli("monitor", *(f"{name}.json" for name in parts), "--json").out)

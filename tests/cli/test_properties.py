@@ -123,7 +123,10 @@ def test_when_the_time_runs_out_nothing_is_claimed(bncli: Bncli, model: str) -> 
         (f"{ABOVE} 1.5", "'1.5' is not a probability"),
         (f"{ABOVE} 0.5 where outlin = smooth", "did you mean 'outline'?"),
         (f"{ABOVE} 0.5 where outline = round", "'outline' has no value 'round'"),
-        (f"{ABOVE} 0.5 where outline = smooth and outline = jagged", "has two values in the same property"),
+        (
+            f"{ABOVE} 0.5 where outline = smooth and outline = jagged",
+            "the property gives two values of the column 'outline'",
+        ),
         (f"{ABOVE} 0.5 where outline =", "no level for missing values of 'outline'"),
         (f"{ABOVE} 0.5 where outline", "is not a condition"),
         ("diagnosis never decides alone", "is the class"),

@@ -300,7 +300,12 @@ def test_columns_of_groups_are_attributes_only_if_they_are_named(bncli: Bncli) -
         (("visit", lambda i, old: old), ("--window", "1"), 2, "--window has no effect without --time"),
         (("visit", lambda i, old: old), ("--time", "visit", "--window", "5"), 2, "--window 5 has no effect, since"),
         (("visit", lambda i, old: old), ("--time", "visit", "--repeats", "2"), 2, "--repeats has no effect"),
-        (("visit", lambda i, old: old), ("--time", "visit", "--group", "visit"), 2, "both in --group and as --time"),
+        (
+            ("visit", lambda i, old: old),
+            ("--time", "visit", "--group", "visit"),
+            2,
+            "both with --group and with --time",
+        ),
         (("visit", lambda i, old: old), ("--group", "pateint"), 2, "did you mean 'patient'?"),
         (("visit", lambda i, old: old), ("--group", "outcome", "--class", "outcome"), 2, "contains the class"),
         (("visit", lambda i, old: old), ("--group", "age", "--weights", "age"), 2, "contains the row weights"),
@@ -361,7 +366,7 @@ def test_columns_of_lists_cannot_name_groups_or_times(bncli: Bncli) -> None:
             ran = bncli("evaluate", "nested.parquet", *words, option, name)
             assert ran.code == 2
             errors = [line for line in ran.err.splitlines() if line.startswith("Error")]
-            assert errors == [f"Error: {text}, nested.parquet; name a column of single values"], ran.err
+            assert errors == [f"Error: {text}, nested.parquet; choose a column of single values"], ran.err
 
 
 @pytest.mark.parametrize(

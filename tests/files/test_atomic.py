@@ -94,7 +94,7 @@ def test_a_long_name_leaves_room_for_the_temporary_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", ["", "/", "/new/"])
 def test_a_folder_is_refused(tmp_path: Path, ending: str) -> None:
-    with pytest.raises(BncliError, match=r"cannot write to a folder, .*; name a file in it"):
+    with pytest.raises(BncliError, match=r"cannot write to a folder, .*; give a file in it"):
         write_bytes(f"{tmp_path}{ending}", b"")
 
 
@@ -112,7 +112,7 @@ def test_a_folder_that_takes_no_files_is_not_said_to_be_missing(
         raise FileNotFoundError(errno.ENOENT, "No such file or directory")
 
     monkeypatch.setattr(atomic, "_open_unnamed", refuse)
-    with pytest.raises(BncliError, match=r"^cannot write in the folder '.*', .*/a; choose another one$"):
+    with pytest.raises(BncliError, match=r"^cannot write in the folder '.*', .*/a; choose another folder$"):
         write_bytes(str(tmp_path / "a"), b"")
 
 
@@ -286,7 +286,7 @@ def test_a_file_or_the_standard_output(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_without_standard_output(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(atomic, "sys", SimpleNamespace(stdout=None))
-    with pytest.raises(BncliError, match="the standard output is closed; name a file with -o"):
+    with pytest.raises(BncliError, match="the standard output is closed; add -o FILE"):
         open_output(None)
 
 

@@ -21,8 +21,14 @@ from bncli.files.json_documents import Node, dump_json, parse_json
         (b"[" * 100_000, "nested too deeply, f"),
         (b"[" * 100_000 + b"]" * 100_000, "nested too deeply, f"),
         (b'{"a":' * 100_000, "nested too deeply, f"),
-        (b"[" + b"9" * 10_000 + b"]", "the file contains a number of 10000 digits, f; check whether it is damaged"),
-        (b"[1, -" + b"9" * 4001 + b"]", "the file contains a number of 4001 digits, f; check whether it is damaged"),
+        (
+            b"[" + b"9" * 10_000 + b"]",
+            ("the file contains a number of 10000 digits, f; check whether the file is damaged"),
+        ),
+        (
+            b"[1, -" + b"9" * 4001 + b"]",
+            "the file contains a number of 4001 digits, f; check whether the file is damaged",
+        ),
         (b'"\\ud800"', "half of a surrogate pair, f"),
         (b'{"\\udfff": 1}', "half of a surrogate pair, f"),
         (b'{"a": 1,\n"\xff": 1}', "the file is not UTF-8 text, f, line 2"),

@@ -117,7 +117,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("~/x.csv", f"no such file: {TILDE}", "write /home/someone/x.csv"),
         ("~nobody-of-that-name/x.csv", "there is no folder '~nobody-of-that-name'", ""),
         ("file:///data/x.csv", "this is a URL, but only files can be read", "name it as /data/x.csv"),
-        ("gs://b/x.csv", "this is a URL, but only files can be read", "copy it to a folder of this machine first"),
+        ("gs://b/x.csv", "this is a URL, but only files can be read", "copy the file to this machine first"),
     ],
 )  # fmt: skip
 @pytest.mark.usefixtures("folder")
@@ -151,7 +151,7 @@ def test_a_file_that_looks_like_a_url_is_read(folder: Path) -> None:
         ("https://a/m.bnc", "cannot write to a URL", "write a file, then copy it there"),
         ("~/m.bnc", f"cannot write: {TILDE}", "write /home/someone/m.bnc"),
         ("no/m.bnc", "cannot write: there is no folder '{here}/no'", "create it first"),
-        ("data/m.bnc", "cannot write in the folder '{here}/data'", "choose another one"),
+        ("data/m.bnc", "cannot write in the folder '{here}/data'", "choose another folder"),
     ],
 )
 def test_why_a_file_cannot_be_written(folder: Path, path: str, what: str, hint: str) -> None:

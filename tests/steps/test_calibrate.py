@@ -181,7 +181,7 @@ def test_other_maps_are_exported(folder: Path, name: str, form: str, method: str
 @pytest.mark.parametrize("method", ["per-class", "isotonic"])
 def test_maps_are_refused_where_they_cannot_be_said(folder: Path, method: str) -> None:
     path, _ = calibrated(folder, "tic_tac_toe", method)
-    with pytest.raises(ModelError, match="points cannot add up to"):
+    with pytest.raises(ModelError, match="sums of points cannot represent"):
         export(path, "scorecard")
     with pytest.raises(ModelError, match="the model is calibrated"):
         export(path, "bif")
@@ -197,7 +197,7 @@ def test_an_average_of_models_is_calibrated_in_programs(folder: Path) -> None:
     path, _ = calibrated(folder, "averaged", "temperature")
     agrees(path, "python")
     agrees(path, "sql")
-    with pytest.raises(ModelError, match="points cannot add up to"):
+    with pytest.raises(ModelError, match="sums of points cannot represent"):
         export(path, "scorecard")
     assert verify(path).fault is None
 
@@ -230,7 +230,7 @@ def test_reasons_under_other_maps_are_those_before_and_say_so(
     path, _ = calibrated(folder, "tic_tac_toe", method)
     table = str(folder / "tic_tac_toe_1.csv")
     assert run(["score", path, table, "-o", str(folder / "why.csv"), "--explain", "1"]) == 0
-    assert f"log-odds and contributions are those before the {method} calibration" in capsys.readouterr().err
+    assert f"log-odds and contributions are those before {method} calibration" in capsys.readouterr().err
     one, other = (bncli.load(p).explain(table, 2) for p in (path, str(folder / "tic_tac_toe.bnc")))
     same = [(a, b) for a, b in zip(one, other, strict=True) if a.prediction == b.prediction]
     assert len(same) > 300

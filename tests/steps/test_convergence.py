@@ -144,9 +144,9 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
     assert "use --by passes" in fails([a], ConvergenceSettings(by="flops"))
     assert "there is no trace 'w'; the names are a, c" in fails([a, alone], ConvergenceSettings(lag="w"))
     assert "all traces have the name of the baseline" in fails([a, other], ConvergenceSettings(lag="a"))
-    assert "no folder has 'a' beside another" in fails([a, alone], ConvergenceSettings(lag="a"))
+    assert "no folder contains 'a' and another" in fails([a, alone], ConvergenceSettings(lag="a"))
     assert "--histogram draws lags" in fails([a], histogram="h.svg")
-    assert "drawings are written as SVG" in fails([a], svg="h.png")
+    assert "drawings can be written only as SVG" in fails([a], svg="h.png")
     assert "it is read from" in fails([a], svg=a.path)
     assert "traces must be files, not the standard input; name" in fails([a, TracePath("-", "b")])
     many = [TracePath(a.path, f"n{i}") for i in range(19)]

@@ -85,7 +85,7 @@ def test_an_ensemble_is_no_network(tmp_path: Path, form: str) -> None:
 def test_the_structure_of_the_heaviest_component_is_written_and_named(path: str) -> None:
     notes: list[Event] = []
     assert '["age", "b"]' in export(path, "json", watch=notes.append).text
-    assert notes == [Note("the model is an ensemble of 2 components: the file has the structure of pairs")]
+    assert notes == [Note("the model is an ensemble of 2 components; the file contains the structure of pairs")]
 
 
 def test_regions_that_auto_made_are_a_structure_like_any_other(tmp_path: Path) -> None:

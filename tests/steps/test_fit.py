@@ -102,7 +102,7 @@ def test_a_structure_of_another_program_gives_the_same_model(tmp_path: Path) -> 
     [
         (DRAWING.replace("petal_width", "petals"), None, r"unknown attribute 'petals', .*x\.gv"),
         (DRAWING, "sepal_length", r"the class 'sepal_length' is not a node of the structure, .*x\.gv; .*--class"),
-        (DRAWING + "}", None, r"after the graph comes '}', .*x\.gv, line 1, column"),
+        (DRAWING + "}", None, r"expected the end of the file after the graph, found '}', .*x\.gv, line 1, column"),
     ],
 )
 def test_faults_of_a_structure_name_its_file(tmp_path: Path, text: str, class_name: str | None, message: str) -> None:

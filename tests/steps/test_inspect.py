@@ -193,7 +193,7 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
         inspect(str(tmp_path / "m.bnc"))
     reader, writer = os.pipe()
     os.close(writer)
-    with pytest.raises(ModelError, match="cannot inspect a pipe"):
+    with pytest.raises(ModelError, match="bncli inspect cannot read a pipe"):
         inspect(f"/dev/fd/{reader}")
     os.close(reader)
 

@@ -221,7 +221,7 @@ def test_a_page_is_small_at_fifty_effects_and_bounded_beyond(tmp_path: Path) -> 
     text = page_of(data, tmp_path, test=data, structure="nb", param="map", group_levels="off")
     assert len(text.encode()) < 1_000_000
     read = Read(text)
-    assert " of the variance not shown; see inspect" in read.text
+    assert " of the variance not shown; see bncli inspect" in read.text
     assert "60 of 100 attributes are drawn" in read.text
 
 
@@ -530,7 +530,7 @@ def test_a_panel_that_finds_no_room_says_so_and_what_to_do(tmp_path: Path, monke
     none = page_of(data, tmp_path, param="map")
     assert "panel-what-if" not in none
     assert re.search(
-        "There is no form for a row: a model of [0-9]+ table entries makes the page larger", Read(none).text
+        "There is no form for entering a row: a model of [0-9]+ table entries makes the page larger", Read(none).text
     )
 
 

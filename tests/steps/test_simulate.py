@@ -168,6 +168,6 @@ def test_what_it_tells(tmp_path: Path) -> None:
         str(tmp_path / "m.bnc"), 40_000, watch=events.append, outputs=SimulateOutputs(rows=str(tmp_path / "r.csv"))
     )
     assert [e.text for e in events if isinstance(e, Note)] == [
-        "values of zip are categories that look like numbers; learn from these rows with --categorical"
+        "values of zip are categories that look like numbers; to learn from these rows, add --categorical NAME"
     ]
     assert [e.done for e in events if isinstance(e, Progress)] == [32_768, 40_000]

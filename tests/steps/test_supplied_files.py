@@ -80,7 +80,7 @@ def test_the_theta_of_regions_is_typed_or_of_the_file_or_the_default() -> None:
     recipe, plain = Recipe.of(param="map"), replace(REGIONS, options={})
     assert SuppliedFiles(structure=REGIONS).update_recipe(recipe.replaced(theta=0.5)).theta == 0.5
     assert SuppliedFiles(structure=plain).update_recipe(recipe).theta == 1.0
-    with pytest.raises(BncliError, match=r"option 'theta' is -1\.0, r\.json; it should be above 0"):
+    with pytest.raises(BncliError, match=r"option 'theta' is -1\.0, r\.json; it must be above 0"):
         SuppliedFiles(structure=replace(REGIONS, options={"theta": -1}, where="r.json")).update_recipe(recipe)
 
 

@@ -48,8 +48,10 @@ class ArchiveKind(NamedTuple):
     cure: str
 
 
-MODEL = ArchiveKind("model", ModelError, "fit writes models (.bnc)", "copy it again or fit it again")
-COUNTS = ArchiveKind("counts", BncliError, "bncli count writes such files (.counts)", "copy it again or count again")
+MODEL = ArchiveKind("model", ModelError, "bncli fit writes models (.bnc)", "copy the file again or fit the model again")
+COUNTS = ArchiveKind(
+    "counts", BncliError, "bncli count writes such files (.counts)", "copy the file again or count the tables again"
+)
 
 
 class Archive:

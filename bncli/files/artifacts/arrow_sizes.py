@@ -132,7 +132,7 @@ def _check_message(file: BinaryIO, message: _Message, size: int, memory: int | N
             raise _ClaimError(f"{claim} bytes compressed to {length}")
         n_bytes += max(claim, length)
     if memory is not None and n_bytes > memory:
-        raise _ClaimError(f"a batch of {n_bytes} bytes, but only {memory} bytes are free")
+        raise _ClaimError(f"a batch of {n_bytes} bytes, but only {memory} bytes of memory are free")
 
 
 class _FlatTable:

@@ -255,7 +255,7 @@ def read_codes(path: str) -> CodesFile:
             metadata = schema.metadata or {}
             text = metadata.get(HEADER_KEY, b"")
             if metadata.get(_HEADER_CHECKSUM, _checksum(text)) != _checksum(text):
-                _fail(path, "its header was changed")
+                _fail(path, "its header was changed after it was written")
             header = _read_header(text, path)
             file.seek(0)
             check_sizes(file, "file", path, None)

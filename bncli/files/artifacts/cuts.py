@@ -159,7 +159,7 @@ def read_attribute(node: Node, *, in_model: bool) -> Attribute:
         for left, right in pairwise(cuts):
             if left >= right:
                 what = f"the cuts are not increasing: {right!r} comes after {left!r}"
-                fields["cuts"].fail(what, hint="list every cut once, in order")
+                fields["cuts"].fail(what, hint="list every cut once, in increasing order")
         attribute = NumericAttribute(name, missing, frequencies, cuts, form, direction=direction)
     else:
         levels = _read_levels(fields["levels"])
@@ -192,7 +192,7 @@ def read_form(node: Node) -> Form:
             fields["decimal"].fail("the decimal mark must be '.' or ','")
         words = fields["words"].texts() if "words" in fields else ()
         if "" in words:
-            fields["words"].fail("a word is empty", hint="an empty field always means a missing value")
+            fields["words"].fail("a missing token is empty", hint="an empty field always means a missing value")
         return NumberForm(fields["decimal"].text(), fields["sign"].text() if "sign" in fields else "", words)
     fields = node.fields(("date", "part", "order"), ("origin",))
     part, order = fields["part"].text(), fields["order"].text()
@@ -200,7 +200,7 @@ def read_form(node: Node) -> Form:
         if word not in words:
             fields[key].fail(f"unknown {key} '{word}' of a date", hint=f"one of {', '.join(words)}")
     if order == "time" and part != "hour":
-        fields["part"].fail("the only part of a time of day is the hour")
+        fields["part"].fail("the only part of a time of day must be the hour")
     if (part == "days") != ("origin" in fields):
         node.fail("'days' needs an origin, and no other part may have one")
     origin = 0
@@ -229,7 +229,7 @@ def _read_groups(node: Node, levels: tuple[str, ...]) -> tuple[tuple[str, ...], 
     seen: set[str] = set()
     for item, group, level in zip(node.items(), groups, levels, strict=True):
         if not group:
-            item.fail("a group is empty", hint="every level stands for at least one value")
+            item.fail("a group is empty", hint="every level must stand for at least one value")
         if repeated := seen.intersection(group):
             item.fail(f"the value '{min(repeated)}' is in two groups")
         seen.update(group)
@@ -256,9 +256,11 @@ def check_columns(node: Node, class_name: str, attributes: tuple[Attribute, ...]
         form = attribute.form if isinstance(attribute, NumericAttribute) else None
         if isinstance(form, DateForm):
             if form.source in names:
-                item.fail(f"'{attribute.name}' is made from the dates of '{form.source}', which is an attribute itself")
+                item.fail(
+                    f"'{attribute.name}' is derived from the dates of '{form.source}', which is an attribute itself"
+                )
             if orders.setdefault(form.source, form.order) != form.order:
-                item.fail(f"the dates of '{form.source}' are read in two orders")
+                item.fail(f"the dates of '{form.source}' are read in two different orders")
 
 
 def write_binned_table(path: str, data: Dataset, weights_name: str) -> None:

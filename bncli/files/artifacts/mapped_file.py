@@ -59,7 +59,9 @@ def _end_pass(mapped: mmap.mmap, path: str) -> None:
 
 
 def _shorter(path: str) -> BncliError:
-    return BncliError("the file was truncated while it was in use", where=path, hint="write it again, then run again")
+    return BncliError(
+        "the file was truncated while it was in use", where=path, hint="write the file again, then repeat the command"
+    )
 
 
 def _install_handler() -> None:

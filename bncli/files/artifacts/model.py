@@ -444,15 +444,15 @@ def _read_schema(node: Node) -> Schema:
     tokens = fields["missing_tokens"]
     missing_tokens = None if tokens.value is None else tokens.texts()
     if fields["unseen"].text() not in ("average", "error"):
-        fields["unseen"].fail("a value never seen in training can be 'average' or 'error'")
+        fields["unseen"].fail("the treatment of values never seen in training must be 'average' or 'error'")
     schema = Schema(class_name, labels, attributes, missing_tokens, fields["unseen"].value)
     if _MISSING_POLICY in fields:
         policy = fields[_MISSING_POLICY]
         if policy.text() != "marginalize":
-            policy.fail("the only value is 'marginalize'; leave the key out if missing values are a level")
+            policy.fail("the only allowed value is 'marginalize'; leave the key out if missing values are a level")
         for attribute in attributes:
             if attribute.missing:
-                policy.fail(f"'{attribute.name}' has a missing level, which leaves nothing to marginalize")
+                policy.fail(f"'{attribute.name}' has a level for missing values, so none can be marginalized")
         schema = replace(schema, missing_policy="marginalize")
     if _LABEL_FREQUENCIES in fields:
         schema = replace(schema, label_frequencies=_read_label_weights(fields[_LABEL_FREQUENCIES], labels))

@@ -23,7 +23,7 @@ _LARGEST_NUMBER, _LARGEST_COUNT = 1e30, 10**9
 """Limits for nats and flops, and for iterations and evaluations; no optimizer reaches them, and plots can show them."""
 _ROUNDING = 1e-9
 """Nats by which a log-likelihood may exceed 0 through rounding."""
-_NOT_A_TRACE = "name a file that bncli fit --trace wrote"
+_NOT_A_TRACE = "give a file written by bncli fit --trace"
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def _complete_lines(path: str, file: TextIO) -> Iterator[str]:
         yield line
         # Checked after the row was parsed, because an error in the row itself says more.
         if not line.endswith(("\n", "\r")):
-            hint = "write the trace again, or end its last line with a newline if it is complete"
+            hint = "write the trace again, or add a newline if the last line is complete"
             raise BncliError("the last line is cut off", where=path, hint=hint)
 
 
@@ -141,7 +141,7 @@ def _parse_trace(path: str, lines: Iterable[list[str]]) -> Trace:
         if len(points) > 1 and points[-1].iteration <= points[-2].iteration:
             row.fail(f"iteration {points[-1].iteration} comes after iteration {points[-2].iteration}")
     if not points:
-        hint = "parameters in closed form have none; use iterative ones such as --param weighted"
+        hint = "parameters in closed form need no iterations; use iterative ones such as --param weighted"
         raise BncliError("the trace has no iterations", where=path, hint=hint)
     return Trace(likelihood, tuple(points))
 

@@ -185,7 +185,7 @@ def _read_variable(tokens: Tokens, variables: dict[str, _Variable]) -> None:
         if states is not None:
             tokens.fail(f"the variable '{name.text}' has two types")
         if not tokens.take_if("discrete"):
-            tokens.fail(f"the variable '{name.text}' is not discrete", hint="only discrete networks are read")
+            tokens.fail(f"the variable '{name.text}' is not discrete", hint="bncli reads only discrete networks")
         tokens.expect("[")
         size = _take_name(tokens, "the number of states")
         tokens.expect("]")
@@ -197,7 +197,7 @@ def _read_variable(tokens: Tokens, variables: dict[str, _Variable]) -> None:
             states[token.text] = None
         tokens.expect(";")
         if size.text != str(len(states)):
-            what = f"the variable '{name.text}' should have {size.text[:20]} states, but {len(states)} are named"
+            what = f"the variable '{name.text}' should have {size.text[:20]} states, but {len(states)} are listed"
             tokens.fail(what, at=size.at)
     if states is None:
         tokens.fail(f"the variable '{name.text}' has no type", at=name.at, hint="give it: type discrete [ N ] { ... };")
@@ -208,7 +208,9 @@ def _read_probability(tokens: Tokens, blocks: dict[str, _Block]) -> None:
     tokens.expect("(")
     child = _take_name(tokens, "the name of a variable")
     if child.text in blocks:
-        tokens.fail(f"'{child.text}' has two probability blocks", at=child.at, hint="give every variable one")
+        tokens.fail(
+            f"'{child.text}' has two probability blocks", at=child.at, hint="give every variable one probability block"
+        )
     if not tokens.take_if("|"):
         tokens.take_if(",")
     parents = tuple(token.text for token in _take_names(tokens, ")", "a parent"))
@@ -266,7 +268,7 @@ def _read_node(
         shape = (len(variable.states), *map(len, states))
         if len(block.table) != math.prod(shape):
             what = f"the table of '{variable.name}' has {len(block.table)} numbers, not {math.prod(shape)}"
-            tokens.fail(what, at=block.at, hint="give one per state and combination of the parents' states")
+            tokens.fail(what, at=block.at, hint="give one number per state and combination of the parents' states")
         table = np.moveaxis(np.array(block.table).reshape(shape), 0, -1)
     return EscapedNode(variable.name, variable.states, block.parents, table, variable.properties)
 
@@ -281,7 +283,7 @@ def _table_of_rows(tokens: Tokens, variable: _Variable, block: _Block, states: l
     rows: dict[int, list[float]] = {}
     for row in block.rows:
         if len(row.states) != len(block.parents):
-            what = f"the row names {len(row.states)} states for {len(block.parents)} parents"
+            what = f"the row lists {len(row.states)} states for {len(block.parents)} parents"
             tokens.fail(what, at=row.at)
         # The mixed-radix number of the row; the state of the last parent is its least significant digit.
         place = 0
@@ -296,9 +298,14 @@ def _table_of_rows(tokens: Tokens, variable: _Variable, block: _Block, states: l
         rows[place] = row.numbers
     if len(rows) < n_rows:
         if block.default is None:
-            tokens.fail(f"'{variable.name}' has {len(rows)} of {n_rows} rows", at=block.at, hint="give the others")
+            tokens.fail(
+                f"'{variable.name}' has only {len(rows)} of {n_rows} rows", at=block.at, hint="add the other rows"
+            )
         if len(block.default) != size or n_rows * size > MAX_CELLS:
-            what = f"the default row of '{variable.name}' does not fit, or stands for more than {MAX_CELLS:,} numbers"
+            what = (
+                f"the default row of '{variable.name}' has the wrong length, or stands for more than "
+                f"{MAX_CELLS:,} numbers"
+            )
             tokens.fail(what, at=block.at)
     table = np.empty((n_rows, size))
     table[:] = block.default if len(rows) < n_rows and block.default is not None else 0.0

@@ -122,11 +122,16 @@ def read_dot(data: bytes, where: str) -> NamedDag:
         _read_identifier(tokens)
     _read_block(tokens, graph, 0)
     if tokens.next.kind != "end":
-        tokens.fail(f"after the graph comes {describe(tokens.next)}", hint="write one graph per file")
+        tokens.fail(
+            f"expected the end of the file after the graph, found {describe(tokens.next)}",
+            hint="write one graph per file",
+        )
     try:
         names = {node: original_name(attributes, node) for node, attributes in graph.nodes.items()}
         if len(set(names.values())) < len(names):
-            raise BncliError("two nodes have the same bncli_name", hint="remove bncli_name, or export again")
+            raise BncliError(
+                "two nodes have the same bncli_name", hint="remove bncli_name, or export the network again"
+            )
         class_name = find_class((names[node], attributes) for node, attributes in graph.nodes.items())
         parents = {names[node]: tuple(names[parent] for parent in graph.parents[node]) for node in graph.nodes}
         method, options = read_origin(graph.attributes, where)

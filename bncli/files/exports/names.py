@@ -103,8 +103,10 @@ def restore_network(escaped: EscapedNetwork, where: str) -> NamedNetwork:
             if "bncli_states" in node.properties:
                 states = tuple(percent_decode(word) for word in node.properties["bncli_states"].split())
                 if len(states) != len(node.states):
-                    what = f"'{node.name}' has {len(node.states)} states, but its property bncli_states names"
-                    raise BncliError(f"{what} {len(states)}", hint="leave the property out, or export again")
+                    what = f"'{node.name}' has {len(node.states)} states, but its property bncli_states lists"
+                    raise BncliError(
+                        f"{what} {len(states)}", hint="leave the property out, or export the network again"
+                    )
             parents = tuple(names.get(parent, parent) for parent in node.parents)
             nodes.append(Node(names[node.name], states, parents, node.probabilities))
         name = original_name(escaped.properties, escaped.name)
@@ -123,7 +125,7 @@ def find_class(nodes: Iterable[tuple[str, Mapping[str, str]]]) -> str | None:
     """Return the node that its properties mark as the class, or None; BncliError if several are marked."""
     marked = [name for name, properties in nodes if properties.get("bncli_role") == "class"]
     if len(marked) > 1:
-        raise BncliError(f"both '{marked[0]}' and '{marked[1]}' are marked as the class", hint="mark one node")
+        raise BncliError(f"both '{marked[0]}' and '{marked[1]}' are marked as the class", hint="mark only one node")
     return marked[0] if marked else None
 
 
@@ -209,4 +211,4 @@ def percent_decode(text: str) -> str:
         return "" if text == "%" else unquote(text, errors="strict")
     except ValueError as error:
         what = "a property is not percent-encoded text"
-        raise BncliError(what, hint="leave it out, or export again") from error
+        raise BncliError(what, hint="leave the property out, or export the network again") from error

@@ -28,7 +28,7 @@ def onnx_bytes(scorer: PortableScorer, target: ProgramTarget) -> bytes:
     try:
         importlib.import_module("onnx")
     except ImportError as error:
-        hint = "install it: python -m pip install 'bncli[onnx]', or onnx and onnxruntime"
+        hint = "install it with python -m pip install 'bncli[onnx]', or install onnx and onnxruntime"
         raise UsageError("--to onnx needs the package 'onnx', which is not installed", hint=hint) from error
     from bncli.files.exports.onnx_graph import graph_bytes
 

@@ -142,5 +142,5 @@ def run_program(command: Sequence[str], files: Mapping[str, str], rows: list[dic
             lines = (getattr(error, "stderr", "") or str(error)).strip().splitlines()
             reason = next((line for line in reversed(lines) if "Error" in line), lines[-1] if lines else "no output")
             what = f"the exported program could not be run by {Path(command[0]).name}: {reason.strip()}"
-            raise BncliError(what, hint="another version of it may work") from error
+            raise BncliError(what, hint="try another version of it") from error
     return answers

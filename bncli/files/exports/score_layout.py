@@ -75,7 +75,7 @@ class ScoreLayout:
 
     def __post_init__(self) -> None:
         if self.digits is not None and not 0 <= self.digits <= MOST_DIGITS:
-            raise UsageError(f"--digits takes 0 to {MOST_DIGITS}", hint="leave it out for full precision")
+            raise UsageError(f"--digits must be from 0 to {MOST_DIGITS}", hint="leave --digits out for full precision")
         own_columns = self.names[len(self.keep) :]
         output_columns = set(own_columns)
         if len(output_columns) < len(own_columns):
@@ -83,10 +83,10 @@ class ScoreLayout:
             raise UsageError(f"two output columns would be called {twice!r}", hint="rename a label in the data")
         for i, name in enumerate(self.keep):
             if name in self.keep[:i]:
-                raise UsageError(f"the column {name!r} is kept twice", hint="name it once")
+                raise UsageError(f"--keep lists the column {name!r} twice", hint="list it once")
             if name in output_columns:
                 raise UsageError(
-                    f"the kept column {name!r} has the name of an output column", hint="rename it in the data"
+                    f"the column {name!r} of --keep has the name of an output column", hint="rename it in the data"
                 )
 
     @property

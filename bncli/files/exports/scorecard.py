@@ -98,11 +98,11 @@ def scorecard_text(scorer: PortableScorer, target: ProgramTarget) -> str:
     digits, unit = options.get("digits", 0), options.get(OWN_UNIT)
     if len(scorer.labels) != 2 and unit is None:
         what = f"a scorecard needs two classes, but the model has {len(scorer.labels)}"
-        raise ModelError(what, hint="--to onnx and --to python work for any number of classes")
+        raise ModelError(what, hint="use --to onnx or --to python, which work for any number of classes")
     if not scorer.inputs:
         raise ModelError("the model uses no column, so there are no points")
     if scorer.calibration is not None:
-        what = "the model is calibrated by a map of its probabilities, so points cannot add up to them"
+        what = "the model is calibrated by a map of its probabilities, which sums of points cannot represent"
         raise ModelError(what, hint="calibrate it with --method temperature, or export the uncalibrated model")
     if unit is not None:
         (stage,) = scorer.stages
@@ -145,7 +145,7 @@ def _tables(scorer: PortableScorer, target: ProgramTarget, scale: _Scale) -> lis
         what = (
             f"the scorecard would have {n_rows:,} rows, over sets of up to {len(effects.tables[-1].inputs)} attributes"
         )
-        hint = f"at most {MOST_ROWS:,} are written: learn with fewer parents, or with --structure interactions"
+        hint = f"the maximum is {MOST_ROWS:,}: learn with fewer parents, or with --structure interactions"
         raise ModelError(what, hint=hint)
     n_single = sum(len(table.inputs) == 1 for table in effects.tables)
     share = (scale.offset + scale.factor * float(effects.constant[1])) / n_single

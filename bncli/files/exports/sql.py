@@ -77,7 +77,7 @@ def _check_names(scorer: PortableScorer, target: ProgramTarget, dialect: Dialect
     names = [column.name for column in scorer.inputs]
     for text in (table, key, *names, *scorer.labels, *levels):
         if "\0" in text:
-            raise ModelError(f"{text!r} cannot be written as SQL: it contains the character NUL")
+            raise ModelError(f"{text!r} cannot be written as SQL: it contains a NUL character")
     own = {dialect.fold_name(f"{stem}_{part}") for part in ("scores", "weights", "levels")}
     if dialect.fold_name(table) in own:
         raise ModelError(
@@ -88,7 +88,7 @@ def _check_names(scorer: PortableScorer, target: ProgramTarget, dialect: Dialect
         raise ModelError(f"--key {key}: the view has another column of that name", hint="rename the key column")
     if dialect.fold_name(key) in map(dialect.fold_name, names):
         what = f"--key {key}: the model uses that column as an attribute, so it cannot identify rows"
-        raise ModelError(what, hint="name another column of the table, such as a row number")
+        raise ModelError(what, hint="choose another column of the table, such as a row number")
     known: dict[str, str] = {}
     for name in names:
         other = known.setdefault(dialect.fold_name(name), name)

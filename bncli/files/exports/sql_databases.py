@@ -157,7 +157,7 @@ def _database_errors(product: str, kind: type[Exception]) -> Iterator[None]:
 def _refused(product: str, message: str) -> BncliError:
     """Return the error with the first line of what the database reports."""
     line = next((line.strip() for line in message.splitlines() if line.strip()), "no reason given")
-    return BncliError(f"{product} rejects the statements of this export: {line[:300]}")
+    return BncliError(f"{product} rejects the exported statements: {line[:300]}")
 
 
 def run_psql(command: Sequence[str], stdin: str) -> str:
@@ -203,8 +203,8 @@ def postgres_server(folder: str) -> Iterator[list[str]]:
     options: dict[str, Any] = {"user": user, "cwd": folder, "stdin": none, "stdout": none, "stderr": none}
     try:
         if subprocess.run(init, **options).returncode or subprocess.run(start, **options).returncode:
-            what = "the PostgreSQL server for testing the export does not start"
-            raise BncliError(what, hint=f"see what {initdb} says, or use another --dialect")
+            what = "the PostgreSQL server that should test the export does not start"
+            raise BncliError(what, hint=f"run {initdb} to see its error message, or use another --dialect")
         yield [str(programs / "psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", folder, "-U", "bncli", "postgres"]
     finally:
         subprocess.run([*control, "-m", "immediate", "-w", "stop"], **options)

@@ -102,9 +102,7 @@ def sql_model(scorer: PortableScorer) -> SqlModel:
     size = sum(table.expanded_size for table in scorer.tables)
     if size > MOST_NUMBERS:
         what = f"the model is too large to be written as SQL: {size:,} table entries"
-        raise ModelError(
-            what, hint=f"at most {MOST_NUMBERS:,} are possible; learn with fewer parents, or with --effort 1"
-        )
+        raise ModelError(what, hint=f"the maximum is {MOST_NUMBERS:,}; learn with fewer parents, or with --effort 1")
     places: dict[Coding, int] = {}
     for p, column in enumerate(scorer.inputs):
         places[p, tuple(range(column.unobserved + 1))] = p
@@ -156,7 +154,7 @@ class Layers:
         if len(columns) > self.dialect.columns:
             allowed = f"{self.dialect.product} allows {self.dialect.columns:,}"
             what = f"the query needs {len(columns):,} columns, but {allowed}"
-            raise ModelError(what, hint="export with another --dialect, or as python; or learn with fewer columns")
+            raise ModelError(what, hint="use another --dialect or --to python, or learn with fewer columns")
         name = f"{name}_{len(self.texts)}"
         selected = ",\n    ".join(e if e == alias else f"{e} AS {alias}" for e, alias in columns)
         source = source or self.texts[-1][0]

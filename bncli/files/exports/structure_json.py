@@ -166,7 +166,7 @@ def _read_trace(node: Node, fields: Mapping[str, Node]) -> SearchTrace | None:
     if len(missing) == len(_TRACE_KEYS) and _BOOTSTRAP not in fields:
         return None
     if missing:
-        node.fail(f"the key '{missing[0]}' is missing", hint=f"give {', '.join(_TRACE_KEYS)}, or none of them")
+        node.fail(f"the key '{missing[0]}' is missing", hint=f"give all of {', '.join(_TRACE_KEYS)}, or none of them")
     df, log_likelihood, log_posterior, map_step = (fields[key] for key in _TRACE_KEYS)
     return SearchTrace(
         tuple(item.integer(0) for item in df.items()),

@@ -39,7 +39,7 @@ class Tokens:
         while start < len(self._text):
             match = self._grammar.match(self._text, start)
             if match is None:
-                self.fail(f"this does not belong here: '{self._text[start]}'", at=start)
+                self.fail(f"unexpected character: '{self._text[start]}'", at=start)
             kind = match.lastgroup or ""
             if kind != "skip":
                 self.next, self._end = Token(kind, match[kind], match.start()), match.end()

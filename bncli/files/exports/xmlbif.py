@@ -108,7 +108,9 @@ def read_xmlbif(data: bytes, where: str) -> NamedNetwork:
     for element in network.all("VARIABLE"):
         kind = element.attributes.get("TYPE")
         if kind in ("decision", "utility"):
-            element.fail(f"a variable of the type '{kind}'", hint="only networks of random variables (nature) are read")
+            element.fail(
+                f"a variable of the type '{kind}'", hint="bncli reads only networks of random variables (nature)"
+            )
         outcomes = tuple(outcome.text for outcome in element.all("OUTCOME"))
         name = element.only("NAME").text
         if name in states:
@@ -120,12 +122,12 @@ def read_xmlbif(data: bytes, where: str) -> NamedNetwork:
         if name not in states:
             element.fail(f"'{name}' is not a variable", hint="declare it as a VARIABLE")
         if name in definitions:
-            element.fail(f"'{name}' has two definitions", hint="give every variable one")
+            element.fail(f"'{name}' has two definitions", hint="give every variable one DEFINITION")
         definitions[name] = element
     nodes = []
     for name in states:
         if name not in definitions:
-            network.fail(f"the variable '{name}' has no DEFINITION", hint="give every variable one")
+            network.fail(f"the variable '{name}' has no DEFINITION", hint="give every variable one DEFINITION")
         parents = tuple(given.text for given in definitions[name].all("GIVEN"))
         table = _read_table(definitions[name], name, parents, states)
         nodes.append(EscapedNode(name, states[name], parents, table, properties[name]))
@@ -152,7 +154,7 @@ def _read_table(element: Element, name: str, parents: tuple[str, ...], states: M
     shape = (*(len(states[parent]) for parent in parents), len(states[name]))
     if len(words) != math.prod(shape):
         what = f"the table of '{name}' has {len(words)} numbers, not {math.prod(shape)}"
-        element.fail(what, hint="give one per state and combination of the parents' states")
+        element.fail(what, hint="give one number per state and combination of the parents' states")
     return np.array([float(word) for word in words]).reshape(shape)
 
 
@@ -228,13 +230,13 @@ class _TreeBuilder:
 
     def _refuse_entity(self, name: str, *_: Any) -> None:
         place = f"{self.root.where}, line {self.parser.CurrentLineNumber}"
-        what = f"the document uses an entity of its own, '{name}'"
-        raise BncliError(what, where=place, hint="write out what it stands for")
+        what = f"the document defines the entity '{name}'"
+        raise BncliError(what, where=place, hint="replace the entity by its text")
 
 
 FORMAT = NetworkFormat(
     "xmlbif",
-    "the same as XML, version 0.3",
+    "the same network as XML, version 0.3",
     (".xml", ".bifxml", ".xmlbif"),
     xmlbif_text,
     read_xmlbif,

@@ -98,7 +98,7 @@ def lag_histograms(title: str, panels: Sequence[HistogramPanel]) -> Drawing:
     across = axis_of([min(lags) - 0.5, max(lags) + step - 0.5])
     upwards = axis_of([0.0, float(max((n for bars in histograms for n in bars.values()), default=1))])
     for frame, panel, bars in zip(frames, panels, histograms, strict=True):
-        _draw_axes(frame, across, upwards, panel.title, panel.remark, "iterations behind", "tables")
+        _draw_axes(frame, across, upwards, panel.title, panel.remark, "lag (iterations)", "tables")
         zero = frame.place(across.share(0.0), upwards.share(0.0))
         for first, n in sorted(bars.items()):
             left, top = frame.place(across.share(max(first - 0.5, across.low)), upwards.share(float(n)))

@@ -110,7 +110,7 @@ def unit_curves(
 
 def reliability_dots(title: str, labels: Sequence[Sequence[tuple[float, float, float, str]]]) -> Drawing:
     """Draw dots (mean probability, share of rows, weight, tip) per label; the area of a dot is its weight."""
-    frame = _page_frame(title, "mean predicted probability", "observed share", _UNIT)
+    frame = _page_frame(title, "mean predicted probability", "observed frequency", _UNIT)
     ends = (_UNIT.share(0.0), _UNIT.share(1.0))
     frame.drawing.line("dashed", *(frame.place(end, end) for end in ends))
     for label, dots in enumerate(labels):

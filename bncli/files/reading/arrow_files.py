@@ -88,7 +88,7 @@ class ColumnarFile:
         self._schema, path = schema, self.path
         if FORMAT_MARK in (self._schema.metadata or {}).get(HEADER_KEY, b""):
             what = "this file contains codes, not the values of a table"
-            hint = "a .codes file can only be used for learning, and only by its path"
+            hint = "a .codes file can be used only for learning, and only by its path"
             raise BncliError(what, where=path, hint=hint)
         with _report_damage(path):
             # Raises UnicodeDecodeError if the names of columns or of time zones are not UTF-8.
@@ -189,7 +189,7 @@ def _reason(error: Exception) -> str:
 
 def _open_reader(file: BinaryIO, kind: str, path: str, fields: Sequence[int] | None = None) -> Any:
     if kind == "feather v1":
-        raise BncliError("Feather version 1 is not supported", where=path, hint="write the file again as Arrow IPC")
+        raise BncliError("Feather version 1 is not supported", where=path, hint="save the file as Arrow IPC")
     if kind == "parquet":
         from pyarrow import parquet
 

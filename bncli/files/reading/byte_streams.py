@@ -49,7 +49,7 @@ def find_inputs(paths: Sequence[str], *, keep: bool) -> tuple[InputFile, ...]:
     Raises BncliError for a missing file and a folder without tables, UsageError for a file that is named twice.
     """
     if "-" in paths and len(paths) > 1:
-        raise UsageError("stdin (-) cannot be read together with files")
+        raise UsageError("the standard input (-) cannot be combined with files")
     files: list[str] = []
     for path in paths:
         if path == "-" or not os.path.isdir(path):
@@ -68,7 +68,7 @@ def find_inputs(paths: Sequence[str], *, keep: bool) -> tuple[InputFile, ...]:
         in_folder = [file for file in in_folder if os.path.isfile(file)]
         if not in_folder:
             known = " ".join(TABLE_SUFFIXES)
-            raise BncliError("the folder contains no data files", where=path, hint=f"known endings are {known}")
+            raise BncliError("the folder contains no data files", where=path, hint=f"the known extensions are {known}")
         files += in_folder
     # The rows of a file that is named twice would silently count twice.
     seen: set[str] = set()
@@ -123,7 +123,7 @@ class InputFile:
             return Stream(_RawBytes(self, self._spool, None))
         if self.path == "-":
             if sys.stdin is None:
-                raise BncliError("stdin is closed", hint="name a file, or pipe the table in")
+                raise BncliError("the standard input is closed", hint="give the path of a file, or pipe the table in")
             file = sys.stdin.buffer
         else:
             self.close_file()
@@ -195,7 +195,9 @@ class _RawBytes(io.RawIOBase):
                 self._spool.write(target[:n])
             except OSError as error:  # most often a full disk: on some systems /tmp is in memory, and small
                 what = f"cannot keep a copy of the input in {tempfile.gettempdir()}: {error.strerror}"
-                raise BncliError(what, where=self.owner.name, hint="set TMPDIR to a folder with free space") from error
+                raise BncliError(
+                    what, where=self.owner.name, hint="set TMPDIR to a folder with enough free space"
+                ) from error
         return n
 
     def is_paused(self) -> bool:
@@ -302,6 +304,6 @@ class Transcoder:
             except UnicodeError as error:
                 reason = getattr(error, "reason", str(error))
                 what = f"the text is not {self._encoding} ({reason})"
-                raise BncliError(what, where=self._name, hint="give the right encoding with --encoding") from error
+                raise BncliError(what, where=self._name, hint="give the correct encoding with --encoding") from error
         data, self._ready = bytes(self._ready[:size]), self._ready[size:]
         return data

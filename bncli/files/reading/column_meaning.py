@@ -116,10 +116,10 @@ def find_attributes(
             raise missing_column(name, table.names, table.name)
     notes = interpreter.notes
     if not interpreter.attributes:
-        what = "there is no attribute left: all columns but the class look like identifiers"
+        what = "there are no attributes: all columns except the class look like identifiers"
         if notes.constant_dates:
-            what = "there is no attribute left: all columns but the class look like identifiers or constant dates"
-        hint = "; ".join((*notes.near_misses[:1], "--categorical NAME keeps one"))
+            what = "there are no attributes: all columns except the class look like identifiers or constant dates"
+        hint = "; ".join((*notes.near_misses[:1], "add --categorical NAME to keep one"))
         raise BncliError(what, where=table.name, hint=hint)
     for line in notes.lines():
         watch(Note(line))
@@ -167,13 +167,13 @@ class _ColumnNotes:
     def lines(self) -> list[str]:
         """Return the notes; kinds of notes that concern many columns come first."""
         lines = [
-            f"left out as {why}: {list_names(names)} (--categorical NAME keeps one)"
+            f"left out as {why}: {list_names(names)} (add --categorical NAME to keep one)"
             for why, names in self.left_out.items()
         ]
         if self.words:
             places = "; ".join(f"'{shorten(word)}' in {list_names(names)}" for word, names in self.words.items())
             lines.append(
-                f"words in numeric columns are read as missing: {places} (--categorical NAME keeps them as values)"
+                f"words in numeric columns were read as missing: {places} (--categorical NAME keeps them as values)"
             )
         if self.marks:
             places = "; ".join(f"'{mark}' in {list_names(names)}" for mark, names in self.marks.items())
@@ -186,7 +186,7 @@ class _ColumnNotes:
             lines.append(f"date {column} {list_names(names)} {was} expanded into {what}")
         if self.taken_parts:
             lines.append(
-                f"parts of dates left out because other columns have these names: {list_names(self.taken_parts)}"
+                f"parts of dates left out because other columns have their names: {list_names(self.taken_parts)}"
             )
         if self.constant_dates:
             lines.append(f"left out as constant dates: {list_names(self.constant_dates)}")
@@ -197,10 +197,10 @@ class _ColumnNotes:
                 f"them as numbers)"
             )
         if self.padded:
-            what = "read as numbers although some have leading zeros"
+            what = "read as numbers although some values have leading zeros"
             lines.append(f"{what}: {list_names(self.padded)} (if they are codes: --categorical NAME)")
         if self.few_integers:
-            what = f"integers with at most {_MAX_CODES} different values are read as numbers"
+            what = f"whole numbers with at most {_MAX_CODES} different values were read as numbers"
             lines.append(f"{what}: {list_names(self.few_integers)} (if they are codes: --categorical NAME)")
         return lines
 
@@ -292,7 +292,7 @@ class _ColumnInterpreter:
         if not parts:
             self.notes.constant_dates.append(name)
             return
-        instead = f"; {recognized.alternative} fits too" if recognized.alternative else ""
+        instead = f"; {recognized.alternative} is possible too" if recognized.alternative else ""
         endings = ", ".join(part.removeprefix(name) for part in parts)
         self.notes.dates[f"{endings} (read as {recognized.description}{instead})"].append(name)
 
@@ -338,7 +338,7 @@ class _ColumnInterpreter:
                 self.notes.marks[mark].append(name)
             if self.without_marks:
                 self.notes.without_marks[self.without_marks].append(name)
-                return f"{self.without_marks} except for marks of missing values"
+                return f"{self.without_marks} except for markers of missing values"
         note = _note_about_exception(name, column, self._tokens)
         if note:
             assert column.non_numeric is not None
@@ -434,16 +434,16 @@ def _near_miss(name: str, levels: pa.Array, *, is_text_file: bool, dates: str) -
         return reason, f"{counted} {listed} {are} not; {options} reads {them} as missing", advised
     # All values are dates, or all are numbers, but they do not agree on one form.
     if what != "dates":
-        note = f"column '{name}': in its numbers, both ',' and '.' could be the decimal mark; set it with --decimal"
-        return "numbers with contradictory marks", note, []
+        note = f"column '{name}': both ',' and '.' could be the decimal mark of its numbers; set it with --decimal"
+        return "numbers with contradictory decimal marks", note, []
     if dates == "off":
         return "dates (--dates off)", "", []
     texts = levels.to_pylist()
     shape = shape_of(texts[0])
     other = next((text for text in texts if shape_of(text) != shape), texts[-1])
     note = (
-        f"column '{name}': dates in several formats, such as '{texts[0]}' and '{other}'; --dates dmy or mdy reads "
-        f"them all"
+        f"column '{name}': dates in several formats, such as '{texts[0]}' and '{other}'; add --dates dmy or mdy to "
+        "read them all"
     )
     return "dates in several formats", note, []
 
@@ -542,7 +542,7 @@ def _recognize_dates(name: str, texts: pa.Array, dates: str) -> RecognizedFormat
         return None
     order = orders[0]
     if order == "time":
-        description = "times of the day"
+        description = "times of day"
     else:
         mark = next((c for c in first if not c.isdigit()), "")
         description = "with names of months" if "name" in str(shape) else mark.join(_PARTS_IN_ORDER[order])

@@ -126,16 +126,16 @@ def assign_roles(
     ):
         if name is not None and name in all_nested:
             what = f"column '{name}' is {role}, but contains {all_nested[name]}s, which cannot {use}"
-            raise BncliError(what, where=where, hint=f"name a column of single values with {option}")
+            raise BncliError(what, where=where, hint=f"give a column of single values with {option}")
     for role, columns in (("ignore", declared.ignore), ("numeric", declared.numeric), ("weights", (declared.weights,))):
         if class_name in columns:
-            raise UsageError(f"column '{class_name}' is the class, so it cannot also be named as {role}", where=where)
+            raise UsageError(f"column '{class_name}' is the class, so it cannot also be given as {role}", where=where)
     for option, columns in (("--group", group), ("--time", (time,))):
         for role, name in (("the class", class_name), ("the row weights", declared.weights)):
             if name is not None and name in columns:
-                hint = "name another column"
+                hint = "choose another column"
                 if name == class_name and declared.class_name is None:
-                    hint += ", or name the class with --class"
+                    hint += ", or give the class with --class"
                 raise UsageError(f"{option} {name}: that column contains {role}", where=where, hint=hint)
     not_used = set() if used is None else set(names) - used
     not_attributes = {class_name, declared.weights, *declared.ignore, *nested, *not_used}
@@ -185,9 +185,9 @@ def choose_split_columns(
         if name in nested:
             option, use = ("--group", "name a group") if name in group else ("--time", "be times")
             what = f"{option} {name}: that column contains {nested[name]}s, which cannot {use}"
-            raise UsageError(what, where=where, hint="name a column of single values")
+            raise UsageError(what, where=where, hint="choose a column of single values")
     if time is not None and time in group:
-        raise UsageError(f"column '{time}' is named both in --group and as --time", hint="name different columns")
+        raise UsageError(f"column '{time}' is given both with --group and with --time", hint="choose different columns")
     return group, time
 
 
@@ -203,7 +203,7 @@ def _check_roles(declared: DeclaredRoles, names: tuple[str, ...], where: str) ->
             if name not in known and not _may_be_date_part(name, names, role):
                 error = _unknown_column(name, names, where)
             elif name in role_of and {role, role_of[name]} != {"class", "categorical"}:
-                error = UsageError(f"column '{name}' is named both as {role_of[name]} and as {role}")
+                error = UsageError(f"column '{name}' is given both as {role_of[name]} and as {role}")
             if error is not None and declared.place is not None:  # an error of the data, not of the command line
                 raise BncliError(error.what, where=declared.place, hint=error.hint)
             if error is not None:
@@ -218,7 +218,7 @@ def _may_be_date_part(name: str, names: tuple[str, ...], role: str) -> bool:
         return False
     if role == "categorical":
         what = f"'{name}' is a number derived from the dates of '{column}', so it cannot be categorical"
-        raise UsageError(what, hint=f"--categorical {column} keeps the dates as categories")
+        raise UsageError(what, hint=f"add --categorical {column} to keep the dates as categories")
     return role in ("ignore", "numeric")
 
 
@@ -266,7 +266,7 @@ def _used_columns(
         if name not in names and not _may_be_date_part(name, names, "numeric"):
             raise _unknown_column(name, names, where)
         if name in declared.ignore:
-            raise UsageError(f"column '{name}' is named both in --use and as ignore")
+            raise UsageError(f"column '{name}' is given both with --use and as a column to ignore")
     column_of = {name: name.rpartition(".")[0] for name in used if name not in names}
     parts = {f"{column}.{part}" for column in column_of.values() if column not in used for part in DATE_PARTS}
     return frozenset((*used, *column_of.values())), frozenset(parts.difference(column_of))
@@ -305,7 +305,9 @@ def _roles_by_cuts(
     for name in column_of.values():
         if name not in names:
             hint = missing_column(name, attributes, where).hint
-            raise BncliError(f"the cuts name '{name}', which is not an attribute here", where=where, hint=hint)
+            raise BncliError(
+                f"the cuts contain '{name}', which is not an attribute of the table", where=where, hint=hint
+            )
     used = tuple(name for name in attributes if name in numeric | categorical)
     left_out = tuple(name for name in attributes if name not in numeric | categorical)
     in_form: dict[str, tuple[NumericAttribute, ...]] = {}
@@ -321,7 +323,7 @@ def _roles_by_cuts(
 def report_left_out(roles: ColumnRoles, watch: Watch) -> None:
     """Report nested columns, columns that given cuts do not name, and column names that look like data."""
     if look_like_data((*roles.attributes, roles.class_name)):
-        watch(Note("the column names are numbers: is the header missing? --names a,b,c supplies one", warning=True))
+        watch(Note("the column names are numbers: is the header missing? Add --names a,b,c to give one", warning=True))
     for word in dict.fromkeys(roles.nested.values()):
         names = [name for name, held in roles.nested.items() if held == word]
         holds, it = ("contain", "them") if len(names) > 1 else ("contains", "it")
@@ -405,11 +407,11 @@ def read_coded(source: Source) -> Columns:
             word = {"schema_file": "schema", "missing_tokens": "missing"}.get(key, key)
             option = f"--{word.replace('_', '-')}"
             what = f"{option} has no effect on {source.paths[0]}, whose rows are codes"
-            raise UsageError(what, hint="use it when the table is encoded")
+            raise UsageError(what, hint="use it with bncli encode")
     for key in _SPLIT_FIELDS:
         if getattr(source, key) != getattr(default, key):
             what = f"--{key} has no effect on {source.paths[0]}, whose rows are codes without that column"
-            raise UsageError(what, hint="give the table itself")
+            raise UsageError(what, hint="give the original table")
     codes = read_codes(source.paths[0])
     if source.class_name not in (None, codes.header.cuts.class_name):
         what = f"the class of {codes.path} is '{codes.header.cuts.class_name}'"
@@ -445,7 +447,7 @@ def usable_rows(
     unlabelled = keep & (label.codes < 0)
     n_unlabelled = int(unlabelled.sum())
     if n_unlabelled == keep.sum():
-        raise BncliError("the class is missing in every row", where=where, hint="name another column with --class")
+        raise BncliError("the class is missing in every row", where=where, hint="choose another column with --class")
     if keep_unlabelled:
         return keep
     if n_unlabelled and not drop_unlabelled:
@@ -458,12 +460,12 @@ def check_labels(class_name: str, labels: tuple[str, ...], n_rows: int, where: s
     """Raise BncliError for a class with a single label or with too many labels for its number of rows."""
     if len(labels) == 1:
         what = f"the class '{class_name}' has only one value, '{labels[0]}'"
-        raise BncliError(what, where=where, hint="name another column with --class")
+        raise BncliError(what, where=where, hint="choose another column with --class")
     if are_too_many_labels(len(labels), n_rows):
         is_number = to_numbers(pa.array(labels, pa.string()), ())[1] is None
-        advice = "it is a number, so cut it into a few intervals first, or " if is_number else ""
+        advice = "its values are numbers, so cut them into a few intervals first, or " if is_number else ""
         what = f"the class '{class_name}' has {len(labels)} labels in {n_rows} rows"
-        raise BncliError(what, where=where, hint=f"{advice}name another column with --class")
+        raise BncliError(what, where=where, hint=f"{advice}choose another column with --class")
 
 
 def are_too_many_labels(n_labels: int, n_rows: int) -> bool:
@@ -474,8 +476,8 @@ def are_too_many_labels(n_labels: int, n_rows: int) -> bool:
 def warn_about_numeric_labels(class_name: str, labels: tuple[str, ...], n_rows: int, watch: Watch) -> None:
     """Warn if the labels look like measurements."""
     if look_measured(labels, n_rows):
-        what = f"the class '{class_name}' looks like a number, not a class: {len(labels):,} different numbers"
-        advice = "cut it into a few intervals first, or name another column with --class"
+        what = f"the class '{class_name}' looks like a numeric variable, not a class: {len(labels):,} different numbers"
+        advice = "cut its values into a few intervals first, or choose another column with --class"
         codes = f"if they are codes: --categorical '{class_name}'"
         watch(Note(f"{what} in {n_rows:,} rows; {advice} ({codes})", warning=True))
 

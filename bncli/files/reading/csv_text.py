@@ -57,7 +57,7 @@ MAX_ROW = 1 << 26
 """Most bytes of a row; without a bound a file that is not a table would be read into memory as one row."""
 MAX_UNCLOSED = 8
 """Most unclosed quotes in a file; each of them costs a search through 64 MB, or through the rest of the file."""
-LATIN = "set its encoding, such as --encoding latin-1"
+LATIN = "set the encoding, as in --encoding latin-1"
 """What to do about text that is not UTF-8."""
 WRONG_DELIMITER = "if the delimiter is wrong, set it with --delimiter"
 """What else may be the reason if a table has too few columns."""
@@ -231,7 +231,7 @@ def check_distinct(names: tuple[str, ...], where: str, *, is_text: bool = True) 
     """
     unnamed = [str(i) for i, name in enumerate(names, 1) if not name]
     if len(unnamed) > 1:
-        hint = "delete them if they are empty, else give each a name"
+        hint = "delete the columns if they are empty, or give each a name"
         raise BncliError(
             f"columns {list_names(unnamed)} have no name",
             where=where,
@@ -240,11 +240,11 @@ def check_distinct(names: tuple[str, ...], where: str, *, is_text: bool = True) 
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            hint = "rename one of the two"
+            hint = "rename one of the columns"
             raise BncliError(
                 f"the column name '{shorten(name, 60)}' appears twice",
                 where=where,
-                hint=f"{hint}; or is the header missing? --names a,b,c supplies one" if is_text else hint,
+                hint=f"{hint}; or is the header missing? Add --names a,b,c to give one" if is_text else hint,
             )
         seen.add(name)
 
@@ -287,7 +287,7 @@ def cut_blocks(
             n_wanted = size
         elif len(rest) > MAX_ROW:
             what = f"a line of more than {MAX_ROW >> 20} MB"
-            raise BncliError(what, where=f"{layout.path} line {line}", hint="is this a table in text form?")
+            raise BncliError(what, where=f"{layout.path} line {line}", hint="is the file a table in text form?")
         else:
             n_wanted = max(n_wanted, min(2 * len(rest), MAX_ROW + 1))
 

@@ -133,7 +133,9 @@ class CodedBatches:
         if doubtful and others and to_numbers(pa.array(others, pa.string()), ())[1] is None:
             name = self._roles.class_name
             what = f"the class '{name}' is numeric, but some rows have '{doubtful[0]}', which means missing"
-            raise BncliError(what, where=where, hint=f"--missing +{doubtful[0]} --drop-unlabelled leaves them out")
+            raise BncliError(
+                what, where=where, hint=f"add --missing +{doubtful[0]} --drop-unlabelled to leave them out"
+            )
 
     def _encode(
         self, raw: RawBlock, requests: Sequence[ColumnRequest]
@@ -168,7 +170,7 @@ class CodedBatches:
                 i = next(i for i, encoder in enumerate(self._encoders) if name in encoder.names)
                 value = block.values[i][row].as_py().strip()
                 what = f"column '{name}' has the value '{value}', which is not among its levels in the cuts"
-                raise BncliError(what, where=block.locate(row), hint="learn the cuts from data that contain it")
+                raise BncliError(what, where=block.locate(row), hint="learn the cuts from data that contain this value")
         if weights is not None:
             broken = rows[~_are_whole(weights[rows])]
             if len(broken):
@@ -336,7 +338,9 @@ class SampledTable:
             try:
                 status = os.stat(path)
             except OSError as error:
-                raise BncliError("the file was removed while it was read", where=path, hint="run again") from error
+                raise BncliError(
+                    "the file was removed while it was being read", where=path, hint="repeat the command"
+                ) from error
             if (status.st_size, status.st_mtime_ns) != (size, time):
                 raise _changed_file(path)
 
@@ -347,7 +351,7 @@ def _slice(rows: CodedRows, start: int, stop: int) -> CodedRows:
 
 
 def _changed_file(path: str) -> BncliError:
-    return BncliError("the file changed while it was read", where=path, hint="run again")
+    return BncliError("the file changed while it was being read", where=path, hint="repeat the command")
 
 
 _EncodedBlock = tuple[int, int, CodedRows]

@@ -266,7 +266,7 @@ def _absent_columns(attributes: Iterable[Attribute], table: Table, *, allow: boo
         named = list_names([f"'{name}'" for name in absent], _N_NAMED)
         similar = missing_column(absent[0], table.names, "").hint
         plural, its = ("s", "their") if len(absent) > 1 else ("", "its")
-        hint = similar or f"with --allow-missing-columns {its} values count as unknown"
+        hint = similar or f"add --allow-missing-columns to treat {its} values as unknown"
         what = f"the table has no column{plural} {named}, which the model uses"
         raise ModelError(what, where=table.name, hint=hint)
     return absent
@@ -301,7 +301,7 @@ def read_labelled(
                 raise missing_column(stated, table.names, table.name)
         if class_column not in table.names:
             what = f"the table has no column '{class_column}', the class of the model"
-            raise ModelError(what, where=table.name, hint="name the column that contains the class with --class")
+            raise ModelError(what, where=table.name, hint="give the column that contains the class with --class")
         names = set(table.names)
         group, time = choose_split_columns(source, table.names, table.name, table.nested)
         builders = {
@@ -331,7 +331,7 @@ def read_labelled(
                     value = block.values[0][row].as_py()
                     what = f"the class '{class_column}' has the value '{value}', which is not a label of the model"
                     raise ModelError(
-                        what, where=block.locate(row), hint="correct it, or fit again with rows of that label"
+                        what, where=block.locate(row), hint="correct the value, or fit again with rows of that label"
                     )
                 blocks.append([item for columns in parts for item in columns.items()])
                 carried_blocks.append(block.values[len(encoders) : len(encoders) + len(carried)])

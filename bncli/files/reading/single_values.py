@@ -126,7 +126,7 @@ class ValueEncoder:
             code = self.codes.get(text, self.unknown)
             if self.strict and text not in self.codes:
                 what = f"column {self.name!r} has the value {text!r}, which was not seen in training"
-                raise ModelError(what, hint="a model fitted with unseen='average' scores such rows")
+                raise ModelError(what, hint="fit the model with unseen='average' to score such rows")
             return code
         number = self._number(value)
         if math.isnan(number):
@@ -171,7 +171,7 @@ class ValueEncoder:
 
     def _refusal(self, text: str) -> BncliError:
         what = f"column '{self.name}' contains '{shorten(text)}', which is not {describe_expected(self.form)}"
-        return BncliError(what, hint="a missing value is None")
+        return BncliError(what, hint="use None for a missing value")
 
     def _text(self, value: Any) -> str:
         """Return the text that a table has for a value; BncliError for a value that has none."""
@@ -188,7 +188,7 @@ class ValueEncoder:
                 value.replace(tzinfo=None).isoformat("microseconds") if isinstance(value, datetime.time) else str(value)
             )
         what = f"column '{self.name}' contains a value of type {type(value).__name__}"
-        raise BncliError(what, hint="a value is a string, a number, a date, or None if it is missing")
+        raise BncliError(what, hint="a value must be a string, a number, a date, or None if it is missing")
 
 
 def _text_of_float(value: float) -> str:

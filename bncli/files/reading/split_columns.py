@@ -52,7 +52,10 @@ def read_split_columns(
             match = re.fullmatch(rf"(\d+(?:\.\d+)?)({'|'.join(SECONDS)})?", source.gap.strip())
             if match is None or not float(match[1]):
                 what = f"--gap takes a duration such as 30d or 12h, or a number above 0, not {source.gap!r}"
-                raise UsageError(what, hint=f"the units are {', '.join(SECONDS)}; for a column of numbers give none")
+                raise UsageError(
+                    what,
+                    hint=f"the units are {', '.join(SECONDS)}; for a column of numbers, give a number without a unit",
+                )
             gap, has_unit = float(match[1]) * SECONDS.get(match[2], 1), match[2] is not None
             if has_unit != is_date:
                 holds, example = ("dates", "30d or 12h") if is_date else ("numbers", "30")
@@ -85,7 +88,7 @@ def check_split(rows: Columns, source: Source, where: str, watch: Watch) -> None
         in_one_group = [label for label, own in rows_of.items() if len(own) > 1 and (own == own[0]).all()]
         if len(in_one_group) == len(rows_of) > 1:
             what = f"each label of '{rows.class_name}' has all its rows in one group of {names}"
-            why = "so held-out rows have labels that were not learned, and their figures do not measure the model"
+            why = "so held-out rows have labels that were not learned, and their metrics do not describe the model"
             watch(Note(f"{what}, {why}; group by another column", warning=True))
             in_one_group = []
         for label in in_one_group:
@@ -95,12 +98,12 @@ def check_split(rows: Columns, source: Source, where: str, watch: Watch) -> None
         span = float(by.times.max() - by.times.min())
         if not span:
             raise BncliError(
-                f"column '{by.columns[-1]}' has the same time in every row", where=where, hint="name another"
+                f"column '{by.columns[-1]}' has the same time in every row", where=where, hint="choose another column"
             )
         if by.gap >= span:
             length = f"{span / SECONDS['d']:.3g} days" if by.is_date else f"{span:.6g}"
             what = f"--gap {source.gap} is longer than the table, in which '{by.columns[-1]}' spans {length}"
-            raise BncliError(what, where=where, hint="make it shorter")
+            raise BncliError(what, where=where, hint="shorten --gap")
 
 
 def _group_codes(column: ColumnBuilder) -> Index:
@@ -137,7 +140,9 @@ def _times(column: ColumnBuilder, name: str, table: Table, source: Source) -> tu
     times = np.asarray(values, np.float64)
     if n_missing := int(np.isnan(times).sum()):
         rows = "1 row has" if n_missing == 1 else f"{n_missing:,} rows have"
-        raise BncliError(f"--time {name}: {rows} no time", where=table.name, hint="fill it in, or remove these rows")
+        raise BncliError(
+            f"--time {name}: {rows} no time", where=table.name, hint="fill in the times, or remove these rows"
+        )
     return times, isinstance(form, DateForm)
 
 

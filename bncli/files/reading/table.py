@@ -116,7 +116,7 @@ class Table:
                 if differing[0] not in self.names:
                     has, lacks = lacks, has
                 what = f"the files have different columns: '{differing[0]}' is in {has} but not in {lacks}"
-                raise BncliError(what, hint="give files of one table")
+                raise BncliError(what, hint="give files with the same columns")
             blocks: Iterator[RawBlock] = opened.blocks if isinstance(opened, TextFile) else opened.batches(names)
             for raw in blocks:
                 yield raw
@@ -144,7 +144,7 @@ class Table:
         kind_name = "Parquet" if kind == "parquet" else "Arrow"
         if names is not None:
             what = f"--names has no effect on {kind_name}, which contains column names"
-            raise UsageError(what, where=file.name, hint="leave it out")
+            raise UsageError(what, where=file.name, hint="leave --names out")
         if file_format in ("csv", "tsv"):
             raise BncliError(f"the file is not text but {kind_name}", where=file.name, hint="leave out --format")
         if stream.compression is None and file.is_regular:
@@ -222,7 +222,7 @@ class BadRows:
     def take(self, rows: Iterable[BadRow]) -> None:
         for row in rows:
             if self._policy == "fail":
-                hint = "--on-bad-row skip leaves it out"
+                hint = "add --on-bad-row skip to leave --names out"
                 if row.what == NOT_UTF8:
                     hint = f"{hint}; or, if the whole file is in another encoding, {LATIN}"
                 raise BncliError(f"malformed row: {row.what}", where=row.where, hint=hint)
@@ -267,7 +267,9 @@ def read_head(source: Source) -> TableHead:
     inputs = find_inputs(source.paths, keep=False)
     for file in inputs:
         if not file.is_regular:
-            raise UsageError(f"{file.name} cannot be previewed: it can be read only once", hint="save it first")
+            raise UsageError(
+                f"{file.name} cannot be previewed: it can be read only once", hint="save the table as a file first"
+            )
     with Table(source, keep=True, block_size=_HEAD_SIZE) as table:
         names, nested, first = table.names, table.nested, table.head()
     row_size = _TYPICAL_ROW

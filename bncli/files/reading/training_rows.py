@@ -286,7 +286,7 @@ def _read_again(
     tasks = (partial(parse, raw, again, tokens) for i, raw in raw_blocks if i in needed)
     for block, i in zip(in_order(tasks, threads), sorted(needed), strict=False):
         if block.n_rows != sampler.sizes[i]:
-            raise BncliError("the file changed while it was read", where=table.name, hint="run again")
+            raise BncliError("the file changed while it was being read", where=table.name, hint="repeat the command")
         for name, values in zip(names, block.values, strict=False):
             if i in blocks_of[name]:
                 rows = sampler.rows[i]
@@ -372,8 +372,8 @@ class _TypeCheck:
 def _disagreement(name: str, first_path: str, first_kind: str, found: str, where: str) -> BncliError:
     quoted = shlex.quote(name)
     hint = (
-        f"write it the same way in all files; --categorical {quoted} reads it as categories, "
-        f"--ignore {quoted} leaves it out"
+        f"write the values in the same way in all files; add --categorical {quoted} to read it as categories, or "
+        f"--ignore {quoted} to leave it out"
     )
     return BncliError(f"column '{name}' has {first_kind} in {first_path}, but {found} here", where=where, hint=hint)
 
@@ -595,7 +595,7 @@ def _attributes_of_cuts(
                 what = (
                     f"column '{name}' has the value '{unknown[0].as_py()}', which is not among its levels in the cuts"
                 )
-                raise BncliError(what, where=where, hint="learn the cuts from data that contain it")
+                raise BncliError(what, where=where, hint="learn the cuts from data that contain this value")
             attributes[name] = column.categorical(levels[name])
     return attributes
 

@@ -46,7 +46,7 @@ STUCK_SECONDS = 20.0
 RETRIES = 3
 BROADCAST_BYTES = 256 << 10
 """An operand of all tasks travels inside each task up to this size, and once to every worker beyond it."""
-MORE_MEMORY = "give workers more (dask worker --memory-limit), or start more of them"
+MORE_MEMORY = "give workers more memory (dask worker --memory-limit), or start more workers"
 _MOST_RESTARTS = 4
 """How often each worker may end, on average, before any task is done."""
 _POLL_SECONDS = 1.0
@@ -87,7 +87,7 @@ class WorkerMonitor:
             most = _MOST_RESTARTS * max(len(self.known), 1)
             self.known = set(workers)
             if self.n_ends > most:
-                what = f"workers keep stopping ({self.n_ends} times, without any progress)"
+                what = f"workers keep stopping ({self.n_ends} times without any progress)"
                 raise GoneError(what, hint=f"the usual reason is too little memory: {MORE_MEMORY}")
         if self._seconds_in("alone", not workers) > ALONE_SECONDS:
             raise GoneError("the cluster has no workers left", hint="start workers, then run the command again")
@@ -216,11 +216,13 @@ def _raise_translated(error: Exception) -> NoReturn:
     name = type(error).__name__
     if name == "KilledWorker":
         what = f"{RETRIES + 1} workers died during the same task"
-        hint = "the usual reason is too little memory: give workers more (--memory-limit), or fewer threads"
+        hint = "the usual reason is too little memory: give workers more memory (--memory-limit), or fewer threads"
         raise BncliError(what, hint=hint) from error
     is_broken = name in ("CommClosedError", "ClosedClientError") or "scheduler-connection-lost" in str(error)
     if is_broken:
-        raise GoneError("the connection to the cluster broke", hint="check whether its scheduler still runs") from error
+        raise GoneError(
+            "the connection to the cluster broke", hint="check whether its scheduler is still running"
+        ) from error
     if name in ("FutureCancelledError", "CancelledError", "FuturesCancelledError"):
         raise LostError(str(error)) from error
     raise error
@@ -263,7 +265,7 @@ def connected(address: str) -> Iterator[Cluster]:
             warnings.simplefilter("ignore")
             importlib.import_module("distributed")
     except ModuleNotFoundError as error:
-        hint = "install it: python -m pip install 'bncli[cluster]', or dask and distributed"
+        hint = "install it with python -m pip install 'bncli[cluster]', or install dask and distributed"
         raise UsageError("--cluster needs the package 'distributed', which is not installed", hint=hint) from error
     # Silence the loggers of dask and its libraries, here and (by the variable) in workers that are started here.
     level_before = os.environ.get(_LEVEL_VARIABLE)
@@ -278,7 +280,7 @@ def connected(address: str) -> Iterator[Cluster]:
                 while not cluster.workers:
                     if time.monotonic() > end:
                         what = f"the scheduler at {address} has no workers"
-                        hint = "start some with dask worker ADDRESS, in the environment of bncli"
+                        hint = "start some with dask worker ADDRESS, in an environment that contains bncli"
                         raise BncliError(what, hint=hint)
                     time.sleep(0.1)
                     cluster.refresh()
@@ -307,8 +309,8 @@ def _parse_address(address: str) -> tuple[str, str]:
         what = f"cannot read the scheduler's file: {(error.strerror or str(error)).lower()}"
         raise BncliError(what, where=place, hint="is the scheduler running?") from error
     except (ValueError, KeyError, TypeError) as error:
-        hint = "dask scheduler --scheduler-file FILE writes one"
-        raise BncliError("this is not a scheduler file", where=place, hint=hint) from error
+        hint = "to write one, start dask scheduler --scheduler-file FILE"
+        raise BncliError("the file is not a scheduler file", where=place, hint=hint) from error
 
 
 @contextmanager
@@ -317,7 +319,9 @@ def _connect(kind: str, place: str, address: str) -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
     what = f"no scheduler answered at {address} (within {CONNECT_SECONDS} seconds)"
-    unreachable = BncliError(what, hint="check that `dask scheduler` runs there and that this machine can reach it")
+    unreachable = BncliError(
+        what, hint="check that `dask scheduler` is running there and that this machine can reach it"
+    )
     local = None
     if kind != "local" and not _is_scheduler(place):
         raise unreachable

@@ -57,7 +57,7 @@ def refuse_on_cluster(source: Source, recipe: Recipe, supplied: SuppliedFiles) -
     if supplied.region_method or (supplied.structure is None and recipe.structure not in _STRUCTURES):
         word = supplied.region_method or recipe.structure
         what = f"--structure {word} needs single rows, which stay on the workers of a cluster"
-        raise UsageError(f"{what}; with --cluster use {_alternatives(_STRUCTURES)}, or a file of a network")
+        raise UsageError(f"{what}; with --cluster use {_alternatives(_STRUCTURES)}, or the file of a network")
     if recipe.param not in _PARAMETERS:
         what = f"--param {recipe.param} is not learned on a cluster"
         raise UsageError(what, hint=f"with --cluster use {_alternatives(_PARAMETERS)}")
@@ -71,7 +71,7 @@ def refuse_on_cluster(source: Source, recipe: Recipe, supplied: SuppliedFiles) -
         raise UsageError("--prior-network adds rows that the workers do not have", hint="leave --cluster out")
     if recipe.max_attributes is not None:
         what = "--max-attributes holds rows out, but rows stay on the workers of a cluster"
-        raise UsageError(what, hint="leave one of them out, or name the columns with --use")
+        raise UsageError(what, hint="leave one of them out, or give the columns with --use")
     weighs_or_holds_out = recipe.class_weights is not None or recipe.sets is not None
     if weighs_or_holds_out or parse_decimal(recipe.threshold or "0") is None:
         what = (
@@ -81,7 +81,7 @@ def refuse_on_cluster(source: Source, recipe: Recipe, supplied: SuppliedFiles) -
         raise UsageError(what, hint="leave --cluster out")
     if source.group or source.time is not None:
         option = "--group" if source.group else "--time"
-        what = f"{option} splits rows by a column that the codes on a cluster lack"
+        what = f"{option} splits rows by a column that the codes do not contain"
         raise UsageError(what, hint="leave --cluster out")
     if recipe.missing_policy == "marginalize":
         what = "missing values cannot be marginalized on a cluster"
@@ -174,7 +174,7 @@ class WorkerBlocks:
             except LostError as error:
                 if attempt == _ATTEMPTS - 1:
                     what = "the data sent to the workers were lost repeatedly"
-                    raise BncliError(what, hint="find out why workers of the cluster stop") from error
+                    raise BncliError(what, hint="check the logs of the workers for why they stop") from error
                 continue
             self.rounds += 1
             self.sent += size * times
@@ -234,7 +234,7 @@ def distribute_rows(
     ]
     if len(seats) < cluster.n_threads:
         blocks_text = "one row block" if len(seats) == 1 else f"{len(seats)} row blocks"
-        threads_text = f"only {len(seats)} of {cluster.n_threads} threads of the cluster have work"
+        threads_text = f"only {len(seats)} of {cluster.n_threads} threads of the cluster are used"
         watch(Note(f"{data.n_rows:,} rows make {blocks_text}, so {threads_text}"))
     # Roughly the time of one thread for a pass over families of one attribute each.
     seconds = 1e-9 * data.n_rows * max(data.n_labels - 1, 1) * (8.0 + 2.0 * len(data.schema.informative))
@@ -261,7 +261,8 @@ def refuse_memory_limits(cluster: Cluster, shares: Mapping[str, int]) -> None:
             limit, has, takes = (f"{n / 1e6:,.0f} MB" for n in (worker.limit, used, share))
             what = f"worker {address} may use {limit} of memory, already uses {has}, and its row blocks need {takes}"
             hint = (
-                f"Dask would pause it near its limit: {MORE_MEMORY}; --memory-limit 0 is safe: they are memory-mapped"
+                f"Dask would pause it near its limit: {MORE_MEMORY}; --memory-limit 0 is safe, because row blocks "
+                "are memory-mapped"
             )
             raise BncliError(what, hint=hint)
 
@@ -285,7 +286,7 @@ def _load_block(path: str, schema: Schema, stamp: int, number: int, n_rows: int)
     keep_freed_memory()
     file = _open_codes(path)
     if _stamp(file) != stamp or file.batches[number].num_rows != n_rows:
-        what = "a worker sees different codes under the same name"
+        what = "a worker finds different codes under the same path"
         raise BncliError(what, where=path, hint="copy the same file to every machine")
     batch, n_attributes = file.batches[number], len(file.header.cuts.attributes)
     place = {name: i for i, (name, _, _) in enumerate(file.header.columns[:n_attributes])}

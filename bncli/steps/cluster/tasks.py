@@ -61,7 +61,7 @@ def check_workers(cluster: Cluster, paths: Sequence[str], watch: Watch) -> None:
     for address, answer in cluster.ask_all(worker_facts, list(paths)).items():
         if isinstance(answer, TimeoutError):
             what = f"worker {address} does not answer (within {ANSWER_SECONDS:.0f} seconds)"
-            raise BncliError(what, hint="stop it, or check what keeps its machine busy")
+            raise BncliError(what, hint="stop this worker, or check what keeps its machine busy")
         if isinstance(answer, BaseException):
             hint = f"install bncli {bncli.__version__} in the environment of the workers"
             if isinstance(answer, ImportError):
@@ -74,13 +74,18 @@ def check_workers(cluster: Cluster, paths: Sequence[str], watch: Watch) -> None:
                 raise BncliError(what, hint="results could differ: install the same versions everywhere")
         for path, size, its_size in zip(paths, sizes, its_sizes, strict=True):
             if its_size is None:
-                hint = "put the data where every worker sees it under the same name"
-                raise BncliError(f"worker {address} cannot see the data", where=path, hint=hint)
+                hint = "put the data where every worker can read it under the same path"
+                raise BncliError(f"worker {address} cannot find the data", where=path, hint=hint)
             if its_size != size:
-                what = f"worker {address} sees a different file: {its_size:,} bytes, but {size:,} here"
+                what = (
+                    f"worker {address} finds a different file: {its_size:,} bytes, but {size:,} bytes on this machine"
+                )
                 raise BncliError(what, where=path, hint="copy the same file to every machine")
         if not has_one_thread:
-            text = f"worker {address} may run its BLAS on several threads; OMP_NUM_THREADS=1 keeps results the same"
+            text = (
+                f"worker {address} may run its BLAS on several threads; set OMP_NUM_THREADS=1 there to get "
+                "identical results"
+            )
             watch(Note(text, warning=True))
 
 
@@ -121,7 +126,7 @@ def files_of(sources: Iterable[Source]) -> list[str]:
         for table_file in find_inputs(source.paths, keep=True):
             if not table_file.is_regular:
                 what = "the standard input" if table_file.path == "-" else f"the pipe {table_file.path}"
-                hint = "put the table into a file that every worker can read"
+                hint = "save the table as a file that every worker can read"
                 raise UsageError(f"the workers of a cluster cannot read {what}", hint=hint)
             paths.append(table_file.path)
         if (schema_file := read_schema_file(source).place) is not None:
@@ -204,7 +209,7 @@ def _loss_as_gone() -> Iterator[None]:
     try:
         yield
     except LostError as error:
-        raise GoneError("the connection to the cluster broke", hint="run the command again") from error
+        raise GoneError("the connection to the cluster broke", hint="repeat the command") from error
 
 
 @contextmanager
@@ -224,8 +229,8 @@ def reading(source: Source, run: Run) -> Iterator[Run]:
 def report_idle_threads(n_files: int, cluster: Cluster, watch: Watch) -> None:
     """Add a note if the table has fewer files than the cluster has threads."""
     if n_files < cluster.n_threads:
-        files = "one file is one task" if n_files == 1 else f"{n_files} files are {n_files} tasks"
-        watch(Note(f"{files}, so only {n_files} of {cluster.n_threads} threads of the cluster have work"))
+        files = "one file makes one task" if n_files == 1 else f"{n_files} files make {n_files} tasks"
+        watch(Note(f"{files}, so only {n_files} of {cluster.n_threads} threads of the cluster are used"))
 
 
 def _read_each_file(

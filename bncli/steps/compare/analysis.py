@@ -146,8 +146,8 @@ class Summary:
         enough = next(n for n in count(1) if sign_test(n, 0) <= LEVEL)
         return (
             f"With {len(self.sets)} data sets the p-value of the sign test is at least {self.least_p:g}, as is "
-            f"Wilcoxon's without ties: neither test can show at the 5 % level that a learner is better; that needs "
-            f"{enough} data sets. Differences within one data set can be tested by its folds."
+            "Wilcoxon's without ties: neither test can show at the 5 % level that a learner is better; that needs "
+            f"{enough} data sets. Differences on a single data set can be tested with its folds."
         )
 
     def against(self, learner: str, baseline: str) -> LearnerPair | None:
@@ -316,7 +316,7 @@ def analyse(
             for name, data in groups.items()
         ),
         times=_fit_times(results, seconds, baseline),
-        gaps={pair: reasons.get(pair, "not all folds were run") for pair in pairs if pair not in complete},
+        gaps={pair: reasons.get(pair, "some folds were not run") for pair in pairs if pair not in complete},
     )
 
 

@@ -62,11 +62,11 @@ DEFAULT_METRICS = ("error", "log_loss", "rmse")
 FORMAT, VERSION = "bncli-outcomes", 3
 _DIFFERENCES = {
     "version": "an unknown version of this file format",
-    "bncli": "another version of bncli",
-    "protocol": "other --folds, --repeats or --seed",
+    "bncli": "a different version of bncli",
+    "protocol": "different --folds, --repeats or --seed",
     "unseen": "another --unseen",
-    "learners": "other learners",
-    "data": "other data",
+    "learners": "different learners",
+    "data": "different data",
 }
 Results = Generator[Result, None, None]
 Pool = Callable[[RunPlan, Sequence[Task], Callable[[Task], bool]], Results]
@@ -157,7 +157,9 @@ def _check_arguments(
         raise UsageError(what, hint="use --on-bad-row fail or skip")
     check_drawings(len(learners), len(sources), settings.metrics[0], diagram=outputs.diagram, scatter=outputs.scatter)
     if settings.group_bounds and len(sources) < 2:
-        raise UsageError("--groups groups data sets by number of rows, but there is only one", hint="give more DATA")
+        raise UsageError(
+            "--groups groups data sets by number of rows, but there is only one data set", hint="give more DATA"
+        )
     inputs = [path for source in sources for path in (*source.paths, source.schema_file)]
     supplied = [path for learner in learners for path in learner.supplied.paths]
     written = (outputs.resume, outputs.csv, outputs.latex, outputs.diagram, outputs.scatter)
@@ -185,7 +187,7 @@ def run_plan(
     failures: dict[tuple[int, ...], tuple[Task, Failure]] = {}
     if len(remaining) < len(tasks):
         n_stored = len(tasks) - len(remaining)
-        watch(Note(f"{n_stored:,} of {len(tasks):,} folds are taken from {checkpoint.path}"))
+        watch(Note(f"{n_stored:,} of {len(tasks):,} folds were read from {checkpoint.path}"))
     watch(Stage("run"))
     watch(Progress(len(outcomes), len(tasks)))
     try:
@@ -202,7 +204,7 @@ def run_plan(
         if checkpoint.path is not None:
             # The interrupt may have come between the storing of an outcome and its place in `outcomes`.
             stored = f"{checkpoint.n_stored():,} of {len(tasks):,} folds are stored in {checkpoint.path}"
-            watch(Note(f"{stored}; the same command continues from there"))
+            watch(Note(f"{stored}; repeat the command to continue from there"))
         raise
     complete = {task: outcome for task, outcome in sorted(outcomes.items()) if task[:2] not in failures}
     pairs = sorted({task[:2] for task in complete}) if plan.protocol.repeats > 1 else []
@@ -294,7 +296,7 @@ class Checkpoint:
             content = b""
             if os.path.exists(path):
                 if not os.path.isfile(path):
-                    what = "outcomes must be stored in a regular file, and this is not one"
+                    what = "results can be stored only in a regular file"
                     raise BncliError(what, where=path, hint="choose another name")
                 with open(path, "rb") as file:
                     content = file.read()
@@ -306,7 +308,7 @@ class Checkpoint:
                     try:
                         task, outcome = _parse_outcome(line, plan, data_sets)
                     except (ValueError, KeyError, TypeError, IndexError, AttributeError, zlib.error) as error:
-                        where, hint = f"{path}, line {number}", "delete this line, and the fold will be run again"
+                        where, hint = f"{path}, line {number}", "delete this line to run the fold again"
                         raise BncliError("the line is damaged", where=where, hint=hint) from error
                     self.outcomes.setdefault(task, outcome)
             elif content and not content.startswith(b'{"format": "bncli-outcomes"'[: len(content)]):
@@ -356,21 +358,23 @@ def _check_header(line: bytes, expected: dict[str, Any], path: str) -> None:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise _not_outcomes(path)
     if header.get("version") in range(1, VERSION):
-        what = "the outcomes in this file were written by an older bncli and do not contain the costs"
+        what = "the results in this file were written by an older version of bncli and do not contain the costs"
         raise BncliError(what, where=path, hint="start again with another --resume FILE")
     expected = json.loads(json.dumps(expected))
     for key, what in _DIFFERENCES.items():
         if header.get(key) != expected[key]:
-            hint = "give the options of that run, or another --resume FILE"
-            raise BncliError(f"the outcomes in this file come from a run with {what}", where=path, hint=hint)
+            hint = "use the options of that run, or another --resume FILE"
+            raise BncliError(f"the results in this file come from a run with {what}", where=path, hint=hint)
 
 
 def _not_outcomes(path: str) -> BncliError:
-    return BncliError("this is not a file of outcomes", where=path, hint="choose another name for --resume")
+    return BncliError(
+        "the file does not contain results of bncli compare", where=path, hint="choose another name for --resume"
+    )
 
 
 def _write_error(path: str, error: OSError) -> BncliError:
-    return BncliError(f"cannot store outcomes: {(error.strerror or str(error)).lower()}", where=path)
+    return BncliError(f"cannot store results: {(error.strerror or str(error)).lower()}", where=path)
 
 
 def _parse_outcome(line: bytes, plan: RunPlan, data_sets: Sequence[DataSet]) -> tuple[Task, Outcome]:

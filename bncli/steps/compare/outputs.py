@@ -56,17 +56,20 @@ def check_drawings(
 ) -> None:
     """Raise UsageError, before any work, for a drawing in another format or one that the metric does not have."""
     for path in (diagram, scatter):
-        refuse_ending(path, NOT_DRAWN, "drawings are written as SVG")
+        refuse_ending(path, NOT_DRAWN, "drawings can be written only as SVG")
     if n_learners < 2 and (diagram or scatter):
         option = "--diagram" if diagram else "--scatter"
         raise UsageError(
-            f"{option} draws the differences of learners, and there is only one", hint="give another --learner"
+            f"{option} draws differences between learners, but there is only one learner", hint="add another --learner"
         )
     if n_data_sets < 2 and diagram:
-        raise UsageError("--diagram needs several data sets, and there is only one", hint="give more DATA")
+        raise UsageError("--diagram needs several data sets, but there is only one", hint="give more DATA")
     if metric in COSTS and diagram:
-        what = f"--diagram draws the results of a test, but costs such as {metric_text(metric)} are not tested"
-        raise UsageError(what, hint="draw them with --scatter")
+        what = (
+            f"--diagram draws the results of a test, but costs such as {metric_text(metric)} are not tested "
+            "for differences"
+        )
+        raise UsageError(what, hint="use --scatter for costs")
 
 
 def write_outputs(
@@ -86,14 +89,14 @@ def write_outputs(
     if diagram:
         drawing = rank_diagram(report, metric)
         if drawing is None:
-            what = f"average ranks need two learners with {metric_text(metric)} on two data sets"
+            what = f"average ranks need at least two learners with {metric_text(metric)} on two data sets"
             raise BncliError(what, where=diagram)
         write_bytes(diagram, drawing.source().encode())
     if scatter:
         panels = scatter_panels(report, metric)
         if metric in COSTS and not panels:
             what = f"no data set has {metric_text(metric)} for both {report.baseline} and another learner"
-            hint = "parameters in closed form have none; name another --baseline"
+            hint = "parameters in closed form have none; choose another --baseline"
             raise BncliError(what, where=scatter, hint=hint)
         write_bytes(scatter, scatter_drawing(report, metric, panels).source().encode())
 
@@ -203,14 +206,16 @@ def _p_text(p: float) -> str:
 def _pair_table(suffix: str, summary: Summary, metric: str) -> LatexTable:
     n = len(summary.sets)
     over = f"over {n} data set{'' if n == 1 else 's'}{suffix}"
-    caption = f"All pairs of learners by {escape(metric_text(metric))} {over}: wins, draws and losses of the first"
+    caption = (
+        f"All pairs of learners by {escape(metric_text(metric))} {over}: wins, draws and losses of the first learner"
+    )
     if summary.friedman is None:
         caption += ", and the geometric mean of ratios."
         header = ["first", "second", "W/D/L", "ratio"]
     else:
         caption += (
-            " with the sign test, Wilcoxon's signed-rank test (Holm: adjusted over all pairs), "
-            "the one-sided paired $t$-test for the first being better, and the geometric mean of ratios."
+            " with the sign test, Wilcoxon's signed-rank test (Holm: adjusted over all pairs), the one-sided paired "
+            "$t$-test of whether the first is better, and the geometric mean of ratios."
         )
         header = ["first", "second", "W/D/L", "sign $p$", "Wilcoxon $p$", "Holm $p$", "$t$ $p$", "ratio"]
     rows = []

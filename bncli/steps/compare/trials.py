@@ -187,14 +187,16 @@ def read_data_sets(sources: Sequence[Source], protocol: Protocol, *, threads: in
         (path,) = source.paths
         if path == "-" or (os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))):
             what = f"{'the standard input' if path == '-' else path} can be read only once"
-            raise UsageError(f"{what}, but a comparison reads its data several times", hint="save it first")
+            raise UsageError(
+                f"{what}, but a comparison reads its data several times", hint="save the table as a file first"
+            )
         if not os.path.exists(path):
             read_columns(source)  # raises a helpful error
         paths.append(path)
     real = [os.path.realpath(path) for path in paths]
     for i, path in enumerate(paths):
         if real[i] in real[:i]:
-            raise UsageError("the same data is given twice", where=path)
+            raise UsageError("the same data set is given twice", where=path)
     # the shortest names that differ
     depth, names = 1, [_last_parts(path, 1) for path in real]
     while (clashing := {name for name in names if names.count(name) > 1}) and depth < 64:
@@ -297,7 +299,7 @@ def check_names(learners: Sequence[Learner]) -> None:
     for learner in learners:
         if learner.name in seen:
             is_same = learner.recipe == seen[learner.name].recipe
-            hint = "leave one of them out" if is_same else "put NAME= before its options"
+            hint = "leave one of them out" if is_same else "put a different NAME= before the options of one of them"
             raise UsageError(f"two learners are called {learner.name!r}", hint=hint)
         seen[learner.name] = learner
 

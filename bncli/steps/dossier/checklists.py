@@ -127,9 +127,9 @@ TRIPOD = Checklist(
         Item("14", "Fairness", "What was done for fairness, and why?", ("fairness",), ("fairness",)),
         Item("15", "Output", "What does the model return, and how are decisions made?", (), ("output",)),
         Item("16", "Training and evaluation", "How do the two sets of rows differ?", (), ("drift",)),
-        Item("17", "Ethics", "Approval and consent.", ("ethics",)),
+        Item("17", "Ethics", "Ethical approval and consent.", ("ethics",)),
         Item("18a", "Funding", "Who funded the study?", ("funding",)),
-        Item("18b", "Conflicts of interest", "Which conflicts of interest are there?", ("conflicts",)),
+        Item("18b", "Conflicts of interest", "Are there any conflicts of interest?", ("conflicts",)),
         Item("18c", "Protocol", "Where is the study protocol available?", ("protocol",)),
         Item("18d", "Registration", "Where is the study registered?", ("registration",)),
         Item("18e", "Data sharing", "Who can get the data?", ("data_access",)),
@@ -167,14 +167,14 @@ VALIDATION = Checklist(
         Item("C2", "Data", "Are the data suitable and correct?", ("data_source",), ("characteristics", "missing")),
         Item("C3", "Inputs", "Why these attributes, and what does each contribute?", ("attribute_selection",),
              ("attributes", "effects")),
-        Item("C4", "Assumptions and limits", "Which ones are known?", ("limitations",), ("warnings",)),
+        Item("C4", "Assumptions and limits", "Which of them are known?", ("limitations",), ("warnings",)),
         Item("C5", "Sensitivity", "How sensitive is the result to each input?", (), ("sensitivity",)),
         Item("C6", "Behaviour", "What is proven for all inputs?", (), ("certificates",)),
         Item("C7", "Implementation", "Does the file compute what was fitted?", (), ("self_test",)),
         Item("M1", "Monitoring plan", "What is monitored, and with which limits?", ("monitoring_plan",)),
         Item("M2", "Drift", "Do new rows still resemble the training rows?", (), ("drift",)),
         Item("M3", "Stability", "Is the performance stable over time?", (), ("periods",)),
-        Item("M4", "Expected performance", "Which figures do the probabilities imply?", (), ("expected",)),
+        Item("M4", "Expected performance", "Which performance do the probabilities imply?", (), ("expected",)),
         Item("M5", "Overrides", "How are overrides recorded?", ("overrides",)),
         Item("O1", "Discrimination", "How well are events ranked?", (), ("performance",)),
         Item("O2", "Calibration", "Do probabilities match frequencies?", (), ("calibration",)),
@@ -198,7 +198,7 @@ ANNEX_IV = Checklist(
         Item("1(e)", "Hardware", "On which hardware does it run?", ("deployment",)),
         Item("1(f)", "Product", "If it is part of a product: pictures and markings of the product.", ("deployment",)),
         Item("1(g)", "User interface", "What does the deployer see?", ("instructions",)),
-        Item("1(h)", "Instructions for use", "Where are they?", ("instructions",)),
+        Item("1(h)", "Instructions for use", "Where are the instructions for use?", ("instructions",)),
         Item("2(a)", "Development", "Methods, steps, and what came from third parties.",
              ("method_choice",), ("method",)),
         Item("2(b)", "Design", "Logic, choices, assumptions, what is optimized.", ("method_choice", "population"),
@@ -219,7 +219,7 @@ ANNEX_IV = Checklist(
         Item("5", "Risk management", "The risk management system (Article 9).", ("risks",)),
         Item("6", "Changes in the life cycle", "What did the provider change?", ("version", "updating"), ("changes",)),
         Item("7", "Standards", "Which standards were applied?", ("standards",)),
-        Item("8", "Declaration of conformity", "Where is it?", ("conformity",)),
+        Item("8", "Declaration of conformity", "Where is the declaration of conformity?", ("conformity",)),
         Item("9", "Post-market monitoring", "The monitoring plan (Article 72).",
              ("monitoring_plan",), ("drift", "expected")),
     ),
@@ -231,8 +231,8 @@ FIELDS: Mapping[str, str] = {
     "title": "Name of the model, as its users know it",
     "version": "Version of the model, and what changed since the one before",
     "summary": "The study in a few sentences, for those who read nothing else",
-    "responsible": "Person or organization responsible for the model, and how to reach them",
-    "intended_use": "What the predictions are used for, and which decisions rest on them",
+    "responsible": "Person or organization responsible for the model, and how to contact them",
+    "intended_use": "What the predictions are used for, and which decisions are based on them",
     "users": "Who uses the predictions, and what they need to know",
     "rationale": "Why a model is needed, and which models exist already",
     "population": "Who or what the model may be applied to",
@@ -308,13 +308,13 @@ def read_about(path: str) -> About:
     except OSError as error:
         raise cannot_read(path, error) from error
     except tomllib.TOMLDecodeError as error:
-        what = f"this is not TOML: {error}"
-        raise BncliError(what, where=path, hint="bncli dossier --template prints a file to fill in") from None
+        what = f"the file is not valid TOML: {error}"
+        raise BncliError(what, where=path, hint="type bncli dossier --template for a file to fill in") from None
     known = (*FIELDS, "properties")
     for name in content:
         if name not in known:
             close = get_close_matches(name, known, n=1)
-            hint = f"did you mean {close[0]}?" if close else "bncli dossier --template prints all keys"
+            hint = f"did you mean {close[0]}?" if close else "type bncli dossier --template for a list of all keys"
             raise BncliError(f"there is no key {name!r}", where=path, hint=hint)
     properties = content.pop("properties", [])
     if not isinstance(properties, list) or not all(isinstance(text, str) and text.strip() for text in properties):

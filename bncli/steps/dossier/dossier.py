@@ -62,7 +62,9 @@ def dossier(model_path: str, sources: DossierSources, *, output: str, run: Run =
     page_path, json_path = (os.path.join(output, f"dossier.{ending}") for ending in ("html", "json"))
     source = sources.source
     if output == "-" or (os.path.lexists(output) and not os.path.isdir(output)):
-        raise UsageError(f"-o needs a folder for two files, but {output!r} is not a folder", hint="name a folder")
+        raise UsageError(
+            f"-o needs a folder for two files, but {output!r} is not a folder", hint="give the path of a folder"
+        )
     if not os.path.isdir(output):
         check_target(output.rstrip("/"))
     check_outputs(
@@ -244,7 +246,7 @@ def _sensitivity_blocks(found: Findings) -> Iterator[Block]:
         for name, own in order[:_MOST_LINES]
     ]
     caption = f"Sensitivity to permuted attributes ({count(found.sensitivity_rows, 'row')})"
-    headings = ("attribute", "increase of log-loss", "mean change of a probability", "rows whose decision may change")
+    headings = ("attribute", "increase in log-loss", "mean change in a probability", "rows whose decision may change")
     yield Grid(caption, headings, rows, (1, 2, 3))
     words = {True: "proven", False: "refuted", None: "open: the time limit was reached"}
     properties = [(one.text, words[one.holds], one.shown or "–") for one in found.verified.properties or ()]

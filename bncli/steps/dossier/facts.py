@@ -40,7 +40,9 @@ def _facts_of_model(found: Findings) -> dict[str, str]:
     penalty = "" if model.penalty is None else f" Penalty {model.penalty:.4g}"
     penalty += ", chosen by cross-validation." if penalty and model.penalty_cv is not None else "." * bool(penalty)
     held_out = model.held_out_log_loss
-    inner = "" if held_out is None else f" Log-loss of rows held out in fitting: {figure(held_out)} nats per row."
+    inner = (
+        "" if held_out is None else (f" Held-out log-loss when the model was fitted: {figure(held_out)} nats per row.")
+    )
     edits = [f"{' & '.join(edit.effect)} ({edit.action}; {edit.why})" for edit in model.edits]
     changed = f"Effects changed by hand: {listed(edits)}." if edits else "No effect was changed by hand."
     calibrated = ""
@@ -54,19 +56,19 @@ def _facts_of_model(found: Findings) -> dict[str, str]:
     if rule is not None and rule.costs is not None:
         rules.append("the label with the lowest expected cost")
     if rule is not None and rule.abstain_below is not None:
-        rules.append(f"no decision below a probability of {rule.abstain_below:g}")
+        rules.append(f"no decision if all probabilities are below {rule.abstain_below:g}")
     weighted = "Classes have equal weight: probabilities assume the class frequencies in training."
     if model.class_weights is not None:
         factors = zip(schema.labels, model.class_weights, strict=True)
         weighted = f"Classes were weighted ({', '.join(f'{label} {w:.4g}' for label, w in factors)}): probabilities "
         weighted += "assume the weighted frequencies."
-    unseen = "are refused" if schema.unseen == "error" else "count as unknown, with an average score"
-    missing = "is treated as one more value" if schema.missing_policy == "level" else "is marginalized"
+    unseen = "are an error" if schema.unseen == "error" else "are treated as unknown and get an average score"
+    missing = "is treated as a further value" if schema.missing_policy == "level" else "is marginalized"
     effects = found.specification["effects"]
     shares_of = [f"{' & '.join(effect['attributes'])} {percent(effect['share'])}" for effect in effects]
     formula = "ln P(label | row) is the sum of one entry per table, normalized over the labels"
     if not isinstance(model.predictor, Tables):
-        formula = f"P(label | row) is a weighted mean over several models; of each, {formula}"
+        formula = f"P(label | row) is a weighted mean over several models; in each, {formula}"
     program = "" if found.specification["python"] is None else "; specification.python is a program that computes it"
     command = found.specification["command"]
     by_command = f"Command: {command}." if command else "Parts of the model were supplied as files."
@@ -90,7 +92,7 @@ def _facts_of_model(found: Findings) -> dict[str, str]:
         f"{_missing_text(found)}",
         "method": f"{model.structure_learned}; parameters {recipe.param}. Options: {options}.",
         "tuning": (penalty + inner).strip(),
-        "changes": f"{changed}{calibrated} Made by bncli {model.version}.",
+        "changes": f"{changed}{calibrated} Fitted by bncli {model.version}.",
         "imbalance": weighted,
         "output": f"The probability of each label.{calibrated} Decision: "
         f"{'; '.join(rules) if rules else 'the most probable label'}.",
@@ -108,7 +110,8 @@ def _facts_of_model(found: Findings) -> dict[str, str]:
         else f"{below} in the model file ha{'s' if len(disclosed.values) == 1 else 've'} fewer than "
         f"{disclosed.min_rows} training rows; {count(disclosed.held_out, 'single row')} with stored held-out "
         "probabilities.",
-        "software": f"bncli {model.version} made the model; it needs Python with numpy, or an export without bncli.",
+        "software": f"Fitted by bncli {model.version}. Scoring needs Python with NumPy and bncli, or an export that "
+        "works without bncli.",
     }
 
 
@@ -149,7 +152,7 @@ def _facts_of_rows(found: Findings) -> dict[str, str]:
         + (f"missing values: {listed(lacking)}." if lacking else "no value is missing."),
         "files": "; ".join(f"{kind} {path} (SHA-256 {digest[:16]}...)" for kind, path, digest in found.files) + ".",
         "partition": partition,
-        "drift": (f"Drifted: {listed(drifted)}" if drifted else "No attribute drifted") + f"{highest}.",
+        "drift": (f"Drifted: {listed(drifted)}" if drifted else "No attribute has drifted") + f"{highest}.",
         "dates": f"Test rows from {times[0]} to {times[-1]}." if times else "",
         "expected": f"On {count(monitor.tally.rows, 'row')}, the probabilities imply {', '.join(expected)}.",
         "warnings": "; ".join(warnings) + ("." if warnings else ""),
@@ -161,7 +164,9 @@ def _missing_text(found: Findings) -> str:
     n = max(tally.rows, 1)
     lacking = [f"{own.name} {percent(own.missing / n)}" for own in tally.attributes if own.missing]
     unseen = [f"{own.name} {percent(own.unseen / n)}" for own in tally.attributes if own.unseen]
-    text = f"Missing here: {listed(lacking)}." if lacking else "No value is missing here."
+    text = (
+        f"Missing values in the test rows: {listed(lacking)}." if lacking else "No value is missing in the test rows."
+    )
     return text + (f" Never seen in training: {listed(unseen)}." if unseen else "")
 
 
@@ -178,7 +183,7 @@ def _facts_of_figures(found: Findings) -> dict[str, str]:
             parts.append(f"{name.replace('_', ' ')} {figure(own)}{interval}")
         calibration = f"Calibration: {', '.join(parts)}; calibration error {figure(report.metrics['ece'])}."
         better = [line.threshold for line in two_class.net_benefit if line.model > max(line.all, line.none)]
-        benefit = "At no threshold is the net benefit above that of always or never predicting the event."
+        benefit = "The net benefit is not above that of always or never predicting the event at any threshold."
         if better:
             benefit = (
                 f"The net benefit is above that of always or never predicting the event at {len(better)} of 99 "
@@ -222,7 +227,7 @@ def _facts_of_figures(found: Findings) -> dict[str, str]:
         "periods": f"{of_periods} {unexpected_figures(found)}".strip(),
         "heterogeneity": f"All figures with intervals for {where}." if where else "",
         "fairness": f"{'; '.join(fairness).capitalize()}. {never}".strip() if fairness else "",
-        "sensitivity": f"Increase of the log-loss if an attribute's values are permuted: {listed(sensitivity)} "
+        "sensitivity": f"Increase in log-loss when an attribute's values are permuted: {listed(sensitivity)} "
         f"({count(found.sensitivity_rows, 'row')})."
         if sensitivity
         else "",
@@ -253,9 +258,9 @@ def unexpected_figures(found: Findings) -> str:
                 outside.append(f"{_NAMES[name]} of {period.name} ({figure(measured)}, {expected})")
     if not n_compared:
         return ""
-    by_chance = f"about 1 in 20 is outside by chance, and {count(n_compared, 'figure')} were compared"
+    by_chance = f"about 1 in 20 is outside by chance; {count(n_compared, 'figure')} were compared"
     if not outside:
-        return "All figures of the periods are inside the intervals that the probabilities imply."
+        return "All figures of the periods are within the intervals that the probabilities imply."
     return f"Outside the intervals that the probabilities imply: {'; '.join(outside)} ({by_chance})."
 
 

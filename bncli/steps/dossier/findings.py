@@ -109,7 +109,8 @@ def find_all(model_path: str, sources: DossierSources, about: About, run: Run) -
     source, watch = sources.source, run.watch
     if "-" in source.paths:
         raise UsageError(
-            "the data are read several times, but the standard input can be read only once", hint="name a file"
+            "the data are read several times, but the standard input can be read only once",
+            hint="give the path of a file",
         )
     model = read_model(model_path)
     labelled = carry_group_columns(replace(source, drop_unlabelled=True), sources.by)
@@ -163,7 +164,7 @@ def find_all(model_path: str, sources: DossierSources, about: About, run: Run) -
     periods = tuple(_periods(everything, scored, model, source.allow_missing_columns))
     if unknown := [period.name for period in periods if period.group is None]:
         which = "that period" if len(unknown) == 1 else "these periods"
-        text = f"no row of {_few(unknown)} has a class, so only expected figures are known for {which}"
+        text = f"no row of {_few(unknown)} has a class, so only expected figures are available for {which}"
         watch(Note(text, warning=True))
     if alone := [period.name for period in periods if period.group is not None and period.group.metrics["auc"] is None]:
         text = f"the AUC is undefined for {_few(alone)}: all rows of the period have the same label"

@@ -247,7 +247,7 @@ def _note_untested_rows(columns: Columns, splits: Sequence[Split], watch: Watch)
     n_tested = sum(len(split.rows) for split in splits)
     if n_later > n_tested:
         what = f"{n_later - n_tested:,} of {n_later:,} rows in the blocks are not tested"
-        watch(Note(f"{what}, because their groups also have training rows"))
+        watch(Note(f"{what}, because their groups also contain training rows"))
 
 
 def _check_files(outputs: EvaluateOutputs, source: Source, *others: str | None) -> None:
@@ -264,7 +264,8 @@ def _check_two_labels(outputs: EvaluateOutputs, n_labels: int) -> None:
     for is_wanted, option in ((outputs.gains, "--gains"), (outputs.net_benefit, "--net-benefit")):
         if is_wanted and n_labels != 2:
             raise UsageError(
-                f"{option} needs a class with two labels, but this one has {n_labels}", hint="leave it out"
+                f"{option} needs a class with two labels, but the class of this table has {n_labels}",
+                hint="leave it out",
             )
 
 

@@ -49,7 +49,7 @@ def carry_group_columns(source: Source, by: Sequence[str]) -> Source:
         if name == source.class_name:
             raise _class_error(name)
         if name == source.weights:
-            raise UsageError(f"--by {name}: that column contains the row weights", hint="name another column")
+            raise UsageError(f"--by {name}: that column contains the row weights", hint="choose another column")
     return replace(source, carried=names)
 
 
@@ -67,7 +67,7 @@ def without_group_columns(columns: Columns, source: Source) -> Columns:
     ignored &= {*source.carried}
     attributes = {name: column for name, column in columns.attributes.items() if name not in ignored}
     if not attributes:
-        raise BncliError("all columns are ignored, so there is none to learn from", where=source.paths[0])
+        raise BncliError("all columns are ignored, so there are no attributes to learn from", where=source.paths[0])
     return replace(columns, attributes=attributes)
 
 
@@ -92,7 +92,7 @@ def _group_column(columns: Columns, name: str, known: Attribute | None, where: s
         raise _class_error(name)
     if name not in columns.attributes:
         what = f"column {name!r} was not read as a single column of values, so it defines no groups"
-        hint = "for a date, name a part such as day.month; an identifier defines no groups (see --categorical)"
+        hint = "for a date, give a part such as day.month; for an identifier, add --categorical"
         raise BncliError(what, where=where, hint=hint)
     column = columns.attributes[name]
     if isinstance(column, CategoricalColumn):
@@ -116,7 +116,9 @@ def _group_column(columns: Columns, name: str, known: Attribute | None, where: s
         why = "it is not a numeric attribute of the model"
         if isinstance(known, NumericAttribute):
             why = (
-                f"the model has {len(known.cuts) + 1:,} intervals for it" if known.cuts else "the model does not cut it"
+                f"the model has {len(known.cuts) + 1:,} intervals for it"
+                if known.cuts
+                else "the model does not cut the column"
             )
         watch(Note(f"the groups of {name} are its quartiles, because {why}"))
     # the groups are the intervals (or the levels of a coded column), then missing values
@@ -129,7 +131,7 @@ def _group_column(columns: Columns, name: str, known: Attribute | None, where: s
 def _refuse_many(name: str, n: int, where: str) -> None:
     if n > MOST_GROUPS:
         what = f"column {name!r} has {n:,} values, too many to report a group for each"
-        raise BncliError(what, where=where, hint=f"name a column with at most {MOST_GROUPS:,} values")
+        raise BncliError(what, where=where, hint=f"choose a column with at most {MOST_GROUPS:,} values")
 
 
 def with_groups(report: EvaluateReport, columns: Sequence[GroupColumn], watch: Watch) -> EvaluateReport:

@@ -28,11 +28,15 @@ def check_folder(path: str, names: Sequence[str] = ()) -> tuple[str, ...]:
     Raises an error if the folder neither exists nor can be created.
     """
     if path == "-":
-        raise UsageError("--svg draws several pictures, which the standard output cannot take", hint="name a folder")
+        raise UsageError(
+            "--svg writes several pictures, so it cannot write to the standard output", hint="give the path of a folder"
+        )
     if os.path.isdir(path):
         return tuple(os.path.join(path, name) for name in names)
     if os.path.lexists(path):
-        raise UsageError(f"--svg needs a folder for its pictures, but {path!r} is not one", hint="name a folder")
+        raise UsageError(
+            f"--svg needs a folder for its pictures, but {path!r} is not one", hint="give the path of a folder"
+        )
     check_target(path.rstrip("/"))
     return ()
 
@@ -64,7 +68,7 @@ def draw_curves(report: EvaluateReport) -> dict[str, Drawing]:
             ranked = CurvePanel(label, f"AP {curve.area:.3f}", points, ((0.0, share), (1.0, share)))
         points = tuple(zip(curves.reliability.predicted, curves.reliability.observed, strict=True))
         tips = tuple(
-            f"{label}: probability {p:.4g}, share {observed:.4g}, {rows:,.10g} rows"
+            f"{label}: probability {p:.4g}, observed {observed:.4g}, {rows:,.10g} rows"
             for p, observed, rows in zip(*curves.reliability, strict=True)
         )
         reliable = CurvePanel(label, "", points, diagonal, tips)
@@ -74,7 +78,7 @@ def draw_curves(report: EvaluateReport) -> dict[str, Drawing]:
     axes = (
         ("false positive rate", "true positive rate"),
         ("recall", "precision"),
-        ("mean predicted probability", "observed share"),
+        ("mean predicted probability", "observed frequency"),
     )
     drawings = {
         name: curve_plots(f"{title}, {labels} against all others", across, upwards, panels[name])

@@ -159,7 +159,7 @@ def _metric_blocks(report: CompareReport, metric: str) -> Iterator[Block]:
         sentence = f"{most.name} is better than {report.baseline} on {most.better} of {count(n, 'data set')}, "
         sentence += f"worse on {most.worse}."
         if most.better <= most.worse:
-            sentence = f"No learner is better than {report.baseline} on more data sets than it is worse."
+            sentence = f"No learner is better than {report.baseline} on more data sets than on which it is worse."
         title = f"{metric_text(metric)} of every learner against {report.baseline}"
         drawing = scatter_drawing(report, metric, panels)
         cards.append(Picture(f"scatter-{metric}", title, sentence, drawing, wide=True))
@@ -255,7 +255,7 @@ def _drift_blocks(report: MonitorReport) -> Iterator[Block]:
         psi = (known[0], known[-1], max(known)) if known else (None, None, None)
         by_column.append((name, *map(figure, psi), f"{sum(drift.drifted for drift in drifts):,} of {len(drifts):,}"))
     titles = ("column", "first PSI", "last PSI", "highest PSI", "files with drift")
-    yield Cards((files, Grid("Columns, those that drifted first", titles, by_column, (1, 2, 3, 4))))
+    yield Cards((files, Grid("Columns, drifted ones first", titles, by_column, (1, 2, 3, 4))))
 
 
 def _psi_picture(report: MonitorReport, number: int, name: str) -> Picture:
@@ -270,7 +270,7 @@ def _psi_picture(report: MonitorReport, number: int, name: str) -> Picture:
         psi, i = max(known, key=lambda pair: pair[0])
         sentence += f"; PSI at most {psi:.3g} in {names[i]}, by chance {drifts[i].psi_expected or 0.0:.2g}."
     else:
-        sentence += "; no value from training occurs."
+        sentence += "; no value of the training rows occurs."
     # The index leaves out values that training never had, which are drift of their own.
     tallies = [next(a for a in monitor.tally.attributes if a.name == name) for monitor in report.monitors]
     n_rows = (max(monitor.tally.rows, 1) for monitor in report.monitors)
@@ -304,7 +304,7 @@ def _prediction_blocks(report: MonitorReport) -> Iterator[Block]:
         pictures.append(Picture(f"predicted-{number}", labels[y], sentence, drawing))
     yield Cards(pictures)
     if len(order) > MOST_PICTURES:
-        yield Paragraph(f"{count(len(order) - MOST_PICTURES, 'label')} more were predicted less often.", "gap")
+        yield Paragraph(f"{count(len(order) - MOST_PICTURES, 'less frequent label')} not shown.", "gap")
 
 
 def _shares(counts: Sequence[float]) -> list[float | None]:
@@ -356,7 +356,7 @@ def _mean_blocks(report: MonitorReport) -> Iterator[Block]:
     headings = ("file", *(f"{part}{what}" for part in parts for what in (" expected (95 %)", " measured")))
     yield Grid("Performance: expected from the probabilities, and measured on labelled rows", headings, rows)
     if not report.whole.tally.log_loss.n:
-        yield Paragraph("The class of these rows is not known, so neither is the error rate.", "gap")
+        yield Paragraph("The error rate is unknown, because these rows have no class.", "gap")
     if report.whole.no_log_p:
         yield Paragraph(f"ln P(x) of the rows is not known: {report.whole.no_log_p}.", "gap")
 

@@ -79,7 +79,7 @@ def _blocks(report: EffectsReport, labels: tuple[str, ...], n_rows: float) -> It
         odds = math.exp(min(report.base[1], 50.0))
         start = f"An average row has odds of {odds:.3g} to 1 for {labels[1]} against {labels[0]}. "
     else:
-        start = "The pictures show the log-odds of a class against the geometric mean of the others. "
+        start = "The plots show the log-odds of a class against the geometric mean of the others. "
     bands = "Lines and bands are twice the standard error of log-odds estimated from the training rows with that value."
     if _has_margins(report, labels):
         bands = "Lines and bands are 90 % intervals."
@@ -89,8 +89,8 @@ def _blocks(report: EffectsReport, labels: tuple[str, ...], n_rows: float) -> It
     )
     if report.models > 1:
         yield Paragraph(
-            f"The model averages the probabilities of {report.models:,} models. "
-            "The pictures show the effects on their mean score."
+            f"The model averages the probabilities of {report.models:,} models. The plots show the effects on their "
+            "mean score."
         )
     shares = _share_picture(effects, labels)
     if len(labels) == 2:
@@ -130,14 +130,15 @@ def _blocks(report: EffectsReport, labels: tuple[str, ...], n_rows: float) -> It
         blocks: list[Block] = [Cards(small)] if small else []
         if rest:
             lines = [(" & ".join(effect.attributes), percent(effect.share)) for effect in rest]
-            blocks.append(Grid("Joint effects without a picture", ("attributes", "share of variance"), lines, (1,)))
+            blocks.append(Grid("Joint effects without a plot", ("attributes", "share of variance"), lines, (1,)))
         yield FoldedBlocks("small-effects", title, blocks)
     hidden = [*effects[MOST_EFFECTS:], *left_out]
     if hidden or report.left_out:
         share = sum(effect.share for effect in hidden) + (report.left_out.share if report.left_out else 0.0)
         n = len(hidden) + (report.left_out.n_effects if report.left_out else 0)
         yield Paragraph(
-            f"{count(n, 'effect')} with {percent(share)} of the variance not shown; see inspect --effects --csv.", "gap"
+            f"{count(n, 'effect')} with {percent(share)} of the variance not shown; see bncli inspect --effects --csv.",
+            "gap",
         )
 
 
@@ -285,7 +286,7 @@ def _value_sentence(
             cut = int(np.abs(steps).argmax())
             direction = "rise" if steps[cut] > 0 else "fall"
             ends = " to ".join(times(float(values[i, label])) for i in (0, len(steps)))
-            largest = f"most of all above {attribute.cuts[cut]:.5g} ({times(float(steps[cut]))})"
+            largest = f"most strongly above {attribute.cuts[cut]:.5g} ({times(float(steps[cut]))})"
             return f"The odds of {label_name} {direction} with {effect.attributes[0]} from {ends}, {largest}."
     # values with few rows are passed over, unless most rows have such values
     known = rows >= 5.0

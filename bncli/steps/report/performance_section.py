@@ -71,7 +71,7 @@ class ComparedModel(NamedTuple):
 def check_other_models(beside: Sequence[str], data: Sequence[str]) -> None:
     """Raise UsageError if the data are standard input, which cannot be read again for every model."""
     if beside and "-" in data:
-        raise UsageError("--beside reads the data once per model, so it needs a file", hint="name a file")
+        raise UsageError("--beside reads the data once per model, so it needs a file", hint="give the path of a file")
 
 
 def score_other_models(
@@ -272,7 +272,7 @@ def _rule_text(report: EvaluateReport, rule: DecisionRule) -> str:
     if rule.costs is not None:
         clauses.append("it predicts the class with the lowest expected cost")
     if rule.threshold is not None:
-        mean = ", the mean of the folds" if is_of_folds else ""
+        mean = ", the mean over the folds" if is_of_folds else ""
         chosen = f" (chosen by {rule.threshold.chosen}{mean})" if rule.threshold.chosen else ""
         clauses.append(
             f"it predicts {report.labels[1]} if its probability is at least {rule.threshold.value:.4g}{chosen}"
@@ -288,7 +288,7 @@ def _rule_text(report: EvaluateReport, rule: DecisionRule) -> str:
         )
     if rule.abstain_below is not None:
         share = percent(n_undecided / max(n_decided + n_undecided, 1e-300))
-        sentences.append(f"It leaves {share} of the rows undecided.")
+        sentences.append(f"It makes no decision for {share} of the rows.")
     if rule.costs is not None and n_decided:
         costs, likeliest = np.array(rule.costs), np.array(report.confusion)
         cost, plain_cost = (float((costs * cells).sum() / cells.sum()) for cells in (confusion, likeliest))
@@ -393,7 +393,7 @@ def _two_class_blocks(report: EvaluateReport) -> tuple[list[Grid], list[Picture]
             interval = " to ".join(map(figure, line.ci))
             rows.append((f"{line.threshold:g}", figure(line.model), interval, figure(line.all)))
     headings = ("threshold", "model", "95 % interval", f"always {event}")
-    benefits = Grid(f"Net benefit of {event} at some thresholds", headings, rows, (0, 1, 2, 3))
+    benefits = Grid(f"Net benefit of {event} at selected thresholds", headings, rows, (0, 1, 2, 3))
     curves = []
     for values in ([line.model for line in figures.net_benefit], [line.all for line in figures.net_benefit]):
         thresholds = (line.threshold for line in figures.net_benefit)

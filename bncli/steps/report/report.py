@@ -108,10 +108,13 @@ def report(
     if svg is not None:
         if svg == "-":
             raise UsageError(
-                "--svg writes several files, so it cannot write to the standard output", hint="name a folder"
+                "--svg writes several files, so it cannot write to the standard output",
+                hint="give the path of a folder",
             )
         if os.path.lexists(svg) and not os.path.isdir(svg):
-            raise UsageError(f"--svg needs a folder for its pictures, but {svg!r} is a file", hint="name a folder")
+            raise UsageError(
+                f"--svg needs a folder for its pictures, but {svg!r} is a file", hint="give the path of a folder"
+            )
         if not os.path.isdir(svg):
             check_target(svg.rstrip("/"))
     watch = Stopwatch(run.watch)
@@ -145,7 +148,7 @@ def report(
 def check_page(path: str | None, inputs: Sequence[str | None]) -> None:
     """Raise UsageError if no page can be written at `path`, before any work is done."""
     if path is not None:
-        refuse_ending(path, (), "the page is written as plain text")
+        refuse_ending(path, (), "the page can be written only as plain text")
         check_outputs((path,), inputs)
 
 
@@ -254,7 +257,7 @@ def _time_blocks(blocks: Sequence[BlockReport]) -> Iterator[Block]:
     losses = [loss for block in blocks if (loss := block.metrics["log_loss"]) is not None]
     first, last = (figure(block.metrics["log_loss"]) for block in (blocks[0], blocks[-1]))
     sentence = "Each block is predicted by a model fitted to earlier blocks. "
-    sentence += f"The log-loss of the first is {first}, of the last {last}; the highest is {max(losses):.4f}."
+    sentence += f"The log-loss is {first} in the first block and {last} in the last; the highest is {max(losses):.4f}."
     yield Picture("blocks", "Log-loss over time", sentence, draw_blocks(blocks))
     rows = []
     for number, block in enumerate(blocks):

@@ -144,7 +144,7 @@ def _graph_blocks(model: Model, information: _Information) -> Iterator[Block]:
     yield Picture("network", "Network", sentence, drawing, wide=True, links=True)
     if len(shown) < len(dag.nodes):
         yield Paragraph(
-            f"{len(shown)} of {count(len(dag.nodes), 'attribute')} are drawn; export --to dot writes all.", "gap"
+            f"{len(shown)} of {count(len(dag.nodes), 'attribute')} are drawn; bncli export --to dot writes all.", "gap"
         )
 
 
@@ -198,7 +198,7 @@ def _table_blocks(model: Model, families: Sequence[tuple[Family, Array]]) -> Ite
         folded.append(FoldedBlocks(f"table-{'-'.join(map(str, key))}", f"Table of {names}", (grid,)))
     yield FoldedBlocks("tables", f"Tables of the model ({len(folded):,})", folded)
     if left_out:
-        yield Paragraph(f"Tables not shown (see inspect --tables): {listed(left_out)}.", "gap")
+        yield Paragraph(f"Tables not shown (see bncli inspect --tables): {listed(left_out)}.", "gap")
 
 
 def _table_grid(model: Model, family: Family, table: Array) -> Grid:
@@ -280,7 +280,7 @@ def evaluation_provenance(files: Sequence[str], recipe: Recipe | None, kind: str
 
 
 def _versions() -> tuple[str, str]:
-    return ("page made by", f"bncli {__version__}, Python {platform.python_version()}, NumPy {np.__version__}")
+    return ("page written by", f"bncli {__version__}, Python {platform.python_version()}, NumPy {np.__version__}")
 
 
 def _hash_grids(files: Sequence[tuple[str, str]]) -> list[Grid]:

@@ -69,11 +69,12 @@ def what_if_sections(model: Model, path: str, effects: EffectsReport) -> Iterato
                 yield section, packed_javascript(version, target)
         why = f"a model of {n_entries:,} table entries makes the page larger than 1 MB"
         hint = (
-            "export --to javascript writes the scorer as a separate file; score --explain explains the rows of a table."
+            "bncli export --to javascript writes the scorer as a separate file; bncli score --explain explains the "
+            "rows of a table."
         )
     except ModelError as error:
         why, hint = error.what, "score --explain explains the rows of a table."
-    yield Section("row", TITLE, (Paragraph(f"There is no form for a row: {why}. {hint}", "gap"),)), ""
+    yield Section("row", TITLE, (Paragraph(f"There is no form for entering a row: {why}. {hint}", "gap"),)), ""
 
 
 def _scorer_of_effects(model: Model, scorer: PortableScorer) -> PortableScorer:
@@ -143,20 +144,17 @@ def _panel_blocks(model: Model, scorer: PortableScorer, effects: EffectsReport, 
         rest = count(len(names) - MOST_INPUTS, "column")
         blocks.append(
             Paragraph(
-                f"The form has the {MOST_INPUTS} most important attributes; {rest} others are kept at a common value.",
+                f"The form contains the {MOST_INPUTS} most important attributes; {rest} others are fixed at a common "
+                "value.",
                 "gap",
             )
         )
     cut = [name for name in shown if len(getattr(by_name[name], "levels", ())) > MOST_OPTIONS]
     if cut:
         blocks.append(
-            Paragraph(f"The form has the {MOST_OPTIONS} most frequent values of {', '.join(cut[:5])}.", "gap")
+            Paragraph(f"The form contains the {MOST_OPTIONS} most frequent values of {', '.join(cut[:5])}.", "gap")
         )
-    fallback = (
-        Paragraph(
-            "This panel needs a browser that runs JavaScript; score --explain explains the rows of a table.", "gap"
-        ),
-    )
+    fallback = (Paragraph("This panel needs JavaScript; bncli score --explain explains the rows of a table.", "gap"),)
     return (*blocks, InteractivePanel("what-if", "Predict one row", data, fallback))
 
 

@@ -93,7 +93,7 @@ def one(**attribute: Any) -> dict[str, Any]:
         (b"[1]", "expected an object, found a list"),
         (b"{", "not valid JSON"),
         ({"format": "bncli-structure"}, "this is a bncli structure file, not a bncli cuts file"),
-        ({}, "not a bncli cuts file, .*; it should contain \"format\": \"bncli-cuts\""),
+        ({}, "not a bncli cuts file, .*; it must contain \"format\": \"bncli-cuts\""),
         ({"format": "bncli-cuts"}, "the key 'version' is missing"),
         (document(version=2), "written by a newer bncli .format version 2.*upgrade bncli"),
         (document(version=2, new=1), "written by a newer bncli"),
@@ -227,7 +227,7 @@ def test_a_cuts_file_with_forms_reads_back(tmp_path: Path) -> None:
     [
         ({"decimal": ";"}, "the decimal mark must be '.' or ','"),
         ({"decimal": 1}, "expected a string"),
-        ({"decimal": ".", "words": ["n/a", ""]}, "a word is empty"),
+        ({"decimal": ".", "words": ["n/a", ""]}, "a missing token is empty"),
         ({"decimal": ".", "words": ["n/a", "n/a"]}, "'n/a' is listed twice"),
         ({"decimal": ".", "words": "n/a"}, "expected a list"),
         ({"decimal": ",", "date": "d"}, "unknown key"),
@@ -237,7 +237,7 @@ def test_a_cuts_file_with_forms_reads_back(tmp_path: Path) -> None:
             "unknown part 'minute' of a date, f, part; one of",
         ),
         ({"date": "d", "part": "month", "order": "ydm"}, "unknown order 'ydm' of a date"),
-        ({"date": "d", "part": "month", "order": "time"}, "the only part of a time of day is the hour"),
+        ({"date": "d", "part": "month", "order": "time"}, "the only part of a time of day must be the hour"),
         ({"date": "d", "part": "days", "order": "dmy"}, "'days' needs an origin"),
         ({"date": "d", "part": "year", "order": "dmy", "origin": "2024-03-01"}, "'days' needs an origin"),
         ({"date": "d", "part": "days", "order": "dmy", "origin": "2024-02-30"}, "the origin is not a date"),
@@ -255,8 +255,11 @@ def test_a_column_of_dates_is_read_in_one_way(tmp_path: Path) -> None:
     path = tmp_path / "cuts.json"
     orders = [DateForm("d", "year", "dmy"), DateForm("d", "month", "mdy")]
     for attributes, message in (
-        ([("d.year", orders[0]), ("d.month", orders[1])], "the dates of 'd' are read in two orders"),
-        ([("d.year", orders[0]), ("d", None)], "'d.year' is made from the dates of 'd', which is an attribute itself"),
+        ([("d.year", orders[0]), ("d.month", orders[1])], "the dates of 'd' are read in two different orders"),
+        (
+            [("d.year", orders[0]), ("d", None)],
+            ("'d.year' is derived from the dates of 'd', which is an attribute itself"),
+        ),
     ):
         cuts = Cuts("class", tuple(NumericAttribute(name, False, (), (), form) for name, form in attributes))
         path.write_text(dump_cuts(cuts))

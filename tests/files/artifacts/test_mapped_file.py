@@ -58,7 +58,9 @@ def test_a_file_that_shrinks_is_refused_after_a_pass(codes: Path, monkeypatch: p
 @pytest.mark.skipif(not hasattr(signal, "SIGBUS"), reason="the system does not have SIGBUS")
 def test_lost_pages_end_the_process_with_one_line(codes: Path) -> None:
     done = _pass_after(codes, "os.truncate(path, 5000)")
-    error = f"Error: the file was truncated while it was in use, {codes}; write it again, then run again\n"
+    error = (
+        f"Error: the file was truncated while it was in use, {codes}; write the file again, then repeat the command\n"
+    )
     assert (done.returncode, done.stdout, done.stderr) == (1, "", error)
 
 

@@ -374,7 +374,10 @@ def test_a_label_of_frequency_0_is_allowed(tmp_path: Path) -> None:
             "a direction must be 'increasing' or 'decreasing'",
         ),
         (lambda d: d["schema"]["attributes"][1].update(direction="increasing"), "unknown key 'direction'"),
-        (lambda d: d["schema"].update(missing_policy="level"), "the only value is 'marginalize'; leave the key out"),
+        (
+            lambda d: d["schema"].update(missing_policy="level"),
+            ("the only allowed value is 'marginalize'; leave the key out"),
+        ),
         (lambda d: d["schema"].update(missing_policy="marginalize"), "'colour' has a missing level"),
         (
             lambda d: d["schema"].update(label_frequencies=[1.0, 2.0]),

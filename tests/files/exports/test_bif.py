@@ -104,9 +104,9 @@ probability ( b | a ) { (u) 0.5, 0.5; (v) 0.5, 0.5; }
         ),
         ("variable a", "variable b", r"the variable 'b' is declared twice, f\.bif, line 3, column 10"),
         ("variable b", "variable b b", r"expected '\{', found 'b', f\.bif, line 3, column 12"),
-        ("[ 2 ]", "[ 3 ]", "the variable 'a' should have 3 states, but 2 are named"),
+        ("[ 2 ]", "[ 3 ]", "the variable 'a' should have 3 states, but 2 are listed"),
         ("discrete", "continuous", "the variable 'a' is not discrete"),
-        ("{ u, v }", "{ }", "should have 2 states, but 0 are named"),
+        ("{ u, v }", "{ }", "should have 2 states, but 0 are listed"),
         ("{ u, v }", "{ u, u }", "'a' has the state 'u' twice, f.bif, line 2"),
         ("type discrete [ 2 ] { u, v };", "", "the variable 'a' has no type"),
         ("v }; }", "v }; type discrete [ 2 ] { u, v }; }", "the variable 'a' has two types"),
@@ -119,9 +119,9 @@ probability ( b | a ) { (u) 0.5, 0.5; (v) 0.5, 0.5; }
         ("( b | a ) { (u) 0.5, 0.5; (v)", "( b | a, a ) { default .5 .5; (v, v)", "lists its parent 'a' twice, f.bif"),
         ("(v)", "(u)", r"the row \(u\) of 'b' is given twice, f\.bif, line 5"),
         ("(v)", "(w)", "'w' is not a state of 'a', f.bif, line 5"),
-        ("(v)", "(v, v)", "the row names 2 states for 1 parents"),
+        ("(v)", "(v, v)", "the row lists 2 states for 1 parents"),
         ("(v) 0.5, 0.5;", "(v) 0.5;", "the row has 1 numbers for 2 states of 'b'"),
-        ("(v) 0.5, 0.5;", "", "'b' has 1 of 2 rows"),
+        ("(v) 0.5, 0.5;", "", "'b' has only 1 of 2 rows"),
         ("(v) 0.5, 0.5;", "default 1;", "the default row of 'b' does not fit"),
         ("(v) 0.5, 0.5;", "default .5 .5; default .5 .5;", "there are two entries 'default'"),
         ("(v) 0.5, 0.5;", "table .5 .5 .5 .5;", "'b' has both a table and rows"),
@@ -135,10 +135,10 @@ probability ( b | a ) { (u) 0.5, 0.5; (v) 0.5, 0.5; }
         ("(v) 0.5, 0.5;", "(v) 1e999, 0.5;", "the table of 'b' contains inf"),
         ("probability ( a ) { table 0.5, 0.5; }", "", "the variable 'a' has no probability block"),
         ("network n { }", "network n { property x }", "the property does not end with ';', f.bif, line 1, column 22"),
-        ("network n { }", "network n { /* }", r"this does not belong here: '/', f\.bif, line 1, column 13"),
+        ("network n { }", "network n { /* }", r"unexpected character: '/', f\.bif, line 1, column 13"),
         ("network n { }", "network n { } }", "expected 'variable' or 'probability', found '}'"),
-        ("network n { }", 'network "n { }', "this does not belong here: '\"', f.bif, line 1, column 9"),
-        ("v }; }", "v }; property bncli_states = u ; }", "has 2 states, but its property bncli_states names 1"),
+        ("network n { }", 'network "n { }', "unexpected character: '\"', f.bif, line 1, column 9"),
+        ("v }; }", "v }; property bncli_states = u ; }", "has 2 states, but its property bncli_states lists 1"),
         ("v }; }", "v }; property bncli_name = %ff ; }", "is not percent-encoded text, f.bif"),
         ("v }; }", "v }; property bncli_name = b ; }", "the node 'b' occurs twice, f.bif"),
         (
@@ -190,7 +190,7 @@ def test_long_texts_take_no_more_than_their_length() -> None:
         read("network n { " + "{" * 100_000, "f")
     with pytest.raises(BncliError, match="the property does not end"):
         read('network n { property "' + '" "' * 100_000, "f")
-    with pytest.raises(BncliError, match="does not belong here"):
+    with pytest.raises(BncliError, match="unexpected character"):
         read("/* " * 100_000, "f")
 
 

@@ -175,5 +175,7 @@ def test_an_average_that_is_0_has_a_logarithm() -> None:
 
 def test_points_do_not_add_up_to_a_map() -> None:
     scorer = make_portable(two_classes((0.0, 0.0), Isotonic((Knots((0.1, 0.4), (0.2, 0.3)),))))
-    with pytest.raises(ModelError, match="calibrated by a map of its probabilities, so points cannot add up to them"):
+    with pytest.raises(
+        ModelError, match=("calibrated by a map of its probabilities, which sums of points cannot represent")
+    ):
         scorecard_text(scorer, TARGET)

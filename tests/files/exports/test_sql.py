@@ -227,7 +227,7 @@ def test_long_names_are_shortened_for_postgres() -> None:
         (scorer_of(text_input("ID")), {}, "--key id: the model uses that column"),
         (scorer_of(text_input("a")), {"key": "Prediction"}, "another column of that name"),
         (scorer_of(text_input("a")), {"input": "M_1_scores"}, "the name of a table or view that the file creates"),
-        (scorer_of(text_input("a", ("u\0", "v"))), {}, "contains the character NUL"),
+        (scorer_of(text_input("a", ("u\0", "v"))), {}, "contains a NUL character"),
         (scorer_of(*(text_input(f"a{i}") for i in range(2000))), {}, "needs 2,001 columns, but SQLite allows 2,000"),
     ],
     ids=["case", "key", "prediction", "input", "nul", "columns"],
@@ -239,7 +239,7 @@ def test_what_cannot_be_is_refused(scorer: PortableScorer, options: dict[str, st
 
 def test_what_a_database_refuses_is_one_line() -> None:
     text = sql.sql_text(scorer_of(text_input("t")), target("sqlite"))
-    with pytest.raises(BncliError, match=r"^SQLite rejects the statements of this export: no such column: t\.t$"):
+    with pytest.raises(BncliError, match=r"^SQLite rejects the exported statements: no such column: t\.t$"):
         sql.run_sql(text, [{"other": "u"}])
 
 

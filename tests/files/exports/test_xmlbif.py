@@ -62,8 +62,8 @@ EXTERNAL = '<!DOCTYPE BIF [ <!ENTITY a SYSTEM "file:///etc/passwd"> ]>\n'
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("<BIF", ENTITY + "<BIF", "the document uses an entity of its own, 'a', f.xml, line 3"),
-        ("<BIF", EXTERNAL + "<BIF", "the document uses an entity of its own, 'a'"),
+        ("<BIF", ENTITY + "<BIF", "the document defines the entity 'a', f.xml, line 3"),
+        ("<BIF", EXTERNAL + "<BIF", "the document defines the entity 'a'"),
         ("<BIF", '<!DOCTYPE BIF SYSTEM "http://localhost/x.dtd">\n<BIF', None),
         ("<OUTCOME>u", "<OUTCOME>&unknown;", "not valid XML: undefined entity, f.xml, line 5, column 50"),
         ("</NETWORK></BIF>", "", "not valid XML: no element found, f.xml, line 12"),
@@ -129,7 +129,9 @@ def test_a_tree_knows_its_texts_and_lines() -> None:
 def test_a_billion_laughs_end_at_the_first() -> None:
     lines = ['<!ENTITY l0 "ha">', *(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 10))]
     document = f"<!DOCTYPE a [{chr(10).join(lines)}]><a>&l9;</a>"
-    with pytest.raises(BncliError, match="an entity of its own, 'l0', f, line 1; write out what it stands for"):
+    with pytest.raises(
+        BncliError, match=("the document defines the entity 'l0', f, line 1; replace the entity by its text")
+    ):
         parse_xml(document.encode(), "f")
 
 

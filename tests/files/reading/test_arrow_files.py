@@ -124,7 +124,7 @@ def test_no_rows_and_names_twice(tmp_path: Path) -> None:
     with pytest.raises(BncliError, match="no rows"):
         columns_of(tmp_path, {"x": pa.array([], pa.int64()), "k": pa.array([], pa.string())})
     twice = pa.table([pa.array([1, 2]), pa.array([1, 2]), pa.array(["u", "v"])], names=["x", "x", "k"])
-    with pytest.raises(BncliError, match=r"'x' appears twice, [^ ]*; rename one of the two$"):
+    with pytest.raises(BncliError, match=r"'x' appears twice, [^ ]*; rename one of the columns$"):
         read(write(tmp_path, as_file(twice), "t.arrow"))
 
 
@@ -273,7 +273,7 @@ def test_as_much_as_compression_can_do_is_honest(tmp_path: Path, encode: Any, co
     path = write(tmp_path, sink.getvalue(), "t.arrow")
     assert Path(path).stat().st_size < n
     assert read(path).n_rows == n
-    with pytest.raises(BncliError, match=r"a batch of \d+ bytes, but only 1000 bytes are free"):
+    with pytest.raises(BncliError, match=r"a batch of \d+ bytes, but only 1000 bytes of memory are free"):
         read_columns(Source((path,)), memory=1000)
 
 

@@ -67,10 +67,10 @@ def test_stdin_may_be_read_twice(monkeypatch: pytest.MonkeyPatch, pack: Callable
 def test_stdin_alone_and_named_in_errors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(BncliError, match="stdin line 2"):
         from_stdin(monkeypatch, b"x,class\n1\n")
-    with pytest.raises(BncliError, match="cannot be read together"):
+    with pytest.raises(BncliError, match="cannot be combined"):
         read_columns(Source(("-", write(tmp_path, GOOD))))
     monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(BncliError, match="stdin is closed"):
+    with pytest.raises(BncliError, match="the standard input is closed"):
         read("-")
 
 

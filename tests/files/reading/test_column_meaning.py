@@ -100,7 +100,7 @@ def test_missing_dates(tmp_path: Path) -> None:
     assert values(columns, "d.month")[-5:] == [DAYS[-1].month, None, None, None, None]
     columns, _ = noted(tmp_path, rows_of([*column, "n/a", "-"]), missing_tokens=("+n/a", "+-"))
     assert values(columns, "d.month")[-3:] == [DAYS[-1].month, None, None]
-    with pytest.raises(BncliError, match="no attribute left"):
+    with pytest.raises(BncliError, match="are no attributes"):
         noted(tmp_path, rows_of([*column, "n/a", "-"]))
 
 
@@ -109,7 +109,7 @@ def test_what_the_user_says_of_dates_wins(tmp_path: Path) -> None:
     assert list(noted(tmp_path, content, categorical=("d",))[0].attributes) == ["d", "x"]
     columns, notes = noted(tmp_path, content, dates="off")
     assert list(columns.attributes) == ["x"]
-    assert "left out as dates (--dates off): d (--categorical NAME keeps one)" in notes
+    assert "left out as dates (--dates off): d (add --categorical NAME to keep one)" in notes
     assert list(noted(tmp_path, content, ignore=("d",))[0].attributes) == ["x"]
     kept = list(noted(tmp_path, content, ignore=("d.month", "d.hour"), numeric=("d.day",))[0].attributes)
     assert kept == ["d.year", "d.day", "d.weekday", "d.days", "x"]
@@ -125,7 +125,7 @@ def test_a_part_whose_name_is_taken_is_left_out(tmp_path: Path) -> None:
     content = rows_of([f"{day.isoformat()},{i}" for i, day in enumerate(DAYS)], "d,d.month,class")
     columns, notes = noted(tmp_path, content)
     assert values(columns, "d.month") == list(range(40))
-    assert "parts of dates left out because other columns have these names: d.month" in notes
+    assert "parts of dates left out because other columns have their names: d.month" in notes
 
 
 def test_the_origin_is_that_of_the_rows_that_count(tmp_path: Path) -> None:
@@ -146,13 +146,13 @@ def test_leading_zeros_make_codes(tmp_path: Path, block_size: int, before: str, 
     for other in ("8.5", "-8", "1e1"):
         columns, notes = noted(tmp_path, content + f"{other},1,u\n", block_size=block_size)
         assert values(columns, "a")[-2:] == [7, float(other)]
-        assert "read as numbers although some have leading zeros" in notes[0]
+        assert "read as numbers although some values have leading zeros" in notes[0]
 
 
 def test_numbers_padded_with_zeros_that_are_mostly_zero_stay_numbers(tmp_path: Path) -> None:
     columns, notes = noted(tmp_path, rows_of([f"{i if i % 3 else 0:04}" for i in range(60)]))
     assert values(columns, "d")[:4] == [0, 1, 2, 0]
-    assert "read as numbers although some have leading zeros" in notes[0]
+    assert "read as numbers although some values have leading zeros" in notes[0]
     columns, _ = noted(tmp_path, rows_of([f"{i % 9:04}" for i in range(60)]))
     assert values(columns, "d")[:2] == ["0000", "0001"]
 
@@ -203,7 +203,7 @@ def test_marks_of_missing_values_are_told_once_for_the_whole_table(tmp_path: Pat
     columns, notes = noted(tmp_path, content)
     assert list(columns.attributes) == ["a", "c", "d"]
     assert notes == [
-        "left out as numbers except for marks of missing values: b (--categorical NAME keeps one)",
+        "left out as numbers except for markers of missing values: b (add --categorical NAME to keep one)",
         "values that may mean missing: 'n/a' in b; '-' in c "
         "(--missing +n/a --missing +- makes them missing, and b would be numbers)",
     ]
@@ -239,7 +239,7 @@ def test_a_plus_adds_a_token(tmp_path: Path, tokens: tuple[str, ...], missing: s
         ([f"the customer {i} was not amused" for i in range(40)], "free text"),
         ([f"{i}.5" if i > 3 else "wxyz"[i] for i in range(40)], "numbers except for a few values"),
         ([f"{i},5" if i > 3 else "wxyz"[i] for i in range(40)], "numbers with a decimal comma except for a few values"),
-        ([f"{i},5" if i % 2 else f"{i}.5" for i in range(40)], "numbers with contradictory marks"),
+        ([f"{i},5" if i % 2 else f"{i}.5" for i in range(40)], "numbers with contradictory decimal marks"),
         ([f"2024-01-{i:02}" if i < 22 else f"{i}.01.2024" for i in range(1, 32)] * 2, "dates in several formats"),
     ],
 )
@@ -247,7 +247,7 @@ def test_the_reason_for_leaving_a_column_out_is_the_true_one(tmp_path: Path, col
     rows = [f"{value};{i % 30}" for i, value in enumerate(column[:40])]
     columns, notes = noted(tmp_path, rows_of(rows, "d,x,class", ";"))
     assert list(columns.attributes) == ["x"]
-    assert f"left out as {why}: d (--categorical NAME keeps one)" in notes
+    assert f"left out as {why}: d (add --categorical NAME to keep one)" in notes
 
 
 def test_temporal_columns_of_a_parquet_file(tmp_path: Path) -> None:
@@ -415,7 +415,7 @@ def test_slips_among_numbers_are_noted(tmp_path: Path) -> None:
         r"column 'a': 40 of 44 values are numbers, but '1\.2x' \(.*t\.csv line 42\) is not; "
         r"--numeric a reads it as numbers, --missing \+1.2x as missing"
     )
-    with pytest.raises(BncliError, match=f"look like identifiers.*{said}; --categorical NAME keeps one"):
+    with pytest.raises(BncliError, match=f"look like identifiers.*{said}; add --categorical NAME to keep one"):
         table(tmp_path, content)
     notes: list[Event] = []
     table(
@@ -497,7 +497,7 @@ def test_a_few_words_among_numbers_are_missing(tmp_path: Path, words: list[str],
     content = column_of([*numbers, *words])
     columns, notes = noted(tmp_path, content, block_size=block_size)
     assert values(columns, "a") == [*(i + 0.5 for i in range(27)), *[None] * len(words)]
-    (note,) = (note for note in notes if note.startswith("words in numeric columns are read as missing: "))
+    (note,) = (note for note in notes if note.startswith("words in numeric columns were read as missing: "))
     assert all(f"'{word}' in a" in note for word in words)
     assert "--categorical NAME" in note
     schema = learn_dataset(columns, discretize="equal-width", bins=3).schema
@@ -595,7 +595,10 @@ def test_integer_columns_of_few_values_are_named_once(tmp_path: Path) -> None:
     notes: list[Event] = []
     table(tmp_path, content, watch=notes.append)
     assert [note.text for note in notes if isinstance(note, Note)] == [
-        "integers with at most 10 different values are read as numbers: a, c (if they are codes: --categorical NAME)"
+        (
+            "whole numbers with at most 10 different values were read as numbers: a, c "
+            "(if they are codes: --categorical NAME)"
+        )
     ]
     notes.clear()
     table(tmp_path, content, watch=notes.append, numeric=("a",), categorical=("c",))

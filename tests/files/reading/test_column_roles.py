@@ -79,7 +79,7 @@ def test_faults_of_a_schema_file(tmp_path: Path, content: str, message: str) -> 
         ({"ignore": ("class",)}, "is the class"),
         ({"weights": "class"}, "is the class"),
         ({"group": ("class",)}, "contains the class, .*name the class with --class"),
-        ({"group": ("class",), "class_name": "class"}, "contains the class, .*name another column$"),
+        ({"group": ("class",), "class_name": "class"}, "contains the class, .*choose another column$"),
         ({"delimiter": "ab"}, "delimiter"),
         ({"format": "xls"}, "unknown format"),
     ],
@@ -102,7 +102,7 @@ def test_given_cuts_fix_the_attributes_and_their_types(tmp_path: Path) -> None:
     assert columns.attributes["a"].levels == ("1", "2", "3")  # type: ignore[union-attr]
     with pytest.raises(BncliError, match="column 'a' has the value '4'"):
         table(tmp_path, "a,b,k\n1,0,u\n4,1,v\n", cuts=cuts)
-    with pytest.raises(BncliError, match="the cuts name 'b'"):
+    with pytest.raises(BncliError, match="the cuts contain 'b'"):
         table(tmp_path, "a,bb,k\n1,0,u\n2,1,v\n", cuts=cuts)
     with pytest.raises(BncliError, match=r"column 'b' contains 'x'.* line 3"):
         table(tmp_path, "a,b,k\n1,0,u\n2,x,v\n", cuts=cuts)
@@ -180,7 +180,7 @@ def test_a_class_of_many_numbers_is_told_to_be_a_number(
     warnings = [event.text for event in heard if isinstance(event, Note) and event.warning]
     assert len(warnings) == is_number
     if is_number:
-        what = f"the class 'y' looks like a number, not a class: {len(labels)} different numbers in {n_rows:,} rows; "
+        what = f"the class 'y' looks like a numeric variable, not a class: {len(labels)} different numbers in {n_rows:,} rows; "
         assert warnings[0].startswith(what)
         assert "--class" in warnings[0]
         assert "--categorical 'y'" in warnings[0]
@@ -230,4 +230,4 @@ def test_labels_and_weights_are_single_values(tmp_path: Path, option: str, value
     path = write_parquet(tmp_path, {"x": [1.5, 2.5, 3.5, 4.5], "n": [value] * 4, "class": ["u", "v"] * 2})
     with pytest.raises(BncliError, match=f"column 'n' is the {option}, but contains {word}, which") as error:
         read(path, **{"class_name" if option == "class" else "weights": "n"})
-    assert error.value.hint == f"name a column of single values with --{option}"
+    assert error.value.hint == f"choose a column of single values with --{option}"

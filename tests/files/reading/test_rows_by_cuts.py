@@ -175,12 +175,12 @@ def test_a_part_that_changes_or_vanishes_is_told(parts: Path, tmp_path: Path) ->
     found = _two(source)
     cuts = cuts_of(learn_dataset(found.rows).schema, "mdl", {})
     os.utime(parts / "b.csv", ns=(0, 1))
-    with pytest.raises(BncliError, match="changed while it was read") as caught:
+    with pytest.raises(BncliError, match="changed while it was being read") as caught:
         list(found.row_blocks(cuts))
     assert "b.csv" in str(caught.value)
     found = _two(source)
     (parts / "c.arrow").unlink()
-    with pytest.raises(BncliError, match="was removed while it was read"):
+    with pytest.raises(BncliError, match="was removed while it was being read"):
         list(found.row_blocks(cuts))
     assert not list(tmp_path.glob("*.codes"))
 

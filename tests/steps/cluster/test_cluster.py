@@ -105,7 +105,7 @@ def test_compare_finds_the_same_and_resumes(cluster: Processes, tmp_path: Path) 
     lines = (tmp_path / "kept").read_text().splitlines(keepends=True)
     (tmp_path / "kept").write_text("".join(lines[:4]))
     again = run("compare", *data, *learners, "--folds", "2", "--json", *where, "--resume", tmp_path / "kept")
-    assert "3 of 8 folds are taken from" in again.err
+    assert "3 of 8 folds were read from" in again.err
     assert without_seconds(json.loads(again.out)) == without_seconds(json.loads(here.out))
     assert len((tmp_path / "kept").read_text().splitlines()) == 9
 
@@ -189,7 +189,7 @@ def test_other_codes_under_the_same_name(codes: Path) -> None:
     schema = learn_dataset(file.columns()).schema
     stamp = fitting._stamp(file)
     assert fitting._load_block(str(codes), schema, stamp, 1, N_ROWS // 2).n_rows == N_ROWS // 2
-    with pytest.raises(BncliError, match="a worker sees different codes under the same name"):
+    with pytest.raises(BncliError, match="a worker finds different codes under the same path"):
         fitting._load_block(str(codes), schema, stamp + 1, 1, N_ROWS // 2)
 
 
@@ -312,7 +312,7 @@ def test_a_worker_that_cannot_see_the_data(cluster: Processes, tmp_path: Path) -
     (tmp_path / "data.csv").write_bytes((SAMPLES / "wine.csv").read_bytes())
     ended = run("evaluate", "/proc/self/cwd/data.csv", "--cluster", cluster.address, cwd=tmp_path)
     assert ended.code == 1
-    said = r"Error: worker tcp://\S+ cannot see the data, /proc/self/cwd/data\.csv; .*\n"
+    said = r"Error: worker tcp://\S+ cannot find the data, /proc/self/cwd/data\.csv; .*\n"
     assert re.fullmatch(said, ended.err)
 
 

@@ -130,7 +130,7 @@ def test_questions_and_monitors(cluster: Processes, place: Path, path: str) -> N
 def test_fewer_files_than_threads(cluster: Processes, place: Path) -> None:
     here, there = (scored(address, Source(("parts/1.csv",))) for address in (None, cluster.address))
     assert here[:2] == there[:2]
-    assert there[2] == ["one file is one task, so only 1 of 2 threads of the cluster have work"]
+    assert there[2] == ["one file makes one task, so only 1 of 2 threads of the cluster are used"]
 
 
 def damaged(place: Path, part: int) -> str:

@@ -152,7 +152,7 @@ def test_a_schema_file_beside_the_first_is_that_of_one_file(monkeypatch: pytest.
 def test_threads_that_cannot_help_are_told(tmp_path: Path) -> None:
     folder = table(tmp_path / "parts", 1, "csv")
     _, many = both(Source((str(folder / "1.csv"),)), tmp_path)
-    assert "one file is one task, so only 1 of 2 threads of the cluster have work" in many[1]
+    assert "one file makes one task, so only 1 of 2 threads of the cluster are used" in many[1]
 
 
 class EndingCluster(Cluster):

@@ -121,7 +121,7 @@ def test_a_learner_with_a_fold_missing_is_a_gap() -> None:
     losses = {("s", "a"): [0.1, 0.2], ("s", "b"): [0.1], ("t", "a"): [0.1, 0.2]}
     report = analyse(trial_of(losses), metrics=["error"])
     assert report.metric_mean("s", "b", "error") is None
-    assert report.gaps == {("s", "b"): "not all folds were run", ("t", "b"): "too large"}
+    assert report.gaps == {("s", "b"): "some folds were not run", ("t", "b"): "too large"}
     assert report.summaries == {}
     assert list(report.times) == ["a"]
 

@@ -161,8 +161,8 @@ def test_a_file_of_another_run_is_refused(
     others = [
         ("--folds", replace(plan[0], protocol=Protocol(3, 1, 1)), entry),
         ("--unseen", replace(plan[0], unseen="error"), entry),
-        ("other learners", replace(plan[0], learners=(TAN, NB)), entry),
-        ("other learners", replace(plan[0], learners=(NB,)), entry),
+        ("different learners", replace(plan[0], learners=(TAN, NB)), entry),
+        ("different learners", replace(plan[0], learners=(NB,)), entry),
         ("other data", plan[0], replace(entry, digest="")),
         ("other data", plan[0], replace(entry, name="b")),
     ]
@@ -170,7 +170,7 @@ def test_a_file_of_another_run_is_refused(
         with pytest.raises(BncliError, match=rf"a run with .*{what}.*, .*kept\.jsonl; give the options of that run"):
             Checkpoint(str(path), other, (data,))
     monkeypatch.setattr("bncli.steps.compare.compare.__version__", "0.0.0")
-    with pytest.raises(BncliError, match="another version of bncli"):
+    with pytest.raises(BncliError, match="a different version of bncli"):
         Checkpoint(str(path), *plan)
     assert path.read_bytes() == before
 
@@ -184,13 +184,13 @@ def test_what_is_no_file_of_outcomes_stays_as_it_is(
     if content == b"{":  # may be the beginning of a first line
         Checkpoint(str(path), *plan).close()
         return
-    with pytest.raises(BncliError, match=r"this is not a file of outcomes, .*mine\.csv"):
+    with pytest.raises(BncliError, match=r"the file does not contain results of bncli compare, .*mine\.csv"):
         Checkpoint(str(path), *plan)
     assert path.read_bytes() == content
 
 
 def test_where_nothing_can_be_kept(plan: tuple[RunPlan, tuple[DataSet, ...]], tmp_path: Path) -> None:
-    with pytest.raises(BncliError, match="cannot store outcomes"):
+    with pytest.raises(BncliError, match="cannot store results"):
         Checkpoint(str(tmp_path / "no" / "x.jsonl"), *plan)
     with pytest.raises(BncliError, match="this is not one, /dev/full"):
         Checkpoint("/dev/full", *plan)

@@ -261,12 +261,12 @@ def test_what_was_found_is_not_done_again(
     heard: list[Event] = []
     with pytest.raises(KeyboardInterrupt):
         resumable(path, plan, watch=heard.append)
-    assert heard[-1] == Note(f"7 of 24 folds are stored in {path}; the same command continues from there")
+    assert heard[-1] == Note(f"7 of 24 folds are stored in {path}; repeat the command to continue from there")
     again: list[Task] = []
     monkeypatch.setattr(Runner, "run", lambda self, task: (again.append(task), run_task(self, task))[1])
     heard.clear()
     resumed = resumable(path, plan, watch=heard.append)
-    assert heard[0] == Note(f"7 of 24 folds are taken from {path}")
+    assert heard[0] == Note(f"7 of 24 folds were read from {path}")
     assert (len(again), set(again) & set(done)) == (17, set())
     assert untimed(resumed) == untimed(in_one_process)
     again.clear()

@@ -101,7 +101,7 @@ def test_what_cannot_be_read_twice_or_at_all_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(UsageError, match="pipe can be read only once"):
         data_sets_of(good, Source((str(tmp_path / "pipe"),)))
-    with pytest.raises(UsageError, match="the same data is given twice"):
+    with pytest.raises(UsageError, match="the same data set is given twice"):
         data_sets_of(good, good)
     with pytest.raises(BncliError, match=r"no such file, .*god\.csv; did you mean .*good\.csv"):
         data_sets_of(good, Source((str(tmp_path / "god.csv"),)))
@@ -136,7 +136,7 @@ def test_a_warning_about_one_of_several_stays_a_warning(tmp_path: Path) -> None:
     heard: list[Event] = []
     read_data_sets(sources, Protocol(3, 1, 0), threads=1, watch=heard.append)
     (text,) = (event.text for event in heard if isinstance(event, Note) and event.warning)
-    assert text.startswith("b: the class 'price' looks like a number, not a class: ")
+    assert text.startswith("b: the class 'price' looks like a numeric variable, not a class: ")
 
 
 SIZES = {"iris": 150, "wine": 178, "adult": 48_842, "letter": 20_000, "car": 1_728}
@@ -195,7 +195,9 @@ def test_names_of_learners_must_differ() -> None:
     check_names([NB, TAN])
     with pytest.raises(UsageError, match="two learners are called 'nb'; leave one of them out"):
         check_names([NB, TAN, replace(NB)])
-    with pytest.raises(UsageError, match="two learners are called 'nb'; put NAME= before its options"):
+    with pytest.raises(
+        UsageError, match=("two learners are called 'nb'; put a different NAME= before the options of one of them")
+    ):
         check_names([NB, replace(TAN, name="nb")])
     with pytest.raises(UsageError, match="no learner"):
         check_names([])

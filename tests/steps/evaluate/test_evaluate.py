@@ -355,7 +355,7 @@ def test_pictures(source: Source, tmp_path: Path) -> None:
 def test_where_pictures_cannot_go(source: Source, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"--svg needs a folder .*data\.csv"):
         evaluate(source, RECIPE, outputs=EvaluateOutputs(svg=source.paths[0]))
-    with pytest.raises(UsageError, match="name a folder"):
+    with pytest.raises(UsageError, match="give the path of a folder"):
         evaluate(source, RECIPE, outputs=EvaluateOutputs(svg="-"))
     (tmp_path / "p").mkdir()
     os.link(source.paths[0], tmp_path / "p" / "roc.svg")
