@@ -125,7 +125,7 @@ def test_when_the_time_runs_out_nothing_is_claimed(bncli: Bncli, model: str) -> 
         (f"{ABOVE} 0.5 where outline = round", "'outline' has no value 'round'"),
         (
             f"{ABOVE} 0.5 where outline = smooth and outline = jagged",
-            "the property gives two values of the column 'outline'",
+            "gives two values of the column 'outline'",
         ),
         (f"{ABOVE} 0.5 where outline =", "no level for missing values of 'outline'"),
         (f"{ABOVE} 0.5 where outline", "is not a condition"),

@@ -180,7 +180,8 @@ def test_a_class_of_many_numbers_is_told_to_be_a_number(
     warnings = [event.text for event in heard if isinstance(event, Note) and event.warning]
     assert len(warnings) == is_number
     if is_number:
-        what = f"the class 'y' looks like a numeric variable, not a class: {len(labels)} different numbers in {n_rows:,} rows; "
+        what = f"the class 'y' looks like a numeric variable, not a class: {len(labels)} different numbers in "
+        what += f"{n_rows:,} rows; "
         assert warnings[0].startswith(what)
         assert "--class" in warnings[0]
         assert "--categorical 'y'" in warnings[0]
