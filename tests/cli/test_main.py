@@ -211,8 +211,7 @@ def test_a_full_disk_is_one_line_that_names_the_standard_output(bncli: Bncli, tm
     with open("/dev/full", "wb") as full:
         done = subprocess.run([*PROGRAM, *words], stdout=full, stderr=subprocess.PIPE, cwd=tmp_path, timeout=60)
     message = (
-        b"Error: cannot write: no space left on device, standard output; free some space or choose "
-    message += b"another place\n"
+        b"Error: cannot write: no space left on device, standard output; free some space or choose another place\n"
     )
     assert (done.returncode, done.stderr) == (1, message)
 

@@ -126,7 +126,7 @@ def assign_roles(
     ):
         if name is not None and name in all_nested:
             what = f"column '{name}' is {role}, but contains {all_nested[name]}s, which cannot {use}"
-            raise BncliError(what, where=where, hint=f"give a column of single values with {option}")
+            raise BncliError(what, where=where, hint=f"choose a column of single values with {option}")
     for role, columns in (("ignore", declared.ignore), ("numeric", declared.numeric), ("weights", (declared.weights,))):
         if class_name in columns:
             raise UsageError(f"column '{class_name}' is the class, so it cannot also be given as {role}", where=where)

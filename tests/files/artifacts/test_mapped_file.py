@@ -59,8 +59,7 @@ def test_a_file_that_shrinks_is_refused_after_a_pass(codes: Path, monkeypatch: p
 def test_lost_pages_end_the_process_with_one_line(codes: Path) -> None:
     done = _pass_after(codes, "os.truncate(path, 5000)")
     error = (
-        f"Error: the file was truncated while it was in use, {codes}; write the file again, then "
-    error += "repeat the command\n"
+        f"Error: the file was truncated while it was in use, {codes}; write the file again, then repeat the command\n"
     )
     assert (done.returncode, done.stdout, done.stderr) == (1, "", error)
 

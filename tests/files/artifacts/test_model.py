@@ -378,7 +378,7 @@ def test_a_label_of_frequency_0_is_allowed(tmp_path: Path) -> None:
             lambda d: d["schema"].update(missing_policy="level"),
             ("the only allowed value is 'marginalize'; leave the key out"),
         ),
-        (lambda d: d["schema"].update(missing_policy="marginalize"), "'colour' has a missing level"),
+        (lambda d: d["schema"].update(missing_policy="marginalize"), "'colour' has a level for missing values"),
         (
             lambda d: d["schema"].update(label_frequencies=[1.0, 2.0]),
             "expected 3 numbers of at least 0, one per label, .*label_frequencies",

@@ -122,7 +122,7 @@ probability ( b | a ) { (u) 0.5, 0.5; (v) 0.5, 0.5; }
         ("(v)", "(v, v)", "the row lists 2 states for 1 parents"),
         ("(v) 0.5, 0.5;", "(v) 0.5;", "the row has 1 numbers for 2 states of 'b'"),
         ("(v) 0.5, 0.5;", "", "'b' has only 1 of 2 rows"),
-        ("(v) 0.5, 0.5;", "default 1;", "the default row of 'b' does not fit"),
+        ("(v) 0.5, 0.5;", "default 1;", "the default row of 'b' has the wrong length"),
         ("(v) 0.5, 0.5;", "default .5 .5; default .5 .5;", "there are two entries 'default'"),
         ("(v) 0.5, 0.5;", "table .5 .5 .5 .5;", "'b' has both a table and rows"),
         ("(v) 0.5, 0.5;", "(v) 0.5, 0.6;", "a row of the table of 'b' sums to 1.1, f.bif"),

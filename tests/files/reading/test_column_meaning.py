@@ -113,7 +113,7 @@ def test_what_the_user_says_of_dates_wins(tmp_path: Path) -> None:
     assert list(noted(tmp_path, content, ignore=("d",))[0].attributes) == ["x"]
     kept = list(noted(tmp_path, content, ignore=("d.month", "d.hour"), numeric=("d.day",))[0].attributes)
     assert kept == ["d.year", "d.day", "d.weekday", "d.days", "x"]
-    with pytest.raises(UsageError, match=r"'d.month' is a number derived from.*--categorical d keeps"):
+    with pytest.raises(UsageError, match=r"'d.month' is a number derived from.*add --categorical d to keep"):
         noted(tmp_path, content, categorical=("d.month",))
     with pytest.raises(UsageError, match=r"there is no column 'x.month'"):
         noted(tmp_path, content, ignore=("x.month",))

@@ -78,7 +78,7 @@ def test_faults_of_a_schema_file(tmp_path: Path, content: str, message: str) -> 
         ({"categorical": ("age",), "numeric": ("age",)}, "both"),
         ({"ignore": ("class",)}, "is the class"),
         ({"weights": "class"}, "is the class"),
-        ({"group": ("class",)}, "contains the class, .*name the class with --class"),
+        ({"group": ("class",)}, "contains the class, .*give the class with --class"),
         ({"group": ("class",), "class_name": "class"}, "contains the class, .*choose another column$"),
         ({"delimiter": "ab"}, "delimiter"),
         ({"format": "xls"}, "unknown format"),

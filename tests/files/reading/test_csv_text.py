@@ -207,7 +207,10 @@ def test_no_bytes_no_blocks(tmp_path: Path) -> None:
         (b"class\na\nb\n", "no column besides the class"),
         (b"x,x,class\n1,2,a\n2,3,b\n", "'x' appears twice"),
         (b"x,x ,class\n1,2,a\n2,3,b\n", "'x' appears twice"),
-        (b"x,class,,\n1,a,,\n2,b,,\n", "columns 3, 4 have no name, .*t.csv line 1; delete them if they are empty"),
+        (
+            b"x,class,,\n1,a,,\n2,b,,\n",
+            "columns 3, 4 have no name, .*t.csv line 1; delete the columns if they are empty",
+        ),
         (b"Report;;\nx;c;class\n1;2;a\n", "columns 2, 3 have no name, .*; the header must be the first row"),
         (b"sep=;\n", "the file is empty"),
         (b"sep=;\nx;x;class\n1;2;a\n", "'x' appears twice, .*t.csv line 2"),

@@ -167,7 +167,7 @@ def test_a_file_of_another_run_is_refused(
         ("other data", plan[0], replace(entry, name="b")),
     ]
     for what, other, data in others:
-        with pytest.raises(BncliError, match=rf"a run with .*{what}.*, .*kept\.jsonl; give the options of that run"):
+        with pytest.raises(BncliError, match=rf"a run with .*{what}.*, .*kept\.jsonl; use the options of that run"):
             Checkpoint(str(path), other, (data,))
     monkeypatch.setattr("bncli.steps.compare.compare.__version__", "0.0.0")
     with pytest.raises(BncliError, match="a different version of bncli"):
@@ -192,9 +192,9 @@ def test_what_is_no_file_of_outcomes_stays_as_it_is(
 def test_where_nothing_can_be_kept(plan: tuple[RunPlan, tuple[DataSet, ...]], tmp_path: Path) -> None:
     with pytest.raises(BncliError, match="cannot store results"):
         Checkpoint(str(tmp_path / "no" / "x.jsonl"), *plan)
-    with pytest.raises(BncliError, match="this is not one, /dev/full"):
+    with pytest.raises(BncliError, match="only in a regular file, /dev/full"):
         Checkpoint("/dev/full", *plan)
-    with pytest.raises(BncliError, match="this is not one"):
+    with pytest.raises(BncliError, match="only in a regular file"):
         Checkpoint(str(tmp_path), *plan)
 
 

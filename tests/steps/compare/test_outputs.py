@@ -120,7 +120,9 @@ def test_what_there_will_not_be_is_refused_before_the_work() -> None:
         with pytest.raises(UsageError, match=f"--{flag} .*{what}"):
             check_drawings(n_learners, n_sets, "error", **{flag: "x.svg"})
     check_drawings(3, 3, "passes", scatter="s.svg")
-    with pytest.raises(UsageError, match="costs such as fit-seconds are not tested; use --scatter for costs"):
+    with pytest.raises(
+        UsageError, match="costs such as fit-seconds are not tested for differences; use --scatter for costs"
+    ):
         check_drawings(3, 3, "fit_seconds", diagram="d.svg")
     with pytest.raises(UsageError, match=r"cannot write 'x\.png': drawings can be written only as SVG"):
         check_drawings(3, 3, "error", scatter="x.png")
