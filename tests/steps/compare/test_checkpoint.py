@@ -163,8 +163,8 @@ def test_a_file_of_another_run_is_refused(
         ("--unseen", replace(plan[0], unseen="error"), entry),
         ("different learners", replace(plan[0], learners=(TAN, NB)), entry),
         ("different learners", replace(plan[0], learners=(NB,)), entry),
-        ("other data", plan[0], replace(entry, digest="")),
-        ("other data", plan[0], replace(entry, name="b")),
+        ("different data", plan[0], replace(entry, digest="")),
+        ("different data", plan[0], replace(entry, name="b")),
     ]
     for what, other, data in others:
         with pytest.raises(BncliError, match=rf"a run with .*{what}.*, .*kept\.jsonl; use the options of that run"):
