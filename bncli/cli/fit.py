@@ -201,7 +201,7 @@ def _summary(report: FitReport, structure_file: str | None, *, verbose: bool) ->
     structure_file: the file that supplied the structure, if any. verbose: also how the parameters were found.
     """
     from bncli.engine.learn import COMPARED_ROWS
-    from bncli.engine.parameters.penalty_choice import ALL_ROWS
+    from bncli.engine.parameters.penalty_choice import most_rows_to_choose
 
     lines = []
     if (held_out := report.held_out) is not None:
@@ -252,7 +252,7 @@ def _summary(report: FitReport, structure_file: str | None, *, verbose: bool) ->
             on_sample = " on a sample" if report.rows >= COMPARED_ROWS else ""
             lines.append(f"compared    held-out log-loss{on_sample}: {losses}")
         if penalty.arcs and penalty.arcs[-1].n_arcs:
-            on_sample = " on a sample" if report.rows > ALL_ROWS else ""
+            on_sample = " on a sample" if report.rows > most_rows_to_choose(report.rows, report.classes) else ""
             lines.append(f"arcs        {_arcs_text(report.arcs, penalty.arcs, on_sample)}")
     lines += candidate_lines(report.trials)
     lines += _optimization_lines(report, heaviest, verbose=verbose)

@@ -45,7 +45,6 @@ from bncli.engine.parameters.generative import closed_form
 from bncli.engine.parameters.monotone import check_directions
 from bncli.engine.parameters.optimization import OptimizerSettings, Space, Starts
 from bncli.engine.parameters.penalty_choice import (
-    ALL_ROWS,
     EVIDENCE,
     FEW_FOLDS,
     FOLDS,
@@ -63,6 +62,7 @@ from bncli.engine.parameters.penalty_choice import (
     held_out_splits,
     is_measured_as_read,
     loss_of,
+    most_rows_to_choose,
     naive_bayes_loss,
     penalty_path,
     sample_of,
@@ -445,7 +445,9 @@ def _choose(
                 sample, lambda rows: encode_needed(rows, recipe, None, reading_rules, quiet), seed
             )
     # If these folds hold out every row, from models that share nothing with it, their loss needs no other measurement.
-    is_measured = data.n_rows <= ALL_ROWS and _is_learned_in_folds(structure, data.schema, recipe)
+    is_measured = data.n_rows <= most_rows_to_choose(data.n_rows, data.n_labels) and _is_learned_in_folds(
+        structure, data.schema, recipe
+    )
     del sample
     penalty = held_out = predictions = None
     if folds or recipe.penalty == "cv":
@@ -557,7 +559,8 @@ def _choose_penalty_and_arcs(
         without_arcs = naive_bayes_loss(search, parameter_space, folds=folds, path=path, near=chosen.penalty)
         with_arcs = loss_of(chosen)
         if without_arcs < with_arcs:
-            on_sample = " on a sample" if counts.data.n_rows > ALL_ROWS else ""
+            n_rows, n_labels = counts.data.n_rows, counts.data.n_labels
+            on_sample = " on a sample" if n_rows > most_rows_to_choose(n_rows, n_labels) else ""
             losses = f"held-out log-loss{on_sample} {without_arcs:.4g}, against {with_arcs:.4g} with all"
             losses += f" {structure.n_arcs:,} arcs"
             what = f"naive Bayes predicts better here: {losses} of {structure.method}"

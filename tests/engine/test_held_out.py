@@ -34,7 +34,6 @@ def few_rows_choose(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let 320 rows choose a penalty, as if tables of more were large."""
     monkeypatch.setattr(penalty_choice, "ALL_ROWS", 320)
     monkeypatch.setattr(penalty_choice, "MAX_ROWS", 320)
-    monkeypatch.setattr("bncli.engine.learn.ALL_ROWS", 320)
 
 
 def table(n: int = 600, seed: int = 0, weighted: bool = False) -> Columns:
@@ -142,7 +141,6 @@ def test_a_slow_search_is_repeated_too(monkeypatch: pytest.MonkeyPatch, n_folds:
     columns = table(300)
     if n_folds == 1:
         monkeypatch.setattr(penalty_choice, "ALL_ROWS", 299)
-        monkeypatch.setattr("bncli.engine.learn.ALL_ROWS", 299)
     words = {"structure": "gbn", "param": "discriminative"}
     learned = learn(columns, Recipe.of(**words), run=MEASURED)
     recipe = with_chosen_settings(learned, **words)

@@ -39,6 +39,8 @@ LEAST_SCALE = 1e-6
 """On the subspace, smaller factors s count as this value, because there the penalty outweighs the rows anyway."""
 MAX_SHARED = 800
 """With more shared parameters than this, only the diagonal is used."""
+MOST_SHIFTED = 3_000
+"""With more cells than this, the shift common to all classes is solved cell by cell."""
 MOST_INVERTED_WHOLE = 48
 """Triangular matrices of more rows are halved, and the inverses of the halves combined by matrix products."""
 
@@ -294,6 +296,69 @@ def shared_preconditioner(
     hessian[np.diag_indices(len(hessian))] += left_out
     solver = inverse(hessian, penalty)
     return lambda g: solver @ g
+
+
+def factored_preconditioner(mass: Array, scale: Array, penalty: float, first_cells: Index) -> Precondition:
+    """Return the preconditioner for tables W = scale p of many classes, from the curvature of each cell alone.
+
+    mass (K, n_cells) are the sums m of w P(y | x) (1 - P(y | x)) over the rows in each cell, scale (1 or K, n_cells);
+    first_cells (F,) are the first cells of the bias, 0, and of each family. The families are taken as independent given
+    the class. With n_y the mass of the bias and u_y = m_y / sqrt(n_y),
+
+        C_y = diag(m_y) - the blocks u_yf u_yf' of each family f + u_y u_y',    A_y = C_y + L_y
+
+    So A_y is a diagonal plus F + 1 products of vectors, and is inverted in O(n_cells) by Sherman-Morrison. The shift
+    common to all classes, and the meaning of L_y, are those of the module. The ridge replaces a penalty that is
+    smaller.
+    """
+    factor = np.maximum(np.abs(scale), LEAST_SCALE) * np.where(scale < 0, -1.0, 1.0)
+    of_penalty = np.broadcast_to(
+        np.maximum(penalty / factor**2, RIDGE * max(float(mass.mean()), NEGLIGIBLE)), mass.shape
+    )
+    widths = np.diff(first_cells, append=mass.shape[1])
+    reciprocal: Array = 1.0 / (mass + of_penalty)
+    u = mass / np.sqrt(np.maximum(mass[:, :1], NEGLIGIBLE))
+    solved = u * reciprocal
+    # at least the share of the penalty, which rounding must not cancel
+    inner = np.maximum(1.0 - np.add.reduceat(u * solved, first_cells, axis=1), RIDGE**2)
+
+    def of_blocks(g: Array) -> Array:
+        out: Array = g * reciprocal
+        out += solved * np.repeat(np.add.reduceat(u * out, first_cells, axis=1) / inner, widths, axis=1)
+        return out
+
+    across = of_blocks(u)
+    of_across = 1.0 + (u * across).sum(axis=1, keepdims=True)
+
+    def inverse_of_classes(g: Array) -> Array:
+        out = of_blocks(g)
+        out -= across * ((u * out).sum(axis=1, keepdims=True) / of_across)
+        return out
+
+    # the matrix of the shift: the sum over classes of L - L A^-1 L
+    diagonal = (of_penalty - of_penalty**2 * reciprocal).sum(axis=0)
+    shift: Callable[[Array], Array]
+    in_blocks, in_all = of_penalty * solved, of_penalty * across / np.sqrt(of_across)
+    if mass.shape[1] <= MOST_SHIFTED:
+        matrix = np.diag(diagonal)
+        for f, (first, width) in enumerate(zip(first_cells, widths, strict=True)):
+            cells = slice(first, first + width)
+            matrix[cells, cells] -= (in_blocks[:, cells] / inner[:, f : f + 1]).T @ in_blocks[:, cells]
+        matrix += in_all.T @ in_all
+        units = np.maximum(np.diag(matrix), NEGLIGIBLE) ** -0.5
+        shift = partial(np.matmul, _inverse_in_units(units, (matrix + matrix.T) / 2))
+    else:
+        diagonal += (in_all**2 - in_blocks**2 / np.repeat(inner, widths, axis=1)).sum(axis=0)
+        shift = partial(np.multiply, 1.0 / np.maximum(diagonal, NEGLIGIBLE))
+
+    def apply(g: Array) -> Array:
+        gradient = g.reshape(mass.shape) / factor
+        x = inverse_of_classes(gradient)
+        t = shift((gradient - of_penalty * x).sum(axis=0))
+        x += t - inverse_of_classes(of_penalty * t)
+        return np.asarray(x / factor, np.float64).ravel()
+
+    return apply
 
 
 def dense_work(n_blocks: int) -> float:

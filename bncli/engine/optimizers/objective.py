@@ -15,6 +15,12 @@ Evaluate = Callable[[Array], tuple[float, Array]]
 """Returns value and gradient at a point."""
 
 
+HISTORY = 20
+"""The usual number of pairs of steps and gradient changes that L-BFGS stores."""
+FIRST_GAP = 15
+"""Evaluations before the first refresh of a preconditioner that costs several of them."""
+
+
 @dataclass(frozen=True)
 class Objective:
     """A function f: R^P -> R, twice differentiable and bounded below by 0.
@@ -25,6 +31,8 @@ class Objective:
     - hessian(point): returns a function that multiplies by the Hessian there, or by a positive semidefinite substitute
     - separable(f): whether a value this low means that the infimum lies at infinity
     - negligible: a relative tolerance refers to f, but to no less than this value
+    - first_gap: evaluations before the first refresh of the preconditioner
+    - history: the number of pairs that L-BFGS stores
     """
 
     value_and_gradient: Evaluate
@@ -33,6 +41,8 @@ class Objective:
     refreshed: Callable[[Array, float], Precondition]
     separable: Callable[[float], bool]
     negligible: float = 0.0
+    first_gap: int = FIRST_GAP
+    history: int = HISTORY
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ import numpy as np
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Optimum, StoppedBy
 from bncli.engine.optimizers.line_search import wolfe_search
-from bncli.engine.optimizers.objective import Evaluation, Objective, Precondition, Report, Step, norm
+from bncli.engine.optimizers.objective import HISTORY, Evaluation, Objective, Precondition, Report, Step, norm
 
 NEWTON_FROM = 80
 """Evaluations after which `newton` takes Newton steps."""
@@ -55,12 +55,10 @@ FLOOR = 1e-10
 """Tolerances are relative to the value of f, but to no less than this share of its first value."""
 PASSES = 4
 """Evaluations and products together are limited to this number times the maximum of iterations."""
-HISTORY = 20
-"""The number of pairs that are stored."""
 SCIPY_PAIRS = 10
 """The default of scipy; the Fortran driver of the authors has 5."""
-GAP = (15, 120)
-"""Evaluations between refreshes of the preconditioner: at first, and at most; the gap doubles each time."""
+LARGEST_GAP = 120
+"""The most evaluations between refreshes of the preconditioner; the gap doubles each time."""
 COST = (12.0, 30.0)
 """A refresh may cost half of all evaluations made so far, but no fewer and no more evaluations than these."""
 TRUNCATION = 0.3
@@ -179,7 +177,7 @@ def descend(run: Descent, newton_from: float, preconditioner: str) -> Optimum:
 
 def _quasi_newton_steps(run: Descent, refresh: Refresh, until: float) -> StoppedBy | None:
     """Take L-BFGS steps until there is a reason to stop, and return it, or None after `until` evaluations."""
-    pairs, values = Pairs(), deque([run.current.value], maxlen=WINDOW + 1)
+    pairs, values = Pairs(run.objective.history), deque([run.current.value], maxlen=WINDOW + 1)
     while run.evaluations < until:
         current = run.current
         direction = -pairs.times_inverse_hessian(refresh.precondition, current.gradient)
@@ -295,13 +293,13 @@ class Refresh:
     def __init__(self, objective: Objective) -> None:
         self.precondition: Precondition = objective.precondition
         self._objective = objective
-        self._last, self._gap = 0, GAP[0]
+        self._last, self._gap = 0, objective.first_gap
 
     def update(self, point: Array, passes: int) -> None:
         """Rebuild the preconditioner at `point` if it is due; `passes` counts all evaluations and products so far."""
         if passes - self._last >= self._gap:
             self.precondition = self._objective.refreshed(point, min(max(passes / 2, COST[0]), COST[1]))
-            self._last, self._gap = passes, min(2 * self._gap, GAP[1])
+            self._last, self._gap = passes, min(2 * self._gap, LARGEST_GAP)
 
 
 @dataclass(frozen=True)
@@ -312,7 +310,7 @@ class _Pair:
 
 
 class Pairs:
-    """The limited memory of L-BFGS: the last HISTORY steps, and the change of the gradient along each.
+    """The limited memory of L-BFGS: the last `most` steps, and the change of the gradient along each.
 
     The inverse Hessian is built from pairs s = x_{j+1} - x_j, y = g_{j+1} - g_j on top of an approximation Q, scaled:
 
@@ -321,8 +319,8 @@ class Pairs:
     by the two-loop recursion (Nocedal & Wright 2006, Numerical Optimization, algorithm 7.4).
     """
 
-    def __init__(self) -> None:
-        self._pairs: deque[_Pair] = deque(maxlen=HISTORY)
+    def __init__(self, most: int = HISTORY) -> None:
+        self._pairs: deque[_Pair] = deque(maxlen=most)
 
     def __len__(self) -> int:
         return len(self._pairs)

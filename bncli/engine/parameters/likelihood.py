@@ -20,7 +20,7 @@ from bncli.engine.counting.fused_codes import Fusion, fuse
 from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels import passes
 from bncli.engine.kernels.arrays import Array, Index
-from bncli.engine.kernels.passes import SOME_CLASSES, Indicators
+from bncli.engine.kernels.passes import MANY_CLASSES, SOME_CLASSES, Indicators
 from bncli.engine.structures.regrouping import with_regrouped_columns
 from bncli.engine.structures.structure import Family
 
@@ -74,13 +74,15 @@ class ConditionalLikelihood:
     """The likelihood of rows that are fused for repeated passes.
 
     `data` and `families` are the original ones, with groupings; only `fusion` has the codes of regrouped attributes.
-    `states` has the codes and labels of each block as the kernels need them.
+    `states` has the codes and labels of each block as the kernels need them. With `single`, which has an effect with
+    more than MANY_CLASSES classes only, passes have single precision.
     """
 
     data: Dataset
     families: tuple[Family, ...]
     fusion: Fusion
     states: list[Any]
+    single: bool = False
 
     @property
     def n_cells(self) -> int:
@@ -121,7 +123,8 @@ class ConditionalLikelihood:
         if kernels is _TWO:
             return [table[0] for table in self.fusion.expand(cells[1:] - cells[:1])]
         differences = cells[1] - cells[0] if kernels is _SPARSE_TWO else np.ascontiguousarray((cells[1:] - cells[0]).T)
-        return self.fusion.activations @ differences
+        operand = self.fusion.activations @ differences
+        return operand.astype(np.float32) if self.single and self.data.n_labels > MANY_CLASSES else operand
 
     def _gathered(self, totals: Any) -> Array:
         """Turn the sums that the kernels return into cells (K, n_cells)."""
@@ -133,6 +136,14 @@ class ConditionalLikelihood:
         else:
             differences = np.atleast_2d((self.fusion.activations.T @ totals).T)
         return np.concatenate([-differences.sum(axis=0, keepdims=True), differences])
+
+    def variances(self, cells: Array) -> Array:
+        """Return the sums of w P(y | x) (1 - P(y | x)) over the rows in each cell, (K, n_cells).
+
+        It requires more than MANY_CLASSES classes.
+        """
+        totals = self.data.reduce(_variances, self._operand(cells), states=self.states)
+        return np.ascontiguousarray((self.fusion.activations.T @ totals).T)
 
     def sums(self, row_values: Array) -> Array:
         """Sum numbers (any, N) over the rows in each cell, (any, n_cells)."""
@@ -154,7 +165,7 @@ def conditional_likelihood(data: Dataset, families: Sequence[Family]) -> Conditi
     sizes = [len(members) for members in fusion.members]
     keep = data.n_rows * len(sizes) * np.dtype(np.int32).itemsize <= KEPT_BYTES
     at_a_time = passes.SPARSE_BLOCK if data.n_labels <= SOME_CLASSES else passes.MANY_CLASSES_BLOCK
-    states = data.keep(_state, kernels, sizes, at_a_time, keep, states=fusion.codes)
+    states = data.keep(_state, kernels, sizes, at_a_time, keep, data.n_labels > MANY_CLASSES, states=fusion.codes)
     return ConditionalLikelihood(data, tuple(families), fusion, states)
 
 
@@ -170,10 +181,12 @@ def _kernels(data: Dataset) -> _Kernels:
     return _TWO if data.n_labels == 2 else _SOME
 
 
-def _state(block: RowBlock, kernels: _Kernels, sizes: Sequence[int], at_a_time: int, keep: bool) -> tuple[Any, Any]:
+def _state(
+    block: RowBlock, kernels: _Kernels, sizes: Sequence[int], at_a_time: int, keep: bool, single: bool
+) -> tuple[Any, Any]:
     """Return the codes of a block (for sparse products, indicators), and its labels (for two classes, signs)."""
     if kernels.sparse:
-        codes = Indicators(block.state.T, sizes, at_a_time, keep)
+        codes = Indicators(block.state.T, sizes, at_a_time, keep, single=single)
         return codes, np.where(block.labels == 1, 1, -1).astype(np.int8) if kernels.two_classes else block.labels
     if kernels.two_classes:
         return block.state, np.where(block.labels == 1, 1.0, -1.0)
@@ -183,6 +196,11 @@ def _state(block: RowBlock, kernels: _Kernels, sizes: Sequence[int], at_a_time: 
 def _value_and_gradient(block: RowBlock, kernels: _Kernels, operand: Any) -> tuple[float, Any]:
     codes, labels = block.state
     return kernels.value_and_gradient(codes, labels, block.weights, operand)
+
+
+def _variances(block: RowBlock, operand: Array) -> Array:
+    codes, _labels = block.state
+    return passes.sparse_variances(codes, block.weights, operand)
 
 
 def _point(block: RowBlock, kernels: _Kernels, operand: Any) -> Any:

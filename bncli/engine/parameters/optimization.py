@@ -44,6 +44,8 @@ from bncli.engine.model import Optimum, Parameters, Restarts, Tables
 from bncli.engine.optimizers import growing_samples
 from bncli.engine.optimizers.growing_samples import SampleObjective
 from bncli.engine.optimizers.objective import (
+    FIRST_GAP,
+    HISTORY,
     Objective,
     Precondition,
     Report,
@@ -55,7 +57,7 @@ from bncli.engine.parameters.coordinates import Coordinates, LinearCoordinates, 
 from bncli.engine.parameters.costs import Flops
 from bncli.engine.parameters.likelihood import ConditionalLikelihood, conditional_likelihood
 from bncli.engine.parameters.monotone import Monotone, monotone_of
-from bncli.engine.parameters.preconditioner import Whitening, whitening
+from bncli.engine.parameters.preconditioner import Whitening, is_factored, whitening
 from bncli.engine.parameters.weighted_samples import Growth, weighted_samples
 from bncli.engine.structures.structure import Family
 from bncli.watch import Iteration, Note, Progress, SelectedRun, Watch
@@ -69,6 +71,13 @@ NEAR_COST = 3.0
 """Evaluations that the preconditioner at a known point may cost; between 1 and 12 it makes little difference."""
 DIRECTED_COST = 30.0
 """The same for the last fit under monotone directions, which takes many times as many evaluations."""
+FACTORED_GAP, FACTORED_HISTORY = 2, 8
+"""Evaluations before the first refresh of a preconditioner that costs one pass, and the pairs that L-BFGS then stores:
+older ones soon lose their meaning, and each takes 16 bytes per parameter."""
+SINGLE_TOLERANCE = 1e-5
+"""From this tolerance on, passes over many classes have single precision, which takes half the time."""
+FIRST_PENALTY, FIRST_ITERATIONS = 30.0, 4
+"""The penalty with which the search for an optimum of many classes begins, and its iterations."""
 LEAST = float(np.finfo(np.float64).tiny)
 """Replaces an exponential random number of 0, whose logarithm would not be finite."""
 
@@ -132,6 +141,16 @@ class ParameterSpace(Space):
     ) -> ParameterSpace:
         """Return a space whose optimum satisfies the directions in the schema of the rows; tables are linear in p."""
         return cls(likelihood, coordinates, flops, monotone=monotone_of(likelihood, coordinates))
+
+    @property
+    def is_factored(self) -> bool:
+        return is_factored(self.likelihood, self.coordinates)
+
+    def with_precision(self, tolerance: float) -> ParameterSpace:
+        """Return the space with passes that are precise enough for a tolerance."""
+        if not self.is_factored or tolerance < SINGLE_TOLERANCE:
+            return self
+        return replace(self, likelihood=replace(self.likelihood, single=True))
 
     @cached_property
     def whitening(self) -> Whitening:
@@ -205,6 +224,7 @@ class Problem:
     @property
     def objective(self) -> Objective:
         space, penalty = self.space, self.settings.penalty
+        is_factored = isinstance(space, ParameterSpace) and space.is_factored
         return Objective(
             self.value_and_gradient,
             # made at the first use, because some optimizers never use it
@@ -213,6 +233,8 @@ class Problem:
             partial(space.preconditioner, penalty=penalty),
             self.is_separable,
             self.settings.negligible * space.likelihood.data.total_weight,
+            FACTORED_GAP if is_factored else FIRST_GAP,
+            FACTORED_HISTORY if is_factored else HISTORY,
         )
 
     @property
@@ -288,21 +310,56 @@ def _penalty(settings: OptimizerSettings, p: Array) -> float:
 def find_optimum(space: Space, settings: OptimizerSettings, report: Report) -> Optimum:
     """Optimize from the start that the settings define; `report` receives every iteration, including the start."""
     settings = with_tolerance(space, settings)
+    space = _in_precision(space, settings)
     problem = Problem(space, settings)
-    samples = _samples(problem, _sample_sizes(space, settings), None)
-    optimum = _minimise(problem.objective, problem.start, samples, settings, report)
+    if _begins_with_larger_penalty(problem):
+        optimum = _minimise_twice(problem, report)
+    else:
+        samples = _samples(problem, _sample_sizes(space, settings), None)
+        optimum = _minimise(problem.objective, problem.start, samples, settings, report)
     return _keep_directions(Problem(space, replace(settings, near_cost=DIRECTED_COST)), optimum, report)
 
 
 def find_optimum_from(space: Space, settings: OptimizerSettings, point: Array) -> Optimum:
     """Optimize from `point`, near which the optimum is expected."""
     settings = with_tolerance(space, settings)
+    space = _in_precision(space, settings)
     problem = Problem(space, settings)
     # from a point near the optimum the largest sample alone is enough
     sizes = _sample_sizes(space, settings)[-1:]
     objective = problem.objective if sizes else _near(problem, point)
     optimum = _minimise(objective, point, _samples(problem, sizes, point), settings, lambda step, p: None)
     return _keep_directions(problem, optimum, lambda step, p: None)
+
+
+def _in_precision(space: Space, settings: OptimizerSettings) -> Space:
+    assert settings.tolerance is not None
+    return space.with_precision(settings.tolerance) if isinstance(space, ParameterSpace) else space
+
+
+def _begins_with_larger_penalty(problem: Problem) -> bool:
+    """Return whether the path to the optimum may begin with FIRST_PENALTY: many classes, a smaller penalty, init zero.
+
+    From zero tables, a first step under a small penalty is so long that its curvature says nothing about the optimum.
+    """
+    space, settings = problem.space, problem.settings
+    is_factored = isinstance(space, ParameterSpace) and space.is_factored
+    return is_factored and settings.growth is not None and settings.init == "zero" and settings.penalty < FIRST_PENALTY
+
+
+def _minimise_twice(problem: Problem, report: Report) -> Optimum:
+    """Take FIRST_ITERATIONS with FIRST_PENALTY, then minimise the objective from there."""
+    settings = problem.settings
+    first = replace(settings, penalty=FIRST_PENALTY, max_iterations=FIRST_ITERATIONS)
+
+    def report_objective(step: Step, p: Array) -> None:
+        report(replace(step, value=step.value + _penalty(settings, p) - _penalty(first, p)), p)
+
+    start = Problem(problem.space, first)
+    earlier = _minimise(start.objective, start.start, None, first, report_objective)
+    rest = replace(settings, max_iterations=settings.max_iterations - earlier.iterations)
+    objective = _near(problem, earlier.point)
+    return add_counts(earlier, _minimise(objective, earlier.point, None, rest, continue_reports(earlier, report)))
 
 
 def with_tolerance(space: Space, settings: OptimizerSettings) -> OptimizerSettings:

@@ -37,7 +37,9 @@ same in two thirds of the cases.)
 **Many classes.** With more than MANY_CLASSES classes every fit takes much longer, and each held-out row is informative
 about the tables of all classes. So only the first fold is held out, every second lambda of GRID is tried, a path ends
 at the first lambda that is not better, and the path of a network with more arcs ends if, at the penalty that was best
-with fewer arcs, its loss exceeds the loss with fewer arcs by the fraction WORSE.
+with fewer arcs, its loss exceeds the loss with fewer arcs by the fraction WORSE. The sample has ROWS_PER_CLASS rows per
+class if there are as many, but no more than MAX_ROWS: with fewer rows, numeric attributes have fewer cuts, and then
+another penalty is best.
 
 **Shrinkage** protects models of few rows: tables are shrunk towards the class frequencies by a factor a. With S the
 scores of the tables at the chosen penalty, f the class frequencies and 0 < a <= 1,
@@ -104,6 +106,8 @@ FOLDS = 5
 AHEAD = 2
 """A path begins this many steps of GRID before the penalty that was best for a similar space."""
 ALL_ROWS, MAX_ROWS = 12_000, 50_000
+ROWS_PER_CLASS = 128
+"""With many classes, the least number of rows per class that choose the penalty."""
 WHOLE_ROWS, MEASURED_ROWS, TENTH = 100_000, 500_000, 10
 """With more than WHOLE_ROWS rows, a tenth of them (at most of MEASURED_ROWS) is held out to measure the loss."""
 MOST_CELLS = 1 << 24
@@ -384,7 +388,13 @@ def sample_of(columns: Columns, seed: int) -> Columns:
 
 
 def _sampled_rows(labels: Integers, seed: int, by: SplitBy | None = None) -> Index:
-    return stratified_sample(labels, max(ALL_ROWS, min(len(labels) // 4, MAX_ROWS)), seed, by)
+    return stratified_sample(labels, most_rows_to_choose(len(labels), int(labels.max()) + 1), seed, by)
+
+
+def most_rows_to_choose(n_rows: int, n_labels: int) -> int:
+    """Return the most rows that may take part in cross-validation."""
+    of_classes = ROWS_PER_CLASS * n_labels if n_labels > MANY_CLASSES else 0
+    return max(ALL_ROWS, min(max(n_rows // 4, of_classes), MAX_ROWS))
 
 
 def splits_to_measure(

@@ -48,6 +48,11 @@ times the Hessian has the eigenvalue 1 along them, and elsewhere those of Q with
 lambda N', so Q times the Hessian is block triangular. If s differs between the classes, (N'^T N')^-1 is computed from
 the mean over the classes of its correlations. Equal sums over pairs of values are not included.
 
+**Many classes.** With more than MANY_CLASSES classes, a dense block per class would take longer than the passes that it
+saves, and a sample of the rows has few of each class. But P(y | x) (1 - P(y | x)) is then nearly P(y | x), so H_yy is
+nearly the co-occurrence of cells in class y, which a network without arcs predicts from the curvature of single cells
+(`factored_preconditioner`). That takes one pass over all rows, and can be repeated often.
+
 **Effects of rows.** For effects, the rows enter through
 
     z_tq = sum over families f of T[cell_f(t), q],    C_b[q, r] = sum over rows t of factor_bt z_tq z_tr
@@ -80,6 +85,7 @@ from bncli.engine.kernels.preconditioning import (
     Subspace,
     curved_preconditioner,
     dense_work,
+    factored_preconditioner,
     inverse,
     scaled_preconditioner,
     shared_preconditioner,
@@ -131,11 +137,16 @@ def whitening(likelihood: ConditionalLikelihood, coordinates: Coordinates) -> Wh
     if isinstance(coordinates, EffectCoordinates):
         weights = coordinates.effects.masses(weights)
     flat = None
-    if isinstance(coordinates, EntryCoordinates):
+    if isinstance(coordinates, EntryCoordinates) and not is_factored(likelihood, coordinates):
         most = int((START_PASSES * likelihood.pass_work / FLAT_WORK) ** (1 / 3))
         scale = np.ones((1, likelihood.n_cells)) if coordinates.scale is None else coordinates.scale
         flat = null_space(likelihood.families, weights, scale, most)
     return Whitening(likelihood, coordinates, weights, flat)
+
+
+def is_factored(likelihood: ConditionalLikelihood, coordinates: Coordinates) -> bool:
+    """Return whether preconditioners come from the curvature of single cells, which costs one pass."""
+    return likelihood.data.n_labels > MANY_CLASSES and isinstance(coordinates, EntryCoordinates)
 
 
 @dataclass(frozen=True)
@@ -157,13 +168,22 @@ class Whitening:
 
     def start(self, p: Array, penalty: float) -> Precondition:
         """Return the preconditioner for uniform P(y | x), with the derivative of the tables at p."""
+        if is_factored(self.likelihood, self.coordinates):
+            n_labels = self.likelihood.data.n_labels
+            return self._factored(np.tile(self.weights * (n_labels - 1) / n_labels**2, (n_labels, 1)), penalty)
         size = self._size(START_PASSES, 1 if len(self._scale) == 1 else self._n_inverses)
         return self._build(p, None, size, START_PASSES, penalty)
 
     def refresh(self, p: Array, passes: float, penalty: float) -> Precondition:
         """Return the preconditioner for the probabilities at p, at the cost of about `passes` passes."""
+        if is_factored(self.likelihood, self.coordinates):
+            return self._factored(self.likelihood.variances(self.coordinates.tables(p)), penalty)
         size = self._size(passes, self._n_inverses)
         return self._build(p, self.coordinates.tables(p), size, passes, penalty)
+
+    def _factored(self, mass: Array, penalty: float) -> Precondition:
+        first_cells = np.cumsum([0, 1, *(family.n_cells for family in self.likelihood.families)])[:-1]
+        return factored_preconditioner(mass, self._scale, penalty, first_cells)
 
     @property
     def _scale(self) -> Array:

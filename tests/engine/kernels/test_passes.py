@@ -238,3 +238,27 @@ def test_residuals_row_by_row(weighted: bool) -> None:
     cll = passes.residuals(expected, labels, weights)
     assert passes.residuals_by_row(differences, labels, weights) == pytest.approx(cll, rel=1e-12)
     np.testing.assert_allclose(differences.T, expected[1:], rtol=1e-9, atol=1e-14)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("scores_at_a_time", [1, 500, 1 << 16])
+@pytest.mark.parametrize("single", [False, True])
+def test_many_classes(monkeypatch: pytest.MonkeyPatch, weighted: bool, scores_at_a_time: int, single: bool) -> None:
+    """The gradient and the sums of w P (1 - P), in both precisions, a few rows at a time."""
+    monkeypatch.setattr(passes, "MANY_SCORES", scores_at_a_time)
+    n_labels = passes.MANY_CLASSES + 6
+    codes, labels, tables = rows(n_labels)
+    weights = np.random.default_rng(3).uniform(0.2, 3.0, len(labels)) if weighted else None
+    cll, gradient = definition(codes, labels, weights, tables)
+    p = passes.probabilities(codes, tables)
+    variances = p * (1.0 - p) * (1.0 if weights is None else weights)
+    expected = [np.stack([np.bincount(c, v, n) for v in variances]) for c, n in zip(codes, SIZES, strict=True)]
+    table = np.concatenate(tables, axis=1)
+    differences = (table[1:] - table[0]).T.astype(np.float32 if single else np.float64)
+    z = Indicators(np.stack(codes, axis=1).astype(np.uint8), SIZES, 7, keep=True, single=single)
+    error = 1e-4 if single else 1e-12
+    found, total = passes.sparse_gradient_classes(z, labels, weights, differences)
+    assert found == pytest.approx(cll, rel=error)
+    np.testing.assert_allclose(total.T, np.concatenate(gradient, axis=1)[1:], atol=error)
+    found_variances = passes.sparse_variances(z, weights, differences)
+    np.testing.assert_allclose(found_variances.T, np.concatenate(expected, axis=1), atol=error)

@@ -319,3 +319,33 @@ def test_configurations_activate_the_columns_of_their_cells() -> None:
     found = Subspace(columns, 4)
     members = np.array([[0, 1], [0, 3]])
     assert found.places(members).tolist() == [[0, 1, 4, 4], [0, 4, 4, 3]]
+
+
+@pytest.mark.parametrize("most_shifted", [100, 0])
+def test_the_factored_preconditioner_inverts_its_hessian(monkeypatch: pytest.MonkeyPatch, most_shifted: int) -> None:
+    """H of the module with C_y of families that are independent given the class; else positive definite at least."""
+    monkeypatch.setattr(preconditioning, "MOST_SHIFTED", most_shifted)
+    monkeypatch.setattr(preconditioning, "RIDGE", 1e-12)
+    rng, n_labels, sizes, penalty = np.random.default_rng(0), 4, (1, 2, 3, 4), 0.7
+    n_cells, first_cells = sum(sizes), np.cumsum([0, *sizes[:-1]])
+    totals = rng.uniform(0.5, 20.0, n_labels)
+    mass = np.concatenate([n * rng.dirichlet(np.ones(size)) for n in totals for size in sizes]).reshape(n_labels, -1)
+    scale = rng.uniform(0.5, 2.0, (n_labels, n_cells)) * rng.choice([-1.0, 1.0], (n_labels, n_cells))
+    grams = np.stack([np.outer(m, m) / m[0] for m in mass])
+    for first, size in zip(first_cells, sizes, strict=True):
+        cells = slice(first, first + size)
+        grams[:, cells, cells] = [np.diag(m[cells]) for m in mass]
+    coupling = np.linalg.pinv(grams.sum(axis=0))
+    hessian = np.zeros((n_labels, n_cells, n_labels, n_cells))
+    for y in range(n_labels):
+        hessian[y, :, y] += grams[y]
+        for other in range(n_labels):
+            hessian[y, :, other] -= grams[y] @ coupling @ grams[other]
+    flat = hessian.reshape(n_labels * n_cells, -1)
+    flat = scale.ravel()[:, np.newaxis] * flat * scale.ravel() + penalty * np.eye(len(flat))
+    precondition = preconditioning.factored_preconditioner(mass, scale, penalty, first_cells)
+    found = np.stack([precondition(unit) for unit in np.eye(len(flat))], axis=1)
+    if most_shifted:
+        np.testing.assert_allclose(found @ flat, np.eye(len(flat)), atol=1e-8)
+    np.testing.assert_allclose(found, found.T, atol=1e-8)
+    assert np.linalg.eigvalsh((found + found.T) / 2).min() > 0

@@ -19,10 +19,10 @@ from scipy import optimize
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Optimum, StoppedBy
 from bncli.engine.optimizers import quasi_newton
-from bncli.engine.optimizers.objective import Objective, Step
+from bncli.engine.optimizers.objective import FIRST_GAP, Objective, Step
 from bncli.engine.optimizers.quasi_newton import (
     COST,
-    GAP,
+    LARGEST_GAP,
     TRUNCATION,
     Descent,
     Pairs,
@@ -329,12 +329,12 @@ def test_several_evaluations_at_once() -> None:
 @given(st.lists(st.integers(1, 60), max_size=60))
 def test_gaps_double_and_costs_stay_in_bounds(tries: list[int]) -> None:
     made = run(np.cumsum(tries))
-    gap, last = GAP[0], 0
+    gap, last = FIRST_GAP, 0
     for evaluations, cost in made:
         assert evaluations - last >= gap
         assert COST[0] <= cost <= COST[1]
         assert cost == min(max(evaluations / 2, COST[0]), COST[1])
-        last, gap = evaluations, min(2 * gap, GAP[1])
+        last, gap = evaluations, min(2 * gap, LARGEST_GAP)
     assert sum(tries) - last < gap + 60
 
 
