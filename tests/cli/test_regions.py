@@ -169,7 +169,7 @@ def test_what_needs_a_network_refuses(bncli: Bncli, tmp_path: Path) -> None:
     for words in (("export", "m.bnc", "--to", "bif"), ("export", "m.bnc", "-o", "m.xml"), ("simulate", "m.bnc")):
         ran = bncli(*words)
         assert (ran.code, ran.out, ran.err.count("\n")) == (3, "", 1)
-        assert "the model is a model of regions" in ran.err
+        assert "the model is made of regions" in ran.err
         assert "--param map" in ran.err
     drawn = bncli("export", "m.bnc", "--to", "dot")
     assert '"region 2" -- "a1";' in drawn.out

@@ -106,7 +106,7 @@ def graph_of(model: Model) -> Dag:
     pooled = isinstance(model.predictor, Ensemble)
     if isinstance(model.structure, Dag) and not pooled:
         return model.structure
-    kind = "an ensemble" if pooled else "a model of regions"
+    kind = "an ensemble" if pooled else "made of regions"
     what = f"the model is {kind}, whose tables are not the probabilities of a Bayesian network"
     raise ModelError(what, hint="learn a network with --structure nb, tan or hill-climb and --param map")
 

@@ -8,8 +8,10 @@
 2. The two groups of a table that cost least to join are joined (only neighbours if the attribute is numeric), in
    several tables at a time, and all numbers are fitted again, until at most `rows` groups are left and every join would
    cost at least LEAST_COST nats per class beyond the first. If all rows are taken, groups are split again and others
-   joined in their place. Joining groups with the numbers b1 and b2 costs h1 h2 / (h1 + h2) (b1 - b2)^2 / 2, where h1
-   and h2 are the curvatures of the loss. Every table keeps at least two groups, one of several attributes three.
+   joined in their place, and one table at a time gets the groups that are best beside the other tables
+   (`card_tables.GroupedFit.exchange`). Joining groups with the numbers b1 and b2 costs
+   h1 h2 / (h1 + h2) (b1 - b2)^2 / 2, where h1 and h2 are the curvatures of the loss. Every table keeps at least two
+   groups, one of several attributes three.
 3. The scale makes the largest number `points`. The numbers are rounded one at a time, the largest first, each time to
    the neighbour of lower loss; then single numbers move by 1 while the loss falls by more than TIE.
 4. Base rate and scale are fitted again, so that the total of points gives calibrated probabilities.
@@ -105,7 +107,10 @@ def learn(counts: Counts, structure: Structure, *, rows: int, points: int | str,
     joining = GroupedFit(*drawn, n_labels, tables, raised)
     joining.choose_penalty(joining.cells, [table.size for table in tables])
     fit.penalty = joining.penalty
-    merged, bias, values = fit.in_order(joining.join(rows).groups)
+    best = joining.join(rows)
+    if best.n_rows >= rows - 1:
+        best = joining.exchange(best, rows, len(families))
+    merged, bias, values = fit.in_order(best.groups)
     if points != "off" and families:
         rounded = fit.whole(merged, bias, values, int(points))
         while (fewer := fit.joined_falls(merged, rounded[1])) is not None:

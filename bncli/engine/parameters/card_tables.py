@@ -39,6 +39,9 @@ MOST_PAIRED = 64
 """With more levels, only neighbours in the order of the frequency of the first class are compared."""
 LEAST_COST, LEAST_FALL, MOST_SWAPS = 0.5, 1e-6, 6
 """Least cost of a group in nats per class beyond the first; least fall of the objective by a split; most splits."""
+MOST_EXCHANGES, EXCHANGE_COST, TRIED, MOST_NEW = 12, 4.0, 2, 5
+"""Most exchanges of a table; the least fall of the objective by one, in nats; how many tables are fitted in place of
+each; most groups of a new table before further ones are split."""
 MOST_STATES = 200
 """The most partitions of a grid into boxes that are followed at a time."""
 MOST_CELLS, CUT_COST = 9, 1.0
@@ -544,9 +547,15 @@ class GroupedFit(CardFit):
         tolerance: float = TOLERANCE,
     ) -> tuple[float, Array, list[Array]]:
         """Return the optimum of `free` for tables with these groups that keeps their orders."""
-        sizes = [int(own.max()) + 1 for own in groups]
-        orders = [table.ascending(own) for table, own in zip(self.tables, groups, strict=True)]
-        return self.free(self.columns(groups), sizes, start, steps, tolerance, orders)
+        used = [f for f, own in enumerate(groups) if own.any()]
+        orders = [self.tables[f].ascending(groups[f]) for f in used]
+        begin = None if start is None else (start[0], [start[1][f] for f in used])
+        columns, sizes = [groups[f][self.cells[f]] for f in used], [int(groups[f].max()) + 1 for f in used]
+        objective, bias, fitted = self.free(columns, sizes, begin, steps, tolerance, orders)
+        values = [np.zeros((1, len(bias))) for _ in groups]
+        for f, own in zip(used, fitted, strict=True):
+            values[f] = own
+        return objective, bias, values
 
     def join(self, rows: int) -> _Joined:
         """Join groups until at most `rows` are left, and none costs less than LEAST_COST.
@@ -554,8 +563,7 @@ class GroupedFit(CardFit):
         If all rows are taken, groups are then split again, those of largest gain first, if the objective with the
         costs of groups is lower once others have been joined in their place.
         """
-        least = LEAST_COST * (self.target.shape[1] - 1)
-        best = self._joined([np.arange(table.size, dtype=np.intp) for table in self.tables], rows, least)
+        best = self.join_groups([np.arange(table.size, dtype=np.intp) for table in self.tables], rows)
         tried: set[tuple[int, bytes]] = set()
         for _ in range(MOST_SWAPS):
             split = self._best_split(best, tried) if best.n_rows == rows else None
@@ -564,17 +572,126 @@ class GroupedFit(CardFit):
             f, split_groups = split
             tried.add((f, split_groups.tobytes()))
             groups = [*best.groups[:f], split_groups, *best.groups[f + 1 :]]
-            other = self._joined(groups, rows, least)
-            if other.objective + least * other.n_rows < best.objective + least * best.n_rows - LEAST_FALL:
+            other = self.join_groups(groups, rows)
+            if self._cost(other) < self._cost(best) - LEAST_FALL:
                 best = other
         return best
 
-    def _joined(self, groups: list[Index], rows: int, least: float) -> _Joined:
+    def _cost(self, state: _Joined) -> float:
+        """Return the objective plus the costs of the groups, in nats."""
+        return state.objective + float(LEAST_COST * (self.target.shape[1] - 1) * state.n_rows)
+
+    def exchange(self, state: _Joined, rows: int, most: int) -> _Joined:
+        """Exchange tables while the objective, with the costs of groups, falls by more than EXCHANGE_COST.
+
+        An exchange takes one table out and another in, or the same one with other groups; or it adds a table, for which
+        groups are joined if there are too many. At most `most` tables have more than one group.
+        """
+        for _ in range(MOST_EXCHANGES):
+            best, found = self._cost(state) - EXCHANGE_COST, None
+            used = [f for f, own in enumerate(state.values) if len(own) > 1]
+            offers = list[_Joined]()
+            for f in used:
+                if self.tables[f].ordered is not None:
+                    without = self._regrouped(state, f, np.zeros_like(state.groups[f]))
+                    most_groups = min(rows - without.n_rows, MOST_NEW)
+                    for g, own in self._new_tables(without, most_groups, (f, state.groups[f])):
+                        offers.append(self._filled(self._regrouped(without, g, own), rows))
+            if len(used) < most:
+                for g, own in self._new_tables(state, 2):
+                    groups = [*state.groups[:g], own, *state.groups[g + 1 :]]
+                    if state.n_rows + 2 > rows:
+                        offers.append(self.join_groups(groups, rows))
+                    else:
+                        offers.append(self._filled(self._regrouped(state, g, own), rows))
+            for one in offers:
+                if one.n_rows <= rows and self._cost(one) < best:
+                    best, found = self._cost(one), one
+            if found is None:
+                return state
+            state = found
+        return state
+
+    def _regrouped(self, state: _Joined, f: int, groups: Index) -> _Joined:
+        """Return the optimum after table f has other groups, whose numbers start at 0."""
+        merged, values = [*state.groups], [*state.values]
+        merged[f], values[f] = groups, np.zeros((int(groups.max()) + 1, len(state.bias)))
+        objective, bias, values = self.fitted(merged, (state.bias, values), STEPS, JOIN_TOLERANCE)
+        return _Joined(objective, merged, bias, values)
+
+    def _filled(self, state: _Joined, rows: int) -> _Joined:
+        """Split groups while rows are left and the objective, with the costs of groups, falls."""
+        while state.n_rows < rows and (split := self._best_split(state, set())) is not None:
+            other = self._regrouped(state, *split)
+            if self._cost(other) >= self._cost(state) - LEAST_FALL:
+                break
+            state = other
+        return state
+
+    def _new_tables(
+        self, state: _Joined, most: int, beyond: tuple[int, Index] | None = None
+    ) -> list[tuple[int, Index]]:
+        """Return the TRIED tables, of those with one group, that gain most by a Newton step, and their groups.
+
+        Groups are split one at a time; a table has from two to `most`. With `beyond`, a table and its groups, only
+        tables that gain more than it does.
+        """
+        p = self.probabilities(self.scores(state.bias, self.columns(state.groups), state.values))
+        residual = self.mass[:, np.newaxis] * (self.target - p)
+        curvature = self.mass[:, np.newaxis] * p * (1 - p)
+        n_labels = p.shape[1]
+        share, least = (n_labels - 1) / n_labels / 2, LEAST_COST * (n_labels - 1)
+        found, floor = list[tuple[float, int, Index]](), -math.inf
+        for f, (cell, table) in enumerate(zip(self.cells, self.tables, strict=True)):
+            if table.ordered is None or len(state.values[f]) > 1:
+                continue
+            g, h = (
+                np.stack([np.bincount(cell, c, table.size) for c in sums.T], axis=1, dtype=np.float64)
+                for sums in (residual, curvature)
+            )
+            if beyond is not None and f == beyond[0]:
+                own_g, own_h = (np.stack([np.bincount(beyond[1], c) for c in sums.T], axis=1) for sums in (g, h))
+                floor = share * float((own_g**2 / (own_h + self.penalty / 2)).sum()) - least * len(own_g)
+            own, total, best = np.zeros(table.size, np.intp), 0.0, (-math.inf, f, state.groups[f])
+            for size in range(2, min(most, table.size) + 1):
+                gain, own = self._split(g, h, own, bool(table.ordered))
+                total += share * gain
+                if total - least * size > best[0]:
+                    best = total - least * size, f, own
+            if best[2].any():
+                found.append(best)
+        found.sort(key=lambda one: (-one[0], one[1]))
+        return [(f, own) for gain, f, own in found[:TRIED] if gain > floor + LEAST_FALL]
+
+    def _split(self, g: Array, h: Array, groups: Index, ordered: bool) -> tuple[float, Index]:
+        """Return the gain of the best split of one group of a table, and the groups after it.
+
+        g, h (first groups, K): sums of the residuals and of the curvatures.
+        """
+        best, found, ridge = 0.0, groups, self.penalty / 2
+        for group in range(int(groups.max()) + 1):
+            members = np.flatnonzero(groups == group)
+            if len(members) < 2:
+                continue
+            if not ordered:
+                members = members[np.argsort(g[members, -1] / (h[members, -1] + ridge), kind="stable")]
+            left, left_h = np.cumsum(g[members], axis=0), np.cumsum(h[members], axis=0)
+            whole, whole_h = left[-1], left_h[-1]
+            gains = left**2 / (left_h + ridge) + (whole - left) ** 2 / (whole_h - left_h + ridge)
+            gain = gains[:-1].sum(axis=1) - (whole**2 / (whole_h + ridge)).sum()
+            k = int(np.argmax(gain))
+            if gain[k] > best:
+                best, found = float(gain[k]), groups.copy()
+                found[members[k + 1 :]] = groups.max() + 1
+        return best, found
+
+    def join_groups(self, groups: list[Index], rows: int) -> _Joined:
         """Join the groups that cost least per group, in rounds, after each of which all numbers are fitted again.
 
         A round joins at most one pair of groups per table: all that cost less than `least`, or, if there are none, a
         quarter of those that are too many.
         """
+        least = LEAST_COST * (self.target.shape[1] - 1)
         objective, bias, values = self.fitted(groups, None, STEPS, JOIN_TOLERANCE)
         state = _Joined(objective, groups, bias, values)
         while True:

@@ -8,6 +8,8 @@
    the first, about what a group gains by chance.
 3. The search ends at `columns` attributes, at half as many attributes as the card has rows, or if no set is better.
    If the groups of the set are more than `rows`, those that cost least are joined, and a column of one group leaves.
+   Columns are then exchanged, one at a time, as long as the loss of the card with its joined groups falls
+   (`card_tables.GroupedFit.exchange`); the penalty is that which Laplace's approximation chooses.
 4. With `pairs`, tables of two attributes join one at a time. Of all pairs those PAIRS_TRIED that gain most on what is
    left (`join_codes`) are fitted, and the best one joins if the penalised loss falls. A pair costs COST per cell, the
    logarithm of the number of pairs, and that of the ways to group its values, so that the best of many pairs of noise
@@ -43,7 +45,6 @@ from bncli.engine.parameters.card_tables import (
     Order,
     TableGroups,
     ascending_pairs,
-    distinct_rows,
     join_codes,
     join_values,
     keep_orders,
@@ -65,6 +66,8 @@ MOST_ROWS = 4_000
 STEPS, TOLERANCE = 12, 1e-5
 PAIR_ROWS, PAIRS_TRIED = 10_000, 4
 MOST_CODES, MOST_IN_PAIRS = 64, 30
+FINE_GROUPS, MOST_EXCHANGED = 20, 40
+"""The groups of a column from which exchanged tables are formed; the most columns that take part in exchanges."""
 
 
 class _Set(NamedTuple):
@@ -99,12 +102,7 @@ def learn(
         grouped = _Columns.of(sample, attributes)
         singles = _search(grouped, min(columns, rows // 2)).columns
         if sum(grouped.sizes[i] for i in singles) > rows:
-            # with fewer columns, the others may have more rows
-            fit = grouped.fit
-            tables = [TableGroups.of_values(grouped.groups[i], data.schema.attributes[i], 1) for i in singles]
-            distinct = distinct_rows([grouped.of_rows[i] for i in singles], fit.labels, fit.mass)[:3]
-            left = GroupedFit(*distinct, data.n_labels, tables, fit.raised).join(rows).groups
-            singles = tuple(i for i, own in zip(singles, left, strict=True) if own.any()) or singles[:1]
+            singles = _exchanged(sample, grouped, singles, min(columns, rows // 2), rows)
         regions = tuple((i,) for i in singles)
         if pairs and data.n_labels > 1:
             rows_of_pairs = stratified_sample(data.labels, PAIR_ROWS, 0, data.split_by)
@@ -125,7 +123,7 @@ class _Columns(NamedTuple):
     orders: dict[int, Order]
 
     @classmethod
-    def of(cls, data: Dataset, attributes: Sequence[int]) -> _Columns:
+    def of(cls, data: Dataset, attributes: Sequence[int], most: int = MOST_GROUPS) -> _Columns:
         mass = np.ones(data.n_rows) if data.weights is None else data.weights
         labels = np.asarray(data.labels, np.intp)
         fit = CardFit(labels, data.n_labels, np.asarray(mass, np.float64), data.schema.direction_label)
@@ -133,7 +131,7 @@ class _Columns(NamedTuple):
         for i in attributes:
             n, own = data.schema.cardinalities[i], np.asarray(data.codes[i], np.intp)
             table = np.bincount(own * data.n_labels + labels, fit.mass, n * data.n_labels).reshape(n, -1)
-            groups = join_values(table, n_ordered(data.schema.attributes[i]), cost=0.0, most=MOST_GROUPS)
+            groups = join_values(table, n_ordered(data.schema.attributes[i]), cost=0.0, most=most)
             found.groups[i], found.of_rows[i], found.sizes[i] = groups, groups[own], int(groups.max()) + 1
             first = np.arange(found.sizes[i], dtype=np.intp)
             found.orders[i] = TableGroups.of_values(groups, data.schema.attributes[i]).ascending(first)
@@ -193,6 +191,29 @@ def _search(columns: _Columns, most: int) -> _Set:
             break
         best = beam[0]
     return best
+
+
+def _exchanged(data: Dataset, grouped: _Columns, singles: Sequence[int], most: int, rows: int) -> tuple[int, ...]:
+    """Return at most `most` columns of a card of at most `rows` rows, found from `singles` by exchanges.
+
+    The groups of the columns are joined first, which may leave out columns, so that others have more rows.
+    """
+    p = np.tile(grouped.fit.probabilities(grouped.fit.frequencies()[np.newaxis]), (data.n_rows, 1))
+    gains = {i: grouped.gain(p, i) for i in grouped.of_rows}
+    attributes = sorted(gains, key=lambda i: (i not in singles, -gains[i], i))[: max(MOST_EXCHANGED, len(singles))]
+    fine = _Columns.of(data, attributes, FINE_GROUPS)
+    tables = [TableGroups.of_values(fine.groups[i], data.schema.attributes[i], 1) for i in attributes]
+    columns = [fine.of_rows[i] for i in attributes]
+    fit = GroupedFit(columns, fine.fit.labels, fine.fit.mass, data.n_labels, tables, fine.fit.raised)
+    groups = []
+    for i in attributes:
+        # groups of a column are unions of its fine groups: both join the same values, one pair after the other
+        codes = np.unique(fine.groups[i], return_index=True)[1]
+        groups.append(grouped.groups[i][codes] if i in singles else np.zeros(len(codes), np.intp))
+    used = [f for f, own in enumerate(groups) if own.any()]
+    fit.choose_penalty([groups[f][columns[f]] for f in used], [int(groups[f].max()) + 1 for f in used])
+    card = fit.exchange(fit.join_groups(groups, rows), rows, most)
+    return tuple(i for i, own in zip(attributes, card.groups, strict=True) if own.any()) or tuple(singles[:1])
 
 
 def _with_pairs(

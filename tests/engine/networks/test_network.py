@@ -180,7 +180,7 @@ def test_shapes_of_tables() -> None:
 def test_regions_are_no_network() -> None:
     model = replace(learned(), structure=Regions(((0, 1),)))
     for make in (network_of, equivalent_network):
-        with pytest.raises(ModelError, match=r"a model of regions, .* learn a network"):
+        with pytest.raises(ModelError, match=r"made of regions, .* learn a network"):
             make(model)
 
 

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute
 from bncli.engine.parameters.card_tables import (
+    EXCHANGE_COST,
+    LEAST_COST,
     PENALTY,
     PSEUDO_ROWS,
     CardFit,
@@ -194,6 +196,36 @@ def test_a_table_that_says_least_is_left_out_where_rows_are_few() -> None:
     assert found.n_rows <= 4
     whole = GroupedFit(codes, labels, np.ones(500), 2, [t._replace(fewest=2) for t in tables]).join(6)
     assert [len(own) for own in whole.values] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_exchanges_lead_from_columns_of_noise_to_the_card_of_enumeration(seed: int, n_labels: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, size = 400, 5
+    cells = [rng.integers(0, size, n) for _ in range(5)]
+    labels = np.clip((cells[3] > 1) * 1 + (cells[4] > 2) * 1 + (rng.random(n) < 0.2), 1, n_labels) - 1
+    numeric = NumericAttribute("x", False, (1.0,) * size, cuts=tuple(map(float, range(size - 1))))
+    tables = [TableGroups.of_values(np.arange(size), numeric, 1)] * 5
+    fit = GroupedFit(cells, labels, np.ones(n), n_labels, tables)
+    empty = [np.zeros(size, np.intp)] * 5
+    halves = [(np.arange(size) > cut).astype(np.intp) for cut in range(size - 1)]
+
+    def cost(groups: list[np.ndarray]) -> float:
+        n_rows = sum(2 for own in groups if own.any())
+        return fit.fitted(groups)[0] + LEAST_COST * (n_labels - 1) * n_rows
+
+    start = fit.join_groups([halves[1], halves[2], *empty[2:]], 4)
+    found = fit.exchange(start, 4, 2)
+    assert found.n_rows <= 4
+    least = math.inf
+    for f, g in itertools.combinations(range(5), 2):
+        for one, other in itertools.product(halves, halves):
+            groups = [*empty]
+            groups[f], groups[g] = one, other
+            least = min(least, cost(groups))
+    assert cost(found.groups) <= least + EXCHANGE_COST
+    assert [bool(own.any()) for own in found.groups] == [False, False, False, True, True]
 
 
 def test_the_order_of_groups_is_that_of_neighbours_along_an_axis() -> None:
