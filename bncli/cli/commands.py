@@ -242,8 +242,8 @@ class CommandGroup(click.Group):
         formatter.write_paragraph()
         formatter.write_text("DATA is CSV, TSV, Parquet or Arrow, plain or compressed; '-' is the standard input.")
         formatter.write_text(
-            "'bncli COMMAND --help' shows how to use a command, 'bncli COMMAND --help-all' every option it has, "
-            "'bncli help' the manual, 'bncli help tasks' a command for each of thirty tasks."
+            "'bncli COMMAND --help' shows how to use a command; 'bncli COMMAND --help-all' lists all of its options. "
+            "'bncli help' shows the manual, and 'bncli help tasks' a command for each of thirty tasks."
         )
 
 

@@ -211,7 +211,7 @@ def parse_learner(text: str, seed: int) -> Learner:
             hint = "options begin with hyphens, as in 'NAME=--structure tan'; 'NAME=' alone uses every default"
             raise UsageError(f"{text!r} is not a learner", where="in --learner", hint=hint)
         if not name.strip() or not name.isprintable():
-            raise UsageError(f"{name!r} is not a name", where=place)
+            raise UsageError(f"{name!r} is not a valid name for a learner", where=place)
     name, options = name.strip(), options.strip()
     try:
         typed = typed_options(options)

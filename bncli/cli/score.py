@@ -106,8 +106,8 @@ WHAT_IF = (
     _what_if_flag(
         "--flip",
         is_flag=True,
-        help="Add the smallest change of values that leads to another prediction, or with a decision rule to another "
-        "decision (flip); of equally small changes, the most probable one.",
+        help="Add a column 'flip' with the smallest change of values that changes the prediction or, with a decision "
+        "rule, the decision; of equally small changes, the most probable one.",
     ),
     _what_if_flag(
         "--flip-columns",

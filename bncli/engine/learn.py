@@ -373,7 +373,7 @@ def _not_compared(columns: Columns, run: Run) -> str:
     if run.distribute is not None:
         return "only Bayesian networks can be learned on a cluster"
     if columns.origin is not None:
-        return "the rows are already encoded with the cuts of one of them"
+        return "the rows are already encoded, with cuts made for one of the two structures"
     if columns.n_rows * (len(columns.attributes) + 1) > MOST_CELLS:
         return f"the table has more than {MOST_CELLS:,} values"
     if len(columns.attributes) > MOST_ATTRIBUTES:

@@ -115,7 +115,7 @@ def _refuse_limit(chosen: ChosenMethods, files: SuppliedKinds) -> None:
     if "--max-attributes" not in chosen.typed:
         return
     if chosen.structure is not None and chosen.kind == "auto":
-        hint = "choose another structure, or name the columns with --use"
+        hint = "choose another structure, or give the columns with --use"
         raise UsageError(
             "--max-attributes has no effect with --structure auto, which selects attributes itself", hint=hint
         )

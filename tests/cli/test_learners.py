@@ -69,7 +69,7 @@ def test_the_recipe_is_that_of_fit() -> None:
     [
         ("", "'' is not a learner, in --learner; options begin with hyphens"),
         ("tan", "'tan' is not a learner, in --learner; options begin with hyphens"),
-        ("=--structure nb", "'' is not a name, in --learner '=--structure nb'"),
+        ("=--structure nb", "'' is not a valid name for a learner, in --learner '=--structure nb'"),
         ("a=--strukture nb", "No such option.*--strukture.*, in --learner 'a=--strukture nb'"),
         (
             "a=--structure hillclimb",

@@ -83,7 +83,10 @@ class PriorNetwork:
         positions, orders = [], []
         for attribute in schema.attributes:
             if attribute.name not in {other.name for other in own.attributes}:
-                raise self._error(f"the network has no attribute {attribute.name!r}", "leave the column out")
+                raise self._error(
+                    f"the network has no attribute {attribute.name!r}",
+                    f"leave out the column with --ignore {attribute.name}",
+                )
             positions.append(own.index(attribute.name))
             orders.append(self._order(attribute, own.attributes[positions[-1]], marginalizes=schema.marginalizes))
         self._check_labels(schema.labels)

@@ -156,7 +156,7 @@ class NamedRegions:
         for position, (region, listed) in enumerate(zip(self.regions, self.cuts, strict=False)):
             for name, cuts in zip(region, listed, strict=True):
                 if cuts is not None and not all(map(math.isfinite, cuts)):
-                    yield f"cuts[{position}] of '{name}' has a cut that is not a number", "give numbers"
+                    yield f"cuts[{position}] of '{name}' has a cut that is not a finite number", "give finite numbers"
                 if cuts is not None and any(right <= left for left, right in itertools.pairwise(cuts)):
                     yield f"cuts[{position}] of '{name}' are not increasing", "list each cut once, in increasing order"
 

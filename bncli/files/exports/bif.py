@@ -143,7 +143,7 @@ def read_bif(data: bytes, where: str) -> NamedNetwork:
             _read_probability(tokens, blocks)
     for child, block in blocks.items():
         if child not in variables:
-            hint = "declare it: variable NAME { type discrete ... }"
+            hint = "declare the variable: variable NAME { type discrete ... }"
             tokens.fail(f"'{child}' is not a variable", at=block.at, hint=hint)
     nodes = tuple(_read_node(tokens, variable, variables, blocks) for variable in variables.values())
     return restore_network(EscapedNetwork(name, nodes, properties), where)
@@ -200,7 +200,9 @@ def _read_variable(tokens: Tokens, variables: dict[str, _Variable]) -> None:
             what = f"the variable '{name.text}' should have {size.text[:20]} states, but {len(states)} are listed"
             tokens.fail(what, at=size.at)
     if states is None:
-        tokens.fail(f"the variable '{name.text}' has no type", at=name.at, hint="give it: type discrete [ N ] { ... };")
+        tokens.fail(
+            f"the variable '{name.text}' has no type", at=name.at, hint="give it a type: type discrete [ N ] { ... };"
+        )
     variables[name.text] = _Variable(name.text, tuple(states), properties, name.at)
 
 
