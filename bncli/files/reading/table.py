@@ -222,7 +222,7 @@ class BadRows:
     def take(self, rows: Iterable[BadRow]) -> None:
         for row in rows:
             if self._policy == "fail":
-                hint = "add --on-bad-row skip to leave --names out"
+                hint = "add --on-bad-row skip to leave such rows out"
                 if row.what == NOT_UTF8:
                     hint = f"{hint}; or, if the whole file is in another encoding, {LATIN}"
                 raise BncliError(f"malformed row: {row.what}", where=row.where, hint=hint)

@@ -286,7 +286,7 @@ RAGGED = "x,c,class\n1,a,u\n2,b\n3,a,v\n4,a,u,9\n5,b,v\n"
 
 @pytest.mark.parametrize("block_size", [1, 10, 1000])
 def test_a_ragged_row_is_named_with_its_line(tmp_path: Path, block_size: int) -> None:
-    with pytest.raises(BncliError, match=r"expected 3 fields, found 2, .*t\.csv line 3; --on-bad-row skip"):
+    with pytest.raises(BncliError, match=r"expected 3 fields, found 2, .*t\.csv line 3; add --on-bad-row skip"):
         table(tmp_path, RAGGED, block_size=block_size)
 
 
