@@ -168,7 +168,7 @@ def test_options() -> None:
         bncli.fit(rows, weights=[1.0] * 18)
     with pytest.raises(UsageError, match="group lists a value of type int64; it should be a string"):
         bncli.fit(rows, group=np.arange(3))
-    with pytest.raises(UsageError, match="a path, not of type dict"):
+    with pytest.raises(UsageError, match="not an object of type dict"):
         bncli.compare([rows], {"a": "--structure nb"})
     model = bncli.fit(rows, structure="nb", param="map", progress=silent)
     with pytest.raises(UsageError, match="n is 0"):

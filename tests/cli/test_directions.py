@@ -135,7 +135,7 @@ def test_labels_that_are_numbers(bncli: Bncli) -> None:
     Path("n.csv").write_text(lines)
     fit = ("fit", "n.csv", "--structure", "nb", "--penalty", "1", "-q", *RISING)
     assert bncli(*fit, "--towards", "10", "-o", "m.bnc").code == 0
-    assert bncli(*fit, "--towards", "10.0", "-o", "x.bnc").err.endswith("it has 2, 9, 10\n")
+    assert bncli(*fit, "--towards", "10.0", "-o", "x.bnc").err.endswith("its labels are 2, 9, 10\n")
     options: dict[str, Any] = {"increasing": "sepal_width", "decreasing": ["petal_length"], "structure": "nb"}
     model = package.fit("n.csv", **options, penalty=1, towards=10)
     model.save("p.bnc")

@@ -357,7 +357,7 @@ def test_random_starts_are_told_kept_and_traced(bncli: Bncli, tmp_path: Path) ->
     assert (tmp_path / "one.bnc").read_bytes() == (tmp_path / "two.bnc").read_bytes()
     last = list(csv.DictReader((tmp_path / "t.csv").read_text().splitlines()))[-1]
     assert (int(last["iteration"]), float(last["cll"])) == (report["iterations"], report["cll"])
-    assert first.err.startswith("Note: the default start and 2 random ones have objectives from -67.33")
+    assert first.err.startswith("Note: the default start and 2 random ones reached objectives from -67.33")
     shown = json.loads(bncli("inspect", "one.bnc", "--json").out)
     assert (shown["restarts"], shown["recipe"]["restarts"], shown["recipe"]["seed"]) == (starts, 2, 0)
     assert "kept; the default and 2 random starts" in bncli("inspect", "one.bnc").out

@@ -241,7 +241,7 @@ def test_missing_values_that_are_marginalized_are_told_by_searches_that_take_the
     events: list[Any] = []
     recipe = Recipe.of(structure="skdb", k=1, **SUMMED)
     learn(mixed(), recipe, run=Run(watch=events.append))
-    assert any("skdb treats a missing value as one more value" in e.text for e in events if isinstance(e, Note))
+    assert any("skdb treats missing as a further value" in e.text for e in events if isinstance(e, Note))
 
 
 @pytest.mark.parametrize("param", ["weighted", "discriminative", "lr", "lr-roos"])
@@ -485,7 +485,7 @@ def test_naive_bayes_is_not_advised_to_use_naive_bayes(rng: np.random.Generator,
     texts = warnings_of(table(town=town, **good), structure="nb", param="map", group_levels="off")
     (text,) = (text for text in texts if "parameters" in text)
     assert text.endswith(
-        "'town' with its 400 values; leave it out (--ignore 'town') or pool its values (--group-levels)"
+        "'town', which has 400 values; leave it out (--ignore 'town') or pool its values (--group-levels)"
     )
     assert "--structure nb" not in text
 
@@ -523,7 +523,7 @@ def test_more_than_twenty_values_are_many(good: dict[str, Column], n_values: int
     codes = names(np.arange(N) % n_values, n_values)
     found = learn(table(codes=codes, **good), Recipe.of(param="map", structure="nb", group_levels="off"))
     texts = list(warnings_about(found.model, replace(found.parameters, n_parameters=N + 1)))
-    assert ["'codes' with its 21 values" in text for text in texts] == ([True] if is_warned else [])
+    assert ["'codes', which has 21 values" in text for text in texts] == ([True] if is_warned else [])
 
 
 def test_an_ensemble_is_judged_by_held_out_rows_alone(rng: np.random.Generator, good: dict[str, Column]) -> None:

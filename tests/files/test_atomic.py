@@ -145,7 +145,7 @@ def test_an_unwritable_folder_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_a_full_device_is_an_error_of_one_line() -> None:
-    with pytest.raises(BncliError, match=r"^cannot write: no space left on device, /dev/full; make room"):
+    with pytest.raises(BncliError, match=r"^cannot write: no space left on device, /dev/full; free some space"):
         write_bytes("/dev/full", b"x")
     with pytest.raises(BncliError, match="no space left"):
         write_bytes("/dev/full", b"x" * 1_000_000)
@@ -298,7 +298,7 @@ def test_what_cannot_be_written_to_the_standard_output_is_an_error_that_names_it
         monkeypatch.setattr(sys, "stdout", full)
         name_standard_output()
         print("a line")
-        with pytest.raises(BncliError, match=r"^cannot write: no space left on device, standard output; make room"):
+        with pytest.raises(BncliError, match=r"^cannot write: no space left on device, standard output; free some space"):
             sys.stdout.flush()
         os.dup2(os.open(os.devnull, os.O_WRONLY), full.fileno())  # the bytes that still wait have to go somewhere
 

@@ -70,7 +70,7 @@ def test_files(tmp_path: Path) -> None:
         (b"a,1\nb,two\n", "found 'b,two', .*line 2"),
         (b"a,1\na,2\n", "twice, .*line 2"),
         (b"a,1,2\n", "found 'a,1,2', .*line 1"),
-        (b'a,"1\n', "not CSV"),
+        (b'a,"1\n', "not valid CSV"),
         (b"\xff\xfe", "UTF-8"),
         (b'{"a": "x"}', "expected a number"),
         (b'{"a": 1', "not valid JSON"),

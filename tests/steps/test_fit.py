@@ -214,7 +214,7 @@ def test_every_warning_of_the_run_is_reported_once(tmp_path: Path) -> None:
     run = Run(watch=heard.append)
     report = fit(Source((str(tmp_path / "x.csv"),)), Recipe(), output=str(tmp_path / "m.bnc"), run=run)
     assert [text[:40] for text in report.warnings] == [
-        "the class 'price' looks like a number, n",
+        "the class 'price' looks like a numeric v",
         "the model does not use the only attribut",
     ]
     assert [event.text for event in heard if isinstance(event, Note) and event.warning] == list(report.warnings)

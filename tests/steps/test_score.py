@@ -306,7 +306,7 @@ def test_columns_that_are_not_there_can_be_unknown(place: Place, policy: str, un
 
 
 def test_without_leave_a_missing_column_names_the_way_out(place: Place) -> None:
-    with pytest.raises(ModelError, match=r"no column 'size', which the model uses, .*; with --allow-missing-columns"):
+    with pytest.raises(ModelError, match=r"no column 'size', which the model uses, .*; add --allow-missing-columns"):
         place.score("colour\nblue\n")
 
 

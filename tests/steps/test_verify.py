@@ -132,7 +132,7 @@ def test_without_what_runs_a_program_there_is_no_verdict(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("def predict_proba(row): return {'a': 1.0}", "does not return 3 labels"),
+        ("def predict_proba(row): return {'a': 1.0}", "does not return 3 probabilities per row"),
         (
             "def predict_proba(row): return {str(i): 1.0 for i in range(len(row['ash'] or 'a'))}",
             "the program fails",

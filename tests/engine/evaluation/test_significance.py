@@ -233,7 +233,7 @@ def test_the_corrected_t_finds_nothing_where_there_is_nothing() -> None:
 
 def test_corrected_t_refused() -> None:
     for share in (0.0, 1.0, -1.0, math.nan):
-        with pytest.raises(BncliError, match="share"):
+        with pytest.raises(BncliError, match="fraction of rows tested"):
             corrected_resampled_t([0.1, 0.2], share)
     with pytest.raises(BncliError, match="finite"):
         corrected_resampled_t([0.1, math.nan], 0.2)

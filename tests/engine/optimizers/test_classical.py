@@ -276,7 +276,7 @@ def test_too_many_parameters_are_refused_before_anything_is_evaluated() -> None:
     def forbidden(_: Array) -> Any:
         raise AssertionError
 
-    with pytest.raises(BncliError, match=r"bfgs would need 3\.2 GB .* 20,000 parameters; --optimizer lbfgs"):
+    with pytest.raises(BncliError, match=r"bfgs would need 3\.2 GB .* 20,000 parameters; use --optimizer lbfgs"):
         minimise(minimise_bfgs, objective(forbidden), np.zeros(20_000))
 
 

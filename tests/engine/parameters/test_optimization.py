@@ -350,7 +350,7 @@ def test_the_watch_hears_every_run_then_which_is_kept_and_one_note() -> None:
     assert (kept[-1].iteration, kept[-1].cll, kept[0].cll) == (learnt.iterations, learnt.cll, learnt.cll_start)
     assert [event for event in events if isinstance(event, SelectedRun)] == [SelectedRun(learnt.restarts.best_start)]
     (note,) = (event.text for event in events if isinstance(event, Note))
-    assert note.startswith("the default start and 2 random ones have objectives from -30.49848 to ")
+    assert note.startswith("the default start and 2 random ones reached objectives from -30.49848 to ")
 
 
 def test_more_starts_do_not_change_those_before_them_and_seeds_do() -> None:

@@ -127,5 +127,5 @@ def test_a_table_over_too_many_attributes_is_refused() -> None:
     schema = Schema("class", ("n", "y"), attributes)
     regions = Regions((tuple(range(9)),))
     tables = Tables(np.zeros(2), regions.families(schema.cardinalities), (np.zeros((512, 2)),))
-    with pytest.raises(BncliError, match="inside a table over 9 attributes cannot be separated"):
+    with pytest.raises(BncliError, match="effects in a table over 9 attributes cannot be separated"):
         effects_of(Model(schema, regions, tables, Recipe(), 1, "0"))

@@ -87,7 +87,7 @@ def test_wrong_priors_are_errors(prior: dict[str, float] | str, message: str) ->
 
 
 def test_a_model_without_class_frequencies_has_no_prior() -> None:
-    with pytest.raises(ModelError, match=r"class frequencies.*fit it again"):
+    with pytest.raises(ModelError, match=r"class frequencies.*fit the model again"):
         prior_shift(model(()), PRIOR)
     assert not prior_shift(model(()), "training").any()
 

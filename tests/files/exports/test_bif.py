@@ -180,7 +180,7 @@ def test_a_default_row_cannot_ask_for_more_than_the_memory_holds() -> None:
     text += "".join(f"probability ( {p} ) {{ table 0.5, 0.5; }}\n" for p in parents)
     with pytest.raises(BncliError, match="stands for more than 16,777,216 numbers"):
         read(text + f"probability ( c | {', '.join(parents)} ) {{ default 0.5, 0.5; }}", "f")
-    with pytest.raises(BncliError, match="has 0 of 1099511627776 rows"):
+    with pytest.raises(BncliError, match="has only 0 of 1099511627776 rows"):
         read(text + f"probability ( c | {', '.join(parents)} ) {{ }}", "f")
 
 

@@ -116,7 +116,7 @@ def test_whatever_is_wrong_names_the_file() -> None:
     escaped = escape_network(NETWORK, **RULES)
     with pytest.raises(BncliError, match="the network has no variables, f"):
         restore_network(escaped._replace(nodes=()), "f")
-    with pytest.raises(BncliError, match="is not percent-encoded text, f; leave it out"):
+    with pytest.raises(BncliError, match="is not percent-encoded text, f; leave the property out"):
         restore_network(escaped._replace(properties={"bncli_method": "%ff"}), "f")
 
 

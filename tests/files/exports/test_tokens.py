@@ -28,7 +28,7 @@ def test_places() -> None:
         tokens.expect(";", "{")
     with pytest.raises(BncliError, match="x, f, line 1, column 1; y"):
         tokens.fail("x", at=0, hint="y")
-    with pytest.raises(BncliError, match="does not belong here: '!', f, line 1, column 1"):
+    with pytest.raises(BncliError, match="unexpected character: '!', f, line 1, column 1"):
         Tokens("!", "f", GRAMMAR)
 
 

@@ -102,7 +102,7 @@ def test_faults_are_told_in_a_line_with_the_place(old: str, new: str, message: s
 
 def test_skipped_entities_are_refused_where_a_document_type_lies_elsewhere() -> None:
     text = GOOD.replace("<BIF", '<!DOCTYPE BIF SYSTEM "x.dtd">\n<BIF', 1).replace("<OUTCOME>u", "<OUTCOME>&u;")
-    with pytest.raises(BncliError, match="an entity of its own, 'u'"):
+    with pytest.raises(BncliError, match="defines the entity 'u'"):
         read_xmlbif(text.encode(), "f")
 
 

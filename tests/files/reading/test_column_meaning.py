@@ -67,7 +67,7 @@ def test_day_or_month_first_is_decided_over_all_values(tmp_path: Path, mark: str
     either = [f"{i % 12 + 1}/{(i * 5 + i // 12) % 12 + 1}/2024".replace("/", mark) for i in range(30)]
     columns, notes = noted(tmp_path, rows_of(either))
     assert values(columns, "d.day")[:3] == [1, 2, 3]
-    assert f"(read as day{mark}month{mark}year; --dates mdy fits too)" in notes[0]
+    assert f"(read as day{mark}month{mark}year; --dates mdy is possible too)" in notes[0]
     assert values(noted(tmp_path, rows_of(either), dates="mdy")[0], "d.month")[:3] == [1, 2, 3]
     for last, part in (("1/13/2024", "d.month"), ("13/1/2024", "d.day")):
         columns, notes = noted(tmp_path, rows_of([*either, last.replace("/", mark)]), block_size=64)
@@ -382,7 +382,7 @@ def test_few_short_dates_are_names(tmp_path: Path) -> None:
     more = [*few, "13.4.12"]
     assert values(noted(tmp_path, rows_of(more * 4))[0], "d.month")[:2] == [2, 3]
     _, notes = noted(tmp_path, rows_of([*few, "5.6.12"] * 4))
-    assert "--dates mdy fits too" in notes[0]
+    assert "--dates mdy is possible too" in notes[0]
 
 
 @pytest.mark.parametrize("days", [30, 600])
@@ -390,7 +390,7 @@ def test_short_dates_with_hyphens_begin_with_the_year_where_it_varies_least(tmp_
     dates = [dt.date(2021, 1, 30) + dt.timedelta(days=i * days // 30) for i in range(30)]
     columns, notes = noted(tmp_path, rows_of([f"{date:%y-%m-%d}" for date in dates]))
     assert values(columns, "d.day") == [date.day for date in dates]
-    assert "read as year-month-day, years 1970 to 2069; --dates dmy fits too" in notes[0]
+    assert "read as year-month-day, years 1970 to 2069; --dates dmy is possible too" in notes[0]
     columns, _ = noted(tmp_path, rows_of([f"{date:%y-%m-%d}" for date in dates]), dates="dmy")
     assert values(columns, "d.year") == [2000 + date.day for date in dates]
     year_last, _ = noted(tmp_path, rows_of([f"{date:%d-%m-%y}" for date in dates]))

@@ -151,7 +151,7 @@ def test_rows_without_a_class(tmp_path: Path) -> None:
 def test_a_class_must_have_two_labels_and_not_too_many(tmp_path: Path) -> None:
     with pytest.raises(BncliError, match="only one value, 'a'"):
         table(tmp_path, "x,class\n1,a\n2,a\n")
-    with pytest.raises(BncliError, match=r"3 labels in 5 rows.*; it is a number, so cut it into .*--class"):
+    with pytest.raises(BncliError, match=r"3 labels in 5 rows.*; its values are numbers, so cut them into .*--class"):
         table(tmp_path, "x,class\n1,1\n2,2\n3,3\n4,1\n5,1\n")
     with pytest.raises(BncliError, match=r"3 labels in 5 rows.* with --class"):
         table(tmp_path, "x,class\n1,a\n2,2\n3,3\n4,a\n5,a\n")
