@@ -406,7 +406,7 @@ def test_python_takes_the_same_words(bncli: Bncli) -> None:
     words: dict[str, Any] = {"structure": "nb", "param": "map"}
     model = package.fit("visits.csv", group="patient", ignore="visit", **words)
     assert model.report["split"] == {"kind": "group", "columns": ["patient"], "units": 40}
-    with pytest.warns(UserWarning, match="if these belong together"):
+    with pytest.warns(UserWarning, match="if (they|these) belong together"):
         mine = package.evaluate("visits.csv", time="visit", window=1, gap="3d", folds=3, **words)
     cli = evaluated(bncli, "visits.csv", "--time", "visit", "--window", "1", "--gap", "3d", "--folds", "3", *FAST)
     assert mine["blocks"] == cli["blocks"]
