@@ -74,7 +74,10 @@ def test_compare_says_which_cuts_of_a_learner_are_idle(bncli: Bncli) -> None:
             "fit iris.codes --discretize equal-width",
             "--discretize has no effect on iris.codes, whose rows are codes",
         ),
-        ("fit iris.codes --bins 5", "--bins has no effect on iris.codes, whose rows are codes; use it with bncli encode"),
+        (
+            "fit iris.codes --bins 5",
+            "--bins has no effect on iris.codes, whose rows are codes; use it with bncli encode",
+        ),
         ("evaluate iris.codes --bins 5", "--bins has no effect on iris.codes"),
         ("fit iris.codes --cuts cuts.json", "--cuts has no effect"),
         ("fit iris.codes --ignore petal_width", "--ignore has no effect"),

@@ -298,7 +298,9 @@ def test_what_cannot_be_written_to_the_standard_output_is_an_error_that_names_it
         monkeypatch.setattr(sys, "stdout", full)
         name_standard_output()
         print("a line")
-        with pytest.raises(BncliError, match=r"^cannot write: no space left on device, standard output; free some space"):
+        with pytest.raises(
+            BncliError, match=r"^cannot write: no space left on device, standard output; free some space"
+        ):
             sys.stdout.flush()
         os.dup2(os.open(os.devnull, os.O_WRONLY), full.fileno())  # the bytes that still wait have to go somewhere
 

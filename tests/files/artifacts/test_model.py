@@ -268,7 +268,10 @@ def test_any_damaged_byte_is_noticed(tmp_path_factory: pytest.TempPathFactory, c
         (b"PAR1", "this is a Parquet table"),
         (b"\x80\x04\x95\0\0", "this is a binary file"),
         (pack([("other.json", b"{}")]), "this is a ZIP archive of another kind"),
-        (BYTES[:-1], "the model file is damaged or incomplete: its checksum does not match, .*m.bnc; copy the file again"),
+        (
+            BYTES[:-1],
+            "the model file is damaged or incomplete: its checksum does not match, .*m.bnc; copy the file again",
+        ),
     ],
 )
 def test_what_is_no_model_is_named(tmp_path: Path, content: bytes, message: str) -> None:

@@ -147,7 +147,9 @@ def test_a_file_of_an_older_version_is_refused(
 ) -> None:
     before = path.read_bytes().replace(b'"version": 3', b'"version": %d' % version)
     path.write_bytes(before)
-    fault = r"an older version of bncli and do not contain the costs, .*kept\.jsonl; start again with another --resume FILE"
+    fault = (
+        r"an older version of bncli and do not contain the costs, .*kept\.jsonl; start again with another --resume FILE"
+    )
     with pytest.raises(BncliError, match=fault):
         Checkpoint(str(path), *plan)
     assert path.read_bytes() == before
