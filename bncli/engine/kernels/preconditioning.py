@@ -39,7 +39,7 @@ LEAST_SCALE = 1e-6
 """On the subspace, smaller factors s count as this value, because there the penalty outweighs the rows anyway."""
 MAX_SHARED = 800
 """With more shared parameters than this, only the diagonal is used."""
-MOST_SHIFTED = 3_000
+MOST_SHIFTED = 1000
 """With more cells than this, the shift common to all classes is solved cell by cell."""
 MOST_INVERTED_WHOLE = 48
 """Triangular matrices of more rows are halved, and the inverses of the halves combined by matrix products."""

@@ -364,7 +364,7 @@ def test_a_worker_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     with started(tmp_path, 2) as processes:
         processes.workers[0].send_signal(signal.SIGSTOP)
         monkeypatch.setattr(connection, "ANSWER_SECONDS", 8.0)
-        said = r"worker tcp://\S+ does not answer \(within \d+ seconds\); stop it"
+        said = r"worker tcp://\S+ does not answer \(within \d+ seconds\); stop this worker"
         with pytest.raises(BncliError, match=said), checked_cluster(processes.address, [], silent):
             pass
 
