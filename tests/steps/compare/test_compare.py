@@ -103,7 +103,7 @@ def test_a_run_goes_on_with_processes(sources: list[Source], tmp_path: Path) -> 
     with pytest.raises(BncliError, match="a run with different learners"):
         compare(sources, [TAN, NB], Protocol(3, 1, 0), outputs=CompareOutputs(resume=str(path)))
     Path(sources[1].paths[0]).write_text(Path(sources[1].paths[0]).read_text().replace(",a,", ",b,", 1))
-    with pytest.raises(BncliError, match="a run with (other|different) data"):
+    with pytest.raises(BncliError, match="a run with different data"):
         compare(sources, [NB, TAN], Protocol(3, 1, 0), outputs=CompareOutputs(resume=str(path)))
 
 
