@@ -226,7 +226,7 @@ def join_values(counts: ArrayLike, ordered: int, *, cost: float, most: int) -> I
         if not len(pairs):
             break
         own, joint = _log_likelihood(table), _log_likelihood(table[pairs[:, 0]] + table[pairs[:, 1]])
-        costs = own[pairs[:, 0]] + own[pairs[:, 1]] - joint
+        costs = np.maximum(own[pairs[:, 0]] + own[pairs[:, 1]] - joint, 0.0)  # equal groups: rounding may fall below
         best = int(np.argmin(costs))
         if len(table) <= most and costs[best] >= cost:
             break

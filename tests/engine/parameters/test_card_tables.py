@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute
@@ -39,6 +39,7 @@ def loss(counts: np.ndarray, groups: list[int]) -> float:
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=3, max_size=6), st.booleans())
+@example([(0, 3), (0, 9), (4, 8), (4, 8), (4, 8)], False)
 def test_the_first_pair_that_is_joined_costs_least(rows: list[tuple[int, int]], is_ordered: bool) -> None:
     counts = np.array(rows, np.float64)
     if not counts.sum(axis=0).all():
