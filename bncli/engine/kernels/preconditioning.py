@@ -335,8 +335,9 @@ def factored_preconditioner(mass: Array, scale: Array, penalty: float, first_cel
         out -= across * ((u * out).sum(axis=1, keepdims=True) / of_across)
         return out
 
-    # the matrix of the shift: the sum over classes of L - L A^-1 L
-    diagonal = (of_penalty - of_penalty**2 * reciprocal).sum(axis=0)
+    # The matrix of the shift is the sum over classes of L - L A^-1 L. Of the diagonal of A alone this is L m / (m + L),
+    # which does not cancel where the penalty is far greater than the mass.
+    diagonal = (of_penalty * mass * reciprocal).sum(axis=0)
     shift: Callable[[Array], Array]
     in_blocks, in_all = of_penalty * solved, of_penalty * across / np.sqrt(of_across)
     if mass.shape[1] <= MOST_SHIFTED:
@@ -345,11 +346,11 @@ def factored_preconditioner(mass: Array, scale: Array, penalty: float, first_cel
             cells = slice(first, first + width)
             matrix[cells, cells] -= (in_blocks[:, cells] / inner[:, f : f + 1]).T @ in_blocks[:, cells]
         matrix += in_all.T @ in_all
-        units = np.maximum(np.diag(matrix), NEGLIGIBLE) ** -0.5
+        units = np.sqrt(_reciprocals(np.diag(matrix)))
         shift = partial(np.matmul, _inverse_in_units(units, (matrix + matrix.T) / 2))
     else:
         diagonal += (in_all**2 - in_blocks**2 / np.repeat(inner, widths, axis=1)).sum(axis=0)
-        shift = partial(np.multiply, 1.0 / np.maximum(diagonal, NEGLIGIBLE))
+        shift = partial(np.multiply, _reciprocals(diagonal))
 
     def apply(g: Array) -> Array:
         gradient = g.reshape(mass.shape) / factor
@@ -359,6 +360,12 @@ def factored_preconditioner(mass: Array, scale: Array, penalty: float, first_cel
         return np.asarray(x / factor, np.float64).ravel()
 
     return apply
+
+
+def _reciprocals(diagonal: Array) -> Array:
+    """Return 1 / d, or 0 for elements that are negligible beside their mean: cells of no rows, and rounding errors."""
+    kept = diagonal > max(RIDGE**2 * float(diagonal.mean()), NEGLIGIBLE)
+    return np.divide(1.0, diagonal, out=np.zeros(len(diagonal)), where=kept)
 
 
 def dense_work(n_blocks: int) -> float:

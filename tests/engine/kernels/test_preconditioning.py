@@ -321,8 +321,11 @@ def test_configurations_activate_the_columns_of_their_cells() -> None:
     assert found.places(members).tolist() == [[0, 1, 4, 4], [0, 4, 4, 3]]
 
 
+@pytest.mark.parametrize("degenerate", [False, True])
 @pytest.mark.parametrize("most_shifted", [100, 0])
-def test_the_factored_preconditioner_inverts_its_hessian(monkeypatch: pytest.MonkeyPatch, most_shifted: int) -> None:
+def test_the_factored_preconditioner_inverts_its_hessian(
+    monkeypatch: pytest.MonkeyPatch, most_shifted: int, degenerate: bool
+) -> None:
     """H of the module with C_y of families that are independent given the class; else positive definite at least."""
     monkeypatch.setattr(preconditioning, "MOST_SHIFTED", most_shifted)
     rng, n_labels, sizes, penalty = np.random.default_rng(0), 4, (1, 2, 3, 4), 0.7
@@ -330,6 +333,10 @@ def test_the_factored_preconditioner_inverts_its_hessian(monkeypatch: pytest.Mon
     totals = rng.uniform(0.5, 20.0, n_labels)
     mass = np.concatenate([n * rng.dirichlet(np.ones(size)) for n in totals for size in sizes]).reshape(n_labels, -1)
     scale = rng.uniform(0.5, 2.0, (n_labels, n_cells)) * rng.choice([-1.0, 1.0], (n_labels, n_cells))
+    if degenerate:  # a cell of no rows, and certain cells, beside whose penalty the rows count for nothing
+        mass[:, 5] += mass[:, 4]
+        mass[:, 4] = 0.0
+        scale[:, 7:] = preconditioning.LEAST_SCALE
     grams = np.stack([np.outer(m, m) / m[0] for m in mass])
     for first, size in zip(first_cells, sizes, strict=True):
         cells = slice(first, first + size)
@@ -342,7 +349,12 @@ def test_the_factored_preconditioner_inverts_its_hessian(monkeypatch: pytest.Mon
             hessian[y, :, other] -= grams[y] @ coupling @ grams[other]
     flat = hessian.reshape(n_labels * n_cells, -1)
     flat = scale.ravel()[:, np.newaxis] * flat * scale.ravel() + penalty * np.eye(len(flat))
-    precondition = preconditioning.factored_preconditioner(mass, scale, penalty, first_cells)
+    with monkeypatch.context() as patched:
+        attempts = list[object]()
+        factorise = np.linalg.cholesky
+        patched.setattr(np.linalg, "cholesky", lambda matrix: (attempts.append(matrix), factorise(matrix))[1])
+        precondition = preconditioning.factored_preconditioner(mass, scale, penalty, first_cells)
+    assert len(attempts) == (1 if most_shifted else 0)
     found = np.stack([precondition(unit) for unit in np.eye(len(flat))], axis=1)
     if most_shifted:
         # the matrix of the shift is singular along flat directions, so that it needs its ridge
