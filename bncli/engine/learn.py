@@ -561,8 +561,8 @@ def _choose_penalty_and_arcs(
         if without_arcs < with_arcs:
             n_rows, n_labels = counts.data.n_rows, counts.data.n_labels
             on_sample = " on a sample" if n_rows > most_rows_to_choose(n_rows, n_labels) else ""
-            losses = f"held-out log-loss{on_sample} {without_arcs:.4g}, against {with_arcs:.4g} with all"
-            losses += f" {structure.n_arcs:,} arcs"
+            arcs = "the arc" if structure.n_arcs == 1 else f"all {structure.n_arcs:,} arcs"
+            losses = f"held-out log-loss{on_sample} {without_arcs:.4g}, against {with_arcs:.4g} with {arcs}"
             what = f"naive Bayes predicts better here: {losses} of {structure.method}"
             run.watch(Note(f"{what}; add --arcs cv to choose arcs by held-out log-loss"))
     return "all", chosen

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from importlib.resources import files
 
 import pytest
 
-from tests.published.cards import LINES, PAGE, TERMS, means, measured, page, recorded, wins
+from tests.published.cards import LINES, PAGE, TERMS, means, measured, page, recorded, third, wins
 
 
 def test_the_page_is_made_from_the_figures() -> None:
@@ -18,6 +19,19 @@ def test_a_card_beats_a_score_of_as_many_rows_on_most_tables() -> None:
     for k in TERMS:
         counts = [wins(found, k, part) for part in ("choosing", "judging")]
         assert sum(better for better, _ in counts) >= 0.85 * sum(tables for _, tables in counts), k
+
+
+def test_the_manual_counts_the_tables_that_the_figures_give() -> None:
+    text = " ".join(files("bncli.manual").joinpath("structures.md").read_text().split())
+    found = means(recorded())
+    five, ten, fifteen = (
+        [sum(both) for both in zip(*(wins(found, k, part) for part in ("choosing", "judging")), strict=True)]
+        for k in TERMS
+    )
+    near = sum(third(found, part)[0] for part in ("choosing", "judging"))
+    assert f"On {five[1]} tables of two classes" in text
+    assert f"on {five[0]} with 5 terms, {ten[0]} with 10 terms, and {fifteen[0]} of {fifteen[1]} with 15 terms" in text
+    assert f"within 3 % of its log-loss on {near} (" in text
 
 
 def test_a_card_has_no_more_rows_than_it_may() -> None:

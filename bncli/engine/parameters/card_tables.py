@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -636,19 +636,11 @@ class GroupedFit(CardFit):
         Groups are split one at a time; a table has from two to `most`. With `beyond`, a table and its groups, only
         tables that gain more than it does.
         """
-        p = self.probabilities(self.scores(state.bias, self.columns(state.groups), state.values))
-        residual = self.mass[:, np.newaxis] * (self.target - p)
-        curvature = self.mass[:, np.newaxis] * p * (1 - p)
-        n_labels = p.shape[1]
+        n_labels = len(state.bias)
         share, least = (n_labels - 1) / n_labels / 2, LEAST_COST * (n_labels - 1)
         found, floor = list[tuple[float, int, Index]](), -math.inf
-        for f, (cell, table) in enumerate(zip(self.cells, self.tables, strict=True)):
-            if table.ordered is None or len(state.values[f]) > 1:
-                continue
-            g, h = (
-                np.stack([np.bincount(cell, c, table.size) for c in sums.T], axis=1, dtype=np.float64)
-                for sums in (residual, curvature)
-            )
+        for f, g, h in self._sums(state, [f for f, own in enumerate(state.values) if len(own) == 1]):
+            table = self.tables[f]
             if beyond is not None and f == beyond[0]:
                 own_g, own_h = (np.stack([np.bincount(beyond[1], c) for c in sums.T], axis=1) for sums in (g, h))
                 floor = share * float((own_g**2 / (own_h + self.penalty / 2)).sum()) - least * len(own_g)
@@ -663,22 +655,46 @@ class GroupedFit(CardFit):
         found.sort(key=lambda one: (-one[0], one[1]))
         return [(f, own) for gain, f, own in found[:TRIED] if gain > floor + LEAST_FALL]
 
+    def _sums(self, state: _Joined, tables: Sequence[int]) -> Iterator[tuple[int, Array, Array]]:
+        """Yield each table whose groups can be split, with the sums of residuals and curvatures (first groups, K)."""
+        p = self.probabilities(self.scores(state.bias, self.columns(state.groups), state.values))
+        residual = self.mass[:, np.newaxis] * (self.target - p)
+        curvature = self.mass[:, np.newaxis] * p * (1 - p)
+        for f in tables:
+            if self.tables[f].ordered is not None:
+                g, h = (
+                    np.stack([np.bincount(self.cells[f], c, self.tables[f].size) for c in rows.T], axis=1)
+                    for rows in (residual, curvature)
+                )
+                yield f, g.astype(np.float64, copy=False), h.astype(np.float64, copy=False)
+
+    def _divisions(self, g: Array, h: Array, members: Index, ordered: bool) -> tuple[Index, Array, Array]:
+        """Return the ways to divide a group in two, and their gains by a Newton step.
+
+        members (m,): first groups; they are returned in the order of which the first k + 1 are divided from the others.
+        gains (m - 1,) are those of both parts together; rises (m - 1, K) are the steps of the others less the first.
+        """
+        ridge = self.penalty / 2
+        if not ordered:
+            members = members[np.argsort(g[members, -1] / (h[members, -1] + ridge), kind="stable")]
+        left, left_h = np.cumsum(g[members], axis=0)[:-1], np.cumsum(h[members], axis=0)[:-1]
+        right, right_h = g[members].sum(axis=0) - left, h[members].sum(axis=0) - left_h
+        gains = left**2 / (left_h + ridge) + right**2 / (right_h + ridge)
+        return members, gains.sum(axis=1), right / (right_h + ridge) - left / (left_h + ridge)
+
     def _split(self, g: Array, h: Array, groups: Index, ordered: bool) -> tuple[float, Index]:
         """Return the gain of the best split of one group of a table, and the groups after it.
 
         g, h (first groups, K): sums of the residuals and of the curvatures.
         """
-        best, found, ridge = 0.0, groups, self.penalty / 2
+        best, found = 0.0, groups
         for group in range(int(groups.max()) + 1):
             members = np.flatnonzero(groups == group)
             if len(members) < 2:
                 continue
-            if not ordered:
-                members = members[np.argsort(g[members, -1] / (h[members, -1] + ridge), kind="stable")]
-            left, left_h = np.cumsum(g[members], axis=0), np.cumsum(h[members], axis=0)
-            whole, whole_h = left[-1], left_h[-1]
-            gains = left**2 / (left_h + ridge) + (whole - left) ** 2 / (whole_h - left_h + ridge)
-            gain = gains[:-1].sum(axis=1) - (whole**2 / (whole_h + ridge)).sum()
+            members, gains, _ = self._divisions(g, h, members, ordered)
+            whole, whole_h = g[members].sum(axis=0), h[members].sum(axis=0)
+            gain = gains - (whole**2 / (whole_h + self.penalty / 2)).sum()
             k = int(np.argmax(gain))
             if gain[k] > best:
                 best, found = float(gain[k]), groups.copy()
@@ -738,34 +754,21 @@ class GroupedFit(CardFit):
 
     def _best_split(self, state: _Joined, tried: set[tuple[int, bytes]]) -> tuple[int, Index] | None:
         """Return a table and its groups after the split, not tried before, with the largest gain by a Newton step."""
-        p = self.probabilities(self.scores(state.bias, self.columns(state.groups), state.values))
-        residual = self.mass[:, np.newaxis] * (self.target - p)
-        curvature = self.mass[:, np.newaxis] * p * (1 - p)
         best, found = 0.0, None
-        for f, (cell, table) in enumerate(zip(self.cells, self.tables, strict=True)):
-            if table.ordered is None or len(state.values[f]) < 2:
-                continue
-            g, h = (
-                np.stack([np.bincount(cell, c, table.size) for c in sums.T], axis=1) for sums in (residual, curvature)
-            )
-            for group in range(len(state.values[f])):
+        for f, g, h in self._sums(state, [f for f, own in enumerate(state.values) if len(own) > 1]):
+            table, new = self.tables[f], len(state.values[f])
+            for group in range(new):
                 members = np.flatnonzero(state.groups[f] == group)
-                if not table.ordered:
-                    members = members[np.argsort(g[members, -1] / (h[members, -1] + self.penalty / 2), kind="stable")]
-                left, left_h = np.cumsum(g[members], axis=0)[:-1], np.cumsum(h[members], axis=0)[:-1]
-                right, right_h = g[members].sum(axis=0) - left, h[members].sum(axis=0) - left_h
-                gains = left**2 / (left_h + self.penalty / 2) + right**2 / (right_h + self.penalty / 2)
-                for k in np.argsort(-gains.sum(axis=1), kind="stable").tolist():
-                    split_groups = state.groups[f].copy()
-                    split_groups[members[k + 1 :]] = len(state.values[f])
-                    if gains[k].sum() <= best:
+                members, gains, rises = self._divisions(g, h, members, bool(table.ordered))
+                for k in np.argsort(-gains, kind="stable").tolist():
+                    if gains[k] <= best:
                         break
-                    new = len(state.values[f])
+                    split_groups = state.groups[f].copy()
+                    split_groups[members[k + 1 :]] = new
                     order = table.ascending(split_groups)
                     sign = int((group, new) in order) - int((new, group) in order)
-                    apart = right[k] / (right_h[k] + self.penalty / 2) - left[k] / (left_h[k] + self.penalty / 2)
-                    falls = bool((sign * (apart[self.raised] - apart)).min() < 0)
+                    falls = bool((sign * (rises[k][self.raised] - rises[k])).min() < 0)
                     if (f, split_groups.tobytes()) not in tried and not falls:
-                        best, found = float(gains[k].sum()), (f, split_groups)
+                        best, found = float(gains[k]), (f, split_groups)
                         break
         return found

@@ -30,6 +30,7 @@ are optimized one after the other.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -95,7 +96,7 @@ class Likelihood(Protocol):
 
 
 @dataclass(frozen=True)
-class Space:
+class Space(ABC):
     """A likelihood in some coordinates, to be optimized; `flops` is the cost model for the trace, if there is one.
 
     `can_separate`: whether the likelihood has no finite optimum if some tables classify all rows correctly.
@@ -106,25 +107,25 @@ class Space:
     flops: Flops | None = None
     can_separate: bool = True
 
+    @abstractmethod
     def first_preconditioner(self, p: Array, penalty: float) -> Precondition:
         """Return an approximation of the inverse Hessian at the start p."""
-        raise NotImplementedError
 
+    @abstractmethod
     def preconditioner(self, p: Array, cost: float, penalty: float) -> Precondition:
         """Return an approximation of the inverse Hessian at p, at the cost of about `cost` evaluations."""
-        raise NotImplementedError
 
+    @abstractmethod
     def hessian(self, p: Array, penalty: float) -> Callable[[Array], Array]:
         """Return a function that multiplies by the Hessian at p, or by an approximation."""
-        raise NotImplementedError
 
     def cells(self, p: Array) -> Array:
         """Return the tables (K, n_cells) of an optimum p."""
         return self.coordinates.tables(p)
 
+    @abstractmethod
     def on(self, data: Dataset) -> Likelihood:
         """Return the same likelihood for other rows."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
