@@ -671,8 +671,9 @@ class GroupedFit(CardFit):
     def _divisions(self, g: Array, h: Array, members: Index, ordered: bool) -> tuple[Index, Array, Array]:
         """Return the ways to divide a group in two, and their gains by a Newton step.
 
-        members (m,): first groups; they are returned in the order of which the first k + 1 are divided from the others.
-        gains (m - 1,) are those of both parts together; rises (m - 1, K) are the steps of the others less the first.
+        members (m,) are the first groups in it. They are returned in an order in which way k separates the first k + 1
+        members from the others. gains (m - 1,) are those of both parts; rises (m - 1, K) are the Newton steps of the
+        others minus those of the first members.
         """
         ridge = self.penalty / 2
         if not ordered:

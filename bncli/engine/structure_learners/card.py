@@ -194,9 +194,9 @@ def _search(columns: _Columns, most: int) -> _Set:
 
 
 def _exchanged(data: Dataset, grouped: _Columns, singles: Sequence[int], most: int, rows: int) -> tuple[int, ...]:
-    """Return at most `most` columns of a card of at most `rows` rows, found from `singles` by exchanges.
+    """Exchange columns of a card, beginning with `singles`; return at most `most` columns, for a card of `rows` rows.
 
-    The groups of the columns are joined first, which may leave out columns, so that others have more rows.
+    Groups are joined first. A column may be left out, so that the others have more rows.
     """
     p = np.tile(grouped.fit.probabilities(grouped.fit.frequencies()[np.newaxis]), (data.n_rows, 1))
     gains = {i: grouped.gain(p, i) for i in grouped.of_rows}
