@@ -10,6 +10,7 @@ however wide the terminal is in which the tests run.
 import gc
 import os
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
@@ -40,8 +41,27 @@ LONG = (
 )
 
 
+MOST_CASES = 6
+"""Of a test with more cases than these, one in three is run by default, and the others are marked as slow."""
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Pages of many commands come first: last, one of them would keep one worker busy and leave the others idle."""
+    """Mark the cases that the default run leaves to `-m slow`, and put pages of many commands first.
+
+    Which third is run differs between tests, so that the same method is not left out of all of them. Last, a page of
+    many commands would keep one worker busy and leave the others idle.
+    """
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if not item.get_closest_marker("slow"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for test, group in cases.items():
+        if len(group) > MOST_CASES:
+            first = zlib.crc32(test.encode())
+            for i in range(len(group)):
+                if (i + first) % 3:
+                    group[i].add_marker(pytest.mark.slow)
     items.sort(key=lambda item: not item.nodeid.startswith(LONG))
 
 

@@ -16,6 +16,8 @@ import pytest
 
 from tests.started import program
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 LIST = Path("bncli", "files", "exports", "__init__.py")
 

@@ -19,6 +19,8 @@ import pytest
 
 from tests.started import program
 
+pytestmark = pytest.mark.slow
+
 PACKAGE = Path(__file__).parents[1] / "bncli"
 
 RING = '''"""A chain of all attributes, turned by so many places."""

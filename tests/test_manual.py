@@ -17,7 +17,7 @@ PAGES = sorted(MANUAL.glob("*.md"))
 LONG_PAGES = {
     *("auto", "calibration", "compare", "decisions", "describe", "dossier", "evaluate", "explain", "export"),
     *("interactions", "monotone", "optimizers", "parameters", "penalties", "python", "regions", "shell"),
-    *("structure-scores", "structures", "validation", "verify"),
+    *("quick-start", "structure-scores", "structures", "validation", "verify"),
 }
 """Pages whose commands take many seconds; they are replayed with the slow tests."""
 WIDEST = 120

@@ -293,6 +293,7 @@ def test_the_schemas_are_schemas() -> None:
         Draft202012Validator.check_schema(json.loads(schema_text(word)))
 
 
+@pytest.mark.slow
 def test_what_is_printed_fits(printed: dict[str, list[tuple[str, Any]]]) -> None:
     """In one test, and the keys in another, so that the commands mostly run in one process only."""
     assert sorted(printed) == sorted(schema_files())
@@ -310,6 +311,7 @@ structures by hand or of auto, where regions have bins for their size in place o
 counter-examples to properties, with which `verify` does not end well."""
 
 
+@pytest.mark.slow
 def test_every_key_is_printed_and_the_optional_ones_not_always(printed: dict[str, list[tuple[str, Any]]]) -> None:
     lacking, always = {}, {}
     for word in schema_files():

@@ -28,6 +28,7 @@ def measured() -> Measured:
     return report.measured()
 
 
+@pytest.mark.slow
 def test_the_page_and_its_drawings_are_made_from_the_figures() -> None:
     found = measured()
     assert PAGE.read_text() == report.page(found)

@@ -24,7 +24,10 @@ from tests.steps.test_report import HOSTILE, KINDS, SAMPLES, kinds, written
 from tests.sweeps import first_few
 from tests.transcripts import ROOT
 
-pytestmark = pytest.mark.skipif(chromium() is None, reason="there is no Chromium to open pages with")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(chromium() is None, reason="there is no Chromium to open pages with"),
+]
 
 READY = "document.documentElement.dataset.ready === 'true'"
 CONTRAST = """(() => {
@@ -252,7 +255,6 @@ CHOOSE = """((name, level) => {
 })"""
 
 
-@pytest.mark.slow
 def test_the_manual_says_why_a_row_is_what_it_is(browser: Browser, tmp_path: Path) -> None:
     lines = (SAMPLES / "tumours.csv").read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "train.csv").write_text("".join(lines[::2]), encoding="utf-8")
@@ -297,7 +299,6 @@ def other_pages(folder: Path) -> list[Path]:
     return pages
 
 
-@pytest.mark.slow
 def test_pages_that_are_not_of_a_model_are_quiet_and_fit_every_window(browser: Browser, others: list[Path]) -> None:
     for path in others:
         page = browser.open(path)

@@ -147,6 +147,7 @@ def test_every_table_has_a_place_in_one_lane(lacking: bool) -> None:
     assert cells == pytest.approx(sum(math.log(np.prod(np.array(t.shape) + lacking)) for t in packed.tables))
 
 
+@pytest.mark.slow
 def test_packing_grows_in_proportion_to_the_tables() -> None:
     """A model of 50,000 columns has 50,000 tables: anything per pair of tables would take minutes and gigabytes."""
 

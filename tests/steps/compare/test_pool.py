@@ -40,6 +40,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
     return started
 
 
+@pytest.mark.slow
 def test_every_task_is_done_once_and_all_processes_end(plan: RunPlan, started: list[subprocess.Popen[bytes]]) -> None:
     results = list(run_in_processes(plan, TASKS, 2, lambda task: task.fold == 3))
     assert sorted(task for task, _ in results) == [task for task in TASKS if task.fold != 3]
@@ -48,6 +49,7 @@ def test_every_task_is_done_once_and_all_processes_end(plan: RunPlan, started: l
     assert all(process.returncode is not None for process in started)
 
 
+@pytest.mark.slow
 def test_who_dies_is_replaced(plan: RunPlan, started: list[subprocess.Popen[bytes]]) -> None:
     def killing(task: Task) -> bool:
         """Asked before every task."""
