@@ -33,7 +33,8 @@ _RESEARCH = frozenset(
 _LIGHT = ("help", "config", "completion")
 """Commands that load no library."""
 _LEAST_ADDRESS_SPACE = 296 << 20
-"""Bytes of address space that loading the libraries takes; with less, some of them crash instead of failing."""
+"""The address space in bytes needed to load the libraries; with less, some of them crash instead of raising an error.
+"""
 
 
 class HelpfulCommand(click.Command):
@@ -65,7 +66,7 @@ class HelpfulCommand(click.Command):
                 from bncli.cli.unknown_options import refuse_misplaced_values
 
                 refuse_misplaced_values(ctx)
-            from bncli.cli.settings import apply_settings  # not at the top: --help never gets here
+            from bncli.cli.settings import apply_settings  # not at the top, because --help does not need it
 
             apply_settings(ctx, [flag for flag in self.params if isinstance(flag, Flag)])
         return rest

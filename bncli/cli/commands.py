@@ -256,7 +256,7 @@ def write_examples(formatter: click.HelpFormatter, examples: str) -> None:
 
 
 def fit_examples(lines: Sequence[str], width: int) -> Iterator[str]:
-    """Yield examples that are at most so wide: remarks go below their commands, and long commands are continued."""
+    """Yield the examples in at most `width` columns: remarks go below their commands, long commands are continued."""
     if all(len(line) <= width for line in lines):
         yield from lines
         return

@@ -146,7 +146,7 @@ def command(**typed: Any) -> None:
         if word in STRUCTURES.words and not os.path.exists(word):
             hint = f'to compare this structure, type --learner "--structure {word}"'
             raise BncliError("no such file", where=word, hint=hint)
-    # the protocol has the window
+    # the protocol contains the window
     sources = [options.source(typed | {"window": None}, (path,)) for path in typed["data"]]
     options.check_page(typed, *(typed[name] for name in ("csv", "latex", "diagram", "scatter")))
     from bncli.engine.evaluation.cross_validation import Protocol

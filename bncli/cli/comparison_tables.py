@@ -80,7 +80,7 @@ def comparison_tables(report: CompareReport) -> list[str | Table]:
 
 
 def _difference_tables(report: CompareReport, metrics: Sequence[str]) -> Iterator[str | Table]:
-    """Yield the differences of all pairs of learners, or if they are many, from the baseline.
+    """Yield the differences between all pairs of learners, or from the baseline if there are many learners.
 
     With one data set the columns are metrics; with several there is one metric, and the columns are pairs.
     """
@@ -118,7 +118,7 @@ def _cell(figure: MetricMean | None, metric: str, with_std: bool) -> str:
 
 
 def _number(value: float | None, metric: str) -> str:
-    """Return a figure as text: four decimals, one from 100 on and for counts; "-" for None, ∞ or -∞ if infinite."""
+    """Format a figure: four decimals, or one for counts and from 100 on; "-" for None, ∞ or -∞ if infinite."""
     if value is None:
         return "-"
     if not math.isfinite(value):

@@ -94,8 +94,8 @@ class Shell(ShellComplete):
     """A shell whose script follows the protocol of this module."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """Return the complete words before the cursor, and the word that has been begun."""
-        # A letter after the line makes the begun word the last one, even if it is still empty.
+        """Return the complete words before the cursor, and the incomplete word at the cursor."""
+        # With a letter appended, the incomplete word is always the last one, even if it is still empty.
         words = split_arg_string(os.environ.get("COMP_LINE", "") + "x")
         return words[1:-1], words[-1][:-1]
 
@@ -148,7 +148,7 @@ def print_completions(instruction: str) -> None:
     try:
         text = shell.source_template if action == "source" else shell.complete()
     except Exception:
-        # An error, be it about the words or the table, must not disturb a user who is still typing.
+        # An error in the words or in the table must not disturb a user who is still typing.
         return
     if text:
         Console().text(f"{text}\n" if action == "complete" else text)

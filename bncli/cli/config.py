@@ -142,7 +142,7 @@ def _configuration_lines(file: SettingsFile) -> Iterator[str]:
 
 
 def _setting_line(option: Flag, value: Any, where: str) -> str:
-    """Return the line that sets a value; raise UsageError if the option cannot have it."""
+    """Return the line that sets a value; raise UsageError if the option does not accept it."""
     convert_setting(option, Setting(value, where), click.get_current_context())
     return f"{setting_key(option)} = {to_toml(value)}"
 

@@ -122,7 +122,7 @@ def _trace_path(text: str) -> TracePath:
 
 
 def _lag_table(report: ConvergenceReport) -> Table:
-    """Return a line per name of traces, with its lags over all folders."""
+    """Return a table with a line per trace name: its lags over all folders."""
     rows = []
     for lags in report.lags:
         values = lags.as_json()

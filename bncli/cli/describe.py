@@ -79,7 +79,7 @@ def command(**typed: Any) -> None:
 
 def _tables(report: DescribeReport) -> list[str | Table]:
     """Return everything about the table in the order in which it is printed."""
-    # Of a very wide table, show the columns with most information about the class, in their own order.
+    # Of a very wide table, show the columns with the most information about the class, in their own order.
     by_bits = sorted(report.columns, key=lambda column: -(column.bits or 0))
     names = {column.name for column in by_bits[:_MOST_COLUMNS]}
     columns = [column for column in report.columns if column.name in names]

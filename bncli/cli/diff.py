@@ -32,7 +32,7 @@ DATA = data_flag(
     "in a probability.",
 )
 _MOST_NAMES = 4
-"""Number of names in a line."""
+"""The most names in a line."""
 
 
 @declare(
@@ -101,7 +101,7 @@ def difference_lines(report: DiffReport) -> list[str]:
 
 
 def _edit_texts(a: Sequence[Edit], b: Sequence[Edit], labels: Sequence[str]) -> list[str]:
-    """Return lines about the edits that only one of the models has: marked - if it is `a`, + if it is `b`."""
+    """Return lines about the edits that only one of the models has: marked - for `a`, + for `b`."""
     texts = [["\n".join(edit_lines(edit, labels)) for edit in edits] for edits in (a, b)]
     marked = [("-", text) for text in texts[0] if text not in texts[1]]
     marked += [("+", text) for text in texts[1] if text not in texts[0]]
@@ -147,7 +147,7 @@ def _decision_lines(report: DiffReport) -> list[tuple[str, str]]:
         lines.append(("classes", f"weights {text}"))
     if report.calibration is not None:
         facts = [{} if part is None else calibration_facts(part, report.labels) for part in report.calibration]
-        # Equal maps differ at least in the rows, and so in the log-losses, that they were learned with.
+        # If the maps are equal, the rows that they were learned from differ, and so do their log-losses.
         fact = "log-loss" if facts[0].get("calibration") == facts[1].get("calibration") else "calibration"
         lines.append(("calibration", " -> ".join(_text(part.get(fact)) for part in facts)))
     if report.rule is not None:

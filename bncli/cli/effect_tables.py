@@ -117,7 +117,7 @@ def bar(share: float) -> str:
 
 
 def _heat_map(effect: NamedEffect, labels: Sequence[str], title: str) -> list[str | Table]:
-    """Return a pair as shaded cells: with numbers if there are two classes and few columns, otherwise without."""
+    """Return the effect of a pair as a heat map, with numbers if there are two classes and few columns."""
     label = 1 if len(labels) == 2 else int(abs(effect.values).max(axis=(0, 1)).argmax())
     title = title if len(labels) == 2 else f"{title}, of {labels[label]}"
     values, (down, across) = effect.values[:, :, label], effect.attributes
@@ -142,7 +142,7 @@ def _shade(share: float) -> str:
 
 
 def _strongest_entries(effect: NamedEffect, labels: Sequence[str], title: str) -> Table:
-    """Return the entries with the largest absolute numbers, ties to the first; of two classes only the second one's."""
+    """Return the entries of largest absolute value, ties in their order; with two classes only those of the second."""
     first_label = int(len(labels) == 2)
     values = effect.values[..., first_label:]
     cells = sorted(itertools.product(*map(range, values.shape)), key=lambda cell: -abs(float(values[cell])))

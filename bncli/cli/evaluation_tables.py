@@ -120,7 +120,7 @@ def _fold_table(folds: Sequence[FoldReport]) -> Table:
 
 
 def _figure_table(report: EvaluateReport, *, verbose: bool) -> Table:
-    """Return each figure, and that of the class frequencies if it is defined; with `verbose` also the seconds."""
+    """Return each figure, with that of the class frequencies where it is defined; with `verbose` also the seconds."""
     base: dict[str, float | None] = {**report.baseline._asdict(), "error": 1 - report.baseline.accuracy}
     has_std = report.std is not None
     headings = ("figure", "mean" if has_std else "value", "95 %", *(["std"] if has_std else []), "base")
@@ -139,7 +139,7 @@ def _figure_table(report: EvaluateReport, *, verbose: bool) -> Table:
 
 
 def _figure(value: float | None) -> str:
-    """Return a figure with four decimals, or one from 100 on; a dash if it is undefined."""
+    """Format a number with four decimals, or with one decimal if it is 100 or more; "-" stands for None."""
     if value is None:
         return "-"
     return f"{round(value, 4) + 0.0:.4f}" if abs(value) < 100 else f"{value:.1f}"
@@ -214,7 +214,7 @@ def _label_tables(report: EvaluateReport) -> Iterator[Table | str]:
 
 
 def _reliability_tables(figures: CalibrationFigures) -> Iterator[str | Table]:
-    """Yield the bins of the first labels, then the parts of the Brier score."""
+    """Yield the reliability bins of the first labels, then the decomposition of the Brier score."""
     labels = list(dict.fromkeys(bin_.label for bin_ in figures.bins))
     for label in labels[:_MOST_RELIABILITY_LABELS]:
         rows = (

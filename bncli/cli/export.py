@@ -184,7 +184,7 @@ def _format_options(form: str, typed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def summary_lines(report: ExportReport, dialect: str | None) -> list[str]:
-    """Return the last lines of a run; `dialect` is that of SQL, None for other formats."""
+    """Return the last lines of a run; `dialect` is the SQL dialect, or None for other formats."""
     kind = "probabilities" if report.arcs is not None else "table entries"
     numbers = "" if report.probabilities is None else f", {report.probabilities:,} {kind}"
     arcs = "" if report.arcs is None else f", {report.arcs:,} arcs"

@@ -242,7 +242,7 @@ def _summary(report: FitReport, structure_file: str | None, *, verbose: bool) ->
         lines.append(f"intervals   {intervals_text(report.intervals)}")
     lines += [f"decides     {line}" for line in rule_lines(report.decisions or {}, report.labels)]
 
-    # What held-out rows chose.
+    # Settings that were chosen on held-out rows.
     if (penalty := report.penalty_cv) is not None:
         lines.append(f"penalty     {penalty_text(penalty)}")
         if penalty.shrinkage is not None and report.parameters > report.classes:

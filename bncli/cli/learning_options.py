@@ -172,7 +172,7 @@ def _resolve(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[
     cuts, counts = _cuts_file(typed, structure), typed.get("from_counts")
     coded = cuts is not None and typed.get("cuts") is None
     if cuts is not None and counts is None:
-        # Refuse what can be refused without reading a file before one is read.
+        # Report errors that need no file before reading any file.
         keys = map(key_of, (STRUCTURES.flag, DISCRETIZERS.flag, *DISCRETIZERS.method_options))
         Recipe.of(files=SuppliedKinds(cuts, coded=coded), **{key: words[key] for key in keys if key in words})
     supplied = read_supplied(cuts if counts is None else None, file)
@@ -185,7 +185,7 @@ def _resolve(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[
     recipe = make_recipe(**chosen)
     if recipe.prior_network is not None:
         supplied = supplied.with_prior(recipe.prior_network, recipe.prior_rows)
-        if supplied.prior is None:  # worth no row: as if it had not been named
+        if supplied.prior is None:  # a prior worth 0 rows counts as not typed
             recipe = make_recipe(**{**chosen, "prior_network": None, "prior_rows": None})
     notes = tuple(f"{settings[key].where} is ignored: {refusal}" for key, refusal in refusals.items())
     return LearningOptions(recipe, supplied, notes)

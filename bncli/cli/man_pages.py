@@ -22,7 +22,7 @@ MARK = "Written by bncli help --man"
 """Text in the first lines of every file, by which the files of an earlier run are recognized."""
 
 _TABLE_WIDTH = 70
-"""Characters of a line of a table."""
+"""The width of a table in characters."""
 _BREAK = r"(?<=\w)(\\?[-|/,_=])(?=[^\W\d])"
 """The characters after which a word in a narrow column may be broken, in text and in the source of a page."""
 _EXIT_STATUS = (
@@ -93,7 +93,7 @@ def _topic_page(topic: str) -> str:
 def _blocks(tokens: Sequence[Token]) -> list[str]:
     """Return the lines of a sequence of blocks of Markdown."""
     lines: list[str] = []
-    numbers: list[int | None] = []  # of the next item of each open list; None of a list without numbers
+    numbers: list[int | None] = []  # the number of the next item in each open list; None for a bulleted list
     cells: list[list[Token]] = []
     is_first = False  # whether the next paragraph begins an item
     for i, token in enumerate(tokens):
@@ -173,7 +173,7 @@ def _block(text: str) -> list[str]:
 
 
 def _head(name: str, section: int, summary: str) -> list[str]:
-    """Return the lines with which a page begins."""
+    """Return the lines at the start of a page."""
     return [
         "'\\\" t",
         f'.\\" {MARK}',

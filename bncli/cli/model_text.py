@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 ARC_CHOICES = {"class": "class alone", "none": "none", "supported": "supported by BIC", "all": "all"}
 _MOST_EDITED = 20
-"""Values of an edit that are printed."""
+"""The most values of an edit that are printed."""
 CANDIDATE_HEADINGS = ("candidate", "penalty", "log-loss", "error", "weight")
 
 

@@ -46,12 +46,12 @@ Decorator = Callable[[Callback], Callback]
 
 
 class Flag(click.Option):
-    """An option that knows its place in the help.
+    """An option with its place in the help.
 
     group: the heading above it. default_text: the default in words, unless it is `default`. words: the words that the
     option accepts, each with its line of help. setting: whether a variable or a configuration file may set it.
-    everyday: whether `--help` shows it; `--help-all` shows every option. once: whether typing it twice is an error,
-    instead of the last one counting.
+    everyday: whether `--help` shows it; `--help-all` shows every option. once: whether typing it twice is an error;
+    otherwise the last value counts.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Flag(click.Option):
             return []
         default = f" [{self.default_text}]" if self.default_text else ""
         if not with_words:
-            # Words that are examples, such as "explain_1 ...", say nothing without their meaning.
+            # Words that are examples, such as "explain_1 ...", need their explanations.
             words = ", ".join(word for word, _ in self.words if word.replace("-", "").isalnum())
             first = re.split(r"(?<=\w)[.;] ", record[1])[0].removesuffix(".")
             return [(record[0], f"{first}{': ' if words else ''}{words}.{default}")]
@@ -156,7 +156,7 @@ class FilePath(Paths):
 
 
 def refuse_standard_input(what: str) -> NoReturn:
-    """Raise UsageError: what a command needs cannot come from the standard input."""
+    """Raise UsageError, because `what` cannot be read from the standard input."""
     raise UsageError(f"{what} cannot be read from the standard input", hint="name its file")
 
 
@@ -248,7 +248,7 @@ _METAVARS = {
     ColumnNames: "COLUMN",
     Label: "LABEL",
 }
-"""Placeholders of kinds that accept no certain words."""
+"""Placeholders for kinds without a fixed set of words."""
 
 
 def kind_metavar(kind: Kind) -> str:

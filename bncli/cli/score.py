@@ -221,7 +221,7 @@ def command(**typed: Any) -> None:
         )
         monitor = report.monitor
         fails = typed["fail_on_drift"] and monitor is not None and bool(monitor.monitor.drifted)
-        # The error of --fail-on-drift says the same as the line about drift.
+        # The error of --fail-on-drift repeats the line about drift.
         drift = [] if monitor is None or fails else [monitor.sentence()]
         expected = [] if monitor is None else [monitor.expected_sentence(), *monitor.measured_sentences()]
         unseen = _values_text(report.unseen_values, "never seen in training", report.unseen)
@@ -311,7 +311,7 @@ def _seconds_per_row(typed: Mapping[str, Any]) -> float | None:
 
 
 def _values_text(total: int, what: str, by_attribute: Mapping[str, int]) -> str:
-    """Return a number of values, and the attributes with most of them."""
+    """Return the total as text, with the attributes that have the most of these values."""
     text = f"{_counted(total, 'value')} {what}"
     names = sorted((name for name in by_attribute if by_attribute[name]), key=lambda name: -by_attribute[name])
     counts = ", ".join(f"{name} {by_attribute[name]:,}" for name in names[:5]) + (", ..." if len(names) > 5 else "")

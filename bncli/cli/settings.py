@@ -232,7 +232,7 @@ def refuse_cluster(typed: Mapping[str, Any], reason: str) -> None:
 
 
 def cluster_for_files(typed: Mapping[str, Any], source: Source) -> str | None:
-    """Return the address of the cluster that shall read the files, or None.
+    """Return the address of the cluster that is to read the files, or None.
 
     Workers cannot read the standard input: there a typed address raises UsageError, and one that was set is ignored.
     """

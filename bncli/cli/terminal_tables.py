@@ -144,7 +144,7 @@ def shortened(text: str, width: int) -> str:
         return text
     words = text.split()
     if len(words) > width:
-        # A word and its blank take two characters, so the others cannot fit; trying them all would take long.
+        # A word and its blank take at least two characters, so more words cannot fit, and trying them would take long.
         words = [*words[: width - 1], words[-1]]
     candidates = [
         " ".join([*words[:first], "…", *words[last:]])

@@ -137,7 +137,7 @@ def search(text: str) -> list[Hit]:
 def _search_topic(
     topic: str, patterns: list[tuple[str, re.Pattern[str]]], is_meant: bool
 ) -> tuple[tuple[int, ...], list[Hit]]:
-    """Return how well a topic fits the words with their patterns, and its places that match all, the best first."""
+    """Return how well a topic matches the patterns, and its passages that match all of them, the best first."""
 
     def position(text: str) -> int:
         """Return where the first pattern matches, or -1 if one does not match."""

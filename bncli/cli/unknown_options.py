@@ -91,7 +91,7 @@ _REMARKS = {
 }
 """Hints for options that a command does not need, by the command and the option that was typed."""
 _CLOSE, _LIKE = 0.8, 0.6
-"""Similarity to an option from which it is suggested as a misspelling, and as a last resort."""
+"""The least similarity at which an option is suggested: as a misspelling, and as a last resort."""
 _MOST_COMMANDS = 3
 
 

@@ -568,7 +568,7 @@ class ParameterUncertainty:
     """The uncertainty of a model's tables, from which the intervals of predicted probabilities follow.
 
     `entries` has one of two forms, depending on the method. Its last axis runs over the cells as in `Tables.cells`: the
-    bias, then family after family; of an ensemble, the families of all components, times their weights.
+    bias, then family after family; of an ensemble, the families of all components, multiplied by their weights.
 
     - diagonal (K, n_cells): the variances of the entries, which are independent. If the model marginalizes missing
       values (K, 2 n_cells): the variances, and minus the covariance of an entry with the others of its distribution

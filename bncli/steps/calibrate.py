@@ -94,9 +94,9 @@ def calibrate(
 def calibrate_model(
     model: Model, source: Source, method: str, *, run: Run = Run()
 ) -> tuple[Model, bool, SplitRecord | None, float | None]:
-    """Return the model calibrated on `source`, with a self-test, and what `CalibrateReport` says about these rows.
+    """Return the model calibrated on `source`, with a self-test, and three facts about the rows.
 
-    The latter is whether they are the training rows, how they were split, and the log-loss of those held out.
+    They are: whether the rows are the training rows, how they were split, and the held-out log-loss in nats per row.
     Raises UsageError for an unknown method, ModelError for rows that do not fit the model, BncliError for too few rows.
     """
     if method not in METHODS:

@@ -15,7 +15,7 @@ from bncli.engine.parameters.card_tables import equal_rows, n_ordered_groups
 from bncli.engine.structures.structure import Family
 
 WIDEST = 60
-"""The most characters of columns of points; with wider labels, or more of them, each has a line of its own."""
+"""The largest total width of the columns of points, in characters; above it, each label has a line of its own."""
 TOTALS = 11
 """Totals whose probability is listed, from the lowest to the highest."""
 

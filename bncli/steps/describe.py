@@ -307,7 +307,7 @@ def _check_rows(source: Source, run: Run) -> tuple[Finding, ...]:
         policy = "skip" if source.bad_rows_file is not None else source.on_bad_row
         quiet = run._replace(watch=silent)
         table = read_rows(replace(source, on_bad_row=policy, drop_unlabelled=True), cuts=None, run=quiet, seed=0)[0]
-    except BncliError:  # what cannot be learned from can still be described
+    except BncliError:  # a table that cannot be learned from can still be described
         return ()
     check = check_training_table(table, source, run)
     return () if check is None else check.findings
@@ -437,7 +437,8 @@ def _learn_attributes(summary: ColumnSummary, of_class: ClassCounts) -> list[Lea
     if not len(value):
         return []
     weights = represented = (table * summary.counted.scale[:, np.newaxis])[value, label]
-    if not summary.counted.exact:  # the sample must be large enough to support what is learned, not what it stands for
+    # what can be learned depends on the size of the sample, not on the number of rows that it represents
+    if not summary.counted.exact:
         weights = weights * (table.sum() / weights.sum())
     columns = {name: column.take(value) for name, column in summary.decision.attributes.items()}
     cells = Columns(len(value), columns, "", CategoricalColumn(label, of_class.labels), weights)

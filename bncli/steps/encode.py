@@ -82,7 +82,7 @@ def encode(
         )
         cuts = supplied.cuts or cuts_of_schema(data.schema, recipe)
         sample = _draw_sample(columns, cuts, recipe.seed or 0, run.watch)
-        # A fingerprint takes files that can be read a second time.
+        # A fingerprint requires files that can be read a second time.
         inputs = find_inputs(source.paths, keep=False)
         are_files = all(table_file.is_regular for table_file in inputs)
         weights = source.weights or read_schema_file(source).weights or "weight"

@@ -49,7 +49,7 @@ from bncli.watch import Note, Watch, silent
 
 _LISTED = 5
 WHOLE = 1e-6
-"""Points that are nearer to a whole number are whole."""
+"""Points within this distance of an integer count as integers."""
 
 
 class Rounding(NamedTuple):

@@ -40,11 +40,11 @@ VALUE_BYTES = 4.5
 COLUMN_BYTES, COMPARED_COLUMN_BYTES = 45_000, 85_000
 """Memory per column whatever its length; the second if columns are compared by interactions or several candidates."""
 PARSING_BYTES = 40 << 20
-"""The most memory of the blocks that are being parsed."""
+"""The largest memory, in bytes, of the blocks that are being parsed."""
 OPTIMIZER_BYTES, CANDIDATES_BYTES = 55 << 20, 20 << 20
 """Memory of the libraries, tables and vectors of an optimizer, and of the candidates of `auto` on small tables."""
 FOLD_ROWS, FOLD_BYTES = 100_000, 24
-"""The most rows of held-out folds, and the bytes per value for the folds and the pass in hand."""
+"""The most rows of held-out folds, and the bytes per value for the folds and the current pass."""
 PAIR_CELLS = 2_000
 """The most cells of the joint table of a pair of attributes and the class, on average."""
 READING, COUNTING, PASSING = 7e-8, 2.6e-9, 3e-9

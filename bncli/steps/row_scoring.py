@@ -45,7 +45,7 @@ from bncli.watch import Run
 
 NUMBERS_PER_BLOCK = 1 << 21
 _NUMBERS_PER_CONTRIBUTION = 16
-"""The number of float64 whose memory a contribution and its text are taken to need."""
+"""The assumed memory of a contribution and its text, in float64 numbers."""
 _LISTED_LEVELS = 10
 
 
@@ -339,7 +339,7 @@ class WhatIfAnswers:
     ) -> tuple[ExtraValues, ...]:
         """Return the values of the output columns for these rows of a batch, given their codes and log P (K, N).
 
-        `counts` gets the number of rows whose reasons may not be the smallest.
+        Rows whose sufficient reason may not be the smallest are counted in `counts`.
         """
         answers: list[ExtraValues] = []
         if self._changed_codes:

@@ -104,9 +104,9 @@ class Recorder(Stopwatch):
     def write_trace(self, path: str) -> None:
         """Write the optimizer's iterations as CSV, one row per iteration, with the seconds since its start.
 
-        Of several optimizer runs only the selected one is written, or the last one if none is selected. Flops are empty
-        if the cost model does not cover the optimizer and the parameters. One of the columns `cll` and `ll` is empty:
-        `ll` unless the joint log-likelihood of class and attributes is maximised.
+        If there were several optimizer runs, only the selected one is written, or the last one if none is selected.
+        Flops are empty if the cost model does not cover the optimizer and the parameters. One of the columns `cll` and
+        `ll` is empty: `ll` unless the joint log-likelihood of class and attributes is maximised.
         """
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
@@ -123,7 +123,7 @@ _INTERRUPT_SECONDS = 1.0
 
 
 class _End:
-    """Put into the queue after the last item."""
+    """The marker that follows the last item in the queue."""
 
 
 class PipelineStage(Generic[T]):
@@ -216,12 +216,12 @@ def _cgroup_limits() -> Iterator[int]:
             own.update(dict.fromkeys(controllers.split(","), root / path.lstrip("/")))
     except (OSError, ValueError):
         pass
-    # Per place where groups are mounted: the own group, the files with limits and usage, and the entry in memory.stat
-    # for cached files, which are kept in memory only for speed and count as free.
+    # For each mount point of groups: the process's own group, the files with limits and usage, and the entry in
+    # memory.stat for cached files, which are kept in memory only for speed and count as free.
     v2 = own.get("", root), ("memory.max", "memory.high"), "memory.current", "inactive_file"
     v1 = own.get("memory", root), ("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_inactive_file"
     for mount, (group, limits, usage, cached) in ((CGROUP, v2), (CGROUP / "unified", v2), (CGROUP / "memory", v1)):
-        # Inside a container the path may be that of the host; then the root is the own group.
+        # Inside a container the path may be that of the host; then the root of the mount is the process's own group.
         for ancestor in (group, *group.parents):
             folder = mount / ancestor.relative_to("/")
             try:

@@ -168,7 +168,7 @@ def read_supplied(cuts_path: str | None = None, structure_path: str | None = Non
 
 
 def read_and_cut(source: Source, recipe: Recipe, supplied: SuppliedFiles, run: Run) -> Counts:
-    """Return the counts of the rows of a table, cut as the recipe or the supplied cuts say."""
+    """Return the counts of the rows of a table, cut by the supplied cuts, or else as the recipe specifies."""
     run.watch(Stage("read"))
     columns = supplied.read(source, run, recipe)
     run.watch(Stage("discretize"))

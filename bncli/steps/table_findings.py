@@ -63,6 +63,6 @@ def _read_left_out(table: Columns, source: Source, run: Run) -> Mapping[str, Col
             class_name=table.class_name, group=(), time=None, gap=None, window=None,
         )  # fmt: skip
         rows = read_columns(again, threads=run.threads)
-    except BncliError:  # a check must not fail what it checks
+    except BncliError:  # a failed check must not end the run
         return {}
     return rows.as_read if rows.n_rows == table.n_rows else {}

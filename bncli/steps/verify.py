@@ -272,7 +272,7 @@ def _run(run: Callable[..., T], text: str | bytes, probes: ProbeRows, where: str
         return run(text, probes.rows())
     except UsageError:
         raise
-    except Exception as error:  # whatever a program, or what runs it, may raise
+    except Exception as error:  # the program or its interpreter may raise any exception
         what = f"the program fails on rows for this model: {_reason(error)}"
         raise ModelError(what, where=where, hint=_EXPORT_AGAIN) from error
 

@@ -153,7 +153,7 @@ class ComputeBudget:
         return self.expected + expected + self.later + later <= self.seconds and self.has_time(expected, later)
 
     def has_time(self, expected: float, later: float) -> bool:
-        """Return whether a candidate with these costs, as in `allows`, would keep the time limit; True without one."""
+        """Return whether a candidate with these costs (see `allows`) fits the time limit; True without a limit."""
         if self.limit is None or self.clock is None:
             return True
         return self._elapsed() + self._rate * (expected + self.later + later) <= self.limit

@@ -69,7 +69,9 @@ from bncli.engine.structures.structure import Dag, Family, Grouping, Regions, St
 from bncli.watch import Run
 
 FINEST, SINGLE_INTERVALS = 255, 40
-"""Intervals of equal frequency: of the codes, and in tables over one attribute (half as many below MANY_ROWS rows)."""
+"""The number of intervals of equal frequency: for the codes, and for tables over one attribute (half as many below
+MANY_ROWS rows).
+"""
 MANY_ROWS = 1_000
 """From this many rows on, the cuts of Fayyad & Irani are included in the codes and in tables over one attribute."""
 TREE_INTERVALS = 8

@@ -40,7 +40,7 @@ from bncli.engine.parameters.optimization import ParameterSpace
 from bncli.engine.parameters.uncertainty import penalty_bias, posterior_draws
 
 FEWEST_DRAWS, MOST_DRAWS, MOST_NUMBERS = 8, 24, 1 << 22
-"""As many draws are stored as take up to MOST_NUMBERS numbers (32 MiB), within these limits."""
+"""The number of draws: as many as fit into MOST_NUMBERS numbers (32 MiB), but at least 8 and at most 24."""
 
 
 class FittedComponent(NamedTuple):

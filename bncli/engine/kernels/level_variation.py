@@ -34,7 +34,10 @@ def variance_of_effects(counts: Array) -> float:
 
 
 def evidence_of_effects(counts: Array) -> float:
-    """Return by how many nats the log-likelihood of the counts (levels, K) rises if levels may vary."""
+    """Return the gain of log-likelihood, in nats, when the class distribution may differ between levels.
+
+    counts (levels, K): the rows of each level and class.
+    """
     counts, shares = _occurring(counts)
     without = float((counts @ np.log(shares)).sum())
     return max(_log_likelihood(counts, shares, a) for a in CONCENTRATIONS) - without

@@ -202,7 +202,7 @@ def _blocks(inverses: Array) -> Precondition:
 def _coupled(inverses: Array, of_penalty: Array, n_labels: int) -> Precondition:
     """Return the solver with a common shift t, given A_y^-1 and L_y, each (1 or K, n, n)."""
     diagonals = np.diagonal(of_penalty, axis1=1, axis2=2)
-    # without sums of cells in the subspace the penalty has no more than a diagonal, and products with it are cheap
+    # If every L_y is diagonal, products with it are element-wise, which is much cheaper.
     narrow = np.count_nonzero(of_penalty) == np.count_nonzero(diagonals)
     d = diagonals[:, :, np.newaxis] if narrow else of_penalty
     weighted = np.multiply if narrow else np.matmul

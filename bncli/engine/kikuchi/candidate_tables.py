@@ -71,10 +71,10 @@ class CandidateGroup:
 
 @dataclass(frozen=True)
 class Batch:
-    """A group with its tables, (K - 1, cells), of exp(d), or of d if `steep`.
+    """The tables of a group of candidates, (K - 1, cells): exp(d), or d itself if `steep`.
 
-    sums[g] is the sum of n d over the cells and y of candidate g. `slots` are the positions in the group of the
-    candidates that are to be scored.
+    d(v, y) is the change of the log-odds of label y against the first label. sums[g] is the sum of n d over the cells
+    and labels of candidate g. `slots` are the positions in the group of the candidates that are to be scored.
     """
 
     group: CandidateGroup

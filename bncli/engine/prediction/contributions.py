@@ -48,7 +48,7 @@ NUMBERS_OF_MANY_TABLES = 1 << 22
 LEAST = 1e-12
 """Smaller contributions, in nats, are rounding errors: they are not listed, but counted in `rest`."""
 _LARGEST = 1 << 62
-"""The numbers of the joint values of a term stay below this one."""
+"""Joint values of a term are numbered below this limit, so that the numbers fit into an int64."""
 
 
 class TermText(NamedTuple):

@@ -60,7 +60,8 @@ class CellsOfTable(NamedTuple):
 class Disclosure:
     """What a model file reveals about fewer than `min_rows` training rows.
 
-    held_out: number of held-out rows whose probabilities the file keeps singly, for thresholds and prediction sets.
+    held_out: number of held-out rows whose individual probabilities the file stores, for thresholds and prediction
+    sets.
     """
 
     min_rows: int
@@ -70,7 +71,7 @@ class Disclosure:
 
 
 def find_disclosure(model: Model, min_rows: int) -> Disclosure:
-    """Return what the model file says about fewer than `min_rows` training rows."""
+    """Return what the model file discloses about fewer than `min_rows` training rows."""
     schema = model.schema
     used = model.attributes
     values = [
@@ -243,7 +244,7 @@ def _pool_table(
     groupings: Sequence[Grouping | None],
     is_network: bool,
 ) -> tuple[Family, Array]:
-    """Return the family over the attributes' new codes, without coarser binnings, and its table (cells, K)."""
+    """Return the family over the pooled codes, without coarser binnings, and its pooled table (cells, K)."""
     tensor = weights.reshape(*family.shape, -1)
     for axis, (a, binning) in enumerate(family.binned_attributes):
         if binning is not None:

@@ -215,7 +215,7 @@ def _weighted_families(model: Model) -> list[tuple[int, float, Family]]:
 
 
 def _axis_map(schema: Schema, a: int, own: Grouping | None, groupings: Mapping[int, Grouping | None]) -> Array:
-    """Return the factor of R_f for attribute `a`, which the table bins as `own` and the effect as `groupings` say.
+    """Return the factor of R_f for attribute `a`, which the table bins as `own` and the effect as `groupings`.
 
     Its shape is (values of the effect, codes of the table), or (1, codes) for an attribute that the effect lacks.
     """

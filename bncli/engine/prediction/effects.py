@@ -276,7 +276,7 @@ def _sampled_variances(
 ) -> dict[Attributes, float]:
     """Return the mean squares of the effects of these sets, times `unit`, over random cells."""
     rows = {key: row for row, key in enumerate(keys)}
-    others = len(keys)  # one more row takes the terms of all other sets
+    others = len(keys)  # an extra row for the terms of all other sets
     tables = [(table, np.array([rows.get(key, others) for key in table.terms])) for table in score.tables]
     tables = [(table, places) for table, places in tables if (places < others).any()]
     tensors = [tensor for tensor in score.tensors if tensor.attributes in rows]

@@ -33,7 +33,7 @@ DRAWS = 500
 """Number of times that labels are drawn for the interval of the AUC."""
 _Z = 1.959963984540054
 _FARTHEST = 700.0
-"""Log-odds farther from 0 are counted as this far from it."""
+"""Log-odds are clipped to this absolute value."""
 _DRAWN_AT_ONCE = 1 << 19
 """Counts that are drawn at a time."""
 
@@ -54,7 +54,7 @@ def row_entropies(log_p: Array) -> tuple[Array, Array]:
 
 
 def sum_of_draws(n: int, total: float, variance: float, highest: float) -> ExpectedFigure:
-    """Return the mean of n independent draws and its 95 % interval, within 0 and `highest`.
+    """Return the mean of n independent draws and its 95 % interval, clipped to [0, `highest`].
 
     total, variance: the sums of the draws' expected values and variances.
     """

@@ -346,7 +346,7 @@ class Game:
     def choices(self, rows: Index, budget: Index) -> Mask:
         """Return the sets (attributes, rows) that are chosen for these rows with these budgets (rows,).
 
-        They are those of the codes that are worst at each choice, and good guesses.
+        At each choice the worst code is assumed. The sets are good guesses, not always the best.
         """
         minimiser, own, may = self._minimiser, self._own[:, rows], self._may[:, rows]
         sizes, free, buckets = minimiser._sizes, minimiser._free, minimiser._buckets

@@ -355,7 +355,8 @@ class Drift(NamedTuple):
     psi, p, psi_expected and psi_limit are None if no new row, or no training row, has a value of training.
 
     - psi; p of the test of homogeneity
-    - psi_expected: its mean without drift; psi_limit: what it exceeds without drift with probability ALPHA / tests
+    - psi_expected: its mean without drift; psi_limit: the value that it exceeds without drift with probability ALPHA /
+      tests
     - unknown: share of the rows with values that never occurred in training; unknown_p: their probability by chance
     """
 
@@ -438,7 +439,9 @@ def _log_choose(n: float, k: Array | float) -> Array:
 
 
 def unknown_probability(n_unknown: int, n: float, n_training: float) -> float:
-    """Return the probability that `n_unknown` rows, at random among n new and the training rows, are all new."""
+    """Return the probability that `n_unknown` rows, drawn at random from n new and `n_training` training rows, are all
+    new.
+    """
     from scipy import special  # takes long to load
 
     new, both = special.gammaln([n + 1, n + n_training + 1])

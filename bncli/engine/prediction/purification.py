@@ -28,12 +28,12 @@ A model that is not an average has one score, a linear pool one per component. A
 for the class alone and one per region, and `numbers` are the counting numbers.
 
 Very many tables. A table over six attributes has 64 terms, a thousand of them have 64,000. So the terms of a small
-table are kept in one array (`PureTable`), whose axis i has a place for every value and a last one for the mean:
+table are kept in one array (`PureTable`), whose axis i has a position for every value and a last one for the mean:
 
-    V[x_i] = (V[x_i] - mean) at the place of x_i, + mean at the last place,
+    V[x_i] = (V[x_i] - mean) at the position of x_i, + mean at the last position,
 
-so the term of a set T is where the axes outside T are at their last place. With the strides s_i, the entries that a row
-needs are at last cell + sum over i in T of (x_i - n_i) s_i, found for all T by doubling: one addition per term.
+so the term of a set T is where the axes outside T are at their last position. With the strides s_i, the entries that a
+row needs are at last cell + sum over i in T of (x_i - n_i) s_i, found for all T by doubling: one addition per term.
 Cost per row and table: 2^n look-ups and additions; memory: prod(n_i + 1) numbers per table and class.
 
 Conventions: q is 0 for the code "unobserved", whose entries are split by the same rule and remain exact. Where a table
@@ -107,8 +107,8 @@ class ContrastTensor:
 class PureTable:
     """The terms of a small table.
 
-    entries: the contrasts (n_1 + 1, n_2 + 1, ..., K) in flat form, the last place on every axis being the mean, and a
-    final 0. codes[i] (cardinality,): the digit of every code of attribute i.
+    entries: the contrasts (n_1 + 1, n_2 + 1, ..., K) in flat form, the last position on every axis being the mean, and
+    a final 0. codes[i] (cardinality,): the digit of every code of attribute i.
     """
 
     attributes: tuple[int, ...]
@@ -192,7 +192,9 @@ class PureTable:
 
     @cached_property
     def _steps(self) -> tuple[Index, ...]:
-        """What every code adds to a place; "unobserved" leads past the end, where np.take clips to the final 0."""
+        """What every code adds to the index of an entry; "unobserved" leads past the end, where np.take clips to the final
+        0.
+        """
         strides = [math.prod(n + 1 for n in self.shape[axis + 1 :]) for axis in range(len(self.shape))]
         beyond = 2 * math.prod(n + 1 for n in self.shape)
         axes = zip(self.codes, self.shape, strides, strict=True)

@@ -43,7 +43,7 @@ MOST_CHANGES = 50_000
 """The most sets of changes that are tried per row."""
 LEAST_GAIN = 1e-12
 _LEAST_LOG = float(np.finfo(np.float64).min)
-"""Takes the place of ln 0, as a rule with costs may decide for an impossible label."""
+"""Replaces ln 0, since a rule with costs may decide for an impossible label."""
 Change = tuple[tuple[int, int], ...]
 """Pairs (position of an attribute, its new code), ascending."""
 

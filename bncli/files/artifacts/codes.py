@@ -297,7 +297,7 @@ def _fail(path: str, what: str) -> NoReturn:
 
 
 def is_codes(path: str) -> bool:
-    """Return whether a regular file begins as a `.codes` file; the rest of it may be damaged."""
+    """Return whether a regular file starts like a `.codes` file; the rest of it may be damaged."""
     try:
         if path == "-" or not stat.S_ISREG(os.stat(path).st_mode):
             return False

@@ -11,7 +11,7 @@ from bncli.files.json_documents import Node, parse_json
 from bncli.files.paths import cannot_read
 
 HEAD_BYTES = 1 << 16
-"""How much of the beginning of a file `recognise` looks at."""
+"""The number of bytes at the start of a file that `recognise` examines."""
 
 
 class FileKind(NamedTuple):

@@ -298,9 +298,10 @@ def _csv_lines(data: pa.RecordBatch, rows: Sequence[int]) -> list[bytes]:
     columns: list[list[str]] = []
     for array in data.take(rows).columns if rows else ():
         try:
-            # Not by way of Python objects: its times have no nanoseconds and its dates end with the year 9999.
+            # Python objects are avoided: their times have no nanoseconds, and their dates end with the year 9999.
             columns.append(array.cast(pa.string()).fill_null("").to_pylist())
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # lists, or bytes other than text: as Arrow prints
+        # lists, or bytes that are not text: formatted as Arrow prints them
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             columns.append([array.slice(i, 1).to_string(skip_new_lines=True)[1:-1] for i in range(len(array))])
     lines = []
     for fields in zip(*columns, strict=True):

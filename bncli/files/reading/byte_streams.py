@@ -243,7 +243,7 @@ class Stream:
         return ahead + self._read_source(size - len(ahead)) if len(ahead) < size else ahead
 
     def read_ready(self, size: int) -> bytes:
-        """Return `size` bytes, or fewer if the input ends or pauses before; a pause sets `paused`."""
+        """Return `size` bytes, or fewer if the input ends or pauses earlier; a pause sets `paused`."""
         self.paused = False
         ahead, self._ahead = self._ahead[:size], self._ahead[size:]
         if ahead and self._check_pause():
@@ -251,7 +251,7 @@ class Stream:
         return ahead + self._read_source(size - len(ahead), self._check_pause) if len(ahead) < size else ahead
 
     def _check_pause(self) -> bool:
-        """Return whether the input pauses, which is only known of an uncompressed pipe."""
+        """Return whether the input has paused, which can be known only for an uncompressed pipe."""
         self.paused = self.compression is None and self._raw.is_paused()
         return self.paused
 

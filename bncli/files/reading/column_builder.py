@@ -40,7 +40,7 @@ from bncli.files.reading.values import (
 )
 
 MAX_SHARED = 4096
-"""Distinct texts of a column up to which later blocks are encoded by them; beyond, every block has its own texts."""
+"""The most distinct texts that the blocks of a column share; beyond that, every block has its own texts."""
 MOSTLY = 0.9
 """Share of the values that must be numbers or dates, so that the others are reported as exceptions."""
 EMPTY = pa.array([], pa.string())

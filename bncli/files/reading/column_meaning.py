@@ -53,13 +53,13 @@ from bncli.watch import Note, Watch
 MARKS = (*("n/a", "N/A", "#N/A", "NA", "<NA>", "NULL", "null", "(null)", "NaN", "nan", "nil"), *("-", "--", "---", "."))
 """Texts that usually mean a missing value. Words such as "none" and "unknown" may be values, so they are not here."""
 MOST_WORDS = 3
-"""Distinct texts among numbers that are taken for words of missing values."""
+"""The most distinct texts among numbers that are taken to mean missing values."""
 _MARKS, _PLUS_SIGNS = pa.array(MARKS), pa.array(["+", "++", "+++"])
 _MIN_NEAR_MISSES = 20
 _MOST_ADVISED = 5
-"""Different exceptions for which a note lists an option each."""
+"""The most exceptions for which a note lists one option each."""
 _MIN_SHORT_DATES = 6
-"""Distinct dates with years of two digits; fewer may be any numbers with dots."""
+"""The least number of distinct dates with two-digit years; fewer may be any numbers with dots."""
 _MIN_IDENTIFIER_LEVELS = 20
 _IDENTIFIER_SHARE = 0.9
 _WORDS_OF_FREE_TEXT = 4
@@ -129,7 +129,7 @@ def find_attributes(
 def decide_column(
     name: str, column: ColumnBuilder, n_present: int, n_rows: int, roles: ColumnRoles, table: Table, source: Source
 ) -> ColumnDecision:
-    """Return how `find_attributes` would use a single column, of which `n_present` of `n_rows` rows are given."""
+    """Return how `find_attributes` would use a single column with values in `n_present` of `n_rows` rows."""
     interpreter = _ColumnInterpreter(np.ones(n_present, np.bool_), roles, table, source, n_rows)
     interpreter.take(name, column)
     return ColumnDecision(

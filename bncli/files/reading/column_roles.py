@@ -333,7 +333,11 @@ def report_left_out(roles: ColumnRoles, watch: Watch) -> None:
 
 
 def look_like_data(names: Sequence[str]) -> bool:
-    """Return whether half of the column names are numbers, other than the numbers of the columns."""
+    """Return whether the header looks like a row of data.
+
+    It does if at least two names, and at least half of all names, are numbers. Names 0, 1, 2, ... may be column
+    positions and do not count if all the numbers are of this kind.
+    """
     numbers = []
     for name in names:
         try:

@@ -403,7 +403,7 @@ def _without_words(form: Form | None) -> Form | None:
 
 @dataclass(frozen=True)
 class ColumnBudget:
-    """What a column may keep: counts (values x classes), distinct values, bytes of text."""
+    """Limits on what is kept of a column: counts (values x classes), distinct values, bytes of text."""
 
     cells: int
     values: int

@@ -389,7 +389,7 @@ class Records:
 
 
 def scan(data: bytes, delimiter: bytes) -> Records:
-    """Return the rows of bytes that begin with a row, without the empty lines."""
+    """Split CSV bytes that begin at the start of a row into records, without the empty lines."""
     if not data:
         return Records(data, *(np.empty(0, np.intp) for _ in range(4)))
     text = np.frombuffer(data, np.uint8)
@@ -436,7 +436,7 @@ def read_arrays(
         pyarrow.csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=names),
         pyarrow.csv.ParseOptions(delimiter=delimiter.decode()),
         pyarrow.csv.ConvertOptions(
-            check_utf8=False,  # the caller has checked; Arrow would not say which row is at fault
+            check_utf8=False,  # the caller has checked; Arrow does not report which row is at fault
             column_types={names[i]: _ARROW_TYPES[kind] for i, kind in kinds.items()},
             include_columns=[names[i] for i in kinds],
             null_values=list(missing),
@@ -470,7 +470,7 @@ class _Rows:
         return f"{self.layout.path} line {self.line + int(self.scan().lines[row])}"
 
     def drop(self, records: Records, faults: Mapping[int, str]) -> _Rows:
-        """Return the rows, which are at `records`, without those that have a fault."""
+        """Remove the records with the given row numbers, and list them as bad rows with their faults."""
         keep = np.ones(len(records.starts), np.bool_)
         keep[list(faults)] = False
         bad = list(self.bad)

@@ -6,8 +6,8 @@
     1 March 2024  01-Mar-2024  1. Mar 2024  March 1, 2024     English names of months, three letters or all
 
 A time of the day may follow after a blank, `T` or comma: 9:30, 09:30:00, 09:30:00.25, 9:30 PM, perhaps with a zone: Z,
-UTC, +01:00. Times of the day may also stand alone. The clock that the text shows is what counts: zones are ignored and
-fractions of a second are dropped. Years are 1 to 9999 in text, and unlimited in a columnar file.
+UTC, +01:00. Times of the day may also stand alone. Times are read as written: zones are ignored and fractions of a
+second are dropped. Years are 1 to 9999 in text, and unlimited in a columnar file.
 
 `single_values` has the patterns of these texts, and FIRST_TWO_DIGIT_YEAR, with which the window of two-digit years
 begins.

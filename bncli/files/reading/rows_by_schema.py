@@ -144,9 +144,9 @@ class ColumnEncoder:
 def parse_encoded(
     raw: RawBlock, encoders: Sequence[ColumnEncoder], requests: Sequence[ColumnRequest], tokens: MissingTokens
 ) -> tuple[RowBlock, list[dict[str, Column]]]:
-    """Return the requested columns of a raw block, and the columns that each encoder makes from its own.
+    """Parse a raw block; return the requested columns, and for each encoder its encoded columns by name.
 
-    The first requests are those of the encoders, in the same order.
+    The first requests must be those of the encoders, in the same order.
     """
     block = parse(raw, requests, tokens, len(encoders))
     return block, [encoder.columns(values) for encoder, values in zip(encoders, block.values, strict=False)]

@@ -77,7 +77,8 @@ def is_missing_value(value: Any) -> bool:
     """Return whether a value is None, NaN or the missing value of a library."""
     try:
         return value is None or bool(value != value)
-    except (TypeError, ValueError):  # the NA of pandas is neither equal nor unequal to itself; an array has no answer
+    # the NA of pandas is neither equal nor unequal to itself; comparing an array gives no single truth value
+    except (TypeError, ValueError):
         return not isinstance(value, CONTAINERS)
 
 
@@ -174,7 +175,7 @@ class ValueEncoder:
         return BncliError(what, hint="use None for a missing value")
 
     def _text(self, value: Any) -> str:
-        """Return the text that a table has for a value; BncliError for a value that has none."""
+        """Return the text that represents a value in a table; BncliError for a value that has none."""
         if isinstance(value, str):
             return value
         if isinstance(value, bool):

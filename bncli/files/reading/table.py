@@ -32,7 +32,7 @@ T = TypeVar("T")
 _FORMATS = ("csv", "tsv", "parquet", "arrow")
 _ZIP = b"PK\x03\x04"
 TABLE_NAME = "the table"
-"""What errors call a table that is not a file."""
+"""The name, in error messages, of a table that is not a file."""
 _HEAD_SIZE = 1 << 16
 """Bytes of text from which the length of a row is estimated."""
 _EXPANSION = 5

@@ -352,7 +352,7 @@ class _TypeCheck:
         self._is_settled = self._first is None and self._has_text and bool(self._numbers)
 
     def end_file(self) -> None:
-        """Record the end of the present file."""
+        """Record the end of the current file."""
         if self._path is None:
             return
         kind = "names" if self._has_text else "numbers" if len(self._numbers) > 2 else None
@@ -497,7 +497,7 @@ class RowSampler:
             self._keep(columns, i, keys <= self._limit)
 
     def _keep(self, columns: Sequence[ColumnBuilder], i: int, mask: Mask) -> None:
-        """Keep only these of the kept rows of block i."""
+        """Of the kept rows of block i, keep only those in the mask."""
         kept = self.rows[i]
         self.rows[i] = np.flatnonzero(mask) if kept is None else kept[mask]
         self._keys[i] = self._keys[i][mask]
