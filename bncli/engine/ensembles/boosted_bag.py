@@ -24,15 +24,14 @@ best lambda: the splits, and how far the leaves may move, were decided on separa
 held-out rows remain those from before that last fit.
 
 If classes overlap much, trees that were stopped early leave nothing to gain. So there is no joint fit if the held-out
-log-loss is above DOUBT times that of the class frequencies (on real tables it would gain nothing; it would gain up to
-5 % where the class is a tree of depth 7). Below that, a trial of LOOK steps decides. If classes hardly overlap,
-boosting stops before its trees express all they can. (Measured as log-loss of a bag relative to no joint fit: 0.37 on
+log-loss is above DOUBT times that of the class frequencies (on real tables it would gain nothing; it would gain up to 5
+% where the class is a tree of depth 7). Below that, a trial of LOOK steps decides. If classes hardly overlap, boosting
+stops before its trees fit all that they could. (Measured as log-loss of a bag relative to no joint fit: 0.37 on
 tic_tac_toe, 0.78 on soybean_large, 0.50 on a simulated table without noise, 0.95 on one whose class is a tree of depth
 7, and 1 on tables with noise. The trial takes a tenth to a third of the time of growing the trees, a fit at most as
-long as that.)
-So if classes hardly overlap, boosting ends with ENOUGH trees, provided the leaves of that many can be fitted jointly.
-(For the classes of a school by their teachers, 500 trees had a loss of 0.234, 350 of 0.258, 750 of 0.253, and 1,126
-trees, at which the held-out rows gained no more, of 0.255.)
+long as that.) So if classes hardly overlap, boosting ends with ENOUGH trees, provided the leaves of that many can be
+fitted jointly. (For the classes of a school by their teachers, 500 trees had a loss of 0.234, 350 of 0.258, 750 of
+0.253, and 1,126 trees, at which the held-out rows gained no more, of 0.255.)
 
 A joint fit has a nonzero entry per row and tree. Only one set of entries is in memory at a time, since they are made
 again for the last fit. With more than LEAF_ENTRIES entries, or more than MOST_WORK entries times scores, there is no

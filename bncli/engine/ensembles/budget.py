@@ -6,11 +6,11 @@ give the same model on every machine, and neither jumps at any number of rows:
 
     share * (SECONDS + SECONDS_PER_SIZE * rows^ROWS_POWER * attributes^(1/4) * classes / 2)
 
-This grows about as the least time of boosting. The most promising candidates are tried first; a candidate that is
-expected to take more time than is left is skipped. If there are no more rows than the effort holds out, every row is
-held out once, in FOLDS folds. With more rows fewer of these folds are tried, and with more than `most_rows` a
-stratified sample of that size is used. Boosted trees gain most from more rows, and learn from up to `member_rows` rows
-that are not held out.
+This grows at about the same rate as the shortest time of boosting. The most promising candidates are tried first; a
+candidate that is expected to take more time than is left is skipped. If there are no more rows than the effort holds
+out, every row is held out once, in FOLDS folds. With more rows fewer of these folds are tried, and with more than
+`most_rows` a stratified sample of that size is used. Boosted trees gain most from more rows, and learn from up to
+`member_rows` rows that are not held out.
 
 With a time limit and no effort, the clock decides which candidates are tried (all of them if there is time), and the
 number of folds is that of the highest effort whose expected seconds are within the limit. The expected seconds are

@@ -220,7 +220,7 @@ class CandidateFinder:
         singles: list[tuple[int, ...]] = [(i,) for i in informative]
         if name == "singles":
             return singles
-        # the levels of an attribute that has many are drawn in by themselves, and take no part in larger sets
+        # an attribute with many levels is shrunk on its own, and takes no part in larger sets
         attributes = self.data.schema.attributes
         informative = tuple(i for i in informative if not has_many_levels(attributes[i]))
         if name == "all pairs":

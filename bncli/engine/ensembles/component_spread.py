@@ -1,7 +1,7 @@
 """The uncertainty of an ensemble, from the spread of its components (`fit --structure auto --intervals`).
 
 A logarithmic pool has the scores S = sum over components m of w_m S_m + w_0 ln f, with f the class frequencies. Let W
-be the sum of the w_m, omega_m = w_m / W, and R = sum over m of omega_m S_m. The components are taken as rival
+be the sum of the w_m, omega_m = w_m / W, and R = sum over m of omega_m S_m. The components are treated as competing
 descriptions of the same truth, each right with the probability omega_m. Their variance is that of a mixture:
 
     a sum over m of omega_m (V_m + (S_m - R)^2) + max(0, 1 - W)^2 R^2 + w_0^2 V_0,    a = W^2, or W if W < 1
@@ -18,7 +18,7 @@ log-odds before is a bias. V_m, the uncertainty within a component, is
                          random draws of boosting change
     class frequencies    their posterior, Var ln f_y = psi1(n_y + 1)
 
-What is stored are deviations D of the tables from the fitted ones, in `n_draws` rows with D'D the covariance: random
+The model stores deviations D of the tables from the fitted ones, in `n_draws` rows with D'D the covariance: random
 combinations of the deviations above, which are orthogonal within a component. The entries within are multiplied by the
 ratio of the 95 % quantiles of Student's and of the normal distribution, because the number of draws is small.
 """

@@ -41,7 +41,7 @@ WORSE, WORSE_OF_MANY, SLACK = 0.03, 0.01, 1e-4
 FLAT = 1e-3
 TIE = 1e-4
 MANY = 1_000
-"""With this many held-out rows or more, a loss is known so well that a path ends sooner."""
+"""With this many held-out rows or more, a loss is estimated so precisely that a path ends sooner."""
 TOLERANCE, MAX_ITERATIONS = 3e-3, 60
 """Loose enough: another sample of rows would change the optimum by more than the remaining error."""
 FEW_ROWS, COST_OF_FEW = 1_000, 0.3

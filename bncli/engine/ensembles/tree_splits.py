@@ -12,7 +12,7 @@ split between its levels in the order of g / (h + lambda), summed over all nodes
 
 For the choice of splits alone, gradients and curvatures are rounded at random to whole numbers, so that both sums fit
 into one double (Shi, Ke, Chen et al. 2022, NeurIPS: Quantized training of gradient boosting decision trees). A tree
-sees at most WINDOW rows.
+uses at most WINDOW rows.
 
 Rows are shuffled and their attributes binned anew for each member of a bag. A numeric attribute gets at most `bins`
 intervals of about equal weight. Their edges are at the shares

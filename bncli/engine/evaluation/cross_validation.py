@@ -48,7 +48,7 @@ from bncli.recipe import Recipe
 from bncli.watch import Event, Note, Progress, Run, Stage, Watch, silent
 
 CANDIDATES_SHARE = 0.9
-"""The share of trying candidates in the time of learning an ensemble."""
+"""The fraction of the time of learning an ensemble that is spent on trying candidates."""
 
 
 @dataclass(frozen=True)

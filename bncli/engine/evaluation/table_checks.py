@@ -258,7 +258,7 @@ def _similar_rows(codes: Mapping[str, Integers], n_rows: int) -> Index:
         if len(rows) <= MOST_ROWS:
             break
         own = codes[name][rows]
-        if n_values[name] >= n_rows:  # a column with a different value in every row says nothing about copies
+        if n_values[name] >= n_rows:  # a column with a different value in every row gives no evidence of copies
             continue
         order = np.argsort(own, kind="stable")
         begin = int(rng.integers(0, len(rows) - MOST_ROWS))

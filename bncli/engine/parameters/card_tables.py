@@ -43,7 +43,7 @@ MOST_EXCHANGES, EXCHANGE_COST, TRIED, MOST_NEW = 12, 4.0, 2, 5
 """Most exchanges of a table; the least fall of the objective by one, in nats; how many tables are fitted in place of
 each; most groups of a new table before further ones are split."""
 MOST_STATES = 200
-"""The most partitions of a grid into boxes that are followed at a time."""
+"""The most partitions of a grid into boxes that are kept at a time."""
 MOST_CELLS, CUT_COST = 9, 1.0
 """Most cells of a table of several attributes, each of which is cut once; the least gain of a further cut, in nats."""
 EQUAL, HALVINGS = 1e-9, 30
@@ -101,7 +101,7 @@ def joinable_boxes(groups: Index, shape: Sequence[int], ordered: Sequence[int]) 
 def fewest_boxes(numbers: ArrayLike, shape: Sequence[int], ordered: Sequence[int]) -> Index:
     """Return the box of every cell, (cells,), where cells (cells, K) of equal numbers are joined to the fewest boxes.
 
-    At most MOST_STATES partitions are followed at a time.
+    At most MOST_STATES partitions are kept at a time.
     """
     numbers = np.asarray(numbers)
     states: list[tuple[int, ...]] = [tuple(range(len(numbers)))]
@@ -121,7 +121,7 @@ def fewest_boxes(numbers: ArrayLike, shape: Sequence[int], ordered: Sequence[int
 def ascending_pairs(
     groups: Index, attributes: Sequence[Attribute], shape: Sequence[int], ordered: Sequence[int]
 ) -> Order:
-    """Return the pairs of groups (low, high) that are neighbours along an attribute with a direction, in it.
+    """Return the pairs of groups (low, high) that are neighbours along an attribute with a direction, in its direction.
 
     groups (cells,): the group of every cell of a grid of that shape, whose first `ordered` codes on each axis are
     intervals. Other codes, such as a missing level, have no order.
@@ -162,10 +162,10 @@ def equal_rows(numbers: ArrayLike, shape: Sequence[int], ordered: Sequence[int])
 def join_codes(
     fit: CardFit, scores: Array, codes: Sequence[Index], attributes: Sequence[Attribute]
 ) -> tuple[float, tuple[Grouping | None, ...]]:
-    """Return a grouping of the codes of each attribute for a common table, and what the table gains in nats.
+    """Return a grouping of the codes of each attribute for a common table, and the gain of the table in nats.
 
-    The table is fitted to what is left by the scores (n, K), by one Newton step (`Grid`). Intervals are cut, levels are
-    first put in the order of the leading singular vector of their residuals, and a missing level stays alone.
+    The table is fitted to the residuals of the scores (n, K), by one Newton step (`Grid`). Intervals are cut, levels
+    are first put in the order of the leading singular vector of their residuals, and a missing level stays alone.
     """
     p = fit.probabilities(scores)
     labels = range(p.shape[1]) if p.shape[1] > 2 else (1,)
@@ -312,7 +312,7 @@ class CardFit:
     def choose_penalty(self, columns: Sequence[Index], sizes: Sequence[int]) -> None:
         """Take the penalty of PENALTIES under which the labels are most likely, by Laplace's approximation.
 
-        The penalty is a normal prior of the numbers. With more than two classes each is approximated alone.
+        The penalty is a normal prior of the numbers. With more than two classes, each is approximated separately.
         """
         n_labels, evidence = self.target.shape[1], list[float]()
         design = self._design(columns, sizes)
@@ -470,7 +470,7 @@ def n_distinct(values: Array, order: Order) -> int:
 
 
 def distinct_rows(columns: Sequence[Index], labels: Index, weights: Array) -> tuple[list[Index], Index, Array, Index]:
-    """Return rows of equal groups and label as one: groups by column, labels, weights; and the place of every row."""
+    """Merge rows of equal groups and label; return groups by column, labels, weights, and the new index of each row."""
     distinct, place = np.unique(np.stack([*columns, labels], axis=1), axis=0, return_inverse=True)
     mass = np.bincount(place.ravel(), weights, len(distinct)).astype(np.float64)
     return [np.ascontiguousarray(column) for column in distinct[:, :-1].T], distinct[:, -1], mass, place.ravel()
@@ -480,8 +480,8 @@ class TableGroups(NamedTuple):
     """The first groups of a table: their number, and which of them may be joined.
 
     - joinable(merged): the pairs of groups (a < b) that may be joined, where merged[g] is the group of first group g.
-    - fewest: groups that are left at least; 1 if the table may be left out.
-    - ordered: whether first groups are in the order of intervals; None if groups are never split_groups again.
+    - fewest: the least number of groups after joining; 1 if the table may be left out.
+    - ordered: whether first groups are in the order of intervals; None if groups are never split again.
     - ascending(merged): the order of the merged groups.
     """
 

@@ -81,7 +81,7 @@ from bncli.engine.kernels.level_variation import variance_of_effects
 from bncli.engine.structures.structure import BinnedAttribute, Family
 
 SMALL = 10_000
-"""The number of entries of a sparse matrix whose processing takes about as long as the call of a product."""
+"""With this many entries of a sparse matrix, the arithmetic of a product takes about as long as its call."""
 DENSE = 1 << 16
 """The most entries of a dense T: half of a second-level cache."""
 

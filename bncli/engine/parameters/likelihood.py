@@ -170,7 +170,7 @@ def conditional_likelihood(data: Dataset, families: Sequence[Family]) -> Conditi
 
 
 def _max_configurations(n_labels: int, n_rows: int) -> int:
-    """Return how many configurations a group may have, for its K tables to fit a cache of 1 MiB and fill quickly."""
+    """Return the most configurations of a group, so that its K tables fit into a cache of 1 MiB and fill quickly."""
     in_cache = 8192 if n_labels == 2 else 2048 if n_labels <= SOME_CLASSES else 512
     return min(in_cache, max(256, n_rows // 8))
 

@@ -341,7 +341,8 @@ def _in_precision(space: Space, settings: OptimizerSettings) -> Space:
 def _begins_with_larger_penalty(problem: Problem) -> bool:
     """Return whether the path to the optimum may begin with FIRST_PENALTY: many classes, a smaller penalty, init zero.
 
-    From zero tables, a first step under a small penalty is so long that its curvature says nothing about the optimum.
+    From zero tables, a first step under a small penalty is so long that the curvature at the start is no guide to that
+    at the optimum.
     """
     space, settings = problem.space, problem.settings
     is_factored = isinstance(space, ParameterSpace) and space.is_factored

@@ -487,7 +487,7 @@ def choose_arcs(
     least = math.inf
     for word in networks:
         chosen[word] = _path_of_arcs(word, structures, space_of, judges, path, near, least)
-        # the best penalty of the class alone says nothing about that of tables
+        # the best penalty of the class alone is no guide to that of tables
         near = None if word == "class" else chosen[word].penalty
         if near is not None and counts.data.n_labels > MANY_CLASSES:
             least = min(least, loss_of(chosen[word]))

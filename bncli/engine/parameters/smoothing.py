@@ -57,7 +57,9 @@ RATE = 0.1
 TOLERANCE = 1e-4
 """The sweeps end when every a changes by less than this share."""
 MAX_SWEEPS = 200
-"""The most sweeps; what still changes then is the a of a few rows, along which the likelihood is flat."""
+"""The most sweeps; after these only the a of distributions with few rows still changes, along which the likelihood is
+flat.
+"""
 RAISED = 8
 """Steps of the digamma recurrence, after which four terms of its asymptotic series are enough."""
 MOST_TIMES = 30.0
@@ -279,7 +281,7 @@ def _sweep(tree: Sequence[_Level]) -> list[_Level]:
 
 
 def _sums(values: Array, places: Index) -> Array:
-    """Sum the values with the same place; every place from 0 to the largest occurs."""
+    """Sum the values with the same index in `places`; every index from 0 to the largest occurs."""
     return np.asarray(np.bincount(places, values), np.float64)
 
 

@@ -91,12 +91,12 @@ MOST_NUMBERS = 1 << 22
 """The most numbers of stored deviations (32 MiB)."""
 NUMBERS_PER_SLICE = 1 << 20
 FEW_ROWS = 5_000
-"""Up to so many rows the penalty is averaged over; with more it hardly changes the intervals."""
+"""With at most this many rows, the intervals average over penalties; with more, that hardly changes them."""
 MANY_PARAMETERS = 1_500
-"""From so many parameters on, one fold is held out in place of five."""
+"""With at least this many parameters, one fold is held out instead of five."""
 FACTORS = (3.0, 1.0, 1 / 3, 0.1)
 UNIT_PENALTY = 1.0
-"""The penalty behind intervals where the rows are too few to choose one."""
+"""The penalty assumed for intervals if the rows are too few to choose one."""
 JITTER = 1e-6
 """Share of a standard deviation that is added to keep a covariance positive definite."""
 LEAST_WEIGHT = 0.02
@@ -107,7 +107,7 @@ PRECONDITIONER_COST = 3.0
 """Evaluations that a preconditioner may cost."""
 CG_STEPS = 200
 CG_TOLERANCE, DRAW_TOLERANCE = 1e-3, 1e-2
-"""Relative residuals at which conjugate gradients stop: probes and draws are rougher than that."""
+"""Relative residuals at which conjugate gradients stop: probes and draws have larger errors than that."""
 WITH_INTERVALS = ("map", "weighted", "discriminative", "extended", "lr", "lr-roos")
 """Parameter learners for which intervals of probabilities are available."""
 

@@ -81,7 +81,9 @@ class LeftOut(NamedTuple):
 class Effects:
     """The effects of a model, by decreasing share of the score's variance.
 
-    constant(K,):themeancontrastsoftheclasses.models:thenumberofaveragedmodels.left_out:effectsnotlisted."""
+    constant (K,): the mean contrasts of the classes. models: the number of averaged models. left_out: effects not
+    listed.
+    """
 
     constant: Array
     effects: tuple[Effect, ...]

@@ -439,9 +439,7 @@ def _log_choose(n: float, k: Array | float) -> Array:
 
 
 def unknown_probability(n_unknown: int, n: float, n_training: float) -> float:
-    """Return the probability that `n_unknown` rows, drawn at random from n new and `n_training` training rows, are all
-    new.
-    """
+    """Return the probability that `n_unknown` rows drawn at random from the new and the training rows are all new."""
     from scipy import special  # takes long to load
 
     new, both = special.gammaln([n + 1, n + n_training + 1])

@@ -192,8 +192,9 @@ class PureTable:
 
     @cached_property
     def _steps(self) -> tuple[Index, ...]:
-        """What every code adds to the index of an entry; "unobserved" leads past the end, where np.take clips to the final
-        0.
+        """What every code adds to an index of entries.
+
+        "unobserved" leads past the end, where np.take clips to the final 0.
         """
         strides = [math.prod(n + 1 for n in self.shape[axis + 1 :]) for axis in range(len(self.shape))]
         beyond = 2 * math.prod(n + 1 for n in self.shape)

@@ -27,7 +27,7 @@ PENALTY, TOLERANCE, MAX_ITERATIONS = 10.0, 1e-3, 60
 
 
 class AdditiveFit(NamedTuple):
-    """A fitted model: its likelihood and its tables (K, n_cells); `effects`, with the values `point`, make the tables.
+    """A fitted model: its likelihood and its tables (K, n_cells), which follow from `effects` with the values `point`.
 
     point: (K, n_effects). Without rows there are no effects.
     """

@@ -307,7 +307,7 @@ class _Orientation:
                 descendants |= self._descendants[b]
 
     def propagate(self) -> None:
-        """Direct every edge of which exactly one direction is ruled out, lower edges first, until none is left."""
+        """Direct every edge for which exactly one direction is ruled out, lower edges first, until none is left."""
         changed = True
         while changed:
             changed = False

@@ -1,4 +1,4 @@
-"""Interactions: single attributes, then the pairs and the triples that explain what is left.
+"""Interactions: single attributes, then the pairs and the triples that explain the residuals.
 
     1. Every attribute by itself is a region; the tables of these regions are fitted.
     2. Each pair of attributes is scored by its gain on the residuals of that fit; the best 3n become regions.

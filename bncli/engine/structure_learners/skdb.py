@@ -9,13 +9,13 @@ Machine Learning Research 17). With p_t = P(y_t | x_t) from the network learned 
 
 If rows belong together, the network is without all rows of the row's unit. If rows have times, the latest rows are held
 out once, and the losses are theirs, from the network of the earlier rows (`bncli.engine.data.splits`). In both cases,
-cuts and groups of levels that follow the labels must not know the rows left out, since the labels of a unit agree. If
+cuts and groups of levels that follow the labels must not use the rows left out, since the labels of a unit agree. If
 the raw rows are at hand, cuts, the order of the attributes and their parents are therefore learned again in 5 folds of
 units (or without the latest rows), and k' and the number of attributes are those of lowest loss on the held-out rows.
 
 Conventions: ties (at 12 significant digits) go to fewer parents, then to fewer attributes. The choice may be no
 attribute at all if none is informative about the class. Networks whose tables with parents have more than 2^27 entries
-(1 GiB) together are not candidates. Under `--missing-policy marginalize`, the choice takes a missing value for one more
+(1 GiB) together are not candidates. Under `--missing-policy marginalize`, the choice treats missing values as one more
 level (`Counts.with_missing_levels`). Cost: KDB's counting pass over all pairs, then a few passes for each attribute and
 k'.
 """
@@ -97,7 +97,7 @@ def _losses_with_own_cuts(
 ) -> Array:
     """Return the loss on the held-out rows of all splits as `nested_losses` does, with cuts and networks of each split.
 
-    A split with fewer attributes or parents to choose from has the loss of all of them in place of more.
+    If a split has fewer attributes or parents to choose from, its loss with all of them stands for larger numbers.
     """
     sums, total = np.zeros(shape), 0.0
     for recut, (others, rows) in data.recut:

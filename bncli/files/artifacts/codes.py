@@ -17,7 +17,8 @@ the name of the weights column. `sampled_rows` is the number of rows that the cu
 The last batch has no rows. Its metadata hold what is known only after all rows were written: the number of rows per
 code and a checksum of the weights, by which damage is detected, and a sample of the rows as they were read. Choosing a
 penalty discretizes this sample anew. It is a compressed Arrow stream of numbers, and of texts with their levels, with
-the columns of the codes (parts of dates as numbers), and has a checksum of its own, which the first files lack.
+the columns of the codes (parts of dates as numbers), and has a checksum of its own, which the first versions of the
+file lack.
 """
 
 from __future__ import annotations

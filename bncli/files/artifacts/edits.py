@@ -60,7 +60,7 @@ def edit_json(edit: Edit, labels: Sequence[str]) -> dict[str, Any]:
 
 
 def edit_record(edit: Edit) -> dict[str, Any]:
-    """Return an edit as a model file keeps it."""
+    """Return an edit as a model file stores it."""
     refit = {} if edit.refit is None else {_REFIT: edit.refit._asdict()}
     return {
         "effect": list(edit.effect),
@@ -80,7 +80,7 @@ def edit_record(edit: Edit) -> dict[str, Any]:
 
 
 def edit_arrays(edits: Sequence[Edit]) -> list[tuple[str, Array]]:
-    """Return the members that keep what was replaced, by name."""
+    """Return the members that store the replaced arrays, by name."""
     members = []
     for number, edit in enumerate(edits):
         members += [(f"edits/{number}/{place}.npy", array) for place, array in edit.previous.items()]

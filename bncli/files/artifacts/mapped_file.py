@@ -9,8 +9,8 @@ instruction that failed never ends. Therefore
 - a handler in C, made with ctypes, prints the error and exits with code 1 if the file is cut off during a pass.
 
 The handler cannot clean up. Output files have no name until they are complete (`atomic`), so no half-written file
-remains on Linux. A signal for any other reason ends the process as before. What cannot be noticed is a file that is cut
-off and made as long again within a pass, or overwritten at the same length.
+remains on Linux. A signal for any other reason ends the process as before. A file that is cut off and restored to its
+length within one pass, or overwritten at the same length, goes unnoticed.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def _complete_lines(path: str, file: TextIO) -> Iterator[str]:
         if len(line) == _LONGEST_LINE:
             raise BncliError("a line is too long for a trace", where=path, hint=_NOT_A_TRACE)
         yield line
-        # Checked after the row was parsed, because an error in the row itself says more.
+        # Checked after the row was parsed, because an error in the row itself is more informative.
         if not line.endswith(("\n", "\r")):
             hint = "write the trace again, or add a newline if the last line is complete"
             raise BncliError("the last line is cut off", where=path, hint=hint)

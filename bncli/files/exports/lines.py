@@ -1,4 +1,4 @@
-"""Predictions as lines of text, one batch of rows at a time; CSV and JSON lines are made of this.
+"""Predictions as lines of text, one batch of rows at a time, for CSV and JSON lines.
 
 The lines of a batch are one vectorised join of the columns and the constant text between them.
 """

@@ -1,7 +1,7 @@
 """Legal names for network files: names that a format cannot hold are replaced, and kept in properties.
 
-A format for networks restricts names, and knows neither which node is the class nor how the structure was learned. What
-is lost goes into properties, which other programs ignore (`NAME = VALUE`, with percent-encoded values):
+A format for networks restricts names, and has no field for the class or for how the structure was learned. What the
+format cannot hold goes into properties, which other programs ignore (`NAME = VALUE`, with percent-encoded values):
 
     of the network    bncli_name, bncli_method, bncli_options (a JSON object)
     of a node         bncli_role = class, bncli_name, bncli_states (separated by blanks)

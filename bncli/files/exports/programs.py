@@ -37,7 +37,7 @@ _INVISIBLE = re.compile(
     "[\\x7f-\\x9f\\xad\u0600-\u0605\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
 )
 _MOST_SECONDS = 3600
-"""How long a program may take for the rows that it is verified with."""
+"""The most seconds that a program may take to score the rows with which it is verified."""
 
 
 class ProgramTarget(NamedTuple):

@@ -43,9 +43,9 @@ MISSING, UNSEEN = "(missing)", "(unseen)"
 BASE_POINTS, PROBABILITY = "(base)", "(probability)"
 """The attributes of the last rows of a CSV file, the last with the formula. Names that begin with `(` are quoted."""
 POINTS_OF = "points_"
-"""What precedes a label in the heading of its column of points, where there are more than two."""
+"""The prefix of a label in the heading of its column of points, with more than two labels."""
 OWN_UNIT = "unit"
-"""The option with the log-odds of one of a card's own points."""
+"""The option that holds the log-odds of one point of a card."""
 MOST_ROWS = 100_000
 SCORES_LISTED, TOTALS_LISTED = 7, 11
 PDO, BASE, ODDS = 20.0, 600.0, 50.0

@@ -159,7 +159,7 @@ def _read_table(element: Element, name: str, parents: tuple[str, ...], states: M
 
 
 class Element:
-    """An element of an XML document that knows its line."""
+    """An element of an XML document, with the number of its line."""
 
     def __init__(self, tag: str, attributes: Mapping[str, str], where: str, line: int) -> None:
         self.tag = tag
