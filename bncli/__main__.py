@@ -25,7 +25,7 @@ _THREAD_VARIABLES = (
 
 def main() -> None:
     """Run the command line and exit with its code."""
-    # Until a command begins there is nothing to clean up, and nothing to say about an interrupt.
+    # Until a command begins there is nothing to clean up, and an interrupt needs no message.
     try:
         _handle_signals(_exit_quietly)
     except KeyboardInterrupt:

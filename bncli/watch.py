@@ -112,7 +112,7 @@ class Run(NamedTuple):
     each_file: has every file of a table read by a worker; None reads the files here. `each_file(work, arguments)`
         yields per file, in order: its name, the list of what `work(source, begin, run, *arguments())` yields on the
         worker (only the files of `source` from number `begin` on are meant), and the BncliError that ended it, or None.
-    advise: whether to spend time on notes about what held-out rows would have preferred.
+    advise: whether to spend time on notes about settings that would predict held-out rows better.
     hold_out: whether to measure the log-loss of held-out rows where learning has chosen something by such rows. The
         model records it. Folds of a cross-validation leave it out.
     keep_predictions: whether to return the predictions of these rows too, with `hold_out`.

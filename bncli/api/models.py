@@ -112,7 +112,7 @@ class Model:
         training data, which undoes class weights; None for those that the model was fitted with.
         """
         if prior is None and threads == 1 and not options and (row := self._scorer.plain_row(table)) is not None:
-            with suppress(BncliError):  # a table says more exactly what is wrong
+            with suppress(BncliError):  # reading it as a table gives a more precise error
                 return np.array([self._scorer(row)])
         shift = None if prior is None else prior_shift(self._model, prior)
         blocks = self._score(self._row_scorer(), table, threads, allow_missing_columns, options)
@@ -269,7 +269,7 @@ class Model:
     ) -> list[SufficientReason]:
         """Return for each row a smallest set of values that fixes its decision, whatever the other attributes are.
 
-        The decision is that of the model's rule, or else the most probable label. After so many seconds per row the
+        The decision is that of the model's rule, or else the most probable label. After `seconds` seconds per row, the
         smallest set found so far is returned. Raises ModelError if the model decides in a way that no sum of tables
         expresses.
         """

@@ -53,7 +53,7 @@ COLUMN_OPTIONS = (
 FILE_OPTIONS = ("format", "delimiter", "encoding", "names")
 """Options about how to read a table that is a file."""
 LABELLED_OPTIONS = ("class_", "weights", "missing", "drop_unlabelled", "on_bad_row", *FILE_OPTIONS)
-"""Options about a labelled table for a model, which knows its columns."""
+"""Options about a labelled table for a model, whose columns the model defines."""
 SCORED_OPTIONS = ("missing", "on_bad_row", *FILE_OPTIONS)
 """Options about a table to score."""
 _SOURCE_FIELDS = {"class_": "class_name", "missing": "missing_tokens", "schema": "schema_file"}

@@ -2,7 +2,7 @@
 
 The flags of the command line, their help, the refusal of options without effect, the tables of the manual, and the
 conformance tests follow from these entries. A new method is a module in its folder of the engine and an entry here; the
-docstring of that folder says what the module must contain, and in which other list a method may have to stand.
+docstring of that folder describes what the module must contain, and which other lists may have to name the method.
 
 - `choices`: the types of the entries
 - `option_kinds`: the kinds of values that an option may have

@@ -31,7 +31,7 @@ _MOST_LINES, _MOST_COLUMNS = 60, 8
 _MOST_SHADED = 26
 """Number of columns of a heat map without numbers, each of which is named by a letter."""
 _BAR_WIDTH = 16
-"""Characters on either side of zero."""
+"""The length of a bar on either side of zero, in characters."""
 _POSITIVE_SHADES, _NEGATIVE_SHADES = " ░▒▓█", " ·∘○●"
 _LEGEND = "Cells of pairs: ░▒▓█ positive, ·∘○● negative, in steps of a quarter of the table's largest absolute value."
 

@@ -169,8 +169,8 @@ def path_table(steps: Sequence[NamedStep], best: int) -> Table:
 def _region_table(structure: NamedRegions, *, of_model: bool) -> Table:
     """Return the regions, with the gain for which each was chosen if that is known.
 
-    An attribute that has fewer intervals in a region has their number beside it. `of_model`: only the regions that the
-    model uses.
+    If an attribute has fewer intervals in a region than in general, their number is printed beside it. `of_model`: only
+    the regions that the model uses.
     """
     rows = []
     for number, position in enumerate(structure.chosen_positions if of_model else range(len(structure.regions)), 1):

@@ -96,7 +96,7 @@ def _anchor(text: str, taken: Sequence[str]) -> str:
 
 
 def _file_about(code: str) -> str:
-    """Return the file of the page about a command in the text, or "" if there is none."""
+    """Return the file of the page about a command that the text mentions, or "" if there is none."""
     words = code.split()
     if words[:2] == ["bncli", "help"] and len(words) == 3:
         return f"{words[2]}.html" if words[2] in TOPICS else f"bncli-{words[2]}.html" if words[2] in BY_WORD else ""

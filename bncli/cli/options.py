@@ -425,7 +425,7 @@ WINDOW = _rare_data_flag(
 SPLIT = (GROUP, TIME, GAP, WINDOW)
 """Flags about which rows belong together, and about their order in time."""
 LABELLED_TABLE = (_CLASS, _WEIGHTS, _DROP_UNLABELLED)
-"""Flags about a labelled table whose columns a model knows."""
+"""Flags about a labelled table whose columns a model defines."""
 TABLE = (*COLUMNS, *MISSING, *FORMAT, *BAD_ROWS)
 """All flags about a labelled table to learn from."""
 
@@ -516,7 +516,7 @@ _SOURCE_FIELDS = (
     *("format", "encoding", "class_name", "weights", "positive", "ignore", "use", "categorical", "numeric", "dates"),
     *("on_bad_row", "drop_unlabelled", "drop_incomplete", "allow_missing_columns", "group", "time", "gap", "window"),
 )
-"""Fields of a `Source` that have the name of their flag."""
+"""The fields of a `Source` that have the same name as their flag."""
 
 
 def source(typed: Mapping[str, Any], paths: tuple[str, ...]) -> Source:

@@ -24,9 +24,9 @@ _MOST_PARTS = 12
 _MOST_NODES = 200
 """Number of nodes of a structure that are shown."""
 _MOST_LEVELS = 16
-"""Depth of a tree."""
+"""The greatest depth of a tree."""
 _COLUMN_GAP = 3
-"""Blanks between two columns."""
+"""The number of blanks between two columns."""
 
 
 class TextColumn(NamedTuple):

@@ -85,7 +85,7 @@ _SYNONYMS = {
 _MOST_HITS, _MOST_PER_TOPIC = 10, 3
 """Number of hits that a search returns, in all and of one topic."""
 _LONGEST_CONTEXT = 110
-"""Characters of the text that a hit shows."""
+"""The most characters of the text that a hit shows."""
 
 
 class Hit(NamedTuple):

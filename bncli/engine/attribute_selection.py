@@ -9,7 +9,7 @@ The attributes are ranked by forward selection. The model is a naive Bayes class
 and the next attribute is the one that lowers the log-loss of held-out rows most, summed over the folds. Frequencies,
 probabilities, cuts and levels come from the training rows of each fold, and so does the weight of the attribute, which
 Newton's method finds with the earlier weights fixed. Attributes that are redundant, or whose many values merely
-identify single rows, therefore come late. Information that only pairs of attributes carry is not seen.
+identify single rows, therefore come late. Information that only pairs of attributes carry is not detected.
 
 Conventions: f has 1 added to every count, P has one row spread evenly over the values of each class. A gain is computed
 again only while it may be the largest, because the gain of an attribute hardly ever grows when others are added. Ties

@@ -237,7 +237,7 @@ def _learn_calibrated(
         weights = tuple(class_weights.tolist())
         fitted = replace(fitted, model=replace(fitted.model, class_weights=weights, plain_frequencies=frequencies))
         if (weighted := fitted.parameters.held_out_predictions) is not None:
-            # the figures are of the rows as they come, not as they weighed in learning
+            # the figures use the rows' own weights, not the class weights
             plain = None
             if unweighted.weights is not None and weighted.weights is not None:
                 plain = weighted.weights / class_weights[weighted.codes]
@@ -432,7 +432,7 @@ def _choose(
         # the folds keep the structure, so they keep its attributes
         sample = with_attributes(sample, {attribute.name for attribute in data.schema.attributes})
     elif sample is not None and structure.method in STRUCTURES.words and recipe.knowledge is None:
-        # a column of one value tells nothing in any fold, and a wide table may have very many
+        # a column of one value is uninformative in every fold, and a wide table may have very many
         sample = with_attributes(sample, {name for name, own in sample.attributes.items() if not is_constant(own)})
     folds: list[HeldOutFold] = []
     if holds_out:

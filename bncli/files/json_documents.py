@@ -17,7 +17,7 @@ from bncli.errors import BncliError
 
 MAX_INTEGER = 2**63 - 1
 _MAX_DIGITS = 4000
-"""Digits of an integer; Python refuses to convert more than 4,300."""
+"""The most digits of an integer; Python refuses to convert more than 4,300."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def _refuse_constant(word: str) -> NoReturn:
 
 def _parse_integer(digits: str) -> int:
     n_digits = len(digits.removeprefix("-"))
-    if n_digits > _MAX_DIGITS:  # Python's own message for more digits addresses programmers
+    if n_digits > _MAX_DIGITS:  # Python's own message for more digits is written for programmers
         raise _TooLongError(f"the file contains a number of {n_digits} digits")
     return int(digits)
 

@@ -1,7 +1,7 @@
 """Temporary folders that do not outlive their process for long, even if it was killed.
 
 A process holds a lock on each of its folders. The system releases the lock when the process ends, however that happens.
-Whoever makes the next temporary folder removes those that nobody has locked. On Windows, where a folder cannot be
+The process that makes the next temporary folder removes those that are not locked. On Windows, where a folder cannot be
 locked, nothing is removed that way.
 """
 

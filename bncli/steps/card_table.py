@@ -17,7 +17,7 @@ from bncli.engine.structures.structure import Family
 WIDEST = 60
 """The largest total width of the columns of points, in characters; above it, each label has a line of its own."""
 TOTALS = 11
-"""Totals whose probability is listed, from the lowest to the highest."""
+"""The number of totals whose probability is listed, from the lowest to the highest."""
 
 
 def card_json(fitted: FittedModel) -> dict[str, Any] | None:

@@ -37,11 +37,12 @@ from bncli.steps.supplied_files import SuppliedFiles, explain_class_origin
 from bncli.watch import Note, Run, Stage
 
 CHUNK_CODES = 1 << 25
-"""Codes per chunk: that many bytes, if attributes have up to 256 codes."""
+"""The number of codes in a chunk, which takes as many bytes if attributes have at most 256 codes."""
 MOST_CHUNK_ROWS = 1 << 19
 MOST_PARTS = 1 << 14
 COPIES = 4
-"""Copies of the tables in memory at once: a chunk's tables as floats and as integers, the sum, and the new sum."""
+"""The number of copies of the tables in memory at once: a chunk's as floats and as integers, the sum, and the new sum.
+"""
 
 
 @dataclass(frozen=True)

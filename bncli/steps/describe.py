@@ -53,7 +53,7 @@ from bncli.steps.table_findings import check_training_table, is_read_twice
 from bncli.watch import Run, Stage, silent
 
 FEW_VALUES = 20
-"""Numbers with at most this many distinct values are not cut, and counted as they are."""
+"""Numbers with at most this many distinct values are not cut but counted as they are."""
 _MOST_LABELS = 20
 """The largest number of values of a column that is proposed as the class."""
 _PROPOSED_NAMES = 4

@@ -34,15 +34,19 @@ from bncli.steps.supplied_files import SuppliedFiles, read_and_cut
 from bncli.watch import Run
 
 BASE_BYTES = 105 << 20
-"""Memory of the interpreter, the program and its libraries."""
+"""The memory of the interpreter, the program and its libraries, in bytes."""
 VALUE_BYTES = 4.5
-"""Memory of a value in the narrowest type, averaged over numbers and names."""
+"""The memory of a value in the narrowest type, in bytes, averaged over numbers and names."""
 COLUMN_BYTES, COMPARED_COLUMN_BYTES = 45_000, 85_000
-"""Memory per column whatever its length; the second if columns are compared by interactions or several candidates."""
+"""The memory per column of any length, in bytes; the second if columns are compared by interactions or several
+candidates.
+"""
 PARSING_BYTES = 40 << 20
 """The largest memory, in bytes, of the blocks that are being parsed."""
 OPTIMIZER_BYTES, CANDIDATES_BYTES = 55 << 20, 20 << 20
-"""Memory of the libraries, tables and vectors of an optimizer, and of the candidates of `auto` on small tables."""
+"""The memory, in bytes, of the libraries, tables and vectors of an optimizer, and of the candidates of `auto` on small
+tables.
+"""
 FOLD_ROWS, FOLD_BYTES = 100_000, 24
 """The most rows of held-out folds, and the bytes per value for the folds and the current pass."""
 PAIR_CELLS = 2_000

@@ -119,7 +119,7 @@ T = TypeVar("T")
 _QUEUE_ITEMS = 2
 """A short queue, so that memory does not grow with the stream."""
 _INTERRUPT_SECONDS = 1.0
-"""How long an interrupted stage may take to finish its item."""
+"""The seconds that an interrupted stage may take to finish its item."""
 
 
 class _End:

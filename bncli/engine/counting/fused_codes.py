@@ -48,7 +48,7 @@ WIDE_BYTES = 200 << 20
 MANY_ROWS = 1 << 18
 """From this many rows per block on, freed memory is returned to the system at once."""
 NUMBERS_AT_A_TIME = 1 << 14
-"""Numbers looked up at a time if the loop is over configurations, few enough to stay in the cache."""
+"""The most numbers looked up at a time if the loop is over configurations, few enough to stay in the cache."""
 MAX_MARKED = 1 << 25
 """Presence is marked in an array for up to this many possible values (5 bytes each); else values are sorted."""
 

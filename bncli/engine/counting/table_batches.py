@@ -49,11 +49,13 @@ BLOCK = 1 << 15
 MAX_ENTRIES = 1 << 27
 """No single table has more entries than this (1 GiB)."""
 ROUND = 1 << 24
-"""Entries of the tables that are counted in one pass over the rows (128 MiB)."""
+"""The most entries of the tables that are counted in one pass over the rows (128 MiB)."""
 SWEEP_BLOCK = 1 << 15
-"""Rows numbered at a time; more if a table has more cells, since all its cells are added once per block."""
+"""The number of rows numbered at a time; more if a table has more cells, since all its cells are added once per block.
+"""
 SWEEP_ROUND = 1 << 17
-"""Cells of the tables that are counted in one pass over the rows (1 MiB), or one per row if there are more rows.
+"""The most cells of the tables that are counted in one pass over the rows (1 MiB), or one per row if there are more
+rows.
 
 Fresh memory costs more than counting: with tables that stay in the cache a search is twice as fast.
 """

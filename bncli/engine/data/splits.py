@@ -23,7 +23,7 @@ out. Of the block only units without a row to learn from are kept. For a choice 
 held out, once.
 
 **Samples.** A stratified sample takes rows at even distances. Nested samples are the beginnings of one order, in which
-the m-th of the n_c rows of class c has the place
+the m-th of the n_c rows of class c has the position
 
     (m + 1/2) / n_c,    m = 0 .. n_c - 1
 
@@ -250,7 +250,7 @@ def nested_order(labels: Integers, seed: Seed) -> Index:
     sizes = np.bincount(own)
     places = np.empty(len(labels))
     places[by_class] = np.arange(len(labels)) - (np.cumsum(sizes) - sizes)[own[by_class]]
-    # stable: rows with the same place stay in random order
+    # stable: rows with the same position stay in random order
     return shuffled[np.argsort((places + 0.5) / sizes[own], kind="stable")]
 
 
@@ -294,7 +294,7 @@ def _folds_of_units(labels: Integers, units: Index, n_folds: int, seed: Seed) ->
     fold_of = np.empty(n_units, np.intp)
     for unit in order.tolist():
         start, stop = first[unit], first[unit + 1]
-        # Other classes do not depend on the fold, and the deviation of a single class rises with what the fold has.
+        # Other classes do not depend on the fold, and the deviation of a single class rises with its count in the fold.
         deviations = shares[classes[start]]
         if stop - start > 1:
             deviations = [0.0] * n_folds

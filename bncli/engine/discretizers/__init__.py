@@ -23,4 +23,5 @@ that the catalogue lists for the method. A method that uses the labels is also l
 """
 
 SUPERVISED = ("mdl",)
-"""Discretizers whose cuts depend on the labels; the loss of held-out rows is measured with cuts made without them."""
+"""Discretizers whose cuts depend on the labels; held-out losses are measured with cuts made without the held-out rows.
+"""

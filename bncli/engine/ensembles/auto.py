@@ -85,13 +85,13 @@ from bncli.recipe import Recipe
 from bncli.watch import Note, Progress, Run, Stage, Watch
 
 TOLERANCE, MAX_ITERATIONS = 1e-3, 200
-"""Tolerance and maximum of iterations of the fits to all rows."""
+"""The tolerance and the most iterations of the fits to all rows."""
 STANDARD_ERRORS = 2.0
 """With units of several rows, an ensemble's gain over the class frequencies must exceed this many standard errors."""
 MORE_ROWS = 1.1
 """Candidates are refitted if boosted trees learned from more than this many times as many rows."""
 _NOT_EVALUATED = HeldOutEvaluation(FREQUENCIES, 1.0, Losses(math.nan, math.nan, math.nan), np.zeros((0, 0)), (), None)
-"""Stands for the evaluation of the class frequencies if no row can be held out."""
+"""Replaces the evaluation of the class frequencies if no row can be held out."""
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ MOST_WORK = 6 * LEAF_ENTRIES
 DOUBT = 0.4
 ENOUGH = 500
 ITERATIONS, LOOK = 8, 3
-"""L-BFGS iterations per penalty, and in the trial that shows whether the held-out rows gain at all."""
+"""The most L-BFGS iterations per penalty, and those of the trial that shows whether the held-out loss falls at all."""
 Part = tuple[Dataset, Dataset]
 """Training rows, and held-out rows that decide when to stop."""
 

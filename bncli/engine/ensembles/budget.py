@@ -41,15 +41,15 @@ NANOSECONDS_PER_CELL = 30.0
 SECONDS_PER_SET = 4e-5
 """Approximate time to compute the gain of a set of attributes."""
 FREE_SECONDS = 0.85
-"""Expected seconds of trying boosted trees that do not reduce what an effort allows for other candidates."""
+"""The expected seconds of trying boosted trees that are not charged to the effort."""
 TREES, MANY_ROWS = 150, 10_000
 """Approximate number of trees that are grown with up to MANY_ROWS rows; with more rows there are more trees."""
 BYTES_PER_VALUE = 12
 """Bytes per row and attribute: the codes of all rows, of the folds, and of the current pass."""
 ROW_VECTORS = 8
-"""Numbers per row and class that boosting holds at a time."""
+"""The numbers per row and class that boosting holds in memory at a time."""
 VECTORS_PER_FOLD = 5
-"""Vectors of parameters that a path keeps from one penalty to the next."""
+"""The number of parameter vectors that a path keeps from one penalty to the next."""
 SHARP_INTERVALS = 40
 """The most intervals per numeric attribute that the method of Fayyad & Irani is expected to make."""
 LEAF_ENTRIES, BYTES_PER_LEAF_ENTRY = 1 << 23, 12

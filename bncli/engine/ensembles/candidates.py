@@ -76,7 +76,7 @@ MANY_ROWS = 1_000
 """From this many rows on, the cuts of Fayyad & Irani are included in the codes and in tables over one attribute."""
 TREE_INTERVALS = 8
 GAIN_INTERVALS = {"pairs": 5, "triples": 4, "quadruples": 4}
-"""Intervals at which the gains of larger sets are measured."""
+"""The number of intervals per attribute with which the gains of larger sets are measured."""
 FEW_ROWS, CELL_ROWS = 3_000, 100
 LEAST_INTERVALS = {2: 8, 3: 4, 4: 4}
 MOST_INTERVALS = {2: 20, 3: 8, 4: 6}

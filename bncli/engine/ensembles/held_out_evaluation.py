@@ -43,7 +43,9 @@ TIE = 1e-4
 MANY = 1_000
 """With this many held-out rows or more, a loss is estimated so precisely that a path ends sooner."""
 TOLERANCE, MAX_ITERATIONS = 3e-3, 60
-"""Loose enough: another sample of rows would change the optimum by more than the remaining error."""
+"""The tolerance and the most iterations of a fit: the remaining error is smaller than the change of the optimum from
+one sample of rows to another.
+"""
 FEW_ROWS, COST_OF_FEW = 1_000, 0.3
 """With fewer than FEW_ROWS rows, a preconditioner may cost no more than COST_OF_FEW evaluations, which are fast."""
 NEGLIGIBLE = 0.01

@@ -22,7 +22,7 @@ SPARSE_TABLE = 1 << 18
 MANY_INCREMENTS = 1 << 29
 """From this many increments (rows times tables) on, `add_joint_counts` saves more than importing scipy.sparse costs."""
 MANY_ROWS = 1 << 17
-"""Rows passed to `add_joint_counts` at a time."""
+"""The number of rows passed to `add_joint_counts` at a time."""
 
 
 def cell_numbers(codes: Sequence[Integers], shape: Sequence[int]) -> Index:

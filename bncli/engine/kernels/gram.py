@@ -23,7 +23,7 @@ from bncli.engine.kernels.arrays import Array, Index
 PACKED = 128
 """Sets share a pack while they have at most this many joint codes; a larger set has a pack of its own."""
 ROWS = 1 << 14
-"""Rows processed at a time, so that temporaries stay in the cache."""
+"""The number of rows processed at a time, so that temporaries stay in the cache."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from bncli.engine.kernels.arrays import Array, Index, Integers
 MOST_ENTRIES = 1 << 19
 """Approximate number of entries of one sparse matrix: with many groups, fewer rows are processed at a time."""
 BLOCK = 1 << 15
-"""Rows processed at a time.
+"""The number of rows processed at a time.
 
 With more rows, the memory for the scores of several classes is requested from the system in every pass, which takes 1.6
 times as long. With fewer, two threads spend their time on handing over the interpreter lock.
@@ -40,7 +40,7 @@ times as long. With fewer, two threads spend their time on handing over the inte
 SPARSE_BLOCK = 3 << 13
 """Approximate number of rows processed at a time by sparse products."""
 MANY_CLASSES_BLOCK = 1 << 12
-"""Rows processed at a time with more than SOME_CLASSES classes."""
+"""The number of rows processed at a time with more than SOME_CLASSES classes."""
 MANY_CLASSES = 64
 """With more classes, scores are kept row by row: transposing them would take most of the time of a pass."""
 MANY_SCORES = 1 << 16
@@ -48,7 +48,8 @@ MANY_SCORES = 1 << 16
 SOME_CLASSES = 10
 """Up to this many classes, look-ups for few rows take no longer than sparse products."""
 LOG_FACTORS = 16
-"""Normalising sums multiplied before one logarithm is taken; each is at most K, so that the product is finite."""
+"""The number of normalising sums multiplied before one logarithm is taken; each is at most K, so the product is finite.
+"""
 
 
 class SparseRows(NamedTuple):

@@ -214,7 +214,7 @@ def _coupled(inverses: Array, of_penalty: Array, n_labels: int) -> Precondition:
         rest = (n_labels * of_penalty - both_sides)[0]
     else:
         rest = np.add.reduce(of_penalty - both_sides, axis=0)
-    least = RIDGE**2 * diagonals.max(axis=0)  # what is smaller is rounding
+    least = RIDGE**2 * diagonals.max(axis=0)  # smaller values are rounding errors
     inner = _inverse_in_units(np.maximum(np.diag(rest), least) ** -0.5, (rest + rest.T) / 2)
 
     def apply(g: Array) -> Array:

@@ -265,13 +265,13 @@ def bootstrap_log_losses(
     """Return loss_s of the class alone and of every step, in nats; no value may be missing.
 
     The submodels of every step are estimated from a resample, and the step's log-loss is summed over the training rows,
-    which are to the resample what new rows are to them:
+    which relate to the resample as new rows relate to the training rows:
 
         loss_s = mean over resamples D* of  - sum_t w_t ln P(y_t | x_t, M_s, D*)
 
     If the prior is right, -loss_s follows the log posterior of the steps (Jakulin & Rish 2006, section 6.3 and figure
-    1; they sum over the rows of another resample, which are, on average, the training rows). So it checks the prior
-    independently of it. Cost: two passes over the rows per step and resample.
+    1; they sum over the rows of another resample, which are, on average, the training rows). So the loss checks the
+    prior without using it. Cost: two passes over the rows per step and resample.
     """
     steps: list[Region] = [(), *regions]
     total = np.zeros(len(steps))

@@ -328,7 +328,7 @@ class NamedNetwork:
 
 
 def name_network(network: Network) -> NamedNetwork:
-    """Return the nodes that P(y | x) depends on as a network by names; it is called like its class.
+    """Return the nodes that P(y | x) depends on as a network by names, which is named after its class.
 
     Every parent of a node must be one of these nodes, as in the result of `equivalent_network`.
     """

@@ -7,6 +7,7 @@
 - `line_search`: searches along a direction
 - `objective`: what an optimizer receives and reports
 
-An optimizer is a function `minimise_WORD(objective, start, *, tolerance, max_iterations, report) -> Optimum`. It knows
-an `Objective` and nothing of networks, and calls `report(step, point)` at the start and after every iteration.
+An optimizer is a function `minimise_WORD(objective, start, *, tolerance, max_iterations, report) -> Optimum`. It
+depends on an `Objective` alone, not on networks, and calls `report(step, point)` at the start and after every
+iteration.
 """

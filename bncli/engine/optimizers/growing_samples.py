@@ -54,7 +54,7 @@ ENOUGH = 0.1
 LOOSEST = 5e-2
 """The largest tolerance on a sample, as a share of the objective."""
 WINDOW = 4
-"""Iterations over which the gain per pass is measured."""
+"""The number of iterations over which the gain per pass is measured."""
 
 
 class SampleObjective(NamedTuple):

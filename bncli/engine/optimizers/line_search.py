@@ -51,7 +51,7 @@ SAME = 10.0
 PRECISION = 2e-4
 GOLDEN = (3 - math.sqrt(5)) / 2
 GROWTH = 1 + (1 + math.sqrt(5)) / 2
-"""Growth of the distance from a to the next step after a and b, which is b + 1.618 (b - a)."""
+"""The growth of a bracket: after the steps a and b, the next one is b + 1.618 (b - a)."""
 MAX_BRACKET = 60
 MAX_SECTIONS = 100
 TINY = 1e-21

@@ -18,7 +18,7 @@ Evaluate = Callable[[Array], tuple[float, Array]]
 HISTORY = 20
 """The usual number of pairs of steps and gradient changes that L-BFGS stores."""
 FIRST_GAP = 15
-"""Evaluations before the first refresh of a preconditioner that costs several of them."""
+"""The number of evaluations before the first refresh of a preconditioner that costs several of them."""
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ from bncli.engine.optimizers.line_search import wolfe_search
 from bncli.engine.optimizers.objective import HISTORY, Evaluation, Objective, Precondition, Report, Step, norm
 
 NEWTON_FROM = 80
-"""Evaluations after which `newton` takes Newton steps."""
+"""The number of evaluations after which `newton` takes Newton steps."""
 WINDOW = 5
 NEWTON_WINDOW = 2
 FLOOR = 1e-10

@@ -34,7 +34,7 @@ STEPS, TOLERANCE, JOIN_TOLERANCE = 100, 1e-8, 1e-5
 """The most steps of a fit; the fit ends when a step gains less than the fraction TOLERANCE of the objective. Fits that
 only lead to the next joint or penalty end at JOIN_TOLERANCE."""
 PSEUDO_ROWS = 0.5
-"""Rows with the overall class frequencies, added to each value before values are compared."""
+"""The number of rows with the overall class frequencies that are added to each value before values are compared."""
 MOST_PAIRED = 64
 """With more levels, only neighbours in the order of the frequency of the first class are compared."""
 LEAST_COST, LEAST_FALL, MOST_SWAPS = 0.5, 1e-6, 6
@@ -47,7 +47,7 @@ MOST_STATES = 200
 MOST_CELLS, CUT_COST = 9, 1.0
 """Most cells of a table of several attributes, each of which is cut once; the least gain of a further cut, in nats."""
 EQUAL, HALVINGS = 1e-9, 30
-"""Numbers that differ by less are equal; the most halvings of a step under orders."""
+"""Numbers that differ by less than EQUAL are equal; HALVINGS is the most halvings of a step under orders."""
 
 Order = list[tuple[int, int]]
 """Pairs of groups (low, high) of a table: from low to high, the log-odds of one label must not fall."""

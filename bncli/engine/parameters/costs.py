@@ -36,7 +36,7 @@ from bncli.errors import BncliError
 from bncli.recipe import Recipe
 
 CLOSED_FORM, FIRST_ORDER, QUASI_NEWTON = 8, 16, 45
-"""Float64 numbers per entry of the tables."""
+"""The float64 numbers that learning holds in memory per entry of the tables."""
 WITH_FOLDS = 2
 """Choosing the penalty takes this many times the memory of the optimizer alone (measured: 1.6 to 3)."""
 NOTED = 1 << 30

@@ -69,7 +69,7 @@ take little time and the tolerance is the least."""
 ROUNDS = 10
 """An optimization under monotone directions may take this many times as many iterations as another one."""
 NEAR_COST = 3.0
-"""Evaluations that the preconditioner at a known point may cost; between 1 and 12 it makes little difference."""
+"""The cost of the preconditioner at a known point, in evaluations; between 1 and 12 it makes little difference."""
 DIRECTED_COST = 30.0
 """The same for the last fit under monotone directions, which takes many times as many evaluations."""
 FACTORED_GAP, FACTORED_HISTORY = 2, 8

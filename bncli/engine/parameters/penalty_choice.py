@@ -101,7 +101,9 @@ from bncli.watch import Progress, Watch, silent
 
 GRID = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 REGIONS_GRID, REGIONS_WORSE = (3000.0, 1000.0, *GRID), 0.01
-"""Grid and limit for interactions with many rows, whose large tables need a large penalty; small ones are slow."""
+"""The grid and the limit for interactions with many rows, whose large tables need a large penalty; small penalties are
+slow.
+"""
 FOLDS = 5
 AHEAD = 2
 """A path begins this many steps of GRID before the penalty that was best for a similar space."""

@@ -124,9 +124,9 @@ MOST_FLAT = 1024
 FLAT_WORK = 0.3
 """Approximate nanoseconds for flat directions, per cube of their number."""
 SCORES_IN_CACHE, FEWEST_AT_A_TIME = 1 << 17, 1 << 7
-"""Scores computed at a time, but of no fewer than FEWEST_AT_A_TIME rows."""
+"""The number of scores computed at a time, but always those of at least FEWEST_AT_A_TIME rows."""
 FEATURE_ROWS = 1 << 11
-"""Rows processed at a time, so that their effects stay in the cache."""
+"""The number of rows processed at a time, so that their effects stay in the cache."""
 LOOKED_UP, MULTIPLIED = 2.0, 0.1
 """Approximate nanoseconds to look up a number, and for a multiplication in a matrix product."""
 

@@ -61,7 +61,7 @@ MAX_SWEEPS = 200
 flat.
 """
 RAISED = 8
-"""Steps of the digamma recurrence, after which four terms of its asymptotic series are enough."""
+"""The number of steps of the digamma recurrence after which four terms of its asymptotic series are enough."""
 MOST_TIMES = 30.0
 LONGEST = 3.0
 """Bounds of a step in ln a: as a multiple of the plain step, and absolute."""

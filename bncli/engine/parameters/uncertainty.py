@@ -104,7 +104,7 @@ LEAST_WEIGHT = 0.02
 PREDICTIVE_DRAWS = 300
 PROBES = 16
 PRECONDITIONER_COST = 3.0
-"""Evaluations that a preconditioner may cost."""
+"""The cost of a preconditioner, in evaluations."""
 CG_STEPS = 200
 CG_TOLERANCE, DRAW_TOLERANCE = 1e-3, 1e-2
 """Relative residuals at which conjugate gradients stop: probes and draws have larger errors than that."""

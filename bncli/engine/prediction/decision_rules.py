@@ -50,7 +50,8 @@ ABSTAINED = -1
 TABLE_LINES = 101
 _SAME = 1e-12
 _ROUNDING = 1e-9
-"""Tolerance, in rows: (n + 1)(1 - alpha) may be a whole number where its floating-point value is not."""
+"""The tolerance for alpha, in rows: (n + 1)(1 - alpha) may be a whole number although its floating-point value is not.
+"""
 
 
 class DecisionOptions(NamedTuple):

@@ -41,7 +41,7 @@ from bncli.errors import ModelError, UsageError
 
 _MOST_LISTED = 12
 ROUNDING = 1e-9
-"""Relative difference up to which an effect counts as equal to the number typed."""
+"""The relative difference up to which an effect counts as equal to the number typed."""
 
 
 @dataclass(frozen=True)

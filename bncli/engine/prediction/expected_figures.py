@@ -35,7 +35,7 @@ _Z = 1.959963984540054
 _FARTHEST = 700.0
 """Log-odds are clipped to this absolute value."""
 _DRAWN_AT_ONCE = 1 << 19
-"""Counts that are drawn at a time."""
+"""The number of counts drawn at a time."""
 
 
 class ExpectedFigure(NamedTuple):

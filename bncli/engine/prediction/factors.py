@@ -47,7 +47,7 @@ from bncli.engine.structures.structure import BinnedAttribute, Family
 EXPANDED_ENTRIES = 1 << 20
 """A table gets entries for "unobserved" if it then has at most this many, or at most twice as many as before."""
 GATHERED_ENTRIES = 1 << 18
-"""Entries gathered at a time for the rows of a wide factor with unknown attributes."""
+"""The most entries gathered at a time for the rows of a wide factor with unknown attributes."""
 MANY_TABLES = 32
 """Small tables are packed if a model has at least this many."""
 MOST_CELLS = 1 << 12
@@ -59,7 +59,7 @@ BITS = (8, 16)
 KEPT_ENTRIES = 1 << 24
 """Expanded tables with at most this many entries are kept; larger ones are computed again for every block of rows."""
 NUMBERS_PER_SLICE = 1 << 17
-"""Numbers gathered at a time from packed tables."""
+"""The most numbers gathered at a time from packed tables."""
 _WINDOW = 128
 """Number of tables among which the next one of a word is chosen."""
 

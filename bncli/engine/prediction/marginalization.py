@@ -31,7 +31,7 @@ from bncli.engine.networks.network import network_of
 from bncli.engine.structures.structure import Family
 
 ROWS_PER_BLOCK = 1 << 16
-"""Rows that go through inference at a time."""
+"""The number of rows that go through inference at a time."""
 LOOK_UP_ROWS = 1 << 14
 _TINY = float(np.finfo(np.float64).tiny)
 

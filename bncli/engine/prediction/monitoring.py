@@ -54,11 +54,11 @@ LEAST_PSI = 0.1
 LEAST_UNKNOWN = 0.05
 """A smaller share of rows with a value that never occurred in training is not called drift."""
 MOST_ROWS = 10_000
-"""Training rows that are evaluated: with more, the lowest quantile, 0.01, would hardly be more precise."""
+"""The most training rows that are evaluated: with more, the lowest quantile, 0.01, would hardly be more precise."""
 WIDTH = float(np.log(1.01))
 """Width of an interval of the sketch, on the scale of ln(-ln P(x))."""
 _BITS = 53
-"""Bits of the mantissa of a float64."""
+"""The number of bits of the mantissa of a float64."""
 
 
 class MonitoredModel(NamedTuple):

@@ -57,7 +57,7 @@ SEED = 0
 NUMBERS_PER_BLOCK = 1 << 21
 """The most deviations or draws of a block of rows."""
 JITTER = 1e-10
-"""Share of the trace of a covariance matrix that is added to its diagonal, as it may be singular."""
+"""The fraction of its trace that is added to the diagonal of a covariance matrix, which may be singular."""
 LEVEL = 0.9
 """The level of the intervals of effects, and of those whose width alone matters, for `--abstain-wider`."""
 

@@ -44,7 +44,7 @@ MOST_INPUTS = 1 << 16
 """The most inputs that are scored one by one."""
 TOLERANCE = 1e-12
 _STARTS = 8
-"""Inputs from which flips are searched."""
+"""The number of inputs from which flips are searched."""
 
 
 @dataclass(frozen=True)

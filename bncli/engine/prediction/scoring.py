@@ -51,7 +51,7 @@ from bncli.engine.prediction.marginalization import (
 from bncli.engine.prediction.path_factors import RegionFactor, SubmodelTensors, host_factor, stages_of
 
 ROWS_PER_BLOCK = 1 << 14
-"""Rows scored at a time: their temporaries stay in the second-level cache."""
+"""The number of rows scored at a time, whose temporaries stay in the second-level cache."""
 LEAST_PROBABILITY = 1e-280
 """Average probabilities below this one may have lost digits to underflow."""
 _TINY = float(np.finfo(np.float64).tiny)

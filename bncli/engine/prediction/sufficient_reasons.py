@@ -44,13 +44,13 @@ from bncli.errors import ModelError
 
 TIE = 1e-12
 _NODES_PER_ROW = 16
-"""Nodes of a row that are minimised at a time, whatever the other rows do."""
+"""The number of nodes of a row that are minimised at a time, independently of the other rows."""
 _BRANCHES = 2
 """A node has a child for each of this many attributes, and one in which none of them may be in the set."""
 _BLOCK = 1 << 12
-"""Nodes that are bounded at a time."""
+"""The number of nodes that are bounded at a time."""
 _ROUNDS = 12
-"""Weightings of the conditions that are tried for a bound on all of them together."""
+"""The number of weightings of the conditions that are tried for a bound on all of them together."""
 _ROUNDING = 1e-9
 _FARTHEST = 1e4
 """A difference of scores beyond which no probability changes."""

@@ -88,9 +88,9 @@ def learn(
     constraints: ArcConstraints | None = None,
     watch: Watch = silent,
 ) -> Regions:
-    """Return one region per chosen attribute, in the order in which they joined, and then at most `pairs` of two.
+    """Return the regions: one per chosen attribute, in the order in which they joined, then at most `pairs` pairs.
 
-    With constraints only pairs that obey are candidates.
+    With constraints, only pairs that obey them are candidates.
     """
     data = counts.with_missing_levels("card", watch).data
     attributes = [i for i in data.schema.informative if data.schema.cardinalities[i] > 1]

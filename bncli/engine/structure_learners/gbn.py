@@ -60,7 +60,7 @@ SMALL_TABLE = 1 << 14
 """A table of at most this many cells is counted in full; a larger one only if it has few cells per row of a block."""
 CELLS_PER_ROW = 4
 ROUND = 1 << 22
-"""Entries of the tables that are counted in one pass over the rows (32 MiB)."""
+"""The most entries of the tables that are counted in one pass over the rows (32 MiB)."""
 NUMBERS_PER_ROW = 16
 """Cell numbers may reach this multiple of the number of rows before they are replaced by representative rows."""
 MOST_PLACES = 1 << 24

@@ -52,7 +52,7 @@ MAX_SUMS = 1 << 15
 """The most sums of a region."""
 FEWEST_BINS = 8
 SUMS_AT_A_TIME = 1 << 22
-"""Sums of all regions counted in one pass over the rows (32 MiB)."""
+"""The most sums of all regions that are counted in one pass over the rows (32 MiB)."""
 LEAST_CELLS, ROWS_PER_CELL = 200, 100
 """A table has at most one cell per ROWS_PER_CELL rows, but may always have LEAST_CELLS."""
 

@@ -105,11 +105,13 @@ def prior_approximation(prior: str, n_labels: int) -> LinearApproximation:
         return LinearApproximation(np.asarray(beta), np.asarray(gamma))
     n_draws, seed = map(int, (*simulation, "0")[:2])
     rng = np.random.default_rng([seed, n_labels])
-    # Logarithms of gamma numbers stay finite however small they are: G(a) is like G(a + 1) U^(1 / a), U uniform.
+    # Logarithms of gamma variates stay finite however small these are: G(a) is distributed as G(a + 1) U^(1 / a), U
+    # uniform.
     size = (n_draws, n_labels, 2) if independent else (n_draws, len(parameters))
     log_gammas = np.log(rng.standard_gamma(parameters + 1.0, size)) - rng.standard_exponential(size) / parameters
     log_shares = log_gammas - log_sum(log_gammas, -1)
-    # A beta number is a gamma number's share of two; a Dirichlet vector (algorithm 2) is used without its rest.
+    # A beta variate is the share of one of two gamma variates; a Dirichlet vector (algorithm 2) is used without its
+    # rest.
     log_u = log_shares[..., 0] if independent else log_shares[:, :n_labels]
     # Algorithm 1: the least-squares line of A on B.
     a, b = log_sum(log_u, 1)[:, 0], log_u.sum(axis=1)

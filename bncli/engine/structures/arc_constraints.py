@@ -115,7 +115,8 @@ class ArcConstraints:
     def allows_region(self, region: Sequence[int]) -> bool:
         """Return whether the attributes may form a region, which is a table without arcs.
 
-        A region has no directions, so two attributes may not share one if an arc between them is forbidden either way.
+        A region has no directions, so two attributes may not share one if an arc between them is forbidden in either
+        direction.
         """
         if self.max_parents is not None and len(region) > self.max_parents + 1:
             return False

@@ -21,7 +21,7 @@ from bncli.errors import BncliError
 _DICTIONARY, _BATCH = 2, 3
 """Message types that carry buffers."""
 _MOST_EXPANSION = {0: 255, 1: 1 << 15}
-"""Decompressed bytes per compressed byte, at most, by codec: LZ4; zstd, whose blocks of 128 KB take 4 bytes or more."""
+"""The most decompressed bytes per compressed byte, by codec: LZ4; zstd, whose blocks of 128 KB take 4 bytes or more."""
 _MOST_ROWS_PER_BYTE = 8 << 15
 """A column with values of its own has at most this many rows: one bit per value, compressed by zstd."""
 _BUFFER = np.dtype([("offset", "<i8"), ("length", "<i8")])

@@ -24,7 +24,7 @@ from bncli.files.json_documents import Node
 MANY_BINNED = 256
 """From this many binned families on, files use `groups` and one array for all tables."""
 MOST_CODES = 1 << 24
-"""Total number of codes in all groupings of a file, which `groups` can describe with few numbers."""
+"""The largest total number of codes in all groupings of a file; `groups` can describe many codes with few numbers."""
 _MERGES, _GROUPS = "merges", "groups"
 """Keys of binned families, since version 4 and version 5."""
 

@@ -84,13 +84,13 @@ from bncli.files.exports.structure_json import graph_json, read_graph
 from bncli.files.json_documents import Node, parse_json
 
 VERSION = 9
-"""Raised whenever a file may contain more than a new key that older readers do not know."""
+"""The newest format version, raised whenever a file may contain more than a new key that older readers do not know."""
 _WITHOUT_INTERVALS = 8
 _WITHOUT_EDITS = 7
 _WITHOUT_LABEL_FREQUENCIES = 6
 _WITHOUT_SELF_TEST = 5
 _LOWEST_VERSION = 4
-"""Version of files without a self-test, a logarithmic pool or very many binned families."""
+"""The version of files without a self-test, a logarithmic pool or very many binned families."""
 CALIBRATION, DECISIONS, TRAINING_LOG_P, HELD_OUT = "calibration", "decisions", "training_log_p", "held_out"
 SPLIT, _LOSSES = "split", ("log_loss", "base_log_loss")
 _RESTARTS, _CLASS_WEIGHTS, _PLAIN_FREQUENCIES = "restarts", "class_weights", "plain_frequencies"

@@ -18,11 +18,13 @@ from bncli.files.paths import cannot_read
 _LIKELIHOODS = ("cll", "ll")
 _EVALUATIONS = ("cll_evaluations", "gradient_evaluations")
 _LONGEST_LINE = 10_000
-"""Characters. A row of numbers has a few hundred; the limit protects the memory from a file without line ends."""
+"""The most characters of a line. A row of numbers has a few hundred; the limit protects the memory from a file without
+line ends.
+"""
 _LARGEST_NUMBER, _LARGEST_COUNT = 1e30, 10**9
 """Limits for nats and flops, and for iterations and evaluations; no optimizer reaches them, and plots can show them."""
 _ROUNDING = 1e-9
-"""Nats by which a log-likelihood may exceed 0 through rounding."""
+"""The amount, in nats, by which a log-likelihood may exceed 0 through rounding."""
 _NOT_A_TRACE = "give a file written by bncli fit --trace"
 
 

@@ -91,7 +91,7 @@ class ProgramFormat(NamedTuple):
 
     write: returns the program. run: runs a program on rows (values by column name, None is missing) and returns the
     probabilities by label, or None if the software that it needs (`needs`, in words) is not installed. remark: a note
-    about the run, for example that another database ran the program than the one it is written for. decide: runs a
+    about the run, for example that it was run by another database than the one it is written for. decide: runs a
     program that was written with a decision rule and returns a label per row, None if the rule abstains; it is None for
     a format without decisions. decides: whether a program contains decisions. rounds: whether the option `digits`
     rounds the numbers. is_text: if false, the format needs an output file.

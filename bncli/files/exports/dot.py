@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure
 
 MAX_DEPTH = 64
-"""Deepest nesting of subgraphs."""
+"""The deepest nesting of subgraphs that is read."""
 MAX_ARCS = 2_000_000
-"""Most arcs of a graph; `{a b ...} -> {c d ...}` can describe more than fit in memory in a short file."""
+"""The most arcs of a graph; `{a b ...} -> {c d ...}` can describe more than fit in memory in a short file."""
 
 
 def dot_text(structure: NamedStructure) -> str:

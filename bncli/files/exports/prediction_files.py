@@ -21,7 +21,7 @@ _DEFAULT, *_OTHERS = score_formats()
 _NAMES = [_DEFAULT.summary, *(f"{form.summary} ({form.endings[0]})" for form in _OTHERS)]
 SUPPORTED_FORMATS = f"predictions are written as {', '.join(_NAMES[:-1])} or {_NAMES[-1]}"
 UNSUPPORTED_ENDINGS = tuple(e for e in (".tsv", ".tab", ".xlsx") if not find_format(f"x{e}", score_formats()))
-"""Endings of tables in formats that predictions are not written in."""
+"""File name endings of table formats in which predictions cannot be written."""
 _ROWS_PER_BATCH = 1 << 16
 
 

@@ -91,8 +91,9 @@ class _Scale(NamedTuple):
 def scorecard_text(scorer: PortableScorer, target: ProgramTarget) -> str:
     """Return the scorecard as CSV, or as JSON if the option `json` is set.
 
-    With the option `unit`, the points are a card's own, of that many nats each. Raises ModelError if the model uses no
-    column, has a calibration map or needs too many rows, or without `unit` if it has not two classes.
+    With the option `unit`, a card is written with its own points, each worth `unit` nats. Raises ModelError if the
+    model uses no column, has a calibration map or needs too many rows, or if it does not have two classes and `unit` is
+    not set.
     """
     options = target.options
     digits, unit = options.get("digits", 0), options.get(OWN_UNIT)

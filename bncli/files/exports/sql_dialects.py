@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 HEADER_PREFIX = "-- bncli: "
-"""How the first line of an exported file begins; JSON follows."""
+"""The beginning of the first line of an exported file; JSON follows."""
 DIALECTS = ("sqlite", "duckdb", "postgres")
 _SQLITE_BLANKS = "' ' || char(9, 13, 10)"
 

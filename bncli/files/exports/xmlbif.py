@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from bncli.engine.networks.network import NamedNetwork
 
 MAX_DEPTH = 64
-"""Deepest nesting of elements."""
+"""The deepest nesting of elements that is read."""
 _DOCTYPE = """\
 <!DOCTYPE BIF [
   <!ELEMENT BIF ( NETWORK )*>

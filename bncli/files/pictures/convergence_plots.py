@@ -20,7 +20,7 @@ _HEAD = 34.0
 _LOG_SPAN = 50.0
 """Ratio of the largest to the smallest effort above which their axis is logarithmic."""
 _SWATCH = 26.0
-"""Room for the line beside a name of the legend."""
+"""The width, in pixels, of the room for the line beside a name in the legend."""
 _LEGEND_ROW = 20.0
 _MOST_BARS = 40
 

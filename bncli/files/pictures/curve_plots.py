@@ -37,9 +37,9 @@ _SERIES_WIDTH, _SERIES_HEIGHT = 270.0, 130.0
 
 METRIC_PANELS = PanelLayout(width=360.0, height=240.0, left=66.0, above=44.0, right=22.0, below=46.0, columns=2)
 _CAP = 4.0
-"""Half the width of the ends of an error bar."""
+"""Half the width, in pixels, of the ends of an error bar."""
 _TICK_GAP = 8.0
-"""Minimal distance between the numbers of ticks."""
+"""The minimal distance, in pixels, between the numbers of ticks."""
 
 
 @dataclass(frozen=True)

@@ -25,23 +25,23 @@ _WIDTH = 340.0
 STEPS_FRAME = (44.0, 16.0, 286.0, 130.0)
 """Left, top, width and height of the frame of steps; page.js uses it to redraw them for another class."""
 LEAST_INTERVAL = 0.2
-"""Share of an equal interval that the narrowest must have for an axis that is true to scale."""
+"""The axis is to scale only if the narrowest interval has at least this fraction of the mean width of an interval."""
 _WEIGHTS_HEIGHT = 22.0
-"""Height of the training weights under steps."""
+"""The height, in pixels, of the training weights under steps."""
 BARS_FRAME = (112.0, 170.0)
-"""Left and width of the room for bars; the names stand to the left of it."""
+"""The left edge and the width, in pixels, of the room for bars; the names stand to the left of it."""
 _ROW, _BAR = 17.0, 9.0
-"""Heights of a row and of the bar in it."""
+"""The heights, in pixels, of a row and of the bar in it."""
 _WEIGHTS_WIDTH = 40.0
 _HEAD = 22.0
 _MOST_NAMES = 250.0
-"""Maximal width of the names of bars of shares."""
+"""The maximal width, in pixels, of the names beside bars of shares."""
 
 MAP_LEFT, MAP_TOP, MAP_SIDE = 96.0, 30.0, 200.0
 MAP_EDGE = 14.0
-"""Thickness of the edges of a heat map that show the single attributes."""
+"""Thickness, in pixels, of the edges of a heat map that show the single attributes."""
 _UPRIGHT = 78.0
-"""Maximal length of upright names under a heat map."""
+"""The maximal length, in pixels, of upright names under a heat map."""
 _MOST_TIPS = 64
 """Number of labels of a confusion matrix, or of intervals, up to which each has a tip."""
 

@@ -22,7 +22,7 @@ from bncli.files.pictures.drawing import Drawing, shortened, text_width
 
 _SWEEPS = 12
 _ROW, _GAP, _MOST_WIDTH, _HEIGHT = 30.0, 70.0, 140.0, 22.0
-"""Pixels per unit of breadth, between layers, and of the widest and every node."""
+"""In pixels: a unit of breadth, the gap between layers, the width of the widest node, and the height of a node."""
 _EDGE = 12.0
 _THICKEST = 6.0
 

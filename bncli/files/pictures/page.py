@@ -1,7 +1,7 @@
 """HTML pages made of sections of blocks: text, tables, pictures and interactive panels.
 
 A page is a single file that loads nothing. Its content security policy allows the one style and the scripts by their
-SHA-256. Blocks know nothing of HTML; this module alone writes markup, and escapes all text.
+SHA-256. Blocks contain no HTML; this module alone writes markup, and escapes all text.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Cards:
-    """Pictures, tables and panels side by side, as many as there is room for; a wide picture takes two places."""
+    """Pictures, tables and panels side by side, as many as there is room for; a wide picture takes the room of two."""
 
     blocks: Sequence[Block]
 

@@ -42,7 +42,7 @@ from bncli.files.reading.values import (
 MAX_SHARED = 4096
 """The most distinct texts that the blocks of a column share; beyond that, every block has its own texts."""
 MOSTLY = 0.9
-"""Share of the values that must be numbers or dates, so that the others are reported as exceptions."""
+"""If at least this fraction of the values are numbers or dates, the others are reported as exceptions."""
 EMPTY = pa.array([], pa.string())
 _N_SAMPLED = 64
 

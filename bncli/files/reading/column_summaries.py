@@ -51,9 +51,9 @@ from bncli.watch import Watch, silent
 Hashes = NDArray[np.uint64]
 MAX_LABELS = 256
 MAX_VALUES = 1 << 14
-"""Distinct values of a column up to which its counts are exact, if there are at most 128 columns and few labels."""
+"""The most distinct values of a column with exact counts, if there are at most 128 columns and few labels."""
 _MAX_CELLS, _MAX_TEXT = 1 << 24, 1 << 27
-"""Counts (values x classes), and bytes of text, of all columns together."""
+"""The most counts (values x classes), and the most bytes of text, of all columns together."""
 _MIN_CELLS, _MIN_TEXT = 1 << 11, 1 << 12
 """The same for each column, however many there are."""
 _MIN_WAITING = 1024

@@ -48,7 +48,7 @@ from bncli.files.reading.source import (
 from bncli.files.reading.values import convert_values, find_faults
 
 BLOCK_SIZE = 1 << 21
-"""Bytes of a block."""
+"""The size of a block in bytes."""
 FIRST_BLOCK_SIZE = 1 << 18
 """The first block is smaller: types are guessed from it, and the scores of a slow input appear sooner."""
 ROWS_PER_BLOCK, MAX_WIDE_BLOCK = 64, 1 << 25
@@ -70,7 +70,7 @@ _DELIMITER_ROW = re.compile(rb'"?[Ss][Ee][Pp]=([^"\r\n\0])"?[,;\t|]*[\r\n]*')
 """The row in which Excel expects the delimiter, before the header."""
 _READ_SIZE = 1 << 18
 _SLICE = 1 << 16
-"""Bytes that are searched at once, so that the masks stay in the cache of the processor."""
+"""The number of bytes searched at a time, so that the masks stay in the cache of the processor."""
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ from bncli.files.reading.values import strip_texts
 from bncli.watch import Note, Run
 
 ROWS_PER_BATCH = 1 << 16
-"""Rows of a batch of a `.codes` file."""
+"""The number of rows in a batch of a `.codes` file."""
 _WHOLE_WEIGHTS = "multiply all weights by the same power of ten"
 
 

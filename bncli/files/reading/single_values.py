@@ -32,7 +32,7 @@ from bncli.files.reading.source import BLANKS, MissingTokens, shorten
 DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 is_decimal = re.compile(DECIMAL).fullmatch
 ASCII_MARKS = {"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2212": "-", "\u2019": "'"}
-"""No-break and thin spaces, the minus sign and the curved apostrophe, and the characters of a keyboard for them."""
+"""Keyboard characters for no-break and thin spaces, the minus sign and the curved apostrophe."""
 MARKS = ".,' "
 """Decimal marks, and marks that separate thousands."""
 DAY = 86400

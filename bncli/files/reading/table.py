@@ -34,11 +34,11 @@ _ZIP = b"PK\x03\x04"
 TABLE_NAME = "the table"
 """The name, in error messages, of a table that is not a file."""
 _HEAD_SIZE = 1 << 16
-"""Bytes of text from which the length of a row is estimated."""
+"""The number of bytes of text from which the length of a row is estimated."""
 _EXPANSION = 5
 """Typical ratio of the sizes of a text before and after compression."""
 _TYPICAL_ROW = 100.0
-"""Bytes of a row if nothing is known about it."""
+"""The assumed length of a row in bytes if nothing is known about it."""
 
 
 class Table:

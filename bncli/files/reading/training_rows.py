@@ -67,10 +67,10 @@ from bncli.files.reading.values import (
 from bncli.watch import Note, Run, Watch, silent
 
 BUDGET = 2 << 30
-"""Bytes of values, in their narrowest types, that are kept; a larger table is sampled."""
+"""The most bytes of values, in their narrowest types, that are kept; a larger table is sampled."""
 SAMPLE_ROWS = 1 << 20
 MOST_TEXTS = 1 << 18
-"""Distinct texts of a column that are certain to be in the sample."""
+"""The most distinct texts of a column that are certain to be in the sample."""
 MOST_SHARED_COLUMNS = 50_000
 """Tables with more columns are read by one thread: threads wait for each other's Python code, and take memory."""
 _N_SAMPLED = 64

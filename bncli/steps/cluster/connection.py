@@ -50,7 +50,7 @@ MORE_MEMORY = "give workers more memory (dask worker --memory-limit), or start m
 _MOST_RESTARTS = 4
 """How often each worker may end, on average, before any task is done."""
 _POLL_SECONDS = 1.0
-"""The time between two looks at whether any worker is left to wait for."""
+"""The time between two checks whether any worker is left to wait for."""
 Future = Any
 """A value that is, or will be, in the memory of a worker."""
 

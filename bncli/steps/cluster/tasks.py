@@ -42,7 +42,7 @@ Task = TypeVar("Task")
 Serve = Callable[[Any], Callable[[Any], Any]]
 """Takes what all tasks share and returns the function that runs one task; it is a module's function, sent by name."""
 _QUEUED_PER_THREAD = 2
-"""Tasks submitted per thread of the cluster: one that runs, and one that waits."""
+"""The number of tasks submitted per thread of the cluster: one that runs, and one that waits."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _local = threading.local()
 

@@ -57,7 +57,7 @@ _LOSS_KINDS: Mapping[str, LossKind] = {
     "passes": "count",
 }
 _LARGEST = 1e100
-"""Stands for an infinite loss in ranks and counts."""
+"""Replaces an infinite loss in ranks and counts."""
 
 
 @dataclass(frozen=True)

@@ -77,8 +77,8 @@ Pool = Callable[[RunPlan, Sequence[Task], Callable[[Task], bool]], Results]
 class CompareOutputs:
     """The files that a comparison writes; None for a file not to be written.
 
-    `resume` stores every outcome, and an existing file is continued. `show` gets the report before the other files are
-    written, so that a full disk cannot hide it.
+    `resume` stores every outcome, and an existing file is continued. `show` receives the report before the other files
+    are written, so that a full disk cannot hide it.
     """
 
     csv: str | None = None

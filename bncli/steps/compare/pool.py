@@ -130,7 +130,7 @@ class _Worker:
             if self._queue.is_closed:  # `end` was called before there was a process to kill
                 self._process.kill()
         assert self._process.stdin is not None
-        with suppress(OSError):  # if it has died already, the first task finds out
+        with suppress(OSError):  # if it has died already, its first task will fail
             pickle.dump(self._plan, self._process.stdin)
             self._process.stdin.flush()
         return self._process

@@ -50,7 +50,7 @@ over the rows. Costs are compared by ratios and never tested, since equal work h
 COUNTS = ("iterations", "passes")
 """The costs that are integers in a fold, and None for parameters in closed form."""
 QUICK_SECONDS = 1.0
-"""Loading code takes less, so it hardly matters in slower folds."""
+"""Loading the code takes less time than this, so it hardly matters in slower folds."""
 _FEW_DATA_SETS = 4
 
 

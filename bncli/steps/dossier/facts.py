@@ -239,7 +239,7 @@ def _facts_of_figures(found: Findings) -> dict[str, str]:
 
 
 def unexpected_figures(found: Findings) -> str:
-    """Return a sentence on the periods whose figures are outside the intervals that the probabilities promise.
+    """Return a sentence on the periods whose figures are outside the intervals that the probabilities imply.
 
     It is "" if no period has both. Periods with rows without a class are left out.
     """

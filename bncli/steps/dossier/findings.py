@@ -48,7 +48,7 @@ from bncli.watch import Note, Run, Stage
 MOST_PERIODS = 24
 _TENTHS = 10
 SENSITIVITY_ROWS = 1000
-"""Rows at equal distances on which sensitivities are measured."""
+"""The number of evenly spaced rows on which sensitivities are measured."""
 FEW_ROWS = 10
 """Values with fewer training rows are listed."""
 _PROPERTY_SECONDS = 20.0

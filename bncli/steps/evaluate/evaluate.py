@@ -270,7 +270,7 @@ def _check_two_labels(outputs: EvaluateOutputs, n_labels: int) -> None:
 
 
 def _check_folds(columns: Columns, protocol: Protocol, source: Source) -> None:
-    """Raise BncliError, with the name of the table, if the rows cannot be split as the protocol demands."""
+    """Raise BncliError, with the name of the table, if the rows cannot be split as the protocol requires."""
     if protocol.by_time or protocol.folds > count_units(columns.n_rows, columns.split_by):
         try:
             draw_splits(columns, protocol, 0)

@@ -1,9 +1,9 @@
 """Groups of rows by the values of table columns (`--by`).
 
 A number is cut as the model cuts it. It is cut at its quartiles instead, with a note, if the model has no cuts for it,
-makes more than MOST_INTERVALS intervals, or does not know the column. Under cross-validation, where each fold has its
-own cuts, the cuts are those of all rows. A categorical column has one group per level, in the order of the table.
-Missing values are a group. The column may be one that learning ignores.
+makes more than MOST_INTERVALS intervals, or has no such column. Under cross-validation, where each fold has its own
+cuts, the cuts are those of all rows. A categorical column has one group per level, in the order of the table. Missing
+values are a group. The column may be one that learning ignores.
 """
 
 from __future__ import annotations

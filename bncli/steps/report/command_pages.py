@@ -18,7 +18,7 @@ from bncli.steps.report.page_text import count, figure, listed, percent
 from bncli.steps.report.structure_section import evaluation_provenance
 
 MOST_COLUMNS = 1000
-"""Rows of a table with one row per column."""
+"""The most rows of a table that has one row per column."""
 MOST_PICTURES = 24
 _MOST_BARS = 30
 _MOST_LABELS = 40
@@ -151,7 +151,7 @@ def _metric_blocks(report: CompareReport, metric: str) -> Iterator[Block]:
         cards.append(_rank_picture(report, metric, summary.average_ranks))
         if summary.caution:
             yield Paragraph(summary.caution, "warning")
-    # For a single data set the table below says everything.
+    # For a single data set the table below contains everything.
     panels = scatter_panels(report, metric)
     if len(report.results.data) > 1 and any(panel.points for panel in panels):
         most = max(panels, key=lambda panel: panel.better - panel.worse)

@@ -45,20 +45,20 @@ SMALL_SHARE = 0.01
 LEAST_PICTURES = 3
 """At least this many effects are shown, however small their shares are."""
 LISTED = 30
-"""Number of bars in the picture of the most important effects."""
+"""The most bars in the picture of the most important effects."""
 MOST_NAMES = 24
-"""Number of values of a categorical attribute in a picture; only the most frequent are drawn."""
+"""The most values of a categorical attribute in a picture; only the most frequent are drawn."""
 MOST_INTERVALS = 300
 MOST_NUMBERS = 60_000
-"""Numbers in a page for drawing the other classes."""
+"""The most numbers in a page for redrawing pictures for the other classes."""
 MOST_SENTENCES = 8
 """With more classes, a picture has a single sentence, about the class that it changes most."""
 MOST_SCALES = 15
-"""Attributes in a nomogram."""
+"""The most attributes in a nomogram."""
 _LEAST_POINTS = 0.5
 """An attribute whose range has fewer points, of 100, is left out of the nomogram."""
 _MOST_VALUES = 40
-"""Values per attribute in a nomogram."""
+"""The most values per attribute in a nomogram."""
 _STRONGEST = 8
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/"
 _LEAST_SHARE = 1e-6
@@ -204,7 +204,7 @@ def _value_picture(
     shares = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
     shares /= shares.sum(axis=-1, keepdims=True)
     errors = np.asarray(2 / np.sqrt(np.maximum(rows[:, None] * shares * (1 - shares), 1e-9)))
-    # bounds that are on average as wide as the range of the effect say nothing about it
+    # bounds that are on average as wide as the range of the effect are uninformative
     span = max(float(np.ptp(values[rows > 0], axis=0).max(initial=0.0)), 1e-9)
     has_bounds = float(np.average(errors.mean(axis=1), weights=np.maximum(rows, 1e-9))) <= span / 2
     errors = errors if has_bounds else np.zeros_like(errors)

@@ -79,7 +79,7 @@ def score_other_models(
 ) -> list[ComparedModel]:
     """Return the evaluation of each model on a table.
 
-    The table is read once per model, because each model knows its own columns and values. Raises ModelError if a model
+    The table is read once per model, because each model has its own columns and values. Raises ModelError if a model
     has another class (`class_name` None: any name is accepted) or other labels.
     """
     if source.bad_rows_file is not None:

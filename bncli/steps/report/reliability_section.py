@@ -23,15 +23,15 @@ from bncli.steps.report.page_text import count, figure, listed, percent
 TITLE = "Reliability checks"
 MOST_COLUMNS = 40
 MOST_GROUPS = 12
-"""Groups of rows with the highest log-loss."""
+"""The number of groups listed, those with the highest log-loss."""
 MOST_ASKED = 500
-"""Columns whose values are compared as groups of rows."""
+"""The most columns whose values are compared as groups of rows."""
 FEW = 5
 """A value with fewer training rows is rare."""
 _MOST_REQUESTED_GROUPS = 40
-"""Groups per column of --by."""
+"""The most groups per column of --by."""
 _LEAST = 30
-"""Smaller groups are not reported as the worst."""
+"""Groups of fewer rows are not listed among the worst."""
 
 
 @dataclass(frozen=True)

@@ -45,13 +45,13 @@ MAKING_TITLE = "Provenance"
 MOST_NODES = 60
 MOST_REGIONS = 80
 MOST_CELLS = 4000
-"""Cells of all tables in a page."""
+"""The most cells of all tables in a page together."""
 _ROWS = 8
 _LABELS = 8
 _MOST_COUNTED = 1 << 20
-"""Cells of a contingency table."""
+"""The most cells of a contingency table for mutual information."""
 _BLOCK = 1 << 20
-"""Bytes that are read at a time."""
+"""Bytes of a file that are read at a time."""
 
 
 class _Information:
