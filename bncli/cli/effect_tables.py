@@ -3,7 +3,7 @@
 First comes the share of every effect in the variance of the score, then the numbers of the most important effects. A
 single attribute is a curve whose bars have the same scale in all curves, or with several classes a grid. A pair of
 attributes is a heat map of shaded cells, with numbers if they fit. Effects that are too wide for either are listed by
-their strongest entries.
+their strongest entries. Neighbouring intervals of the same log-odds are one line.
 
 With two classes, the log-odds are the second class's. With more, a heat map shows the class that the pair affects most.
 """
@@ -14,6 +14,7 @@ import itertools
 import math
 import string
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bncli.cli.terminal_tables import filled_table
@@ -38,6 +39,7 @@ _LEGEND = "Cells of pairs: ░▒▓█ positive, ·∘○● negative, in steps
 
 def effect_tables(report: EffectsReport, labels: Sequence[str]) -> list[str | Table]:
     """Return an explanation, the shares, the numbers of the most important effects, and for two classes a nomogram."""
+    report = replace(report, effects=tuple(effect.with_equal_intervals_joined() for effect in report.effects))
     lines: list[str | Table] = []
     if len(labels) == 2:
         towards = f"Log-odds of {labels[1]}, the positive label, against {labels[0]}"

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from bncli.engine.data.schema import Attribute, Schema
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.kikuchi.model_paths import posterior_weights
@@ -24,7 +26,7 @@ from bncli.engine.prediction.effects import LeftOut, effects_of
 from bncli.engine.prediction.probability_intervals import effect_margins
 from bncli.engine.structures.named_structure import NamedRegions
 from bncli.engine.structures.region_graph import maximal
-from bncli.engine.structures.regrouping import regroup_attribute
+from bncli.engine.structures.regrouping import join_equal_intervals, regroup_attribute
 from bncli.engine.structures.structure import Regions
 from bncli.files.artifacts.cuts import attribute_json
 from bncli.files.exports.structure_json import posterior_json
@@ -56,6 +58,23 @@ class NamedEffect(NamedTuple):
     def names(self) -> tuple[tuple[str, ...], ...]:
         """Names of the values along each axis, except the last axis (the class)."""
         return tuple(value_names(attribute)[:-1] for attribute in self.seen)
+
+    def with_equal_intervals_joined(self) -> NamedEffect:
+        """Return the effect of one numeric attribute with neighbouring intervals of the same values as one.
+
+        A card has few groups of intervals, and an effect that is monotone by request has steps; one line each is what
+        people read. Other effects are returned as they are.
+        """
+        told = self.values if self.margins is None else np.concatenate((self.values, self.margins), axis=-1)
+        grouping = join_equal_intervals(self.seen[0], told) if len(self.seen) == 1 else None
+        if grouping is None:
+            return self
+        firsts = np.unique(grouping, return_index=True)[1]
+        return self._replace(
+            values=self.values[firsts],
+            seen=(regroup_attribute(self.seen[0], grouping),),
+            margins=None if self.margins is None else self.margins[firsts],
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Return the effect as JSON, with `merges` only if an attribute is regrouped, `margins` only if it has any."""

@@ -38,6 +38,23 @@ def _points(entry: dict[str, Any], row: dict[str, str]) -> int | None:
     return entry["points"] if value in text.split(" | ") else None
 
 
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_rows_are_explained_by_the_groups_of_the_card(bncli: Bncli, tmp_path: Path, n_labels: int) -> None:
+    """The interval of a contribution is one of the card, not a finer one with the same points."""
+    _table(tmp_path / "t.csv", n_labels)
+    typed = ("fit", "t.csv", "--structure", "card", "--rows", "7", "-o", "m.bnc", "-q", "--json")
+    card = json.loads(bncli(*typed).out)["card"]
+    groups = {entry["value"] for entry in card["points"] if entry["attribute"] == "number"}
+    rows = json.loads(bncli("explain", "m.bnc", "t.csv", "--json", "-q").out)["rows"]
+    told = {one["value"] for row in rows for one in row["contributions"] if one["effect"] == "number"}
+    of_card = set()
+    for group in groups:
+        low, high = (f"{float(end):.6g}" for end in group[1:-1].split(", "))
+        of_card.add(f"<={high}" if low == "-inf" else f">{low}" if high == "inf" else f"{low}..{high}")
+    assert len(told) > 2
+    assert told <= of_card
+
+
 @pytest.mark.parametrize(("n_labels", "most"), [(2, 100), pytest.param(2, 5, marks=pytest.mark.slow), (3, 10)])
 def test_the_card_alone_gives_the_scores(bncli: Bncli, tmp_path: Path, n_labels: int, most: int) -> None:
     rows, model = _table(tmp_path / "t.csv", n_labels), str(tmp_path / "m.bnc")

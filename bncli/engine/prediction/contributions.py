@@ -24,6 +24,7 @@ an average of models a multiplication per model and term besides.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -38,8 +39,8 @@ from bncli.engine.prediction.factors import cells_of
 from bncli.engine.prediction.marginalization import network_to_marginalize
 from bncli.engine.prediction.purification import Score, contrasts, mixture_of
 from bncli.engine.prediction.scoring import compile_predictor, log_probabilities
-from bncli.engine.structures.regrouping import regroup_codes
-from bncli.engine.structures.structure import BinnedAttribute
+from bncli.engine.structures.regrouping import join_equal_intervals, regroup_attribute, regroup_codes
+from bncli.engine.structures.structure import BinnedAttribute, Grouping
 
 NUMBERS_PER_BLOCK = 1 << 20
 """The most numbers in the temporaries of a block of rows."""
@@ -105,7 +106,36 @@ class Explainer:
         needs_scores = self._is_average and not self._scorers
         self._term_scores = [self._look_ups_of(score, {}) for score in mixture.terms] if needs_scores else []
         self._marginalizes = network_to_marginalize(model.tables, model.schema) is not None
-        self._term_texts = _TermTexts(model.schema, self.terms, self._used)
+        self._term_texts = _TermTexts(model.schema, self.terms, self._used, self._joined_intervals(model.schema))
+
+    def _joined_intervals(self, schema: Schema) -> dict[int, tuple[Grouping | None, ...]]:
+        """Return, by term, the groupings of its attributes' codes that join intervals which contribute the same.
+
+        These are the intervals that a person needs: the model makes no difference within them. Averages of models,
+        packed tables and terms of several tables are left out, and described by the cuts of the attributes.
+        """
+        joined: dict[int, tuple[Grouping | None, ...]] = {}
+        if len(self._look_ups) > 1 or self._tables[0]:
+            return joined
+        binnings = list(self._columns)
+        n_tables = Counter(look_up.term for look_up in self._look_ups[0])
+        for look_up in self._look_ups[0]:
+            if n_tables[look_up.term] > 1:
+                continue
+            values = look_up.entries.reshape(*look_up.shape, -1)
+            groupings: list[Grouping | None] = []
+            for axis, (a, binning) in enumerate(binnings[position] for position in look_up.positions):
+                attribute = schema.attributes[a]
+                coarse = attribute if binning is None else regroup_attribute(attribute, binning)
+                observed = np.moveaxis(values, axis, 0)[: coarse.cardinality]
+                grouping = join_equal_intervals(coarse, observed)
+                if grouping is None or binning is None:
+                    groupings.append(grouping or binning)
+                else:
+                    groupings.append(tuple(grouping[code] for code in binning))
+            if any(groupings):
+                joined[look_up.term] = tuple(groupings)
+        return joined
 
     def _look_ups_of(self, score: Score, number: Mapping[tuple[int, ...], int]) -> list[_LookUp]:
         look_ups = []
@@ -226,13 +256,33 @@ def take_largest(sums: Array, contributions: Array, chosen: Index) -> Array:
 
 
 class _TermTexts:
-    """Describes terms in words: `terms` are their attributes, `used` the attributes whose codes are given."""
+    """Describes terms in words: `terms` are their attributes, `used` the attributes whose codes are given.
 
-    def __init__(self, schema: Schema, terms: Sequence[tuple[int, ...]], used: Sequence[int]) -> None:
+    `joined`: by the index of a term, the groupings of its attributes' codes under which it is described, if any.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        terms: Sequence[tuple[int, ...]],
+        used: Sequence[int],
+        joined: Mapping[int, tuple[Grouping | None, ...]],
+    ) -> None:
         self._place = {a: position for position, a in enumerate(used)}
         self._names = {a: schema.attributes[a].name for a in used}
         self._values = {a: value_names(schema.attributes[a]) for a in used}
         self._terms = terms
+        self._joined: dict[int, list[tuple[str, ...]]] = {}
+        """By the index of a term with joined intervals, the text of every code of each of its attributes."""
+        for term, groupings in joined.items():
+            texts = []
+            for a, grouping in zip(terms[term], groupings, strict=True):
+                if grouping is None:
+                    texts.append(self._values[a])
+                else:
+                    names = value_names(regroup_attribute(schema.attributes[a], grouping))
+                    texts.append((*(names[group] for group in grouping), names[-1]))
+            self._joined[term] = texts
 
     def describe(self, chosen: Index, codes: Sequence[Codes]) -> tuple[Index, tuple[TermText, ...]]:
         """Describe the terms `chosen` (m, N): return indices (m, N) into a list of texts, -1 for none, and the list."""
@@ -258,7 +308,8 @@ class _TermTexts:
             _, first, text_of_row = np.unique(joint, return_index=True, return_inverse=True)
             places[entries] = text_of_row.astype(np.intp).ravel() + len(texts)
             names = tuple(self._names[a] for a in attributes)
-            values = zip(*([self._values[a][d] for d in digits[a][first].tolist()] for a in attributes), strict=True)
+            columns = zip(attributes, self._joined.get(term, [self._values[a] for a in attributes]), strict=True)
+            values = zip(*([of_code[d] for d in digits[a][first].tolist()] for a, of_code in columns), strict=True)
             texts += [TermText(names, of_row) for of_row in values]
         return places.reshape(chosen.shape), tuple(texts)
 

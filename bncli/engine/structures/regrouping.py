@@ -30,6 +30,8 @@ from bncli.engine.structures.structure import Family, Grouping, Groupings
 
 CACHE_SIZE = 4096
 """Number of cached groupings and regrouped attributes; folds and candidates use the same ones again and again."""
+_ROUNDING = 1e-12
+"""Log-odds, in nats, that differ by no more are equal."""
 
 
 def group_intervals_by_size(attributes: Sequence[Attribute], bins: Sequence[int | None]) -> Groupings:
@@ -87,6 +89,22 @@ def regroup_attribute(attribute: Attribute, grouping: Grouping) -> Attribute:
     for level, code in zip(attribute.levels, grouping, strict=False):
         joined[code].append(level)
     return replace(attribute, frequencies=frequencies, levels=tuple(" | ".join(levels) for levels in joined), groups=())
+
+
+def join_equal_intervals(attribute: Attribute, values: Array) -> Grouping | None:
+    """Return the grouping that joins neighbouring intervals of equal values, or None if there are none.
+
+    values (cardinality, ...), in nats: what the model says of each code. Levels are not joined, and neither is a
+    missing value that counts as a value.
+    """
+    n_values = attribute.n_values
+    if not isinstance(attribute, NumericAttribute) or n_values < 2:
+        return None
+    steps = np.abs(np.diff(values[:n_values], axis=0)).reshape(n_values - 1, -1).max(axis=1) > _ROUNDING
+    if steps.all():
+        return None
+    starts = np.concatenate(([False], steps, np.ones(len(values) - n_values, np.bool_)))
+    return tuple(np.cumsum(starts).tolist())
 
 
 def regroup_codes(codes: Codes, grouping: Grouping) -> Codes:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
+from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.model import Component, Ensemble, Model
 from bncli.engine.prediction import contributions
 from bncli.engine.prediction.contributions import Explainer, Explanation, TermText, _TermTexts, value_names
@@ -62,8 +62,15 @@ def test_a_contribution_is_the_entry_of_an_effect(model: Model, seed: int) -> No
                 text = why.terms[term]
                 attributes = tuple(names.index(name) for name in text.attributes)
                 listed[attributes] = value
-                seen = tuple(value_names(model.schema.attributes[a])[rows[a][t]] for a in attributes)
-                assert text.values == seen
+                for axis, (a, told) in enumerate(zip(attributes, text.values, strict=True)):
+                    code = rows[a][t]
+                    if told != value_names(model.schema.attributes[a])[code]:
+                        joined = intervals_of(model.schema.attributes[a], told)
+                        grouping = tensors[attributes].groupings[axis]
+                        slices = [i if grouping is None else grouping[i] for i in joined]
+                        assert len(joined) > 1
+                        assert code in joined
+                        assert np.ptp(np.take(tensors[attributes].values, slices, axis), axis).max() < 1e-10
         assert listed.keys() <= tensors.keys()
         for attributes, tensor in tensors.items():
             cell = tuple(
@@ -72,6 +79,21 @@ def test_a_contribution_is_the_entry_of_an_effect(model: Model, seed: int) -> No
             entry = float(tensor.values[(*cell, p)])
             assert listed.get(attributes, 0.0) == pytest.approx(entry, rel=1e-12, abs=1e-12)
             assert attributes in listed or abs(entry) < 2e-12
+
+
+def intervals_of(attribute: Attribute, text: str) -> range:
+    """Return the codes of the neighbouring intervals that a text such as `1..4` joins; it must join some."""
+    assert isinstance(attribute, NumericAttribute)
+    names = value_names(attribute)[: attribute.n_values]
+    starts = [name.removeprefix(">").split("..")[0] if not name.startswith("<=") else "" for name in names]
+    ends = [name.removeprefix("<=").split("..")[-1] if not name.startswith(">") else "" for name in names]
+    for first in range(len(names)):
+        for last in range(first, len(names)):
+            low, high = starts[first], ends[last]
+            joined = f"{low}..{high}" if low and high else f">{low}" if low else f"<={high}" if high else "any"
+            if joined == text:
+                return range(first, last + 1)
+    raise AssertionError(text)
 
 
 @given(models(), st.integers(0, 99))
@@ -228,7 +250,7 @@ def test_cuts_that_look_alike_are_written_in_full() -> None:
 @pytest.mark.parametrize("largest", [1 << 62, 1])
 def test_terms_in_words(monkeypatch: pytest.MonkeyPatch, largest: int) -> None:
     monkeypatch.setattr(contributions, "_LARGEST", largest)
-    texts = _TermTexts(SCHEMA, ((0,), (0, 1)), (0, 1))
+    texts = _TermTexts(SCHEMA, ((0,), (0, 1)), (0, 1), {})
     codes = [np.array([0, 4, 0], np.uint8), np.array([1, 2, 1], np.uint8)]
     places, described = texts.describe(np.array([[1, 1, 1], [0, -1, 0]]), codes)
     pair, other = TermText(("age", "colour"), ("<=27.5", "red")), TermText(("age", "colour"), ("unknown", "unknown"))

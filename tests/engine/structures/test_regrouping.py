@@ -15,6 +15,7 @@ from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAtt
 from bncli.engine.structures.regrouping import (
     group_intervals,
     group_intervals_by_size,
+    join_equal_intervals,
     regroup_attribute,
     regroup_codes,
     regrouped_attributes,
@@ -186,3 +187,12 @@ def test_codes_are_narrow() -> None:
     found = regroup_codes(wide, tuple(code // 300 for code in range(700)))
     assert found.dtype == np.uint8
     assert found.tolist() == [code // 300 for code in range(700)]
+
+
+def test_neighbouring_intervals_of_equal_values_are_joined() -> None:
+    attribute = numeric(*[5.0] * 6, missing=True)
+    values = np.array([[0.1, -0.1], [0.1, -0.1], [0.3, -0.3], [0.1, -0.1], [0.1, -0.1 + 1e-15], [0.1, -0.1]])
+    assert join_equal_intervals(attribute, values) == (0, 0, 1, 2, 2, 3)  # the last is the missing value
+    assert join_equal_intervals(attribute, np.arange(12.0).reshape(6, 2)) is None
+    assert join_equal_intervals(attribute, np.zeros((6, 2))) == (0, 0, 0, 0, 0, 1)
+    assert join_equal_intervals(CategoricalAttribute("x", False, (5.0, 5.0), ("a", "b")), np.zeros((2, 2))) is None
