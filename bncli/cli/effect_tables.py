@@ -14,7 +14,6 @@ import itertools
 import math
 import string
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bncli.cli.terminal_tables import filled_table
@@ -39,7 +38,7 @@ _LEGEND = "Cells of pairs: ░▒▓█ positive, ·∘○● negative, in steps
 
 def effect_tables(report: EffectsReport, labels: Sequence[str]) -> list[str | Table]:
     """Return an explanation, the shares, the numbers of the most important effects, and for two classes a nomogram."""
-    report = replace(report, effects=tuple(effect.with_equal_intervals_joined() for effect in report.effects))
+    report = report.with_equal_intervals_joined()
     lines: list[str | Table] = []
     if len(labels) == 2:
         towards = f"Log-odds of {labels[1]}, the positive label, against {labels[0]}"

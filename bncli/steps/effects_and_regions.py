@@ -11,7 +11,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -108,6 +108,10 @@ class EffectsReport:
     effects: tuple[NamedEffect, ...]
     models: int
     left_out: LeftOut | None = None
+
+    def with_equal_intervals_joined(self) -> EffectsReport:
+        """Return the report for people: neighbouring intervals of the same values are one (`NamedEffect`)."""
+        return replace(self, effects=tuple(effect.with_equal_intervals_joined() for effect in self.effects))
 
     def as_json(self) -> dict[str, Any]:
         """Return the keys about effects of the report on the model; `effects_left_out` only if some are left out."""
