@@ -91,7 +91,7 @@ MISSING_POLICIES = Choice(
     "--missing-policy",
     "level",
     (
-        Method("level", "a missing value counts as a further value of the attribute"),
+        Method("level", "a missing value counts as one more value of the attribute"),
         Method(
             "marginalize",
             "missing values are marginalized in learning and scoring; for --param " + ", ".join(MARGINALIZED),

@@ -190,7 +190,7 @@ def command(**typed: Any) -> None:
         # The exit code must tell scripts that the tables have gaps.
         (data, learner), reason = next(iter(report.gaps.items()))
         more = f" (and {len(report.gaps) - 1} more)" if len(report.gaps) > 1 else ""
-        raise BncliError(f"{learner} failed on {data}{more}: {reason}")
+        raise BncliError(f"learner {learner!r} failed on {data}{more}: {reason}")
 
 
 def _row_bounds(texts: Sequence[str]) -> tuple[int, ...]:

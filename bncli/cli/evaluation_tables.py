@@ -74,7 +74,7 @@ def evaluation_tables(report: EvaluateReport, *, verbose: bool = False) -> Itera
         title = "Scores of the networks on their training rows, in nats: means over the folds"
         yield filled_table(title, ("score", "nats"), rows, numbers=(1,))
         if report.scored.acll_relative_error is not None:
-            yield f"acll is {acll_error_text(report.scored.acll_relative_error)}, on average"
+            yield f"acll: {acll_error_text(report.scored.acll_relative_error)}, on average"
             yield ""
     if len(report.labels) <= _MOST_LABELS:
         columns = [
@@ -115,7 +115,7 @@ def _fold_table(folds: Sequence[FoldReport]) -> Table:
         )
         for fold in folds
     )
-    headings = ("repeat", "fold", "rows", "error", "log-loss", "auc", "penalty", "s, fit", "s, score")
+    headings = ("repeat", "fold", "rows", "error", "log-loss", "auc", "penalty", "fit s", "score s")
     return filled_table("Folds", headings, rows, numbers=range(9))
 
 

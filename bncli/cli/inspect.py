@@ -293,10 +293,10 @@ def _model_facts(report: step.ModelReport) -> dict[str, str]:
 def _tokens_text(tokens: tuple[str, ...] | None) -> str:
     """Return the texts that mean a missing value besides the empty field; a plus means in addition to the default."""
     if tokens is None:
-        return "the default ones"
+        return "the default tokens"
     added = [token.removeprefix("+") for token in tokens if token.startswith("+")]
     if len(added) == len(tokens):
-        return f"the default ones, and {', '.join(added)}"
+        return f"the default tokens, and {', '.join(added)}"
     return ", ".join(["the empty field", *tokens])
 
 

@@ -288,5 +288,6 @@ def notes_about_coded_tables(learners: Iterable[Learner], sources: Iterable[Sour
         typed = typed_options(learner.options)
         flags = " and ".join(flag_of(key) for key in keys if typed[key] is not None)
         if flags:
-            notes += [f"on {path}, whose rows are codes, {learner.name} is run without its {flags}" for path in coded]
+            why = "because its rows are already discretized"
+            notes += [f"learner {learner.name!r} is run on {path} without {flags}, {why}" for path in coded]
     return notes

@@ -50,7 +50,7 @@ def command(**typed: Any) -> None:
     """Add up the files and write the sum."""
     output = options.output_path(typed["output"])
     if output is None:
-        raise UsageError("-o FILE is missing: the file for the sum", hint="for example -o all.counts")
+        raise UsageError("-o FILE is missing", hint="add a file for the merged counts, for example -o all.counts")
     from bncli.steps.merge import merge
     from bncli.watch import Run
 

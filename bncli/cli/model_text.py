@@ -35,7 +35,7 @@ def move_lines(moves: Sequence[NamedMove]) -> list[str]:
 
 def acll_error_text(error: float) -> str:
     """Return the relative error of the approximate conditional log-likelihood (acll) as text."""
-    return f"{100 * error:.4g} % relative error against the CLL of the same parameters"
+    return f"relative error {100 * error:.4g} % against the CLL of the same parameters"
 
 
 def penalty_text(penalty: ChosenPenalty) -> str:
@@ -73,9 +73,7 @@ def candidate_cells(candidate: TriedCandidate) -> tuple[str, ...]:
 def regions_text(report: RegionsReport) -> str:
     """Return the number of regions of each order and, if a search found them, the step with the best model."""
     counts = [f"{count:,} of order {order}" for order, count in report.orders.items()]
-    text = (
-        f"{', '.join(counts)} (attributes and the class)" if counts else ("none: the model consists of the class alone")
-    )
+    text = f"{', '.join(counts)} (attributes and the class)" if counts else "none, only the class frequencies"
     if report.steps is None:
         return text
     return f"{text}; step {report.best_step} of {report.steps:,}, weight {report.weight:.3g}"

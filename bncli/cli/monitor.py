@@ -78,7 +78,7 @@ def command(**typed: Any) -> None:
             "names",
             "output",
         )
-        hint = "name a MODEL and rows: bncli monitor MODEL DATA"
+        hint = "give a MODEL and rows: bncli monitor MODEL DATA"
         for word in about_rows:
             if typed[word]:
                 what = f"--{word.replace('_', '-')} has no effect on monitors: they contain counts, not rows"

@@ -157,7 +157,7 @@ class FilePath(Paths):
 
 def refuse_standard_input(what: str) -> NoReturn:
     """Raise UsageError, because `what` cannot be read from the standard input."""
-    raise UsageError(f"{what} cannot be read from the standard input", hint="name its file")
+    raise UsageError(f"{what} cannot be read from the standard input", hint="give the path of the file")
 
 
 def _columns_of_typed_table(ctx: click.Context) -> Sequence[str]:

@@ -117,7 +117,9 @@ def _disclosure_lines(found: Disclosure) -> list[str]:
     lines += [f"            {v.attribute}={v.value}: {v.rows:,.6g} ({', '.join(v.where)})" for v in found.values]
     for table in found.tables:
         if table.below or table.unknown:
-            cells = f"{table.below:,} of {table.cells:,} cells have fewer, {table.unknown:,} may have fewer"
+            have = "has" if table.below == 1 else "have"
+            cells = f"{table.below:,} of {table.cells:,} cells {have} {few}"
+            cells += f"; {table.unknown:,} more may have fewer" if table.unknown else ""
             lines.append(f"            table {' & '.join(table.attributes)}: {cells}")
     if found.held_out:
         lines.append(f"            held-out probabilities of {found.held_out:,} single rows, for thresholds and sets")

@@ -30,9 +30,9 @@ def default_output_path(paths: tuple[str, ...], suffix: str) -> str:
     """
     if len(paths) != 1 or paths[0] == "-":
         what = "the standard input" if paths == ("-",) else "several files"
-        raise UsageError(f"data from {what} needs -o FILE", hint=f"for example -o data{suffix}")
+        raise UsageError(f"data from {what} need -o FILE", hint=f"for example -o data{suffix}")
     if is_special(paths[0]):
-        raise UsageError(f"data from {paths[0]} needs -o FILE", hint=f"for example -o data{suffix}")
+        raise UsageError(f"data from {paths[0]} need -o FILE", hint=f"for example -o data{suffix}")
     path = paths[0].rstrip("/") or "/"
     if os.path.isdir(path):
         return (path if os.path.basename(path) not in ("", ".", "..") else os.path.realpath(path)) + suffix
@@ -48,14 +48,14 @@ def check_outputs(outputs: Iterable[str | None], inputs: Iterable[str | None]) -
     None and `-` (the standard streams) are ignored.
     """
     targets = [path for path in outputs if path is not None and path != "-"]
-    taken = {_file_identity(path): f"is read from {path!r}" for path in inputs if path and path != "-"}
+    taken = {_file_identity(path): f"the input {path!r}" for path in inputs if path and path != "-"}
     for path in targets:
         if is_special(path):
             continue
         identity = _file_identity(path)
         if identity in taken:
-            raise UsageError(f"cannot write {path!r}: it {taken[identity]}", hint="choose another name")
-        taken[identity] = f"is written as {path!r}"
+            raise UsageError(f"cannot write {path!r}: {taken[identity]} is the same file", hint="choose another name")
+        taken[identity] = f"the output {path!r}"
     for path in targets:
         check_target(path)
 

@@ -61,8 +61,8 @@ _COMMONEST = 5
 _LEAK = 0.99
 """A column with this share of the class's entropy is likely to be known only after the class."""
 _LAST_COLUMN = "the last column"
-_NOTES_ABOUT_MARKS = "values that may mean missing"
-_PLURAL = {"numeric": "numbers", "categorical": "names", "date": "dates"}
+_NOTES_ABOUT_MARKS = " may mean missing; add --missing "
+_PLURAL = {"numeric": "numbers", "categorical": "categories", "date": "dates"}
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ def describe(source: Source, *, schema_out: str | None = None, bins: bool = Fals
     first = {} if summary.class_name is None else {summary.columns[summary.class_name].digest: summary.class_name}
     for name in summary.names:
         if name not in summary.columns:
-            reason = f"contains {summary.nested[name]} values; flatten it or --ignore {shlex.quote(name)}"
+            reason = f"contains {summary.nested[name]}s; flatten it, or add --ignore {shlex.quote(name)}"
             report = ColumnReport(name, "nested", 0, 0, "", None, False, reason, True, should_ignore=True)
         else:
             report = _report_column(name, summary, of_class, source)
@@ -513,11 +513,11 @@ def _with_verdict(
         what = "only one value" if report.distinct else "no values"
         return replace(report, use=use, reason=f"{what}{', or missing' if use else ''}")
     decision = summary.decision
-    reasons = [_without_name(note, report.name) for note in decision.notes if not note.startswith(_NOTES_ABOUT_MARKS)]
+    reasons = [_without_name(note, report.name) for note in decision.notes if _NOTES_ABOUT_MARKS not in note]
     if decision.without_marks:
         marks = ", ".join(decision.marks)
         would_be = f"without {marks} they would be {decision.without_marks}"
-        reasons.append(would_be if decision.attributes else f"marks: {marks}")
+        reasons.append(would_be if decision.attributes else f"{marks} may mean missing")
     if not decision.attributes:
         kind = "date" if report.type == "date" else "identifier"
         return replace(report, type=kind, use=False, reason="; ".join(reasons))

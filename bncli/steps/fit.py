@@ -203,7 +203,7 @@ def fit(
                 quantiles = summarise_log_p(fitted.model, sample, compile_scorer(fitted.model).used)
                 fitted = replace(fitted, model=replace(fitted.model, log_p=quantiles))
             except ModelError as error:
-                recorder(Note(f"no quantiles of ln P(x): {error.what}", warning=True))
+                recorder(Note(f"the quantiles of ln P(x) are not available: {error.what}", warning=True))
     recorder(Stage("write"))
     if trace is not None:
         recorder.write_trace(trace)

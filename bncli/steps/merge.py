@@ -48,7 +48,7 @@ def merge(
         if difference is not None:
             what, here, there = difference
             hint = "count all parts with the same cuts file, the same --structure and the same --missing"
-            raise BncliError(f"{what}: {here}, but {there} in {paths[0]}", where=path, hint=hint)
+            raise BncliError(f"{what} in {paths[0]}: {here} instead of {there}", where=path, hint=hint)
         if not allow_repeated:
             repeated = [part for part in other.parts if part.fingerprint in file_of_part]
             if repeated:
@@ -74,31 +74,32 @@ def _differences(first: CountedRows, other: CountedRows) -> Iterator[tuple[str, 
     """Yield what differs in how two files were counted, how it is in `other`, and how in `first`."""
     cuts, first_cuts = other.cuts, first.cuts
     if cuts.class_name != first_cuts.class_name:
-        yield "the class differs", f"'{cuts.class_name}'", f"'{first_cuts.class_name}'"
+        yield "the class differs from that", f"'{cuts.class_name}'", f"'{first_cuts.class_name}'"
     for position, (a, b) in enumerate(zip(cuts.attributes, first_cuts.attributes, strict=False), 1):
         if a.name != b.name:
-            yield f"attribute {position} differs", f"'{a.name}'", f"'{b.name}'"
+            yield f"attribute {position} differs from that", f"'{a.name}'", f"'{b.name}'"
         # Files may differ in whether an attribute has missing values.
         here, there = (attribute_json(replace(attribute, missing=False)) for attribute in (a, b))
         for key in sorted(here.keys() | there.keys()):
             if here.get(key) != there.get(key):
-                yield f"the {key} of '{a.name}' differ", _shorten(here.get(key)), _shorten(there.get(key))
+                differ = "differs from that" if key in ("form", "type") else "differ from those"
+                yield f"the {key} of '{a.name}' {differ}", _shorten(here.get(key)), _shorten(there.get(key))
     if len(cuts.attributes) != len(first_cuts.attributes):
-        yield "the attributes differ", f"{len(cuts.attributes)} of them", f"{len(first_cuts.attributes)}"
+        yield "the number of attributes differs from that", str(len(cuts.attributes)), str(len(first_cuts.attributes))
     if (cuts.method, dict(cuts.options)) != (first_cuts.method, dict(first_cuts.options)):
         here_made, there_made = (
             " ".join([c.method, *(f"{key}={value}" for key, value in sorted(c.options.items()))])
             for c in (cuts, first_cuts)
         )
-        yield "the cuts were learned differently", here_made, there_made
+        yield "the method of the cuts differs from that", here_made, there_made
     if other.missing_tokens != first.missing_tokens:
         here_tokens, there_tokens = (
-            "the default ones" if tokens is None else " ".join(map(repr, tokens))
+            "the default tokens" if tokens is None else " ".join(map(repr, tokens))
             for tokens in (other.missing_tokens, first.missing_tokens)
         )
-        yield "the tokens for missing values differ", here_tokens, there_tokens
+        yield "the tokens for missing values differ from those", here_tokens, there_tokens
     if other.requested != first.requested:
-        yield "the tables differ", _describe_tables(other, first), _describe_tables(first, other)
+        yield "the tables differ from those", _describe_tables(other, first), _describe_tables(first, other)
 
 
 def _shorten(value: object) -> str:

@@ -91,9 +91,9 @@ class MonitorReport:
         named = list(zip(self.short_names, self.monitors, strict=True))
         empty = [name for name, monitor in named if not monitor.tally.rows]
         unlabelled = [name for name, monitor in named if monitor.tally.rows and not monitor.tally.log_loss.n]
-        notes = [f"no rows in {', '.join(empty)}"] if empty else []
+        notes = [f"there are no rows in {', '.join(empty)}"] if empty else []
         if unlabelled and self.whole.tally.log_loss.n:
-            notes.append(f"no labels in {', '.join(unlabelled)}, so only expected figures are available")
+            notes.append(f"there are no labels in {', '.join(unlabelled)}, so only expected figures are available")
         for name, monitor in named:
             if monitor.only_label is not None:
                 why = ": the AUC needs both labels" if len(monitor.model.labels) == 2 else ""

@@ -109,8 +109,9 @@ class ScoreCounts:
         """What a monitor of these rows leaves out."""
         if not self.unknown_labels:
             return []
-        rows = "1 row has a class" if self.unknown_labels == 1 else f"{self.unknown_labels:,} rows have a class"
-        return [f"{rows} that is not a label of the model; not included in the measured figures"]
+        one = self.unknown_labels == 1
+        rows, are = ("1 row has", "it is") if one else (f"{self.unknown_labels:,} rows have", "they are")
+        return [f"{rows} a class that is not a label of the model; {are} not included in the measured figures"]
 
 
 class ScoredBlock(NamedTuple):

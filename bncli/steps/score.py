@@ -261,7 +261,7 @@ def score(
             run.watch(Note("drift is measured against training rows weighted by the class weights of the fit"))
         summary = MonitorSummary(monitor, scorer.monitor())
         if summary.monitor.no_log_p:
-            run.watch(Note(f"no ln P(x): {summary.monitor.no_log_p}"))
+            run.watch(Note(f"ln P(x) is not available: {summary.monitor.no_log_p}"))
         for text in counts.notes:
             run.watch(Note(text, warning=True))
         write_monitor(monitor, summary.monitor)

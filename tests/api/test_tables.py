@@ -146,7 +146,7 @@ def test_what_a_frame_cannot_be() -> None:
         bncli.fit(lists, categorical="l")
     events: list[Event] = []
     assert bncli.fit(lists, progress=events.append, **NB).feature_names_in_.tolist() == ["a"]
-    assert Note("left out: l contains list values; flatten it or --ignore") in events
+    assert Note("column l was left out because of list values; flatten it, or add --ignore NAME") in events
     assert bncli.fit(lists, ignore="l", progress=lambda event: None, **NB).feature_names_in_.tolist() == ["a"]
 
 

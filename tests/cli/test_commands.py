@@ -262,7 +262,7 @@ def test_scores_of_the_structure_learnt(bncli: Bncli) -> None:
     assert "scores" not in json.loads(bncli("learn-structure", "tumours.csv", "--json").out)
     told = bncli("learn-structure", "tumours.csv", "--scores", "-o", "s.json").err
     assert f"scores      ll   {report['scores']['ll']:,.4f}" in told
-    assert f"{100 * report['acll_relative_error']:.4g} % relative error against the CLL of the same parameters" in told
+    assert f"relative error {100 * report['acll_relative_error']:.4g} % against the CLL of the same parameters" in told
 
 
 def test_options_of_acll_hold_for_its_score_whatever_learns(bncli: Bncli) -> None:
@@ -341,4 +341,4 @@ def test_scores_that_cannot_be(bncli: Bncli, words: str, told: str) -> None:
 def test_a_model_is_never_read_from_the_standard_input(bncli: Bncli, line: str, what: str) -> None:
     ran = bncli(*line.split())
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err == f"Error: {what} cannot be read from the standard input; name its file\n"
+    assert ran.err == f"Error: {what} cannot be read from the standard input; give the path of the file\n"

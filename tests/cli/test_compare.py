@@ -100,7 +100,7 @@ def test_a_learner_that_fails_is_told_at_the_end(bncli: Bncli) -> None:
     assert ran.code == 1
     assert "tan map" in ran.out
     last = ran.err.splitlines()[-1]
-    assert last.startswith("Error: bad failed on tumours: ")
+    assert last.startswith("Error: learner 'bad' failed on tumours: ")
     assert "perfect" in last
     as_json = bncli("compare", "tumours.csv", "--learner", f"bad={' '.join(words)}", "--jobs", "1", "--json")
     assert as_json.code == 1
@@ -127,9 +127,9 @@ def test_a_learner_that_fails_is_told_at_the_end(bncli: Bncli) -> None:
         (("iris.csv", "--csv", "no/x.csv"), 1, "there is no folder"),
         (("iris.csv", "--resume", "."), 1, "folder"),
         (("iris.csv", "--resume", "-"), 2, "--resume cannot use the standard output"),
-        (("iris.csv", "--resume", "iris.csv"), 2, "it is read from 'iris.csv'"),
+        (("iris.csv", "--resume", "iris.csv"), 2, "the input 'iris.csv' is the same file"),
         (("iris.csv", "--resume", "single.csv"), 1, "the file does not contain results of bncli compare, single.csv"),
-        (("iris.csv", "--resume", "x", "--csv", "x"), 2, "it is written as 'x'"),
+        (("iris.csv", "--resume", "x", "--csv", "x"), 2, "the output 'x' is the same file"),
         (("iris.csv", "--on-bad-row", "bad.csv"), 2, "use --on-bad-row fail or skip"),
         (("iris.csv", "--diagram", "x.svg"), 2, "give more DATA"),
         (("iris.csv", "tumours.csv", "--metric", "passes", "--diagram", "x.svg"), 2, "use --scatter for costs"),

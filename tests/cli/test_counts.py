@@ -282,10 +282,14 @@ REFUSED = [
     (
         "merge iris.counts other.counts -o x.counts",
         1,
-        "the cuts of 'petal_length' differ: [2.5, 4.75], but [2.45, 4.75]",
+        "the cuts of 'petal_length' differ from those in iris.counts: [2.5, 4.75] instead of [2.45, 4.75]",
     ),
-    ("merge iris.counts kdb.counts -o x.counts", 1, "the tables differ: "),
-    ("merge iris.counts tokens.counts -o x.counts", 1, "the tokens for missing values differ: 'none', but the default"),
+    ("merge iris.counts kdb.counts -o x.counts", 1, "the tables differ from those in iris.counts: "),
+    (
+        "merge iris.counts tokens.counts -o x.counts",
+        1,
+        "the tokens for missing values differ from those in iris.counts: 'none' instead",
+    ),
     ("merge iris.counts iris.counts -o x.counts", 1, "150 of its 150 rows were already counted in iris.counts"),
     ("merge iris.counts cut.counts -o x.counts", 1, "damaged or incomplete"),
     ("merge iris.counts cuts.json -o x.counts", 1, "this is a bncli cuts file, not a bncli counts file"),

@@ -206,15 +206,20 @@ def test_columns_of_structs_lists_and_maps_are_left_out(bncli: Bncli, tmp_path: 
         ran = bncli("fit", name, "--structure", "nb", "--param", "map", "-o", f"{name}.bnc")
         assert ran.code == 0
         for column, word in (("s", "struct"), ("m", "map")):
-            assert f"Note: left out: {column} contains {word} values; flatten it or --ignore\n" in ran.err
-        assert "Note: left out: l, f contain list values; flatten them or --ignore\n" in ran.err
+            assert (
+                f"Note: column {column} was left out because of {word} values; flatten it, or add --ignore NAME\n"
+                in ran.err
+            )
+        assert (
+            "Note: columns l, f were left out because of list values; flatten them, or add --ignore NAME\n" in ran.err
+        )
         models.append((tmp_path / f"{name}.bnc").read_bytes())
         assert bncli("score", f"{name}.bnc", name, "-q").out.count("\n") == n + 1
         report = json.loads(bncli("describe", name, "--json").out)
         columns = {one["name"]: one for one in report["columns"]}
         assert list(columns) == list(table.schema.names)
         assert columns["s"]["type"] == "nested"
-        assert columns["s"]["reason"] == "contains struct values; flatten it or --ignore s"
+        assert columns["s"]["reason"] == "contains structs; flatten it, or add --ignore s"
         assert "--ignore s --ignore l --ignore m --ignore f" in report["recommended"]
         quiet = bncli(*shlex.split(report["recommended"])[1:], "--structure", "nb", "--param", "map", "-o", "n.bnc")
         assert "holds" not in quiet.err

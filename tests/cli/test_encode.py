@@ -62,7 +62,8 @@ def test_compare_says_which_cuts_of_a_learner_are_idle(bncli: Bncli) -> None:
     words = [word for learner in learners for word in ("--learner", learner)]
     ran = bncli("compare", "iris.codes", "monks1.csv", *words, "--folds", 2, "--jobs", 1)
     assert ran.code == 0
-    note = "Note: on iris.codes, whose rows are codes, b is run without its --discretize and --bins"
+    why = "because its rows are already discretized"
+    note = f"Note: learner 'b' is run on iris.codes without --discretize and --bins, {why}"
     assert [line for line in ran.err.splitlines() if "codes" in line] == [note]
     assert "goes without" not in bncli("compare", "iris.csv", *words, "--folds", 2, "--jobs", 1).err
 

@@ -236,7 +236,7 @@ def test_a_test_table_has_a_spread_only_where_samples_are_drawn_anew(bncli: Bncl
         (("--test", "iris.csv", "--repeats", "3"), 2, "--repeats has no effect with --test"),
         (("--csv", "c.csv"), 2, "--csv writes the learning curve, so it needs --train-rows"),
         (("--train-rows", "9", "--csv", "no/c.csv"), 1, "there is no folder"),
-        (("--train-rows", "9", "--csv", "iris.csv"), 2, "it is read from"),
+        (("--train-rows", "9", "--csv", "iris.csv"), 2, "is the same file"),
     ],
     ids=str,
 )

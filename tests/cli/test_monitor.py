@@ -225,8 +225,8 @@ def test_periods_without_rows_labels_or_events_are_named(bncli: Bncli) -> None:
     ran = bncli("monitor", *(f"{name}.json" for name in parts))
     notes = [line for line in ran.err.splitlines() if line.startswith("Note: ")]
     assert notes == [
-        "Note: no rows in empty.json",
-        "Note: no labels in none.json, so only expected figures are available",
+        "Note: there are no rows in empty.json",
+        "Note: there are no labels in none.json, so only expected figures are available",
         f"Note: all labelled rows in one.json have the label '{labels[0]}': the AUC needs both labels",
     ]
     joined = json.loads(bncli("monitor", *(f"{name}.json" for name in parts), "--json").out)
@@ -242,7 +242,9 @@ def test_labels_that_the_model_does_not_have_are_counted(bncli: Bncli) -> None:
     assert bncli("fit", "tumours.csv", "--structure", "nb", "--param", "map", "-q", "-o", "m.bnc").code == 0
     text = Path("tumours.csv").read_text().replace(",benign\n", ",unsure\n", 2)
     Path("new.csv").write_text(text)
-    note = "Warning: 2 rows have a class that is not a label of the model; not included in the measured figures"
+    note = (
+        "Warning: 2 rows have a class that is not a label of the model; they are not included in the measured figures"
+    )
     for words in (("monitor", "m.bnc", "new.csv"), ("score", "m.bnc", "new.csv", "-o", "s.csv", "--monitor", "m.json")):
         assert note in bncli(*words).err
     assert "not a label" not in bncli("monitor", "m.bnc", "tumours.csv").err

@@ -239,7 +239,7 @@ def test_training_rows_do_not_drift(bncli: Bncli) -> None:
     done = bncli("score", "m.bnc", "tumours.csv", "-o", "s.csv", "--monitor", "m.json", "--fail-on-drift")
     assert done.code == 0
     assert "no drift in " in done.err
-    assert "Note: no ln P(x): the parameters 'weighted' of the model" in done.err
+    assert "Note: ln P(x) is not available: the parameters 'weighted' of the model" in done.err
     found = json.loads(Path("m.json").read_text())
     assert (found["drift"], found["drifted"], found["mean_log_p"]) == (False, [], None)
     assert all(attribute["psi"] == pytest.approx(0.0, abs=1e-12) for attribute in found["attributes"])
@@ -327,8 +327,8 @@ def test_codes_and_counts_make_models_that_are_watched_alike(bncli: Bncli) -> No
     [
         (("--fail-on-drift",), "--fail-on-drift has no effect without --monitor"),
         (("--monitor", "-"), "--monitor needs a file"),
-        (("--monitor", "iris.csv"), "cannot write 'iris.csv': it is read from"),
-        (("--monitor", "s.csv"), "cannot write 's.csv': it is written"),
+        (("--monitor", "iris.csv"), "cannot write 'iris.csv': the input"),
+        (("--monitor", "s.csv"), "cannot write 's.csv': the output"),
     ],
 )
 def test_what_does_not_go_together(bncli: Bncli, words: tuple[str, ...], said: str) -> None:

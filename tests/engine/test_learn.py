@@ -241,7 +241,7 @@ def test_missing_values_that_are_marginalized_are_told_by_searches_that_take_the
     events: list[Any] = []
     recipe = Recipe.of(structure="skdb", k=1, **SUMMED)
     learn(mixed(), recipe, run=Run(watch=events.append))
-    assert any("skdb treats missing as a further value" in e.text for e in events if isinstance(e, Note))
+    assert any("skdb treats a missing value as one more value" in e.text for e in events if isinstance(e, Note))
 
 
 @pytest.mark.parametrize("param", ["weighted", "discriminative", "lr", "lr-roos"])

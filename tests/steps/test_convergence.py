@@ -147,7 +147,7 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
     assert "no folder contains 'a' and another" in fails([a, alone], ConvergenceSettings(lag="a"))
     assert "--histogram draws lags" in fails([a], histogram="h.svg")
     assert "drawings can be written only as SVG" in fails([a], svg="h.png")
-    assert "it is read from" in fails([a], svg=a.path)
+    assert "is the same file" in fails([a], svg=a.path)
     assert "traces must be files, not the standard input; give" in fails([a, TracePath("-", "b")])
     many = [TracePath(a.path, f"n{i}") for i in range(19)]
     assert "at most 18 names" in fails(many, svg=str(tmp_path / "c.svg"))

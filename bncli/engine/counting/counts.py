@@ -108,7 +108,7 @@ class Counts:
         data = self.data
         if not any(data.n_missing):
             return self
-        watch(Note(f"{method} treats missing as a further value when it compares networks"))
+        watch(Note(f"{method} treats a missing value as one more value when it compares networks"))
         attributes = tuple(
             replace(a, missing=n > 0) for a, n in zip(data.schema.attributes, data.n_missing, strict=True)
         )

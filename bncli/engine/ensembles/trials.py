@@ -141,7 +141,7 @@ class Trials:
 
     def _report_skipped(self, reason: str, names: Sequence[str]) -> None:
         if names:
-            self._watch(Note(f"candidates not tried because {reason}: {', '.join(names)}"))
+            self._watch(Note(f"candidates were not tried because {reason}: {', '.join(names)}"))
 
     def _try_all(self, prunes: bool) -> None:
         for name in self._names:

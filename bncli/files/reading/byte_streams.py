@@ -94,7 +94,7 @@ def check_encoding(name: str | None) -> str | None:
         codec = codecs.lookup(name)
         "".encode(name)  # raises if the encoding is not one of text
     except (LookupError, ValueError, TypeError) as error:
-        hint = "as utf-16, latin-1, cp1252, cp1250, shift_jis"
+        hint = "use for example utf-16, latin-1, cp1252, cp1250 or shift_jis"
         raise UsageError(f"unknown encoding '{name}'", hint=hint) from error
     return None if codec.name in ("utf-8", "utf-8-sig") else codec.name
 

@@ -178,8 +178,10 @@ class _ColumnNotes:
         if self.marks:
             places = "; ".join(f"'{mark}' in {list_names(names)}" for mark, names in self.marks.items())
             options = " ".join(f"--missing {shlex.quote('+' + mark)}" for mark in self.marks)
-            then = "".join(f", and {list_names(names)} would be {what}" for what, names in self.without_marks.items())
-            lines.append(f"values that may mean missing: {places} ({options} makes them missing{then})")
+            them = "it" if len(self.marks) == 1 else "them"
+            then = " and ".join(f"{list_names(names)} as {what}" for what, names in self.without_marks.items())
+            then = f", and to read {then}" if then else ""
+            lines.append(f"{places} may mean missing; add {options} to treat {them} as missing{then}")
         lines += self.near_misses
         for what, names in self.dates.items():
             column, was = ("columns", "were") if len(names) > 1 else ("column", "was")

@@ -39,6 +39,13 @@ _DEFAULT_CLASS = "class"
 DROP_UNLABELLED = "leave such rows out with --drop-unlabelled"
 """What to do about rows without a class."""
 _N_LISTED = 8
+_ROLES = {
+    "class": "the class",
+    "weights": "the row weights",
+    "categorical": "categorical",
+    "numeric": "numeric",
+    "ignore": "a column to ignore",
+}
 _NAME_KEYS = ("class", "weights")
 _LIST_KEYS = ("categorical", "numeric", "ignore")
 _MAX_NUMERIC_LABELS, _MIN_ROWS_PER_LABEL = 20, 50
@@ -203,7 +210,8 @@ def _check_roles(declared: DeclaredRoles, names: tuple[str, ...], where: str) ->
             if name not in known and not _may_be_date_part(name, names, role):
                 error = _unknown_column(name, names, where)
             elif name in role_of and {role, role_of[name]} != {"class", "categorical"}:
-                error = UsageError(f"column '{name}' is given both as {role_of[name]} and as {role}")
+                both = f"both as {_ROLES[role_of[name]]} and as {_ROLES[role]}"
+                error = UsageError(f"column '{name}' is given {both}", hint="choose one of them")
             if error is not None and declared.place is not None:  # an error of the data, not of the command line
                 raise BncliError(error.what, where=declared.place, hint=error.hint)
             if error is not None:
@@ -326,8 +334,9 @@ def report_left_out(roles: ColumnRoles, watch: Watch) -> None:
         watch(Note("the column names are numbers: is the header missing? Add --names a,b,c to give one", warning=True))
     for word in dict.fromkeys(roles.nested.values()):
         names = [name for name, held in roles.nested.items() if held == word]
-        holds, it = ("contain", "them") if len(names) > 1 else ("contains", "it")
-        watch(Note(f"left out: {list_names(names, _N_LISTED)} {holds} {word} values; flatten {it} or --ignore"))
+        columns, were, them = ("columns", "were", "them") if len(names) > 1 else ("column", "was", "it")
+        what = f"{columns} {list_names(names, _N_LISTED)} {were} left out because of {word} values"
+        watch(Note(f"{what}; flatten {them}, or add --ignore NAME"))
     if roles.left_out:
         watch(Note(f"not in the cuts file, so left out: {list_names(roles.left_out, _N_LISTED)}"))
 

@@ -355,10 +355,10 @@ class _TypeCheck:
         """Record the end of the current file."""
         if self._path is None:
             return
-        kind = "names" if self._has_text else "numbers" if len(self._numbers) > 2 else None
+        kind = "text" if self._has_text else "numbers" if len(self._numbers) > 2 else None
         if self._first is None:
             self._first = None if kind is None else (self._path, kind)
-        elif self._first[1] == "names" and kind == "numbers":
+        elif self._first[1] == "text" and kind == "numbers":
             self._record_difference(kind, self._path)
         self._numbers, self._has_text = [], False
 

@@ -63,7 +63,7 @@ def _facts_of_model(found: Findings) -> dict[str, str]:
         weighted = f"Classes were weighted ({', '.join(f'{label} {w:.4g}' for label, w in factors)}): probabilities "
         weighted += "assume the weighted frequencies."
     unseen = "are an error" if schema.unseen == "error" else "are treated as unknown and get an average score"
-    missing = "is treated as a further value" if schema.missing_policy == "level" else "is marginalized"
+    missing = "is treated as one more value" if schema.missing_policy == "level" else "is marginalized"
     effects = found.specification["effects"]
     shares_of = [f"{' & '.join(effect['attributes'])} {percent(effect['share'])}" for effect in effects]
     formula = "ln P(label | row) is the sum of one entry per table, normalized over the labels"

@@ -208,5 +208,5 @@ def test_a_missing_value_is_one_more_value_of_the_same_rows() -> None:
     assert seen.tables([(0, 1, 2)])[0].sum() == 50
     assert seen.data.n_missing == (0, 0, 0)
     assert [event for event in events if isinstance(event, Note)] == [
-        Note("hill-climb treats missing as a further value when it compares networks")
+        Note("hill-climb treats a missing value as one more value when it compares networks")
     ]

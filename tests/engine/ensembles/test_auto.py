@@ -222,7 +222,7 @@ def test_an_effort_of_five_tries_all_there_is() -> None:
 def test_a_note_lists_the_candidates_too_costly_for_the_effort(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(budget.EFFORTS, budget.DEFAULT, replace(SOME, share=0.0))
     _, reason, listed = left_out(mixed(100), "nothing", None)
-    assert reason == "candidates not tried because they take too long for the chosen --effort"
+    assert reason == "candidates were not tried because they take too long for the chosen --effort"
     assert ("singles", *listed) == tuple(name for name in candidate_names(coded(mixed(100))) if name != "boosted")
 
 
@@ -281,7 +281,7 @@ def test_the_note_lists_all_candidates_without_time_in_their_order() -> None:
     """This includes those that build on the residuals of a skipped candidate."""
     columns = mixed(60)
     found, reason, listed = left_out(columns, "singles")
-    assert reason == "candidates not tried because the time limit was reached"
+    assert reason == "candidates were not tried because the time limit was reached"
     assert ("singles", *listed) == candidate_names(coded(columns))
     assert "triples" in listed
     assert {one.name for one in ensemble_of(found).components} == {"singles", FREQUENCIES}

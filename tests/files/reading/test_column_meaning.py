@@ -204,8 +204,8 @@ def test_marks_of_missing_values_are_told_once_for_the_whole_table(tmp_path: Pat
     assert list(columns.attributes) == ["a", "c", "d"]
     assert notes == [
         "left out as numbers except for markers of missing values: b (add --categorical NAME to keep one)",
-        "values that may mean missing: 'n/a' in b; '-' in c "
-        "(--missing +n/a --missing +- makes them missing, and b would be numbers)",
+        "'n/a' in b; '-' in c may mean missing; "
+        "add --missing +n/a --missing +- to treat them as missing, and to read b as numbers",
     ]
     columns, notes = noted(tmp_path, content, missing_tokens=("+n/a", "+-"))
     assert values(columns, "b")[:2] == [None, 1]

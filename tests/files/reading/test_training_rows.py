@@ -274,10 +274,10 @@ def columnar(folder: Path, *parts: pa.Array) -> tuple[str, ...]:
     ("parts", "what", "where"),
     [
         ((NUMBERS, NAMES), "column 'x' has numbers in {0}, but 'low' here", "{1}"),
-        ((NAMES, NUMBERS), "column 'x' has names in {0}, but numbers here", "{1}"),
+        ((NAMES, NUMBERS), "column 'x' has text in {0}, but numbers here", "{1}"),
         ((NUMBERS, NUMBERS, [*NUMBERS, *"wxyz"]), "column 'x' has numbers in {0}, but 'w' here", "{2} line 42"),
         ((NUMBERS[:9], [*range(40), *"abcd"]), "column 'x' has numbers in {0}, but 'a' here", "{1} line 42"),
-        ((["", "?"] * 4, NAMES, ["1"] * 4, NAMES, NUMBERS), "column 'x' has names in {1}, but numbers here", "{4}"),
+        ((["", "?"] * 4, NAMES, ["1"] * 4, NAMES, NUMBERS), "column 'x' has text in {1}, but numbers here", "{4}"),
         ((["1", "2"] * 4, NUMBERS, NAMES), "column 'x' has numbers in {1}, but 'low' here", "{2}"),
     ],
 )
