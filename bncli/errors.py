@@ -30,7 +30,7 @@ class BncliError(Exception):
 
 
 class UsageError(BncliError):
-    """The command line names something that does not exist, or combines things that do not fit (exit code 2)."""
+    """The command line names something that does not exist, or combines options that do not fit (exit code 2)."""
 
     exit_code = 2
 

@@ -1,4 +1,4 @@
-"""How a computation is carried out (`Run`), and the events by which it reports to its caller.
+"""How a computation is carried out (`Run`), and the events that it reports to its caller.
 
 The engine and the readers never print and never read a clock. They call `watch(event)` with one of six kinds of events.
 A command turns the events into stages with their seconds, progress bars, notes, the rows of `--trace` and a list of
@@ -101,7 +101,7 @@ EachFile = Callable[[Callable[..., Iterable[Any]], Callable[[], tuple[Any, ...]]
 
 
 class Run(NamedTuple):
-    """How a computation is carried out; nothing here changes a result, except a recipe's limit in seconds.
+    """The settings of a run; none of them changes a result, except a recipe's limit in seconds.
 
     threads: number of threads for work on columns and row blocks.
     memory: bytes that may be used, None for no limit; work that needs more is refused before it begins.

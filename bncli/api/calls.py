@@ -1,4 +1,4 @@
-"""What every call from Python shares: errors that name keywords, warnings and progress bars, one BLAS thread.
+"""Code that all calls from Python share: errors that name keywords, warnings and progress bars, one BLAS thread.
 
 - Errors and notes name keywords where the command line names flags:
 
@@ -42,7 +42,7 @@ from bncli.errors import BncliError, UsageError
 from bncli.watch import Event, Note, Run, Watch, silent
 
 ProgressOption = Callable[[Event], None] | bool | None
-"""What the parameter `progress` accepts: a function that gets every event, or True for a progress bar."""
+"""The values of `progress`: a function that receives every event, or True for a progress bar."""
 _OTHER_OPTIONS = (
     "unseen",
     "seed",

@@ -3,7 +3,7 @@
 - Columns of an array are named x0, x1, ...; those of a data frame keep their names. Columns of text, columns of
   categories, and columns named in `categorical` are categorical. A column of an object array is numeric if all its
   values are numbers, and otherwise text.
-- Missing values and values that training never saw are treated as by `bncli score`.
+- Missing values and values not seen in training are treated as by `bncli score`.
 - Class labels may be anything that scikit-learn allows. With a single class the model is constant.
 - Rows are sorted before folds are drawn, and a row with a whole weight w becomes w rows (up to MOST_ROWS in all). So
   neither the order of the rows nor their repetition changes the model.

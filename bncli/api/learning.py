@@ -50,7 +50,7 @@ def fit(
       `bncli help validation` explains them
     - about a file: `format`, `delimiter`, `encoding`, `names` (of the columns, if the file has no header)
 
-    unseen: what `bncli score` does about values that training never saw, `average` or `error`.
+    unseen: what `bncli score` does about values not seen in training, `average` or `error`.
     progress: a function that is called with every event (`bncli.watch`). By default notes are issued as Python warnings
         (`UserWarning`), and with True there is also a progress bar.
 

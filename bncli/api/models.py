@@ -299,7 +299,7 @@ class Model:
     def monitor(
         self, table: Any, *, threads: int = 1, allow_missing_columns: bool = False, **options: Any
     ) -> dict[str, Any]:
-        """Return what `score --monitor` writes for these rows: drift from training, predictions, ln P(x)."""
+        """Return the content of the file that `score --monitor` writes: drift from training, predictions, ln P(x)."""
         from bncli.files.artifacts.monitors import monitor_json
 
         scorer = self._row_scorer(monitored=True)
@@ -435,7 +435,7 @@ class Model:
         )
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the network, and the strongest effects."""
+        """Return the HTML that a notebook shows: the network, and the strongest effects."""
         structure = name_structure(self._model.structure, self._model.schema)
         if isinstance(structure, NamedDag):
             pairs = [(parent, child) for child, parents in structure.parents.items() for parent in parents]

@@ -31,7 +31,7 @@ _REAL = (float, np.float64)
 
 
 class _Encoder(NamedTuple):
-    """How values become codes: cuts for plain numbers (or None), codes of strings, and a function for other values."""
+    """The encoder of a column: cuts for plain numbers (or None), codes of strings, and a function for other values."""
 
     cuts: tuple[float, ...] | None
     codes: Mapping[str, int]

@@ -187,7 +187,7 @@ def command(**typed: Any) -> None:
 
         write_page(typed["report"], comparison_page(report))
     if report.gaps:
-        # The exit code must tell scripts that the tables have gaps.
+        # The exit code must show scripts that the tables have gaps.
         (data, learner), reason = next(iter(report.gaps.items()))
         more = f" (and {len(report.gaps) - 1} more)" if len(report.gaps) > 1 else ""
         raise BncliError(f"learner {learner!r} failed on {data}{more}: {reason}")

@@ -1,7 +1,7 @@
 """The learning options of the command line: their flags, made from the catalogue, and the resulting recipe.
 
-This module combines typed options and settings, and decides which words are files. `Recipe.of` knows the defaults and
-refuses options without effect.
+This module combines typed options and settings, and decides which words are files. `Recipe.of` fills in the defaults
+and refuses options without effect.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def run(arguments: Sequence[str]) -> int:
             return 128 + int(interrupt.args[0] if interrupt.args else signal.SIGINT)
         if "--debug" in arguments or isinstance(error, SystemExit):
             raise
-        try:  # what was printed before the error comes before its line
+        try:  # flush earlier output, so that it comes before the error
             if sys.stdout is not None:
                 sys.stdout.flush()
         except (OSError, BncliError):

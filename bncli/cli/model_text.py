@@ -53,13 +53,13 @@ def penalty_text(penalty: ChosenPenalty) -> str:
 
 
 def split_text(split: SplitRecord) -> str:
-    """Return by which columns rows were split, and into how many groups."""
+    """Return the columns by which rows were split, with the number of groups, as text."""
     columns = ", ".join(split.columns)
     return f"{columns} ({split.units:,} groups)" if "group" in split.kind else columns
 
 
 def shrinkage_text(shrinkage: Shrinkage) -> str:
-    """Return by how much the log-odds of a model were shrunk."""
+    """Describe the factor by which the log-odds of a model were shrunk."""
     left = f"log-odds multiplied by {shrinkage.factor:g}, which shrinks them towards those of the class frequencies"
     return f"{left}; chosen on held-out rows"
 

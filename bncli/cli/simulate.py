@@ -187,7 +187,7 @@ def _refuse_contradictions(typed: Mapping[str, Any], network_options: Sequence[s
 
 
 def _origin(typed: Mapping[str, Any], network_options: Sequence[str]) -> tuple[str | RandomNetworkKind | float, int]:
-    """Return what the rows are drawn from, and their number.
+    """Return the origin of the rows, and their number.
 
     The origin is the path of a model, a kind of random network, or the exponent of the network `conditioning`.
     """

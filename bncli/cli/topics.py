@@ -167,7 +167,7 @@ def _search_topic(
 
 @cache
 def _passages(topic: str) -> tuple[tuple[str, str, bool], ...]:
-    """Return what `_split_passages` yields, as a tuple that can be cached."""
+    """Return the passages of `_split_passages` as a tuple that can be cached."""
     return tuple(_split_passages(topic))
 
 

@@ -110,7 +110,7 @@ def command(**typed: Any) -> None:
 
 
 def _disclosure_lines(found: Disclosure) -> list[str]:
-    """Return what the file discloses about small numbers of rows, one line per value and per table."""
+    """Return the disclosures about small numbers of rows, one line per value and per table."""
     few = f"fewer than {found.min_rows:,} training rows"
     n = len(found.values)
     lines = [f"disclosure  {n:,} value{'s have' if n != 1 else ' has'} {few}"]

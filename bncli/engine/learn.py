@@ -367,7 +367,7 @@ def _learn_better(table: list[Columns], recipe: Recipe, reading_rules: ReadingRu
 
 
 def _not_compared(columns: Columns, run: Run) -> str:
-    """Return why the alternative structure is not tried for this table, or "" if it is."""
+    """Return the reason why the alternative structure is not tried for this table, or "" if it is."""
     if columns.label is None or not inner_splits(columns.label.codes, FOLDS, 0, columns.split_by):
         return "no row can be held out"
     if run.distribute is not None:
@@ -384,7 +384,7 @@ def _not_compared(columns: Columns, run: Run) -> str:
 
 
 class _ChosenSettings(NamedTuple):
-    """What is chosen before the parameters are fitted: structure and penalty, with the counts of the training rows.
+    """The settings chosen before the parameters are fitted: structure and penalty, with counts of the training rows.
 
     `sampled_rows` is the number of rows from which cuts were made, or None for all rows. `held_out` is the loss of
     held-out rows, or None if it was not measured apart from the folds that chose the penalty.

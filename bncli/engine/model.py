@@ -134,7 +134,7 @@ class HeldOutPredictions(NamedTuple):
 
 @dataclass(frozen=True)
 class Parameters:
-    """What a parameter learner returns.
+    """The result of a parameter learner.
 
     - n_parameters: number of free parameters
     - cll_start, cll: conditional log-likelihood of the training rows at the start and at the end, in nats, without the
@@ -279,7 +279,7 @@ class PathStep(NamedTuple):
 
 
 class Pool(Enum):
-    """How an ensemble combines its components; the value is the word in a model file."""
+    """The way an ensemble combines its components; the value is the word in a model file."""
 
     LINEAR = "linear"
     LOGARITHMIC = "logarithmic"
@@ -357,7 +357,7 @@ Predictor = Tables | Path | Ensemble
 
 
 class StoppedBy(Enum):
-    """Why an optimizer stopped: the name (with hyphens) is the JSON word, the value is the sentence printed."""
+    """The reason why an optimizer stopped: the name (with hyphens) is the JSON word, the value is a sentence."""
 
     TOLERANCE = "the objective no longer improved by more than the tolerance"
     GRADIENT = "the gradient is 0 up to rounding"
@@ -374,7 +374,7 @@ class StoppedBy(Enum):
 
 @dataclass(frozen=True)
 class Optimum:
-    """Where an optimizer stopped: the point, the objective there in nats, the gradient norm, and counts of its work.
+    """The point where an optimizer stopped, the objective there in nats, the gradient norm, and counts of its work.
 
     An evaluation yields value and gradient; `products` counts products of the Hessian with a vector.
     """
@@ -492,7 +492,7 @@ class HeldOutLoss(NamedTuple):
 
 @dataclass(frozen=True)
 class DecisionRule:
-    """How probabilities become decisions: costs[true][decision], a threshold, abstention, and prediction sets.
+    """A rule that turns probabilities into decisions: costs[true][decision], a threshold, abstention, prediction sets.
 
     Parts that are not used are None. Thresholds and prediction sets are derived from the `held_out` scores.
     """
@@ -551,7 +551,7 @@ class TrainingLogP(NamedTuple):
 
 
 class UncertaintyMethod(Enum):
-    """How the uncertainty of tables was computed; the value is the word in files."""
+    """The method by which the uncertainty of tables was computed; the value is the word in files."""
 
     POSTERIOR = "posterior"
     LAPLACE = "laplace"

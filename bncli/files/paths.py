@@ -104,8 +104,8 @@ def cannot_read(
 ) -> BncliError:
     """Return the error of class `kind` for a failure to open `path`.
 
-    `what` names the thing that was to be read, with a space before it. With `is_data` the hint for a URL shows how to
-    pipe the table into bncli.
+    `what` names the input, with a space before it. With `is_data` the hint for a URL shows how to pipe the table into
+    bncli.
     """
     if not isinstance(error, FileNotFoundError):
         return kind(f"cannot read{what}: {(error.strerror or str(error)).lower()}", where=path)
@@ -114,7 +114,7 @@ def cannot_read(
 
 
 def explain_missing(path: str, *, is_data: bool = False) -> tuple[str, str]:
-    """Return why there is no file at `path`, and a hint, which is empty if there is nothing to suggest."""
+    """Return the reason why there is no file at `path`, and a hint, which is empty if there is nothing to suggest."""
     if url := _URL.match(path):
         scheme = url[1].lower()
         reading = " | bncli fit - -o m.bnc" if is_data else ""

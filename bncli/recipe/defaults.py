@@ -98,7 +98,7 @@ class ChosenMethods(NamedTuple):
         return self.structure or (STRUCTURES.method(self.kind) if self.kind else None)
 
     def value(self, flag: str) -> Any:
-        """Return what was typed, or the default of the first method that takes the option; None if none takes it."""
+        """Return the typed value, or the default of the first method that takes the option; None if none takes it."""
         methods = (self.structure, self.discretizer, self.param, self.optimizer)
         takers = [method for method in methods if method is not None and flag in method.options]
         entry = BY_FLAG[flag]

@@ -12,7 +12,7 @@ calls the engine, writes files and measures the time; it prints nothing.
 - `effects_and_regions`: effects and region paths of a model by the names of columns
 - `card_table`: the points of a card, for `fit`
 - `forecast`: `fit --dry-run`
-- `properties`: properties that `verify` proves, stated in words
+- `properties`: properties that `verify` proves, stated in sentences
 - `table_findings`: checks of a table before learning from it
 - `cluster`: work on a Dask cluster
 """

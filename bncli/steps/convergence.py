@@ -47,7 +47,7 @@ class TracePath(NamedTuple):
 
 @dataclass(frozen=True)
 class ConvergenceSettings:
-    """How traces are compared.
+    """The settings of a comparison of traces.
 
     by: the unit of effort: iterations, passes or flops. of: the value that is compared: objective or nll.
     within: a trace has arrived when it is within this share of the lowest value of its table.

@@ -47,7 +47,7 @@ COPIES = 4
 
 @dataclass(frozen=True)
 class CountReport:
-    """What was counted, and the file it was written to."""
+    """The result of a count, and the file it was written to."""
 
     counts: str
     counted: CountedRows

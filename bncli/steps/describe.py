@@ -590,7 +590,7 @@ def _warnings(source: Source, summary: TableSummary, has_class: bool) -> list[st
 
 
 def _notes(summary: TableSummary, of_class: ClassCounts | None, proposed: Sequence[str], has_class: bool) -> list[str]:
-    """Return what else to know before learning; `proposed` are columns that could be the class instead."""
+    """Return notes about the class and about missing values; `proposed` are columns that could be the class instead."""
     notes: list[str] = []
     if proposed:
         notes.append(

@@ -3,7 +3,7 @@
 Everything is compared by name: columns, labels, values. Tables are compared if both models have one over the same
 attributes with the same values. For an ensemble these are the tables of its sum; for an ensemble without a sum, and for
 an average over steps, those of its leading model. Probabilities are compared label by label, and a label that one model
-does not know has probability 0 there.
+does not have has probability 0 there.
 
 Any other difference is reported by its key in the model file, so that no part of a model can differ unnoticed. A key is
 one of `model.json`; `schema.KEY` and `structure.KEY` are keys inside these two, `attributes.KEY` stands for all
@@ -117,7 +117,7 @@ class TableChanges(NamedTuple):
 
 @dataclass(frozen=True)
 class DiffReport:
-    """How model B differs from model A; pairs are (value in A, value in B).
+    """The differences between model A and model B; pairs are (value in A, value in B).
 
     added, removed: what only B has, and what only A has. labels: the labels of A. class_name, label_order, towards,
     class_weights (by label), calibration, rule, training_log_p, rows_learnt_from: None if they are equal. other_keys:
@@ -234,7 +234,7 @@ def diff(a: str, b: str, source: Source | None = None, *, run: Run = Run()) -> D
 
 
 def _change(a: Attribute, b: Attribute) -> str | None:
-    """Return what differs between an attribute's values, "type" (or part of a date), "cuts" or "levels"; else None."""
+    """Return how two attributes differ: in "type" (or part of a date), "cuts" or "levels"; None if they do not."""
     if isinstance(a, NumericAttribute) and isinstance(b, NumericAttribute):
         if a.form != b.form:
             return "type"

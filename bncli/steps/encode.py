@@ -30,7 +30,7 @@ _NOT_CODES = (*(suffix for suffix in TABLE_SUFFIXES if suffix != ".arrow"), ".js
 
 @dataclass(frozen=True)
 class EncodeReport:
-    """What was written.
+    """The result of encoding a table.
 
     cuts: number of cut points. sampled_rows: number of rows that the cuts were learned from, None for all. bytes: size
     of the file.

@@ -64,7 +64,7 @@ class Rounding(NamedTuple):
 
 @dataclass(frozen=True)
 class ExportReport:
-    """What was written.
+    """The result of an export.
 
     output: None if only the text is wanted. nodes, arcs: numbers including the class; arcs is None for regions and
     programs. probabilities: number of probabilities of a network, or of table entries of a program; None for a

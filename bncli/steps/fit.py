@@ -49,7 +49,7 @@ from bncli.watch import Note, Run, Stage
 
 @dataclass(frozen=True)
 class FitReport:
-    """What was learned from which data, how well it fits, and how long each stage took.
+    """The result of a fit: what was learned from which data, how well it fits, and the seconds of each stage.
 
     rows: number of training rows. holes: missing values of informative attributes that are marginalized, 0 with
         missing_policy `level`.

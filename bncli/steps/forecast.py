@@ -78,7 +78,7 @@ class ExpectedTable:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What would be learned, and what that would take.
+    """The expected result of a fit, and what the fit would cost.
 
     rows_exact: the number of rows is from a footer and not an estimate. tables: None if the structure is yet to be
     learned. bytes: size of the table. rounds: how often the table would be read. memory: bytes. seconds: of one core.
@@ -104,7 +104,7 @@ class Forecast:
 
 
 def forecast(source: Source, recipe: Recipe, supplied: SuppliedFiles = SuppliedFiles()) -> Forecast:
-    """Return what `fit` would do with this table, recipe and files."""
+    """Forecast the fit of this table with this recipe and these files."""
     recipe = supplied.update_recipe(recipe)
     if is_codes_table(source.paths):
         header = read_codes(source.paths[0]).header

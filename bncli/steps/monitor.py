@@ -87,7 +87,7 @@ class MonitorReport:
 
     @cached_property
     def notes(self) -> list[str]:
-        """What the figures leave out: files without rows, without labels, or with labels of one kind only."""
+        """Notes about files without rows, without labels, or with labels of one kind only."""
         named = list(zip(self.short_names, self.monitors, strict=True))
         empty = [name for name, monitor in named if not monitor.tally.rows]
         unlabelled = [name for name, monitor in named if monitor.tally.rows and not monitor.tally.log_loss.n]

@@ -106,7 +106,7 @@ class ScoreCounts:
 
     @property
     def notes(self) -> list[str]:
-        """What a monitor of these rows leaves out."""
+        """Notes about rows that the measured figures of a monitor do not include."""
         if not self.unknown_labels:
             return []
         one = self.unknown_labels == 1
@@ -126,13 +126,11 @@ class ScoredBlock(NamedTuple):
 class RowScorer:
     """Scores batches of rows with a model, and counts them.
 
-    strict: raise an error for a value that training never saw.
-    explain: number of contributions to the prediction to report per row.
-    shift: shift (K,) of the log-odds for another prior, None for the model's own.
-    questions: what-if questions, about decisions by `rule`.
-    monitored: also count the rows for a monitor, with the class if the table has it.
-    level: also compute intervals that hold the true probabilities with this probability.
-    abstain_wider: also report in which rows the interval of the predicted label is wider than this.
+    strict: raise an error for a value not seen in training. explain: number of contributions to the prediction to
+    report per row. shift: shift (K,) of the log-odds for another prior, None for the model's own. questions: what-if
+    questions, about decisions by `rule`. monitored: also count the rows for a monitor, with the class if the table has
+    it. level: also compute intervals that hold the true probabilities with this probability. abstain_wider: also report
+    in which rows the interval of the predicted label is wider than this.
 
     Raises UsageError or ModelError for a question that the model cannot answer. `needed` are the columns that the model
     uses, and the class for a monitor.
@@ -262,7 +260,7 @@ class RowScorer:
         return replace(why, log_odds=why.log_odds + added, base=why.base + added)
 
     def _refuse_unseen(self, batch: Batch) -> None:
-        """Raise ModelError for the first value, row by row, that training never saw."""
+        """Raise ModelError for the first value, row by row, that was not seen in training."""
         first: tuple[int, str] | None = None
         for name in self.needed:
             column = batch.columns.attributes.get(name)

@@ -1,4 +1,4 @@
-"""What the steps share: recording a run's events, working in overlapping stages, and the memory that is free.
+"""Code that the steps share: recording a run's events, working in overlapping stages, and the memory that is free.
 
 - `Stopwatch` and `Recorder` are watches: they record what the engine reports, and pass every event on.
 - `PipelineStage` works on items in a thread of its own, fed through a short queue. Stages that read, score and write

@@ -117,7 +117,7 @@ class MonitorSummary:
 
 
 def _describe_drift(drift: Drift) -> str:
-    """Return why an attribute counts as drifted: its PSI, its unseen values, or both."""
+    """Return the reason why an attribute counts as drifted: its PSI, its unseen values, or both."""
     if drift.psi is None:
         return "no value from training"
     unseen = f"{100 * drift.unknown:.3g} % never seen in training" if drift.unknown >= LEAST_UNKNOWN else ""
@@ -128,7 +128,7 @@ def _describe_drift(drift: Drift) -> str:
 
 @dataclass(frozen=True)
 class ScoreOutput:
-    """Where predictions are written (None or `-`: standard output), and what is written for each row.
+    """The output of scoring: where predictions are written (None or `-`: standard output), and their columns.
 
     keep: input columns to copy. digits: decimals, None for full precision. explain: number of contributions to the
     prediction. prior: the class frequencies to assume, as probabilities by label or `training`; None for those of the

@@ -52,7 +52,7 @@ class SimulateOutputs:
 
 @dataclass(frozen=True)
 class SimulateReport:
-    """What was drawn, and which files were written (None: not written; `output` None: standard output).
+    """The result of a simulation, with the files written (None: not written; `output` None: standard output).
 
     model, network: the model file that rows were drawn from, or the name of a random network; the other is None.
     perfect: whether the graph is perfect. probabilities: number of entries of all tables. missing: the probability of a

@@ -98,7 +98,7 @@ Unseen = Literal["average", "error"]
 
 @dataclass(frozen=True)
 class ReadingRules:
-    """How a model reads new rows; stored in its schema, without effect on learning.
+    """The rules by which a model reads new rows; stored in its schema, without effect on learning.
 
     missing_tokens: the texts that mean a missing value, or None for the reader's defaults. unseen: whether a value that
     did not occur in training is treated as unknown ("average") or is an error.

@@ -55,7 +55,7 @@ FEW_HELD_OUT = 0.25
 
 @dataclass(frozen=True)
 class SplitBy:
-    """What splits respect: the units of the rows, and their order in time.
+    """The units of rows and their order in time, which splits respect.
 
     - units: the number of the unit of each row, (N,), or None if each row is a unit
     - times: the time of each row, (N,), in seconds or in the unit of a numeric column, or None if rows have no order
@@ -80,7 +80,7 @@ class SplitBy:
 
 
 class SplitRecord(NamedTuple):
-    """How rows were split: by `rows`, `group`, `time` or `group+time`, the columns used, and the number of units."""
+    """A record of how rows were split: `rows`, `group`, `time` or `group+time`, the columns, and the number of units."""
 
     kind: str
     columns: tuple[str, ...]

@@ -58,7 +58,7 @@ LEAF_ENTRIES, BYTES_PER_LEAF_ENTRY = 1 << 23, 12
 
 @dataclass(frozen=True)
 class Effort:
-    """What one of the efforts allows.
+    """The limits that one of the efforts sets.
 
     - share: the factor of the seconds that the default effort allows
     - held_out: number of held-out rows; most_rows: size of the sample drawn if there are more rows

@@ -91,7 +91,7 @@ class Protocol:
 
 @dataclass(frozen=True)
 class CrossValidation:
-    """What is fitted in each fold: the recipe with supplied parts; `sizes`: those of smaller training sets, in rows."""
+    """The settings of all fits: the recipe with supplied parts; `sizes`: those of smaller training sets, in rows."""
 
     recipe: Recipe
     protocol: Protocol = Protocol()

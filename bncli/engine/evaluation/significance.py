@@ -93,7 +93,7 @@ class SignedRanks:
 
 @dataclass(frozen=True)
 class WinDrawLoss:
-    """How often the first figure is higher, equal and lower, and the two-sided p-value of the sign test."""
+    """The numbers of wins (first figure higher), draws and losses, and the two-sided p-value of the sign test."""
 
     wins: int
     draws: int

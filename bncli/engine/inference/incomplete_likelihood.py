@@ -217,7 +217,7 @@ def _log_joint(block: RowBlock, cells: Array, tables: list[Array]) -> Array:
 
 
 class _Plan(NamedTuple):
-    """What compiling needs besides the rows: the attributes hidden in some row, and their elimination order."""
+    """The inputs of compilation besides the rows: the attributes hidden in some row, and their elimination order."""
 
     schema: Schema
     families: tuple[Family, ...]

@@ -107,7 +107,7 @@ class Indicators:
 
 @lru_cache(maxsize=4)
 def _shared_arrays(n_rows: int, sizes: tuple[int, ...], kind: np.dtype[Any]) -> tuple[Array, Integers, Integers]:
-    """Return what matrices of one shape share: the entries, the first column of each group, the start of each row."""
+    """Return the arrays that matrices of one shape share: entries, first column of each group, start of each row."""
     n_entries = n_rows * len(sizes)
     first = np.cumsum([0, *sizes[:-1]], dtype=np.int32)
     return np.ones(n_entries, kind), np.tile(first, n_rows), np.arange(0, n_entries + 1, len(sizes), dtype=np.int32)

@@ -76,7 +76,7 @@ class Candidates:
         return self.covered[:, -1]
 
     def added_df(self) -> Array:
-        """Return what every candidate adds to the degrees of freedom."""
+        """Return the increase of the degrees of freedom that every candidate causes."""
         return np.asarray(np.where(self.covered, 0.0, self._df).sum(axis=1))
 
     def changes(self, which: Index) -> Array:

@@ -135,7 +135,7 @@ def log_priors(total: float, df: Array) -> Array:
 
 
 class DegreesOfFreedom:
-    """What a set of attributes adds to the degrees of freedom of a model of regions when it becomes covered.
+    """The degrees of freedom that a set of attributes adds to a model of regions when it becomes covered.
 
     With a number n_R for every region R of a region graph (`bncli.engine.structures.region_graph`),
 

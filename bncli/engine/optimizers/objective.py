@@ -56,7 +56,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Step:
-    """What an optimizer reports after each iteration; the counts are totals since the start.
+    """The report of an optimizer after an iteration; the counts are totals since the start.
 
     `evaluations` counts evaluations of the value. A product with the Hessian counts as a gradient evaluation.
     """

@@ -123,7 +123,7 @@ def refuse_large(structure: Structure, schema: Schema, recipe: Recipe, memory: i
 
 
 def describe_large(structure: Structure, schema: Schema, recipe: Recipe) -> str:
-    """Return what the tables of the structure will take, and what limits them, or "" if that is at most NOTED bytes."""
+    """Describe the size of the tables, and how to make them smaller; "" if learning them takes at most NOTED bytes."""
     needed = fitting_memory(structure, schema, recipe)
     if needed <= NOTED:
         return ""

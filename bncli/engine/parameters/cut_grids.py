@@ -76,7 +76,7 @@ class Grid:
         return [j for j, axis in enumerate(self.axes) if axis.n_ordered > 1]
 
     def _worth(self, sums: Array) -> Array:
-        """Return what each cell (...) adds to v, from its sums (2 C, ...)."""
+        """Return the contribution of each cell (...) to v, from its sums (2 C, ...)."""
         g, h = sums[: len(sums) // 2], sums[len(sums) // 2 :]
         return np.asarray(((g * g - h) / (2 * (h + self.penalty))).sum(axis=0))
 

@@ -188,7 +188,7 @@ class ParameterSpace(Space):
 
 @dataclass(frozen=True)
 class OptimizerSettings:
-    """How to optimize: start (`zero` or `generative`), penalty lambda and its center, optimizer, stopping rules.
+    """The settings of an optimization: start (`zero` or `generative`), penalty, center, optimizer, stopping rules.
 
     - tolerance: None means the tolerance `auto` that the module describes
     - seed: for the folds of early_stop `cv`, and for the random starts
@@ -196,7 +196,7 @@ class OptimizerSettings:
     - negligible: a relative tolerance refers to the loss per unit of weight, in nats, but to no less than this value
     - options: those of the optimizer
     - growth: the sizes of samples with which the optimization begins; None uses all rows from the first pass on
-    - near_cost: evaluations that the preconditioner at a known point may cost
+    - near_cost: the cost of the preconditioner at a known point, in evaluations
     """
 
     init: str

@@ -38,9 +38,9 @@ that of any other family over i, and the sum of all cells of a family is the bia
 
     N = differences of columns of R,    sum over cells c of N[c, j] z_t[c] = 0 in every row t
 
-Along N the likelihood is flat, and only the penalty lambda has curvature. A preconditioner Q that only knows the rows
-of every cell is hundreds of times too stiff there: steps with Q leave the span of the rows, and it takes long to
-return. If tables are W = s p for a factor s per cell, the directions are N / s, and
+Along N the likelihood is flat, and only the penalty lambda has curvature. A preconditioner Q that uses only the rows of
+every cell is hundreds of times too stiff there: steps with Q leave the span of the rows, and it takes long to return.
+If tables are W = s p for a factor s per cell, the directions are N / s, and
 
     Q + N' (N'^T N')^-1 N'^T / lambda,    N' = N / s
 
@@ -151,7 +151,7 @@ def is_factored(likelihood: ConditionalLikelihood, coordinates: Coordinates) -> 
 
 @dataclass(frozen=True)
 class Whitening:
-    """What the preconditioners of one optimization share.
+    """The state that the preconditioners of one optimization share.
 
     `weights` are the weights of all cells, or the masses of effects, which are their weighted sums of squares over the
     rows. `flat` are the flat directions, or None unless every table entry is a multiple of its own parameter.

@@ -227,7 +227,7 @@ def weigh_penalties(
             log_likelihoods[i] += predictive_log_likelihood(space, optimum, own.penalty, held_out, class_weights)
     n_rows = sum(held_out.n_rows for _, held_out in folds)
     per_row = sum(count_units(held_out.n_rows, held_out.split_by) for _, held_out in folds) / n_rows
-    if class_weights is not None:  # weighted rows count as many as there are
+    if class_weights is not None:  # class weights are divided by their mean over the rows
         per_row /= _mean_factor(folds[0][0].likelihood.data, class_weights)
     weights = np.exp((log_likelihoods - log_likelihoods.max()) * per_row)
     weights = np.where(weights >= LEAST_WEIGHT * weights.sum(), weights, 0.0)

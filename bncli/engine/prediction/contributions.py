@@ -318,7 +318,7 @@ def value_names(attribute: Attribute) -> tuple[str, ...]:
     """Return the text of every code of an attribute, "unknown" last.
 
     A numeric value is an interval: `<=27.5`, `27.5..41` (above 27.5, up to 41), `>41`. A missing value that counts as a
-    value is `missing`; a value that the model does not know is `unknown`.
+    value is `missing`; a value that is new to the model is `unknown`.
     """
     if not isinstance(attribute, NumericAttribute):
         values: tuple[str, ...] = attribute.levels

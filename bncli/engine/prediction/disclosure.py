@@ -58,7 +58,7 @@ class CellsOfTable(NamedTuple):
 
 @dataclass(frozen=True)
 class Disclosure:
-    """What a model file reveals about fewer than `min_rows` training rows.
+    """The information that a model file discloses about fewer than `min_rows` training rows.
 
     held_out: number of held-out rows whose individual probabilities the file stores, for thresholds and prediction
     sets.

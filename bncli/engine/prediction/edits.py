@@ -134,7 +134,7 @@ class EditableEffect:
         return values.transpose(*(order.index(a) for a in self.attributes), values.ndim - 1)
 
     def scores(self, change: Array) -> Array:
-        """Return what to add to the entries of the host for the shown contrasts to rise by `change` (n_1, ..., K)."""
+        """Return the change of the host's entries that raises the shown contrasts by `change` (n_1, ..., K)."""
         factor = (self.n_labels - 1) / self.n_labels * self.temperature / self.host.weight
         return factor * change
 

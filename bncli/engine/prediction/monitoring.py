@@ -354,7 +354,7 @@ class Drift(NamedTuple):
 
     psi, p, psi_expected and psi_limit are None if no new row, or no training row, has a value of training.
 
-    - psi; p of the test of homogeneity
+    - psi; p: the p-value of the test of homogeneity
     - psi_expected: its mean without drift; psi_limit: the value that it exceeds without drift with probability ALPHA /
       tests
     - unknown: share of the rows with values that never occurred in training; unknown_p: their probability by chance
@@ -399,10 +399,10 @@ def population_stability(counts: Array, training: Array) -> float:
 
 
 def homogeneity_p(counts: Array, training: Array) -> float:
-    """Return p of Pearson's chi-squared test that two samples, counts (k,) each, have one distribution.
+    """Return the p-value of Pearson's chi-squared test that two samples, counts (k,) each, have the same distribution.
 
-    Values of which less than one is expected among the new rows are pooled. If only one group remains, p is that of
-    Fisher's exact test that these values together are not more frequent among the new rows.
+    Values of which less than one is expected among the new rows are pooled. If only one group remains, the p-value is
+    that of Fisher's exact test that these values together are not more frequent among the new rows.
     """
     from scipy import special  # takes long to load
 

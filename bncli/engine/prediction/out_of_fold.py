@@ -133,7 +133,7 @@ def log_p_of_true_labels(log_p: Array, columns: Columns) -> Array:
 
 
 def _scores_of_rows(columns: Columns, rows: Index, log_p_true: Array, seed: int, *, split: bool) -> HeldOutScores:
-    """Return what a model keeps of some held-out rows of a table, whose ln P(y_t | x_t) are `log_p_true`."""
+    """Return the scores that a model stores for held-out rows of a table, whose ln P(y_t | x_t) are `log_p_true`."""
     assert columns.label is not None
     weights = None if columns.weights is None else columns.weights[rows]
     n_labels = len(columns.label.levels)
@@ -143,7 +143,7 @@ def _scores_of_rows(columns: Columns, rows: Index, log_p_true: Array, seed: int,
 def _held_out_scores(
     log_p_true: Array, codes: Integers, weights: Array | None, n_labels: int, seed: int, *, split: bool
 ) -> HeldOutScores:
-    """Return what a model keeps of held-out rows with ln P(y_t | x_t), label codes and weights (N,)."""
+    """Return the scores that a model stores for held-out rows, from ln P(y_t | x_t), label codes and weights (N,)."""
     if len(codes) > MOST_KEPT:
         kept = np.sort(np.random.default_rng((seed, 1)).choice(len(codes), MOST_KEPT, replace=False))
         log_p_true, codes, weights = log_p_true[kept], codes[kept], None if weights is None else weights[kept]

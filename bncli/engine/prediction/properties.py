@@ -338,7 +338,7 @@ class Prover:
         everyone = np.arange(_STARTS)
 
         def margins(inputs: Index) -> tuple[Array, Array]:
-            """Return by how much each change makes each label sure enough, and another label more probable."""
+            """Return margins (labels, inputs, changes): by which the label is sure enough, and by which another one leads."""
             tried = np.repeat(inputs[:, None], len(codes), axis=1)
             tried[:, changes, places] = codes
             log_p = self.log_p(tried.reshape(-1, n_attributes)).reshape(self._n_labels, len(inputs), len(codes))
@@ -436,7 +436,7 @@ def _slice(contrast: Contrast, position: int, code: int) -> Contrast:
 
 
 def _change(contrast: Contrast, position: int, before: int, after: int) -> Contrast:
-    """Return by how much the contrast rises from one code of an attribute to another, as a function of the others."""
+    """Return the rise of the contrast from one code of an attribute to another, as a function of the others."""
     constant, tables = 0.0, []
     for positions, values in contrast.tables:
         if position in positions:

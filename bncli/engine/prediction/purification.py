@@ -192,7 +192,7 @@ class PureTable:
 
     @cached_property
     def _steps(self) -> tuple[Index, ...]:
-        """What every code adds to an index of entries.
+        """The step that every code adds to an index of entries.
 
         "unobserved" leads past the end, where np.take clips to the final 0.
         """

@@ -61,7 +61,7 @@ _STEEPEST = 690.0
 
 @dataclass(frozen=True)
 class Stage:
-    """What is added to the scores: shift (R, 1) and factors; `weight`: that of the resulting probabilities.
+    """A stage: a shift (R, 1) and factors to add to the scores; `weight`: that of the resulting probabilities.
 
     There is one score row per class, or for two classes one row, their difference.
     """

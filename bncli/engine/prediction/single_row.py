@@ -195,7 +195,7 @@ def _unshared(factor: object) -> object:
 
 
 def _mixed_radix(factor: Factor | WideFactor) -> list[tuple[int, Index]]:
-    """Return what each code adds to the cell number; for a wide factor, that of an unknown value is never used."""
+    """Return the term that each code adds to the cell number; for a wide factor, unknown values are never used."""
     shares, stride = [], 1
     for position, n in zip(reversed(factor.positions), reversed(factor.shape), strict=True):
         digits = np.arange(n + isinstance(factor, WideFactor))

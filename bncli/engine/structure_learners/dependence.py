@@ -66,7 +66,7 @@ def k_dependence_parents(
 
 
 def arc_gains(counts: Counts, rule: FamilyScore, watch: Watch = silent) -> Array:
-    """Return what each arc adds to the score of a network in which every attribute has the class as a parent.
+    """Return the gain in score of each arc, in a network in which every attribute has the class as a parent.
 
         gain(j -> i) = score(i | class, j) - score(i | class)
 

@@ -126,7 +126,7 @@ class HeldOut(NamedTuple):
 
 
 def find_held_out(data: Dataset) -> HeldOut | None:
-    """Return what is left out together: units of rows, or all rows from the first held-out time on; None: each row."""
+    """Return the rows left out together: units, or all rows from the first held-out time on; None: single rows."""
     by = data.split_by
     if by is not None and by.times is not None:
         for others, rows in inner_splits(data.labels, LATEST_PART, 0, by):

@@ -37,7 +37,7 @@ _READ_BYTES = 1 << 20
 
 
 class ArchiveKind(NamedTuple):
-    """What an archive file contains.
+    """A kind of archive file.
 
     `word` is the kind as `recognise` returns it. Errors have the type `error`; `made_by` and `cure` are their hints.
     """

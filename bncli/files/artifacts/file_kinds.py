@@ -1,4 +1,4 @@
-"""What kind of file this is, recognised from its first bytes, so that an error can name a file that was mixed up."""
+"""The kind of a file, recognised from its first bytes, so that an error can name a file that was mixed up."""
 
 from __future__ import annotations
 

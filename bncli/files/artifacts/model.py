@@ -491,7 +491,7 @@ def calibration_json(calibration: Calibration) -> dict[str, Any]:
 
 
 def read_calibration(node: Node, n_labels: int) -> Calibration:
-    """Return what `calibration_json` wrote for a model with this number of labels."""
+    """Return the calibration that `calibration_json` wrote for a model with this number of labels."""
     members = node.members()
     if "method" not in members:
         node.fail("the key 'method' is missing")
@@ -638,7 +638,7 @@ def training_log_p_json(log_p: TrainingLogP) -> dict[str, Any]:
 
 
 def read_training_log_p(node: Node) -> TrainingLogP:
-    """Return what `training_log_p_json` wrote."""
+    """Return the summary that `training_log_p_json` wrote."""
     fields = node.fields(("rows", "mean", "quantiles"))
     by_share = fields["quantiles"].fields([f"{q:g}" for q in QUANTILES])
     quantiles = tuple(by_share[f"{q:g}"].number() for q in QUANTILES)

@@ -126,7 +126,7 @@ def shrinkage_json(penalty: ChosenPenalty | None) -> dict[str, float] | None:
 
 
 def read_penalty(node: Node) -> ChosenPenalty:
-    """Return what `penalty_json` wrote."""
+    """Return the choice of the penalty that `penalty_json` wrote."""
     fields = node.fields(("chosen", "tried"), ("arcs", "structures", "shrunk"))
     tried = []
     for item in fields["tried"].items():
@@ -175,7 +175,7 @@ def restarts_json(restarts: Restarts) -> dict[str, Any]:
 
 
 def read_restarts(node: Node) -> Restarts:
-    """Return what `restarts_json` wrote; fail if the derived values do not follow from the objectives."""
+    """Return the random starts that `restarts_json` wrote; fail if derived values do not follow from the objectives."""
     fields = node.fields(("objectives", "kept", "best", "spread", "rows"))
     objectives = tuple(item.number() for item in fields["objectives"].items())
     if len(objectives) < 2:

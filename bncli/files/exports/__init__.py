@@ -50,7 +50,7 @@ NAME = rb"""(?:"[^"\n]*"|[^\s{}"]+)"""
 
 
 class Signature(NamedTuple):
-    """How files of a format are recognised: a regular expression for their first bytes, and the end of "this is ...".
+    """A pattern that recognises files of a format by their first bytes, and the end of "this is ...".
 
     JSON files and files with NUL bytes are recognised before any signature is tried.
     """

@@ -19,11 +19,11 @@ from bncli.files.exports.score_layout import FixedDecimals, Predictions, ScoreLa
 
 
 class LineFormat(NamedTuple):
-    """How a table becomes lines of text.
+    """A format of lines of text, as functions.
 
-    header: the bytes before the first row, given the column names. escape: a column of strings as it is written.
-    contributions: each column `explain_k` as it is written. join: the bytes of the rows, given the column names and the
-    columns, numbers as text and strings escaped.
+    header: returns the bytes before the first row, given the column names. escape: returns a column of strings,
+    escaped. contributions: returns each column `explain_k` as text. join: returns the bytes of the rows, given the
+    column names and the columns, with numbers as text and strings escaped.
     """
 
     header: Callable[[Sequence[str]], bytes]

@@ -69,7 +69,7 @@ def graph_bytes(scorer: PortableScorer, target: ProgramTarget) -> bytes:
         helper.make_tensor_value_info(label_name, TensorProto.STRING, ["N"]),
         helper.make_tensor_value_info(probabilities_name, TensorProto.DOUBLE, ["N", len(scorer.labels)]),
     ]
-    # What the outputs mean: the class and its labels; for contributions the sets of attributes and the base.
+    # The meaning of the outputs: the class and its labels; for contributions the sets of attributes and the base.
     properties = {"class": scorer.class_name, "labels": json.dumps(scorer.labels)}
     if effects is not None:
         outputs.append(_contributions(graph, digits, effects, len(scorer.labels)))

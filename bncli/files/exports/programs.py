@@ -1,4 +1,4 @@
-"""What exported programs have in common: their data, as a text that is valid both in Python and in JavaScript.
+"""The common part of exported programs: their data, as a text that is valid both in Python and in JavaScript.
 
     {"class": NAME, "labels": [...], "missing_texts": [...], "missing_numbers": [...],
      "inputs": [{"name": ..., "cuts": [...] or "codes": [[text, code], ...], "missing": code, "frequencies": [...]}],

@@ -155,7 +155,7 @@ class Predictions:
         explanation: Explanation | None = None,
         extra: Sequence[ExtraValues] = (),
     ) -> Predictions:
-        """Return what the layout writes for ln P(y | x_t), shape (K, N); a tie goes to the first label."""
+        """Return the batch that the layout writes for ln P(y | x_t), shape (K, N); a tie goes to the first label."""
         probabilities: tuple[Array, ...] = ()
         if layout.log_proba and not layout.labels_only:
             probabilities = tuple(log_probabilities)

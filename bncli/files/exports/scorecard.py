@@ -68,7 +68,7 @@ class _Table(NamedTuple):
 
 
 class _Scale(NamedTuple):
-    """How log-odds become points; `digits` is the number of decimals, None for all."""
+    """The scale on which log-odds become points; `digits` is the number of decimals, None for all."""
 
     pdo: float
     base: float

@@ -53,7 +53,7 @@ def convergence_plots(
 ) -> Drawing:
     """Draw one panel of curves per table; a name has the same colour and dashes in all panels and in the legend.
 
-    is_numbered: the horizontal axis counts things, from 1, instead of measuring effort from 0.
+    is_numbered: the horizontal axis counts items, from 1, instead of measuring effort from 0.
     """
     width = _PANELS.sheet_width(len(panels))
     # names of the legend side by side as far as there is room
@@ -113,7 +113,7 @@ def lag_histograms(title: str, panels: Sequence[HistogramPanel]) -> Drawing:
 def _effort_axis(efforts: Sequence[float], is_numbered: bool) -> Axis:
     """Return an axis from 0; a logarithmic one begins at half the smallest positive effort, which stands for 0.
 
-    The axis of numbered things has ticks at whole numbers only.
+    The axis of numbered items has ticks at whole numbers only.
     """
     if is_numbered:
         axis = axis_of(efforts, False)

@@ -296,7 +296,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class PanelLayout:
-    """How panels are laid out on a sheet: size of their frames, margins around these, and columns; all in pixels."""
+    """The layout of panels on a sheet: size of their frames, margins around these, and columns; all in pixels."""
 
     width: float
     height: float

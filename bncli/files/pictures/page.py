@@ -48,7 +48,7 @@ class Picture:
 
     - wide: whether it takes the whole width of the page. links: whether it contains links.
     - redraw: what page.js needs to draw it for another label: numbers per label, and their position.
-    - sentences: one sentence per label, which replace the one.
+    - sentences: one sentence per label, which replace the single sentence.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What each column of a training table becomes: numbers, parts of dates, names, or nothing to learn from.
+"""The meaning of each column of a training table: numbers, parts of dates, names, or nothing to learn from.
 
 Every guess is reported in a note, one note for each kind of guess.
 
@@ -84,7 +84,7 @@ class RecognizedFormat(NamedTuple):
 
 
 class ColumnDecision(NamedTuple):
-    """How learning uses one column.
+    """The decision on how learning uses one column.
 
     attributes: the attributes made from it, empty if it is left out. form: how its values are written, None if they are
     plain. marks: its values that may mean missing. without_marks: what the column would be without these marks:

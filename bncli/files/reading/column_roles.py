@@ -37,7 +37,7 @@ from bncli.watch import Note, Watch
 
 _DEFAULT_CLASS = "class"
 DROP_UNLABELLED = "leave such rows out with --drop-unlabelled"
-"""What to do about rows without a class."""
+"""The hint for rows without a class."""
 _N_LISTED = 8
 _ROLES = {
     "class": "the class",

@@ -58,9 +58,9 @@ MAX_ROW = 1 << 26
 MAX_UNCLOSED = 8
 """Most unclosed quotes in a file; each of them costs a search through 64 MB, or through the rest of the file."""
 LATIN = "set the encoding, as in --encoding latin-1"
-"""What to do about text that is not UTF-8."""
+"""The hint for text that is not UTF-8."""
 WRONG_DELIMITER = "if the delimiter is wrong, set it with --delimiter"
-"""What else may be the reason if a table has too few columns."""
+"""The hint for tables with too few columns."""
 _ARROW_TYPES = {ValueKind.TEXT: pa.string(), ValueKind.INTEGER: pa.int64(), ValueKind.NUMBER: pa.float64()}
 _ZERO, _QUOTE, _LINE_FEED, _RETURN = b'0"\n\r'
 _DELIMITERS = b",\t;|"
@@ -174,7 +174,7 @@ def read_header(
 
 
 def _await_first_row(stream: Stream, delimiter: bytes | None, text: bytes, line: int) -> tuple[int, int, bytes, bytes]:
-    """Return what `_first_row` returns, and `text` with the bytes that were read in search of the end of the row.
+    """Return the result of `_first_row`, and `text` with the bytes that were read in search of the end of the row.
 
     Raises BncliError if the text is empty, or if the row, on line `line`, does not end.
     """
@@ -495,7 +495,7 @@ def parse_block(block: TextBlock, requests: Sequence[ColumnRequest], tokens: Mis
     try:
         columns = _parse_columns(rows, kinds, tokens)
     except pa.ArrowInvalid:
-        if rows.records is None:  # most often Arrow refuses a row with a wrong number of fields
+        if rows.records is None:  # the usual reason is a row with a wrong number of fields
             rows = _drop_malformed(rows)
         try:
             columns = _parse_columns(rows, kinds, tokens)

@@ -1,7 +1,7 @@
 """Rows encoded by given cuts, read in one pass: batches to count, and the second pass over a large table.
 
 `CodedBatches` and `CodesFileBatches` yield the rows of a table, or of a `.codes` file, in batches of bounded size. They
-number the labels in the order in which they occur, since no batch knows the labels of the next ones.
+number the labels in the order in which they occur, since the labels of later batches are not known.
 
 A table larger than memory is read in two passes. The first one (`training_rows`) reads all rows, finds types, levels
 and missing values, and keeps a sample of the rows, from which cuts are learned. The second pass (`SampledTable`) reads
@@ -92,7 +92,7 @@ class CodedBatches:
             report_left_out(self._roles, run.watch)
             self._attributes: list[Attribute] = []
             for attribute in cuts.attributes:
-                # The option --decimal counts unless the cuts say how the numbers are written.
+                # The option --decimal counts unless the cuts state how the numbers are written.
                 if source.decimal is not None and isinstance(attribute, NumericAttribute) and attribute.form is None:
                     attribute = replace(attribute, form=NumberForm(source.decimal))
                 self._attributes.append(replace(attribute, missing=True))

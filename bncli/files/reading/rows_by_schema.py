@@ -1,8 +1,8 @@
 """Read rows by the schema of a model: in batches to score, or as a whole to test the model.
 
 Types and levels are those of the schema and are never guessed. Text in a column of numbers makes its row malformed; a
-value that the model has never seen gets the code UNSEEN. Only the columns that the model uses must be in the table,
-and not even these if the source allows missing columns.
+value not seen in training gets the code UNSEEN. Only the columns that the model uses must be in the table, and not even
+these if the source allows missing columns.
 """
 
 from __future__ import annotations

@@ -305,7 +305,7 @@ def date_pattern(shape: str) -> str:
 
 
 def describe_expected(form: NumberForm | DateForm | None) -> str:
-    """Return what the values of a column of numbers should be, for messages."""
+    """Describe the values that a column of numbers should have, for messages."""
     if isinstance(form, NumberForm):
         return f"a number with a decimal {'comma' if form.decimal == ',' else 'point'}"
     return "a finite number" if form is None else _DATE_WORDS[form.order]

@@ -250,7 +250,7 @@ def read_column_names(source: Source) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class TableHead:
-    """What is known about a table without reading its rows.
+    """Facts about a table that are known without reading its rows.
 
     n_rows: from the footers of columnar files if `exact`, else estimated. n_bytes: of all files.
     """

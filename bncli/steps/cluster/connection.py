@@ -48,7 +48,7 @@ BROADCAST_BYTES = 256 << 10
 """An operand of all tasks travels inside each task up to this size, and once to every worker beyond it."""
 MORE_MEMORY = "give workers more memory (dask worker --memory-limit), or start more workers"
 _MOST_RESTARTS = 4
-"""How often each worker may end, on average, before any task is done."""
+"""The number of times that each worker may end, on average, before any task is done."""
 _POLL_SECONDS = 1.0
 """The time between two checks whether any worker is left to wait for."""
 Future = Any
@@ -102,7 +102,7 @@ class WorkerMonitor:
             raise GoneError(f"{what} (limit {limit / 1e6:,.0f} MB)", hint=MORE_MEMORY)
 
     def _seconds_in(self, state: str, is_in: bool) -> float:
-        """Return for how many seconds the cluster has been in a state, 0 if it is not."""
+        """Return the number of seconds for which the cluster has been in a state, 0 if it is not."""
         if not is_in:
             self._since.pop(state, None)
             return 0.0
@@ -196,7 +196,7 @@ class Cluster:
         """Call `poll` until it returns something, as long as there are workers to wait for."""
         monitor = WorkerMonitor(set(self.workers))
         while True:
-            with suppress(TimeoutError):  # how dask says that nothing is done yet
+            with suppress(TimeoutError):  # dask raises this while nothing is done yet
                 if done := poll():
                     return list(done)
             try:

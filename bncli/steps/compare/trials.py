@@ -109,7 +109,7 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What a process must know: names and sources of the data sets, learners, protocol, and its memory in bytes."""
+    """The plan that every process needs: names and sources of data sets, learners, protocol, and memory in bytes."""
 
     names: tuple[str, ...]
     sources: tuple[Source, ...]
@@ -147,7 +147,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a task has no outcome, in one line."""
+    """The reason why a task has no outcome, in one line."""
 
     reason: str
 

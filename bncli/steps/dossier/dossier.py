@@ -42,7 +42,7 @@ _MOST_LINES = 1000
 
 
 class DossierReport(NamedTuple):
-    """What was written: two files, and per checklist how many items have each status."""
+    """The two files that were written, and the number of items of each checklist by status."""
 
     model: str
     page: str

@@ -56,7 +56,7 @@ _PROPERTY_SECONDS = 20.0
 
 @dataclass(frozen=True)
 class DossierSources:
-    """Where the dossier comes from besides the model: test rows, columns of groups, ABOUT.toml and challengers."""
+    """The inputs of a dossier besides the model: test rows, columns of groups, ABOUT.toml and challengers."""
 
     source: Source
     by: Sequence[str] = ()

@@ -130,7 +130,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class EvaluateOutputs:
-    """What an evaluation computes besides its metrics, and the files that it writes; None for a file not to be written.
+    """Optional results of an evaluation, and the files that it writes; None for a file not to be written.
 
     - predictions: a file of the (out-of-fold) predictions and the true labels, in row order.
     - svg: a folder for pictures of the curves.

@@ -63,7 +63,7 @@ class ReportInputs:
 
 @dataclass(frozen=True)
 class PageReport:
-    """What was written: the page, its size and sections, and pictures in a folder; `rows` is None without data.
+    """The result of a report: the page, its size and sections, and pictures in a folder; `rows` is None without data.
 
     on_training_rows: whether the data have the training frequencies in every column, None without data.
     """
