@@ -80,7 +80,7 @@ class SplitBy:
 
 
 class SplitRecord(NamedTuple):
-    """A record of how rows were split: `rows`, `group`, `time` or `group+time`, the columns, and the number of units."""
+    """A record of how rows were split: `rows`, `group`, `time` or `group+time`, the columns, the number of units."""
 
     kind: str
     columns: tuple[str, ...]

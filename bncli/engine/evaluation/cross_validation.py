@@ -53,7 +53,7 @@ CANDIDATES_SHARE = 0.9
 
 @dataclass(frozen=True)
 class Protocol:
-    """Stratified folds, repeated with new random folds, and the seed of all of them; or blocks of rows by time.
+    """The protocol: repeated stratified folds, and the seed of all of them; or blocks of rows by time.
 
     - scores: parameters with which the learned networks are also scored on their training rows, or None
     - by_time: whether the rows have times, so that the folds are blocks

@@ -458,7 +458,7 @@ class Starts(NamedTuple):
 
 
 def random_point(n_parameters: int, seed: int, start: int) -> Array:
-    """Draw beta (P,) for a start: logarithms of independent exponential random numbers."""
+    """Draw beta (P,) for a start: logarithms of independent exponential variates."""
     rng = np.random.default_rng([seed, start])
     return np.log(np.maximum(rng.standard_exponential(n_parameters), LEAST))
 

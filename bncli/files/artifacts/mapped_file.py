@@ -65,7 +65,7 @@ def _shorter(path: str) -> BncliError:
 
 
 def _install_handler() -> None:
-    """Handle SIGBUS in this process, where the system has it; once."""
+    """Install the handler of SIGBUS, once per process, if the system has this signal."""
     if _HANDLERS or not hasattr(signal, "SIGBUS"):
         return
     import ctypes

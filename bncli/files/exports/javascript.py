@@ -245,7 +245,7 @@ def _program(scorer: PortableScorer, target: ProgramTarget, **parts: str) -> str
 
 
 def _pack_entries(n_bytes: int, entries: Array) -> list[Any]:
-    """Return [step, base64 text] for each row of scores; steps are normal numbers, since others have too few digits."""
+    """Return [step, base64 text] for each row of scores; steps are not subnormal, since these have too few digits."""
     import base64
 
     packed: list[Any] = []

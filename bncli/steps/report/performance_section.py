@@ -131,7 +131,7 @@ def held_out_section(
 
 
 def _error_of_decisions(report: EvaluateReport) -> float | None:
-    """Return the error rate of the decisions, without a rule of the most probable labels; None if no row is decided."""
+    """Return the error rate of the decisions or, without a rule, of the most probable labels; None if none is made."""
     decisions = report.decisions
     if decisions.confusion is None or decisions.undecided is None:
         return report.metrics["error"]
