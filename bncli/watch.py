@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 
 class Stage(NamedTuple):
-    """A stage begins, and the one before it ends; `name` is a key of `seconds` in the report."""
+    """The event that a stage begins, which ends the one before it; `name` is a key of `seconds` in the report."""
 
     name: str
 

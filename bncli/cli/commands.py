@@ -28,7 +28,7 @@ LIBRARIES = ("numpy", "scipy", "click", "rich", "pyarrow")
 OPTIONAL_PACKAGES = ("scikit-learn", "onnx", "onnxruntime", "dask", "distributed", "duckdb", "pandas", "polars")
 """Packages that some commands, or tables given to the Python API, need."""
 _VERBOSE = "bncli.verbose"
-"""Key in the context of the group: whether --verbose was typed."""
+"""The key in the context of the group: whether --verbose was typed."""
 
 
 class Command(NamedTuple):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 _MOST_NOTES = 5
 _FILE_WIDTH = 160
-"""Width of a table that goes to a file or a pipe, in characters."""
+"""The width of a table that goes to a file or a pipe, in characters."""
 
 
 class Report(Protocol):

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from bncli.steps.effects_and_regions import EffectsReport, NamedEffect
 
 _MOST_SHARES, _MOST_EFFECTS, _MOST_STRONGEST = 30, 12, 8
-"""Number of effects whose shares are listed, of effects with numbers, and of strongest entries."""
+"""The number of effects whose shares are listed, of effects with numbers, and of strongest entries."""
 _MOST_LINES, _MOST_COLUMNS = 60, 8
-"""Number of lines of a curve or grid, and of columns with numbers."""
+"""The number of lines of a curve or grid, and of columns with numbers."""
 _MOST_SHADED = 26
-"""Number of columns of a heat map without numbers, each of which is named by a letter."""
+"""The number of columns of a heat map without numbers, each of which is named by a letter."""
 _BAR_WIDTH = 16
 """The length of a bar on either side of zero, in characters."""
 _POSITIVE_SHADES, _NEGATIVE_SHADES = " ░▒▓█", " ·∘○●"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bncli.steps.evaluate.report import BlockReport, EvaluateReport, FoldReport
 
 _MOST_LABELS = 12
-"""Number of labels with figures of their own; with more there is no confusion matrix."""
+"""The number of labels with figures of their own; with more there is no confusion matrix."""
 _MOST_RELIABILITY_LABELS = 4
 _MOST_GROUPS = 12
 _THRESHOLD_STEP = 10

@@ -40,10 +40,10 @@ MAN = output_flag(
     "--man", metavar="DIR", setting=False, help="Write the manual and the commands as man pages (sections 1 and 7)."
 )
 _MOST_COLUMNS = 120
-"""Width of a rendered page in characters; longer lines are hard to read."""
+"""The width of a rendered page in characters; longer lines are hard to read."""
 _REFERENCE = TOPIC_GROUPS[-1][1]
 _MOST_POINTERS = 5
-"""Number of topics to which the page of a method points."""
+"""The number of topics to which the page of a method points."""
 
 
 TOPIC: options.Decorator = click.argument(

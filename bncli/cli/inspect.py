@@ -56,9 +56,9 @@ CSV = output_flag(
     "--csv", "as_csv", is_flag=True, help="With --effects: print their tables as CSV, one row per value and label."
 )
 _MOST_REGIONS = 200
-"""Number of regions of a model that are listed; more are only counted."""
+"""The number of regions of a model that are listed; more are only counted."""
 _MOST_TABLES = 100
-"""Number of tables of a component above which they are also counted by the number of their attributes."""
+"""The number of tables of a component above which they are also counted by the number of their attributes."""
 _UNSEEN = {"average": "count as unknown", "error": "are an error"}
 _CUTS_LEGEND = (
     "In parentheses: number of intervals of the attribute in this region; the cuts are those with the largest gain."

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from bncli.engine.data.schema import Attribute
 
 _MOST_PARTS = 12
-"""Number of cuts or levels that a line about an attribute lists."""
+"""The number of cuts or levels that a line about an attribute lists."""
 _MOST_NODES = 200
-"""Number of nodes of a structure that are shown."""
+"""The number of nodes of a structure that are shown."""
 _MOST_LEVELS = 16
 """The greatest depth of a tree."""
 _COLUMN_GAP = 3

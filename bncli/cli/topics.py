@@ -83,7 +83,7 @@ _SYNONYMS = {
 """Words by which people look for a topic, whether or not its page has them."""
 
 _MOST_HITS, _MOST_PER_TOPIC = 10, 3
-"""Number of hits that a search returns, in all and of one topic."""
+"""The number of hits that a search returns, in all and of one topic."""
 _LONGEST_CONTEXT = 110
 """The most characters of the text that a hit shows."""
 

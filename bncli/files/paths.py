@@ -43,7 +43,7 @@ def default_output_path(paths: tuple[str, ...], suffix: str) -> str:
 
 
 def check_outputs(outputs: Iterable[str | None], inputs: Iterable[str | None]) -> None:
-    """Raise UsageError if two outputs, or an output and an input, are one file; BncliError if one is not writable.
+    """Raise UsageError if two outputs, or an output and an input, are the same file; BncliError if one is not writable.
 
     None and `-` (the standard streams) are ignored.
     """

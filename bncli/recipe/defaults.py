@@ -37,7 +37,7 @@ _SWITCHES = {option.flag for option in OPTIONS if isinstance(option.kind, Switch
 _OF_ALL_METHODS = ("class_weights", "calibrate", "max_attributes", "knowledge", "prior_network", "prior_rows")
 """Keys of options that do not belong to any method."""
 _MOST_ROWS = 1e15
-"""Largest number of a smoothing or score rule; with more prior rows than this, rounding would erase the counts."""
+"""The largest number of a smoothing or score rule; with more prior rows than this, rounding would erase the counts."""
 
 
 class SuppliedKinds(NamedTuple):

@@ -26,7 +26,7 @@ from bncli.steps.run import with_memory_limit
 from bncli.watch import Note, Run
 
 _MOST_CURVES = 12
-"""Most curves of a picture; more could not be distinguished at a glance."""
+"""The most curves of a picture; more could not be distinguished at a glance."""
 _LIMIT = f"limit {LEAST_PSI:g}"
 _FIGURES = (
     "rows",

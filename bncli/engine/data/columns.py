@@ -17,9 +17,9 @@ from bncli.engine.data.splits import SplitBy
 from bncli.engine.kernels.arrays import Array, Codes, Index
 
 MISSING = -1
-"""Code of a missing value in a categorical column."""
+"""The code of a missing value in a categorical column."""
 UNSEEN = -2
-"""Code of a value that is not among the column's levels (only if the levels are fixed by a model)."""
+"""The code of a value that is not among the column's levels (only if the levels are fixed by a model)."""
 ROWS_AT_A_TIME = 1 << 16
 """Codes are counted in slices of this many rows, since counting takes 8 bytes per row."""
 

@@ -38,17 +38,17 @@ from scipy.optimize import minimize
 from bncli.engine.kernels.arrays import Array, Integers, log_softmax
 
 STRENGTH, STRENGTH_OF_MANY = 1.0, 10.0
-"""Strength s of the penalty towards the weights of the linear pool, in nats."""
+"""The strength s of the penalty towards the weights of the linear pool, in nats."""
 MANY = 1_000
 LEAST, LEAST_OF_MANY = 0.01, 0.05
 """Weights below this are set to 0; the limit is higher with MANY rows, where fitting a component again is expensive."""
 MOST = 1e3
 TOLERANCE = 1e-7
-"""Tolerance of the gradient for the weights of the linear pool, in nats per row."""
+"""The tolerance of the gradient for the weights of the linear pool, in nats per row."""
 LEAST_MIXTURE = 1e-300
-"""Lower bound of a mixture's probability while its weights are optimised, to keep its logarithm finite."""
+"""The lower bound of a mixture's probability while its weights are optimised, to keep its logarithm finite."""
 HALF_ROWS = 20.0
-"""Number of held-out rows with which the class frequencies get half of the weight."""
+"""The number of held-out rows with which the class frequencies get half of the weight."""
 
 
 def pool_weights(

@@ -51,7 +51,7 @@ MANY_VALUES = 1 << 16
 MATRIX_BINS = 64
 """The most bins that are summed by a matrix product."""
 LEAST_CURVATURE = 0.1
-"""Least curvature on either side of a split, summed over all nodes."""
+"""The least curvature on either side of a split, summed over all nodes."""
 LEAST_GAIN = 1e-9
 _FIELD = 26
 """Bits of a double for each of the two sums; neither overflows, even with all rows in one node."""

@@ -57,7 +57,7 @@ from bncli.engine.ensembles.held_out_evaluation import (
 from bncli.watch import Note, Progress, Watch
 
 NO_LOSS = 5e-5
-"""Log-loss in nats per row below which no more candidates are tried."""
+"""The log-loss in nats per row below which no more candidates are tried."""
 PRUNING_SLACK = 0.05
 """Larger sets are not built on a candidate whose log-loss is more than this share above the lowest."""
 INTERACTION_GAIN = 0.01

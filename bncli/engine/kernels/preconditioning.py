@@ -32,7 +32,7 @@ Precondition = Callable[[Array], Array]
 SHIFT_FLOOR = 1e-3
 """With curved tables, a common shift is used only for a penalty above this share of the mean curvature."""
 RIDGE = 1e-6
-"""Ridge relative to the mean of the diagonal, which keeps estimated matrices invertible."""
+"""The ridge relative to the mean of the diagonal, which keeps estimated matrices invertible."""
 NEGLIGIBLE = 1e-150
 """Curvature up to this value counts as 0: the square of its reciprocal would not be finite."""
 LEAST_SCALE = 1e-6

@@ -79,7 +79,7 @@ from bncli.watch import Iteration, Note, Watch, silent
 TINY = float(np.finfo(np.float64).tiny)
 """Replaces counts of 0 in logarithms, so that a distribution without counts is uniform."""
 LEAST_CURVATURE = 1e-2
-"""Least curvature, as a share of the mean: entries with almost no curvature would otherwise take huge steps."""
+"""The least curvature, as a share of the mean: entries with almost no curvature would otherwise take huge steps."""
 TOLERANCE = 1e-10
 MUCH = 1 << 24
 """With at least this many table entries per pass (about a tenth of a second), a note is written."""

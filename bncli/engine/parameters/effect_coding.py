@@ -288,7 +288,7 @@ class Effects:
         stages.append(_sparse(parts, (self.first_cells[-1], offset)))
         if sum(stage.nnz for stage in stages) > SMALL:
             return stages
-        # the time of small products is that of their calls, so one matrix is better if it has hardly more entries
+        # small products cost no more than their calls, so one matrix is better unless it has many more entries
         product = stages[0]
         for stage in stages[1:]:
             product = stage @ product

@@ -98,7 +98,7 @@ FACTORS = (3.0, 1.0, 1 / 3, 0.1)
 UNIT_PENALTY = 1.0
 """The penalty assumed for intervals if the rows are too few to choose one."""
 JITTER = 1e-6
-"""Share of a standard deviation that is added to keep a covariance positive definite."""
+"""The share of a standard deviation that is added to keep a covariance positive definite."""
 LEAST_WEIGHT = 0.02
 """A penalty with less weight is left out."""
 PREDICTIVE_DRAWS = 300

@@ -52,7 +52,7 @@ N_DRAWS = 1 << 13
 NUMBERS_PER_BLOCK = 1 << 22
 """The most numbers in the temporaries of a block of draws."""
 _BINS = (64, 16, 8, 5, 4, 3)
-"""Number of coarser groups of each attribute in an effect of one attribute, of two, ...; the last for more."""
+"""The number of coarser groups of each attribute in an effect of one attribute, of two, ...; the last for more."""
 _SEED = 0
 _TINY = float(np.finfo(np.float64).tiny)
 Attributes = tuple[int, ...]

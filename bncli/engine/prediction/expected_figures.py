@@ -28,9 +28,9 @@ import numpy as np
 from bncli.engine.kernels.arrays import Array, Integers
 
 WIDTH = 0.001
-"""Width of an interval of log-odds."""
+"""The width of an interval of log-odds."""
 DRAWS = 500
-"""Number of times that labels are drawn for the interval of the AUC."""
+"""The number of times that labels are drawn for the interval of the AUC."""
 _Z = 1.959963984540054
 _FARTHEST = 700.0
 """Log-odds are clipped to this absolute value."""

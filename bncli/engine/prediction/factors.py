@@ -61,7 +61,7 @@ KEPT_ENTRIES = 1 << 24
 NUMBERS_PER_SLICE = 1 << 17
 """The most numbers gathered at a time from packed tables."""
 _WINDOW = 128
-"""Number of tables among which the next one of a word is chosen."""
+"""The number of tables among which the next one of a word is chosen."""
 
 Scores = Array | Sequence[Array]
 """(R, rows), or R arrays (rows,)."""

@@ -56,7 +56,7 @@ LEAST_UNKNOWN = 0.05
 MOST_ROWS = 10_000
 """The most training rows that are evaluated: with more, the lowest quantile, 0.01, would hardly be more precise."""
 WIDTH = float(np.log(1.01))
-"""Width of an interval of the sketch, on the scale of ln(-ln P(x))."""
+"""The width of an interval of the sketch, on the scale of ln(-ln P(x))."""
 _BITS = 53
 """The number of bits of the mantissa of a float64."""
 

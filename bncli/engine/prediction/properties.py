@@ -338,7 +338,7 @@ class Prover:
         everyone = np.arange(_STARTS)
 
         def margins(inputs: Index) -> tuple[Array, Array]:
-            """Return the margins (labels, inputs, changes) by which a label is sure enough, and by which another leads."""
+            """Return, for each label, input and change, the margins of the label itself and of the best other label."""
             tried = np.repeat(inputs[:, None], len(codes), axis=1)
             tried[:, changes, places] = codes
             log_p = self.log_p(tried.reshape(-1, n_attributes)).reshape(self._n_labels, len(inputs), len(codes))

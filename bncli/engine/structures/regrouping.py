@@ -29,7 +29,7 @@ from bncli.engine.kernels.binning import group_ends
 from bncli.engine.structures.structure import Family, Grouping, Groupings
 
 CACHE_SIZE = 4096
-"""Number of cached groupings and regrouped attributes; folds and candidates use the same ones again and again."""
+"""The number of cached groupings and regrouped attributes; folds and candidates use the same ones again and again."""
 _ROUNDING = 1e-12
 """Log-odds, in nats, that differ by no more are equal."""
 

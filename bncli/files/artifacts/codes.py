@@ -66,7 +66,7 @@ _HEADER_CHECKSUM = b"bncli.crc32"
 _COUNTS, _WEIGHTS_CHECKSUM = b"bncli.counts", b"bncli.weights"
 _SAMPLE, _SAMPLE_CHECKSUM = b"bncli.sample", b"bncli.sample.crc32"
 _SEED = b"seed"
-"""Key of the sample's own metadata; empty if the sample is all rows of the table."""
+"""The key of the sample's own metadata; empty if the sample is all rows of the table."""
 _MAGIC = b"ARROW1\0\0"
 _MOST_HEADER_BYTES = 1 << 28
 _EDGE = 1 << 20

@@ -48,7 +48,7 @@ from bncli.files.json_documents import Node, dump_json
 
 VERSION = 1
 SAMPLED_ROWS = "sampled_rows"
-"""Key of cuts files and models whose cuts were computed from a sample of the rows."""
+"""The key of cuts files and models whose cuts were computed from a sample of the rows."""
 MODEL_ATTRIBUTE_KEYS = {"numeric": ("holes", "form", "direction"), "categorical": ("holes", "groups")}
 """Optional keys of an attribute in a model file, by type."""
 _ATTRIBUTE_KEYS = {"numeric": ("missing", "form"), "categorical": ("missing", "groups")}

@@ -115,11 +115,11 @@ OPTIONAL_KEYS = (
 )
 """Optional keys of `model.json`."""
 _LABEL_FREQUENCIES = "label_frequencies"
-"""Key of the schema, since version 7, and of a calibration."""
+"""The key of the schema, since version 7, and of a calibration."""
 _MISSING_POLICY = "missing_policy"
-"""Key of schemas that marginalize missing values, since version 3; without it, missing is a level."""
+"""The key of schemas that marginalize missing values, since version 3; without it, missing is a level."""
 _TOWARDS = "towards"
-"""Key of schemas whose directions refer to a named label; without it, they refer to the second of two labels."""
+"""The key of schemas whose directions refer to a named label; without it, they refer to the second of two labels."""
 OPTIONAL_SCHEMA_KEYS = (_MISSING_POLICY, _LABEL_FREQUENCIES, _TOWARDS)
 _CALIBRATION_KEYS = {"temperature": ("temperature",), "per-class": ("scales", "shifts"), "isotonic": ("knots",)}
 _DESCRIPTION, _ALL_TABLES = "model.json", "tables.npy"

@@ -46,19 +46,19 @@ from bncli.files.exports.structure_json import posterior_json
 from bncli.files.json_documents import Node
 
 PENALTY_CV = "penalty_cv"
-"""Key of models whose penalty was chosen by cross-validation, since version 2."""
+"""The key of models whose penalty was chosen by cross-validation, since version 2."""
 PATH, ENSEMBLE = "path", "blend"
 """Keys that mark the kind of predictor, since version 4."""
 _POOL = "pool"
 _ROUNDING = 1e-9
-"""Tolerance for a sum of weights."""
+"""The tolerance for a sum of weights."""
 _MOST_WEIGHT = 1e3
 _MOST_CHANGE = 1 << 20
-"""Largest change of a counting number in regions of up to 16 attributes."""
+"""The largest change of a counting number in regions of up to 16 attributes."""
 _LOWEST_LOG_P = -1e4
 """Log-probabilities below this are refused."""
 _PROBABILITY_ROUNDING = 1e-6
-"""Tolerance for the sum of the probabilities of a region."""
+"""The tolerance for the sum of the probabilities of a region."""
 
 
 class PredictorDescription(NamedTuple):

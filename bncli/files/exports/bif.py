@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from bncli.engine.networks.network import NamedNetwork
 
 MAX_CELLS = 1 << 24
-"""Most numbers that a `default` row may replace."""
+"""The most numbers that a `default` row may replace."""
 _PROPERTY = re.compile(r'(?:"[^"\n]*"|[^;"{}])*+;')
 _NUMBERS = re.compile(rf"(?:{NUMBER.pattern}(?:\s*,\s*|\s+|(?=;)))*+;", re.ASCII)
 _KEYWORDS = ("network", "variable", "probability", "property", "type", "discrete", "table", "default")

@@ -35,11 +35,11 @@ OPSET = 18
 ML_OPSET = 3
 IR_VERSION = 8
 MOST_TOGETHER = 64
-"""Most tables in a block, since looking up a block keeps one number per row and table in memory."""
+"""The most tables in a block, since looking up a block keeps one number per row and table in memory."""
 LEAST_TOGETHER = 16
 """A block of at least this many tables ends where the number of inputs of a table changes."""
 MOST_MULTIPLIED = 64
-"""Most columns from which a matrix product selects; with fewer columns it is faster than a look-up."""
+"""The most columns from which a matrix product selects; with fewer columns it is faster than a look-up."""
 MOST_UNUSED = 4
 """If a block needs less than 1/MOST_UNUSED of the digits, these are selected before the matrix product."""
 ML = "ai.onnx.ml"

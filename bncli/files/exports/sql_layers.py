@@ -59,13 +59,14 @@ if TYPE_CHECKING:
     from bncli.files.exports.programs import ProgramTarget
 
 MOST_NUMBERS = 5_000_000
-"""Most numbers of a file, which then has about 100 MB."""
+"""The most numbers in a file, which then takes about 100 MB."""
 STAGES = 16
 MOST_MAPPED_LEVELS = 64
-"""Most levels of an input that DuckDB looks up in a map, one level after the other; more are joined, which costs it
-planning time for every input."""
+"""The most levels of an input that DuckDB looks up in a map, one level after the other; more are joined, which costs it
+planning time for every input.
+"""
 MOST_FLAT_CUTS = 8
-"""Most cuts that are compared one after the other; with more, the middle one is compared first."""
+"""The most cuts that are compared one after the other; with more, the middle one is compared first."""
 Coding = tuple[int, tuple[int, ...]]
 """An input, and the digit of each of its codes."""
 _ZERO = "0.0e0"

@@ -28,12 +28,12 @@ from dataclasses import dataclass
 from bncli.files.pictures.drawing import Drawing, PanelLayout, axis_of, shortened, text_width
 
 _AXIS = 480.0
-"""Length in pixels of the axis, or of the critical difference if that is longer."""
+"""The length in pixels of the axis, or of the critical difference if that is longer."""
 _EDGE = 16.0
 _ROW = 20.0
 _BAR = 9.0
 _LABEL = 260.0
-"""Maximal width of a label in pixels; longer names are cut off."""
+"""The maximum width of a label in pixels; longer names are cut off."""
 _AXIS_TOP = 84.0
 
 PANELS = PanelLayout(width=200.0, height=200.0, left=62.0, above=58.0, right=18.0, below=46.0, columns=4)

@@ -16,9 +16,9 @@ from bncli.files.pictures.drawing import Axis, Drawing, Frame, PanelLayout, axis
 
 _PANELS = PanelLayout(width=300.0, height=200.0, left=74.0, above=44.0, right=20.0, below=46.0, columns=3)
 _HEAD = 34.0
-"""Height of the title of a sheet, in pixels."""
+"""The height of the title of a sheet, in pixels."""
 _LOG_SPAN = 50.0
-"""Ratio of the largest to the smallest effort above which their axis is logarithmic."""
+"""The ratio of the largest to the smallest effort above which their axis is logarithmic."""
 _SWATCH = 26.0
 """The width, in pixels, of the room for the line beside a name in the legend."""
 _LEGEND_ROW = 20.0

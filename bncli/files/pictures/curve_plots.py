@@ -27,7 +27,7 @@ Series = Sequence[float | None]
 
 PANELS = PanelLayout(width=200.0, height=200.0, left=62.0, above=58.0, right=18.0, below=46.0, columns=4)
 _NARROWEST = 460.0
-"""Minimal width of a sheet, so that its title fits."""
+"""The minimum width of a sheet, so that its title fits."""
 _UNIT = Axis(0.0, 1.0, False, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0))
 
 _PAGE_WIDTH, _PAGE_SIDE, _PAGE_LEFT, _PAGE_TOP = 340.0, 240.0, 56.0, 26.0

@@ -22,11 +22,11 @@ from xml.sax.saxutils import escape
 from bncli.errors import printable
 
 SIZE = 13.0
-"""Font size in pixels."""
+"""The font size in pixels."""
 Line = Literal["ink", "faint", "dashed", "thick", "curve", "bound"]
 
 SHADES = 5
-"""Number of shades of a heat map on either side of 0."""
+"""The number of shades of a heat map on either side of 0."""
 STYLE = (
     "\n".join(
         f".{side}{i} {{ fill: {colour}; fill-opacity: {i / SHADES:.1f} }}"
@@ -74,13 +74,13 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 """Colours of lines or bars in one frame, distinguishable for colour-blind readers on light and dark backgrounds."""
 _DASHES = ("", "6 3", "2 3")
 SERIES = len(COLOURS) * len(_DASHES)
-"""Number of distinguishable lines: every colour solid, dashed and dotted."""
+"""The number of distinguishable lines: every colour solid, dashed and dotted."""
 _NARROW = frozenset("iljtfrI.,:;|!'`()[]{}/\\ -")
 _WIDE = frozenset("mwMW@%&")
 _LOG_SPAN = 4.0
-"""Ratio of the largest to the smallest value above which an axis is logarithmic."""
+"""The ratio of the largest to the smallest value above which an axis is logarithmic."""
 INSIDE = 0.05
-"""Distance of the extreme points from the frame, as a share of its side."""
+"""The distance of the extreme points from the frame, as a share of its side."""
 
 
 class Drawing:

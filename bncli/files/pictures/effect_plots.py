@@ -21,7 +21,7 @@ from bncli.engine.kernels.arrays import Array
 from bncli.files.pictures.drawing import SHADES, Axis, Drawing, Frame, axis_of, shortened, text_width
 
 _WIDTH = 340.0
-"""Width of a picture in pixels; it fits a small phone."""
+"""The width of a picture in pixels; it fits a small phone."""
 STEPS_FRAME = (44.0, 16.0, 286.0, 130.0)
 """Left, top, width and height of the frame of steps; page.js uses it to redraw them for another class."""
 LEAST_INTERVAL = 0.2
@@ -39,11 +39,11 @@ _MOST_NAMES = 250.0
 
 MAP_LEFT, MAP_TOP, MAP_SIDE = 96.0, 30.0, 200.0
 MAP_EDGE = 14.0
-"""Thickness, in pixels, of the edges of a heat map that show the single attributes."""
+"""The thickness, in pixels, of the edges of a heat map that show the single attributes."""
 _UPRIGHT = 78.0
 """The maximal length, in pixels, of upright names under a heat map."""
 _MOST_TIPS = 64
-"""Number of labels of a confusion matrix, or of intervals, up to which each has a tip."""
+"""The number of labels of a confusion matrix, or of intervals, up to which each has a tip."""
 
 _NOMOGRAM_WIDTH, _NOMOGRAM_NAMES, _NOMOGRAM_RIGHT, _NOMOGRAM_ROW = 760.0, 150.0, 24.0, 38.0
 _THOUSANDTHS = (1, 3, 10, 20, 50, 100, 200, 300, 400, 500, 600, 700, 800, 900, 950, 980, 990, 997, 999)

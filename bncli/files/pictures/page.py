@@ -21,7 +21,7 @@ from bncli.errors import printable
 from bncli.files.pictures.drawing import DARK, STYLE, Drawing
 
 SCRIPT_LIMIT = 20_000
-"""Maximal bytes of page.js; the program that scores rows is not part of it."""
+"""The maximum size of page.js in bytes; the program that scores rows is not part of it."""
 
 
 @dataclass(frozen=True)

@@ -54,9 +54,9 @@ FIRST_BLOCK_SIZE = 1 << 18
 ROWS_PER_BLOCK, MAX_WIDE_BLOCK = 64, 1 << 25
 """Blocks of a wide table are larger, so that they hold about this many rows, up to this many bytes."""
 MAX_ROW = 1 << 26
-"""Most bytes of a row; without a bound a file that is not a table would be read into memory as one row."""
+"""The most bytes of a row; without a bound a file that is not a table would be read into memory as one row."""
 MAX_UNCLOSED = 8
-"""Most unclosed quotes in a file; each of them costs a search through 64 MB, or through the rest of the file."""
+"""The most unclosed quotes in a file; each of them costs a search through 64 MB, or through the rest of the file."""
 LATIN = "set the encoding, as in --encoding latin-1"
 """The hint for text that is not UTF-8."""
 WRONG_DELIMITER = "if the delimiter is wrong, set it with --delimiter"

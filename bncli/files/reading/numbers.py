@@ -44,7 +44,7 @@ _CURRENCIES = (
 _SIGNS = r"US\$|C\$|A\$|R\$|€|\$|£|¥|₹|₽|₺|₩|₪|₴|zł|Kč|Ft|Fr\.|kr|Rs|%"
 _AFFIX = rf"^[(+-]*(?P<x>{_CURRENCIES}|{_SIGNS}) ?[0-9.,+-]|[0-9.,] ?(?P<y>{_CURRENCIES}|{_SIGNS})[)-]*$"
 _MIN_SPECIAL = 2
-"""Least number of distinct texts that are not plain numbers in a national form; a single one is likely an error."""
+"""The least number of distinct texts that are not plain numbers in a national form; a single one is likely an error."""
 
 
 def to_numbers(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask | None]:

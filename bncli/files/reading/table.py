@@ -36,7 +36,7 @@ TABLE_NAME = "the table"
 _HEAD_SIZE = 1 << 16
 """The number of bytes of text from which the length of a row is estimated."""
 _EXPANSION = 5
-"""Typical ratio of the sizes of a text before and after compression."""
+"""The typical ratio of the sizes of a text before and after compression."""
 _TYPICAL_ROW = 100.0
 """The assumed length of a row in bytes if nothing is known about it."""
 

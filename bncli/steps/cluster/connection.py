@@ -243,7 +243,8 @@ _PRELOAD = """import logging, signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 logging.getLogger("tornado.application").setLevel(logging.CRITICAL)
 """
-"""Code that a local worker runs as it starts: ^C in the terminal reaches all processes, and this one ends the others.
+"""The code that a local worker runs as it starts: ^C in the terminal reaches all processes, and this one ends the
+others.
 
 A heartbeat that fails because the scheduler has ended is not an error worth logging.
 """

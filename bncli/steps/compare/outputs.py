@@ -27,7 +27,7 @@ from bncli.steps.compare.trials import COSTS, COUNTS
 NOT_DRAWN = (".png", ".pdf", ".jpg", ".jpeg", ".gif", ".eps", ".ps", ".html", ".tex")
 """File endings of other formats for drawings."""
 _MOST_WITH_STD = 5
-"""Largest number of learners for which a page has room for standard deviations."""
+"""The largest number of learners for which a page has room for standard deviations."""
 _SMALLEST_P = 0.0005
 """Smaller p-values are shown as a bound, since they would be rounded to 0."""
 _LATEX_HEAD = r"""% Tables by bncli compare. In the preamble: \usepackage{booktabs}

@@ -35,7 +35,7 @@ from bncli.steps.report.page_text import count
 
 TITLE = "Explain a prediction"
 MOST_BYTES = 990_000
-"""Most bytes of a page with its program."""
+"""The most bytes of a page with its program."""
 MOST_INPUTS = 60
 MOST_OPTIONS = 200
 _CHARACTERS_PER_ENTRY = 6
