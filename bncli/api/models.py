@@ -59,7 +59,7 @@ class RowExplanation(NamedTuple):
 
 
 class SufficientReason(NamedTuple):
-    """A smallest set of a row's values that alone fixes its decision: the value in the model by attribute.
+    """A smallest set of a row's values that alone fixes its decision: the value of each attribute, as the model codes it.
 
     exact: it is proven that no smaller set does. See `bncli help what-if`.
     """

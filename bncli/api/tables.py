@@ -4,10 +4,10 @@
     the Arrow C interface    data frames of pandas and Polars, tables of pyarrow, relations of DuckDB
     a mapping                names to columns: lists, or numpy arrays
 
-- A column of categories (a dictionary in Arrow) is categorical, whatever its values.
+- A column of categories (a dictionary in Arrow) is categorical, regardless of its values.
 - The index of a data frame is not a column. Names that are not strings become strings.
-- A column of Python objects is numeric if all its values are numbers, and otherwise holds text. None, NaN and
-  the missing values of libraries are missing.
+- A column of Python objects is numeric if all its values are numbers, and otherwise holds text. None, NaN and the
+  missing values of libraries are missing.
 """
 
 from __future__ import annotations

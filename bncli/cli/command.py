@@ -72,7 +72,7 @@ class HelpfulCommand(click.Command):
         return rest
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; an error about a value that was set, not typed, names the place where it was set."""
+        """Run the command; an error about a value that was set, not typed, names the file or variable that set it."""
         try:
             limit = None if self.name in _LIGHT else address_space_limit()
             if limit is not None and limit < _LEAST_ADDRESS_SPACE:

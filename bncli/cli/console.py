@@ -139,7 +139,7 @@ class Console:
         self.text(text + "\n")
 
     def text(self, text: str) -> None:
-        """Print text to the standard output, in UTF-8 whatever the locale, as a file would hold it."""
+        """Print text to the standard output, in UTF-8 regardless of the locale, as a file would hold it."""
         self.close()
         if sys.stdout is None:  # started with >&-
             raise BncliError("the standard output is closed")

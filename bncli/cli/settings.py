@@ -151,7 +151,7 @@ def apply_settings(ctx: click.Context, flags: Sequence[Flag]) -> None:
 
 
 def convert_setting(flag: Flag, setting: Setting, ctx: click.Context) -> Any:
-    """Return the value as if it had been typed; raise UsageError with the place of the setting if it is invalid."""
+    """Return the value as if it had been typed; raise UsageError with the location of the setting if it is invalid."""
     value = setting.value
     try:
         if isinstance(value, list) and not flag.is_list:

@@ -89,7 +89,7 @@ _LONGEST_CONTEXT = 110
 
 
 class Hit(NamedTuple):
-    """A place in the manual: the topic, the heading above it ("" for the topic itself), and a line of its text."""
+    """A passage of the manual: the topic, the heading above it ("" for the topic itself), and a line of its text."""
 
     topic: str
     heading: str

@@ -12,5 +12,5 @@
 - `temporary_folders`: temporary folders, removed even after a process was killed
 - `paths`: paths that users type: default outputs, checks, errors with a hint
 
-Readers check everything that the engine relies on, and their errors name the place (file, line or key).
+Readers check everything that the engine relies on, and their errors name the location (file, line or key).
 """

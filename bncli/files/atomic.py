@@ -39,7 +39,7 @@ def open_output(path: str | None) -> AbstractContextManager[BinaryIO]:
     """
     if path is None and sys.stdout is None:
         raise BncliError("the standard output is closed", hint="add -o FILE")
-    # The standard output stays open: the interpreter flushes it at exit and would complain about a closed one.
+    # The standard output stays open: the interpreter flushes it at exit and would report an error if it were closed.
     return nullcontext(sys.stdout.buffer) if path is None else atomic_writer(path)
 
 

@@ -22,9 +22,9 @@ _MAX_DIGITS = 4000
 
 @dataclass(frozen=True)
 class Node:
-    """A JSON value with its place in the document, for error messages.
+    """A JSON value with its location in the document, for error messages.
 
-    source: the file. key: the place in it, such as `structure.arcs[3]`. kind: the class of the errors.
+    source: the file. key: the location in it, such as `structure.arcs[3]`. kind: the class of the errors.
     """
 
     value: Any

@@ -151,7 +151,8 @@ def check_target(path: str) -> None:
         folder = os.path.dirname(target)
         if not os.path.isdir(folder):
             raise cannot_write(path, FileNotFoundError())
-        # `atomic_writer` renames a new file, so the folder must be writable, whatever the permissions of the old file.
+        # `atomic_writer` renames a new file, so the folder must be writable, regardless of the permissions of the old
+        # file.
         if not os.access(folder, os.W_OK | os.X_OK):
             raise BncliError(f"cannot write: no permission to write in the folder '{folder}'", where=path)
 

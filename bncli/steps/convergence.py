@@ -62,7 +62,7 @@ class ConvergenceSettings:
 
     @property
     def heading_of_lags(self) -> str:
-        """The heading of lags, which count iterations whatever the unit of effort."""
+        """The heading of lags, which count iterations regardless of the unit of effort."""
         unit = "Iterations" if self.by == "iterations" else f"Iterations, not {self.by},"
         return f"{unit} behind {self.lag} after {self.at}"
 

@@ -37,13 +37,11 @@ CLASS_REFERENCE = "log-odds of each class against the geometric mean of the othe
 class NamedEffect(NamedTuple):
     """The effect of a set of attributes on the log-odds of every class.
 
-    attributes: their names.
-    share: share of this effect in the variance of the score.
-    values: values[x_1, x_2, ..., y], each axis with mean 0.
-    seen: the attributes, with the values of each axis: as they were cut, or regrouped to a coarser binning.
-    merged: the attributes that are regrouped; None in the place of the others.
-    averaged: the values are averages, because the model distinguishes more values than the axes have.
-    margins: half the width of the 90 % interval of every value, None for a model without intervals.
+    attributes: their names. share: share of this effect in the variance of the score. values: values[x_1, x_2, ..., y],
+    each axis with mean 0. seen: the attributes, with the values of each axis: as they were cut, or regrouped to a
+    coarser binning. merged: the attributes that are regrouped; None for the others. averaged: the values are averages,
+    because the model distinguishes more values than the axes have. margins: half the width of the 90 % interval of
+    every value, None for a model without intervals.
     """
 
     attributes: tuple[str, ...]

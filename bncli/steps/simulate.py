@@ -57,7 +57,7 @@ class SimulateReport:
     model, network: the model file that rows were drawn from, or the name of a random network; the other is None.
     perfect: whether the graph is perfect. probabilities: number of entries of all tables. missing: the probability of a
     missing value that was requested (None: none), or `model` if every attribute has its own from the model. holes:
-    number of missing values, whatever the reason.
+    number of missing values, regardless of the reason.
     """
 
     model: str | None

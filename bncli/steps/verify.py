@@ -278,7 +278,7 @@ def _run(run: Callable[..., T], text: str | bytes, probes: ProbeRows, where: str
 
 
 def _reason(error: Exception) -> str:
-    """Return the reason for an error in one line; for a BncliError without its place and hint."""
+    """Return the reason for an error in one line; for a BncliError without its location and hint."""
     if isinstance(error, (LookupError, TypeError, ValueError)):
         return "bncli did not write it, or it needs columns that the model does not use"
     text = error.what if isinstance(error, BncliError) else str(error)

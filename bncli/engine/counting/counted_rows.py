@@ -1,4 +1,4 @@
-"""Contingency tables of rows that are counted in parts, and their sums: exact whatever the parts and their order.
+"""Contingency tables of rows that are counted in parts, and their sums: exact regardless of the parts and their order.
 
 All parts are encoded with the same cuts. Merging settles where parts differ: an attribute has a code for missing
 values, its last, if any part has a missing value of it, and the labels are those of all parts. Attributes with a single

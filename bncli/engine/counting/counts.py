@@ -298,7 +298,7 @@ class _KeptPairs:
 
     def find(self, i: int, j: int) -> Array | None:
         """Return the table n[x_i, x_j, y], or None if it was not kept."""
-        # a pair is kept in one of its two orders; the other place is -1
+        # a pair is kept in one of its two orders; the other entry is -1
         place = int(max(self.where[i, j], self.where[j, i]))
         if place < 0:
             return None

@@ -23,7 +23,7 @@ def cut_points(
     *,
     bins: int = 10,
 ) -> tuple[float, ...]:
-    """Return the cuts of about `bins` intervals of equal weight, ascending; no cuts for a constant."""
+    """Return the cuts of about `bins` intervals of equal weight, ascending; none if all values are equal."""
     if len(values) == 0:
         return ()
     column = ordered(values, np.zeros(len(values), np.uint8), 1, weights)

@@ -22,7 +22,7 @@ def cut_points(
     *,
     bins: int = 10,
 ) -> tuple[float, ...]:
-    """Return the cuts of at most `bins` intervals of equal width, ascending; no cuts for a constant."""
+    """Return the cuts of at most `bins` intervals of equal width, ascending; none if all values are equal."""
     if len(values) == 0:
         return ()
     low, high = np.float64(values.min()), np.float64(values.max())

@@ -240,7 +240,7 @@ class NLogN:
 def uncut(values: NDArray[np.generic], labels: Codes, n_labels: int) -> Mask:
     """Return, for each row of values (columns, N), N <= FEW_ROWS, whether that column certainly has no cut.
 
-    The test is one-sided: a column for which the result is False may have no cut either. Every place between two values
+    The test is one-sided: a column for which the result is False may have no cut either. Every gap between two values
     counts as a cut, even between equal values, and the criterion of `_is_accepted` has a margin for rounding.
     """
     n_columns, n = values.shape

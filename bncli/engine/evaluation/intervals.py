@@ -276,7 +276,7 @@ def _ranking_deviations(blocks: Sequence[PredictedBlock], labels: Integers, weig
 
     The mean is half that of the block and half that of all blocks. With that of the block alone, the units of a block
     would seem to vary less by a share of 1 / (number of its units), and not at all if each block is one unit; the other
-    half restores what blocks vary by, once in both classes together.
+    half restores the variation between blocks, once in both classes together.
 
     The values are scaled so that means over all rows of a class are means over blocks. V is 0 in a block with only one
     class.

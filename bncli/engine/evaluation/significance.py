@@ -24,7 +24,7 @@ distribution with n - 1 degrees of freedom; it excludes 0 if and only if p < 0.0
 With folds of equal size, n_test / n_train = s / (1 - s), with s = 1 / folds the share of the rows that is tested.
 
 Among m true null hypotheses tested at level 0.05, one in twenty is rejected by chance. Holm's correction (1979,
-Scandinavian Journal of Statistics 6) keeps the probability of any such rejection below the level, whatever the
+Scandinavian Journal of Statistics 6) keeps the probability of any such rejection below the level, regardless of the
 dependence between the tests: with p_(1) <= ... <= p_(m),
 
     adjusted p_(i) = max over j <= i of min(1, (m - j + 1) p_(j))

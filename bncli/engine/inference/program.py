@@ -487,7 +487,7 @@ def elimination_order(cliques: Iterable[Collection[int]], cardinalities: Mapping
             costs.update((node, _elimination_cost(graph, node, cardinalities)) for node in missing)
         chosen = min(costs, key=lambda node: (*costs[node], node))
         order.append(chosen)
-        # join the neighbours, and forget the costs that this changes
+        # join the neighbours, and discard the costs that this changes
         neighbours = graph.pop(chosen)
         costs.pop(chosen)
         changed = set(neighbours)

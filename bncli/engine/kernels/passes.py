@@ -14,8 +14,8 @@ the curvature w P(0 | x) P(1 | x).
 
 There are kernels for two classes and for more; for few rows they use look-ups, for many rows sparse products
 (`Indicators`), which are faster once scipy.sparse is imported. All process rows in blocks whose temporaries stay in
-cache, keep scores class-major (reductions run over the short axis), and give probabilities that are finite whatever the
-scores. Tables of two classes hold differences, of the second class from the first. `np.take` with `out` needs
+cache, keep scores class-major (reductions run over the short axis), and give probabilities that are finite regardless
+of the scores. Tables of two classes hold differences, of the second class from the first. `np.take` with `out` needs
 mode="clip": the default mode buffers and costs three times as much.
 """
 
@@ -161,7 +161,7 @@ def _logistic(margin: Array, spare: Array, residual: Array, weight: Array | None
     `residual` becomes w (1 - p); `margin` and `spare` are overwritten.
     """
     np.negative(margin, out=margin)
-    # exponents are at most 0 above and below the fraction line: nothing overflows, whatever the margin
+    # exponents are at most 0 above and below the fraction line: nothing overflows, regardless of the margin
     np.minimum(margin, 0.0, out=residual)
     np.exp(residual, out=residual)
     np.abs(margin, out=spare)

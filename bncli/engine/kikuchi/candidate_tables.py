@@ -210,7 +210,7 @@ def _slot_slices(slots: Index, n_rows: int) -> Iterator[Index]:
 
 
 def _places(values: Index, offsets: Index, group: CandidateGroup, slots: Index, shared: Index | int) -> Index:
-    """Return the places of the rows in the tables of the candidates in `slots`, (candidates, rows)."""
+    """Return the positions of the rows in the tables of the candidates in `slots`, (candidates, rows)."""
     lasts = group.lasts[slots]
     shift = group.starts[slots] - offsets[lasts]
     first, last = int(lasts[0]), int(lasts[-1])

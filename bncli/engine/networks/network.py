@@ -17,7 +17,7 @@ processed before their parents, and the logarithms of the sums of a table are pa
 
 j is the last parent of i, in the order of the graph, that is itself a child of the class: since the graph is perfect,
 all other parents of i are parents of j. Without such a parent, Z_i goes to the table of the class, whose sum over y
-does not depend on y and cancels. Nodes without the class as a parent cancel as well, whatever their probabilities.
+does not depend on y and cancels. Nodes without the class as a parent cancel as well, regardless of their probabilities.
 
 Conventions: tables that are those of a network already (`map` and the like, `extended`) stay unchanged, on any graph. A
 node without the class as a parent becomes a root with its training frequencies, unless the model has a table for it, as

@@ -5,7 +5,7 @@
     x_i = the number of thresholds sum over v' <= v of theta_i(v' | pi(i), y) that are <= u,   u uniform in [0, 1)
 
 Conventions: every node has its own random stream, spawned from the generator of the caller. So row t is the same
-whatever the number of rows and the size of the blocks, and the same on any machine (a model's probabilities are
+regardless of the number of rows and the size of the blocks, and the same on any machine (a model's probabilities are
 exponentials, which another machine may round differently; that changes one row in 10^15). An interval (a, b] of a
 numeric attribute becomes a number drawn uniformly from it, so that the rows can be learned from again. An outer
 interval is assumed to be as wide as its neighbour (with a single cut c, |c| wide, or 1 if c is 0; values of an

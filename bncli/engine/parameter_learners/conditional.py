@@ -241,7 +241,7 @@ def build_space_lr(counts: Counts, structure: Structure, *, smoothing: str) -> P
         references[i] = int(table.sum(axis=1).argmax())
     likelihood = conditional_likelihood(data, tables.families)
     contrasts = Contrasts(tables.cells, predictors_of(tables.families, references))
-    # |Z| counts rows, whatever their weights
+    # |Z| counts rows, regardless of their weights
     rows = replace(likelihood, data=replace(data, weights=None)).cell_weights()
     n_ones = int(contrasts.predictors.sums(rows[np.newaxis]).sum())
     flops = logistic_flops(contrasts.n_parameters, n_ones, data.n_rows, data.n_labels)

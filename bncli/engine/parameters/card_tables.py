@@ -43,7 +43,7 @@ splits.
 """
 MOST_EXCHANGES, EXCHANGE_COST, TRIED, MOST_NEW = 12, 4.0, 2, 5
 """The most exchanges of a table; the least fall of the objective by one, in nats; the number of tables that are fitted
-in place of each; most groups of a new table before further ones are split.
+in place of each; the most groups of a new table before further ones are split.
 """
 MOST_STATES = 200
 """The most partitions of a grid into boxes that are kept at a time."""

@@ -18,8 +18,8 @@ included), n attributes with d_i values and D = r network parameters:
 
 count_CLL is the number of evaluations of the conditional log-likelihood in the iteration.
 
-Conventions: the evaluation at the start belongs to no iteration and is not counted. N is the number of rows, whatever
-their weights. Free tables have K columns instead of the K - 1 of a logistic regression, so that cost_CLL = |Z|K +
+Conventions: the evaluation at the start belongs to no iteration and is not counted. N is the number of rows, regardless
+of their weights. Free tables have K columns instead of the K - 1 of a logistic regression, so that cost_CLL = |Z|K +
 N(K + 2), and Z has one 1 per row for each table and for the bias. In a network, an intercept that is replaced by a
 table over the class's parents is not counted, and neither is the penalty.
 """

@@ -103,13 +103,13 @@ from bncli.engine.parameters.likelihood import ConditionalLikelihood
 from bncli.engine.structures.structure import BinnedAttribute, Family
 
 LEAST_SIZE = 64
-"""The least number of columns of a subspace, whatever the budget."""
+"""The least number of columns of a subspace, regardless of the budget."""
 STRETCH = 1.6
 """A subspace may exceed its budget by this factor if it then includes every cell."""
 MAX_ENTRIES = 1 << 22
 """The most numbers in the dense blocks of all classes together."""
 LEAST_ROWS = 1 << 12
-"""The least number of rows sampled, whatever the budget."""
+"""The least number of rows sampled, regardless of the budget."""
 MANY_ROWS, LEAST_OF_MANY = 3_000, 1 << 10
 """For effects, with more than MANY_ROWS rows, a sample of LEAST_OF_MANY is enough, since effects vary less than cells.
 

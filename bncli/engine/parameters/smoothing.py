@@ -217,7 +217,7 @@ class _Level:
 
     def prior(self, above: Array) -> tuple[Array, Array]:
         """Return a (nodes,) and b (values, nodes), given theta of the level above."""
-        # a node without counts has the probabilities of its back-off whatever its a
+        # a node without counts has the probabilities of its back-off regardless of its a
         a = np.ones(self.n_nodes)
         a[self.nodes] = self.concentration
         return a, a * np.repeat(above, self.branches, axis=1)

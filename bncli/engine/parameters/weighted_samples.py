@@ -32,7 +32,9 @@ MOST = 1 / 4
 """The largest sample as a share of the rows; a larger one saves too little."""
 RATIO = 4
 LEAST_PER_PARAMETER = 16
-"""With fewer rows per parameter, a sample's optimum is no nearer to that of RATIO times as many rows than the start."""
+"""With fewer rows per parameter, the optimum of a sample is as far from that of the next sample, which is RATIO times
+as large, as the start is.
+"""
 
 
 @dataclass(frozen=True)

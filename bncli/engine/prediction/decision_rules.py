@@ -5,7 +5,7 @@ A rule maps probabilities to decisions and does not change the probabilities:
     costs       d_t = argmin over d of sum over y of P(y | x_t) costs[y][d], the expected cost; the first of equal ones
     threshold   of two labels the second if P(second | x_t) >= threshold
     neither     the most probable label, the first of equal ones
-    abstain     no decision if max over y of P(y | x_t) < abstain_below, whatever the costs or the threshold
+    abstain     no decision if max over y of P(y | x_t) < abstain_below, regardless of the costs or the threshold
     sets        every label whose probability reaches its threshold for prediction sets
 
 Costs are finite and at least 0. A correct decision costs 0 unless something else is specified.

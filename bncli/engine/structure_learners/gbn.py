@@ -458,7 +458,7 @@ def representatives(numbers: Index, bound: int) -> Index:
     """Return for every row (N,) the one row that represents all rows with the same number; numbers are below `bound`.
 
     Cost: one write and one read per row in a table of `bound` entries. If that table would be too large, rows are
-    sorted, and ranks are returned in place of rows.
+    sorted, and ranks are returned instead of rows.
 
     >>> found = representatives(np.array([7, 2, 7, 7]), 8)
     >>> bool((found[[0, 2, 3]] == found[0]).all()), int(found[1])

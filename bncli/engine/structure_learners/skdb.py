@@ -115,7 +115,7 @@ def _losses_with_own_cuts(
 
 
 class HeldOut(NamedTuple):
-    """Sets of rows that are left out together, in place of single rows.
+    """Sets of rows that are left out together, instead of single rows.
 
     sets: the number of the set of each row, by row block. weights: what each row counts in the loss, by row block.
     """

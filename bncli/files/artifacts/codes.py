@@ -83,7 +83,7 @@ class Fingerprint:
 
     @staticmethod
     def of(paths: Sequence[str]) -> Fingerprint:
-        """Return the fingerprint of regular files in this order, whatever their names and times.
+        """Return the fingerprint of regular files in this order, regardless of their names and times.
 
         Raises OSError if a file cannot be read.
         """

@@ -76,7 +76,7 @@ def _complete_lines(path: str, file: TextIO) -> Iterator[str]:
 
 
 class _Row(NamedTuple):
-    """The fields of a row by column, and its place in the file for errors."""
+    """The fields of a row by column, and its location in the file for errors."""
 
     fields: dict[str, str]
     where: str

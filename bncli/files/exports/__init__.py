@@ -135,7 +135,7 @@ class ScoreWriter(Protocol):
         """Write what is left after the last piece."""
 
     def abandon(self) -> None:
-        """Release resources after an error, in place of `finish`, without writing; by default there are none."""
+        """Release resources after an error, instead of `finish`, without writing; by default there are none."""
         return
 
 

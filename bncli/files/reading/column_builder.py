@@ -60,7 +60,7 @@ ColumnBlock = CodedTexts | NDArray[Any]
 
 
 class NonNumericValue(NamedTuple):
-    """The first value of a column that is not a number, and its place (empty: not searched for)."""
+    """The first value of a column that is not a number, and its location (empty: not searched for)."""
 
     text: str
     where: str
@@ -94,7 +94,7 @@ class ColumnBuilder:
         return self.is_free and self._all_whole and is_number and not self.has_leading_zeros
 
     def add(self, block: ColumnBlock, locate: Callable[[int], str]) -> None:
-        """Append the next block; `locate` returns the place of a row of the block, for messages."""
+        """Append the next block; `locate` returns the location of a row of the block, for messages."""
         if isinstance(block, CodedTexts) and block.texts.equals(self.shared):
             # Blocks that were parsed before the first was added have the same texts in an array of their own.
             block = CodedTexts(block.codes, self.shared)

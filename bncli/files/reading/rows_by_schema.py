@@ -156,7 +156,7 @@ def parse_encoded(
 class Batch:
     """Consecutive rows: the coded attributes, and the kept columns as the text of the file.
 
-    locate: returns the place of row t, as `FILE line L`.
+    locate: returns the location of row t, as `FILE line L`.
     """
 
     columns: Columns

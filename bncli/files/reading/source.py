@@ -160,7 +160,7 @@ class BadRow:
 class RowBlock:
     """Consecutive well-formed rows: values[i] belongs to the i-th request; `bad` are the malformed rows between them.
 
-    locate: returns the place of row t of the block, as `FILE line L`.
+    locate: returns the location of row t of the block, as `FILE line L`.
     """
 
     n_rows: int

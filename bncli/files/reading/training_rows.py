@@ -252,7 +252,7 @@ def _parse_compactly(
 
 
 def _locate_again(source: Source, number: int, requests: Sequence[ColumnRequest], row: int) -> str:
-    """Return the place of a row of the block with this number; the file is read again up to that block."""
+    """Return the location of a row of the block with this number; the file is read again up to that block."""
     with Table(source, keep=False) as table:
         raw_blocks = table.raw_blocks([request.name for request in requests], silent)
         raw = next(itertools.islice(raw_blocks, number, None))
@@ -576,7 +576,8 @@ def _attributes_of_cuts(
 
     Raises BncliError if a text is not among the levels of the cuts, unless only rows that are dropped have it.
     """
-    # Levels are sorted as they would be found, whatever their order in the cuts: cuts may be learned again for folds.
+    # Levels are sorted as they would be found, regardless of their order in the cuts: cuts may be learned again for
+    # folds.
     categorical = [a for a in cuts.attributes if isinstance(a, CategoricalAttribute)]
     levels = {a.name: sort_levels(a.code_of) for a in categorical}
     attributes: dict[str, Column] = {}
