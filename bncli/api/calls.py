@@ -76,7 +76,7 @@ def python_call(progress: ProgressOption = None) -> Iterator[Watch]:
 
 
 def make_run(threads: int, watch: Watch = silent) -> Run:
-    """Return a `Run` with this number of threads; UsageError unless it is a whole number of at least 1."""
+    """Return a `Run` with this number of threads; raise UsageError unless it is a whole number of at least 1."""
     if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1:
         raise UsageError(f"threads is {threads!r}; it should be a whole number of at least 1")
     return Run(int(threads), watch=watch)

@@ -165,7 +165,7 @@ def _split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str
 
 
 def _parse_learning(words: Mapping[str, Any]) -> LearningOptions:
-    """Return the recipe and the supplied files for options about learning; TypeError for an unknown option."""
+    """Return the recipe and the supplied files for options about learning; raise TypeError for an unknown option."""
     known = typed_options()
     for word in words:
         if word not in known and word != "seed":

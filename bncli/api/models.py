@@ -59,7 +59,7 @@ class RowExplanation(NamedTuple):
 
 
 class SufficientReason(NamedTuple):
-    """A smallest set of a row's values that alone fixes its decision: the value of each attribute, as the model codes it.
+    """A smallest set of a row's values that alone fixes its decision: values by attribute, in the words of the model.
 
     exact: it is proven that no smaller set does. See `bncli help what-if`.
     """
@@ -215,7 +215,7 @@ class Model:
     def explain(
         self, table: Any, n: int = 3, *, threads: int = 1, allow_missing_columns: bool = False, **options: Any
     ) -> list[RowExplanation]:
-        """Explain the predicted label of each row by its n largest contributions; UsageError for n below 1."""
+        """Explain the predicted label of each row by its n largest contributions; raise UsageError for n below 1."""
         if not isinstance(n, int) or n < 1:
             raise UsageError(f"n is {n!r}; it should be a whole number of contributions, 1 or more")
         explanations = []
@@ -291,7 +291,7 @@ class Model:
         return [str(text) for (texts,) in answers for text in texts]
 
     def surprise(self, table: Any, *, allow_missing_columns: bool = False, **options: Any) -> Array:
-        """Return -ln P(x_t) in nats, shape (N,); ModelError if the model is not a network with probabilities."""
+        """Return -ln P(x_t) in nats, shape (N,); raise ModelError if the model is not a network with probabilities."""
         answers = self._answer({"surprise": True}, table, allow_missing_columns, options)
         values = [column for (column,) in answers]
         return np.concatenate(values) if values else np.empty(0)
@@ -453,7 +453,7 @@ class Model:
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """Return the model in a file; ModelError if the file is damaged or not a model."""
+    """Return the model in a file; raise ModelError if the file is damaged or not a model."""
     return Model(read_model(os.fspath(path)))
 
 

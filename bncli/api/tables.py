@@ -64,7 +64,7 @@ _ARROW = (pa.Table, pa.RecordBatch)
 def source_options(
     options: Mapping[str, Any], allowed: Sequence[str] = (*COLUMN_OPTIONS, *FILE_OPTIONS)
 ) -> dict[str, Any]:
-    """Return options about a table as fields of `Source`; TypeError for an option that is not `allowed`."""
+    """Return options about a table as fields of `Source`; raise TypeError for an option that is not `allowed`."""
     for key in options:
         if key not in allowed:
             raise TypeError(f"there is no option {key!r} for this table; the options are {', '.join(allowed)}")
@@ -101,7 +101,7 @@ def source_options(
 
 
 def check_word(key: str, value: Any) -> Any:
-    """Return the value of an option; UsageError if the option takes certain words and this is not one of them."""
+    """Return the value of an option; raise UsageError if the option takes certain words and this is not one of them."""
     words = words_about_tables().get(key)
     if words is not None and value is not None and value not in words:
         raise UsageError(f"{key} is {value!r}; it should be one of {', '.join(map(repr, words))}")
@@ -145,7 +145,10 @@ def source_of(data: Any, *, in_memory: bool = False, **options: Any) -> Iterator
 
 
 def table_of(data: Any) -> pa.Table:
-    """Return data as an Arrow table of types that can be written and sorted; UsageError for anything but a table."""
+    """Return data as an Arrow table of types that can be written and sorted.
+
+    Raises UsageError for anything but a table.
+    """
     names = data.schema.names if isinstance(data, _ARROW) else data if isinstance(data, Mapping) else ()
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, _ARROW):
         names = getattr(data, "columns", ())
@@ -207,7 +210,10 @@ def _is_extension(kind: pa.DataType) -> bool:
 
 
 def column_of(values: Any, name: str) -> pa.Array:
-    """Return values as an Arrow column, or if Arrow refuses, as numbers or strings; UsageError for anything else."""
+    """Return values as an Arrow column, or if Arrow refuses, as numbers or strings.
+
+    Raises UsageError for anything else.
+    """
     if isinstance(values, str) or not hasattr(values, "__iter__"):
         what = f"column {name!r} is of type {type(values).__name__}; it should be a list or an array"
         raise UsageError(what, hint="in a table of one row, each column is a list of one value, as in {'a': [1]}")

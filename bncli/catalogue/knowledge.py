@@ -39,7 +39,7 @@ class Knowledge:
 
     @classmethod
     def parse(cls, value: object) -> Knowledge:
-        """Return the constraints in a mapping or in JSON text; ValueError if they are wrong or contradictory."""
+        """Return the constraints in a mapping or in JSON text; raise ValueError if they are wrong or contradictory."""
         content = value
         if isinstance(value, str):
             try:

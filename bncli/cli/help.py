@@ -96,7 +96,10 @@ def command(**typed: Any) -> None:
 
 
 def _write_files(folder: str, files: Mapping[str, str], mark: str) -> None:
-    """Write files into a folder, created if needed; UsageError if that would replace files that bncli did not write."""
+    """Write files into a folder, created if needed.
+
+    Raises UsageError if that would replace files that bncli did not write.
+    """
     from bncli.files.atomic import write_bytes
 
     if folder == "-" or (os.path.lexists(folder) and not os.path.isdir(folder)):

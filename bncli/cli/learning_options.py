@@ -192,7 +192,7 @@ def _resolve(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[
 
 
 def _cuts_file(typed: Mapping[str, Any], structure: str | None) -> str | None:
-    """Return the file with the cuts: --cuts, or a `.codes` table, which contains its cuts; None if there is none.
+    """Return the file with the cuts: --cuts, or a `.codes` table, which contains its cuts, or None if there is none.
 
     The cuts of a `.codes` table are not used with --structure auto.
     """

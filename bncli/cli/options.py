@@ -431,7 +431,10 @@ TABLE = (*COLUMNS, *MISSING, *FORMAT, *BAD_ROWS)
 
 
 def parse_rows(flag: str, text: str | None) -> tuple[int, int] | None:
-    """Return the first and the last row of N or A-B, counted from 1, or None for None; UsageError for other texts."""
+    """Return the first and the last row of N or A-B, counted from 1, or None for None.
+
+    Raises UsageError for other texts.
+    """
     if text is None:
         return None
     first, hyphen, last = text.partition("-")

@@ -304,7 +304,7 @@ def _what_if_questions(typed: Mapping[str, Any]) -> WhatIfQuestions:
 
 
 def _seconds_per_row(typed: Mapping[str, Any]) -> float | None:
-    """Return the seconds per row to search for sufficient reasons; None if they are not requested."""
+    """Return the seconds per row to search for sufficient reasons, or None if they are not requested."""
     if not typed["because"]:
         return None
     return 1.0 if typed["because_seconds"] is None else float(typed["because_seconds"])

@@ -175,7 +175,7 @@ def _as_typed(ctx: click.Context, name: str) -> str:
 
 
 def _owners(name: str) -> str:
-    """Return the beginning of a sentence that names the commands with an option; "" if there are none."""
+    """Return the beginning of a sentence that names the commands with an option, or "" if there are none."""
     words = [command.word for command in COMMANDS if name in _options(load_command(command.word))]
     if not words:
         return ""

@@ -170,7 +170,7 @@ def dependent_defaults(chosen: ChosenMethods) -> dict[str, Any]:
     may_join = not chosen.kind and not (chosen.structure and has_single_attributes(chosen.structure, chosen.value))
     arcs = chosen.value("--arcs") if may_join else None
     if penalty != "cv" and (arcs == "all" or (arcs == "cv" and "--arcs" not in typed)):
-        arcs = None  # no rows are held out, which could choose
+        arcs = None  # no rows are held out that could choose
     return {"missing_policy": policy, "early_stop": early_stop, "penalty": penalty, "init": init, "arcs": arcs}
 
 

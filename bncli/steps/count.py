@@ -91,7 +91,7 @@ def count(source: Source, supplied: SuppliedFiles, *, output: str | None = None,
 def _count_batches(
     batches: CodedBatches | CodesFileBatches, cuts: Cuts, structure: NamedStructure | None, run: Run
 ) -> CountedRows:
-    """Return the counts of all rows, with sorted labels; BncliError if the tables do not fit into memory."""
+    """Return the counts of all rows, with sorted labels; raise BncliError if the tables do not fit into memory."""
     sets = _required_sets(cuts, structure)
     chunk_rows = max(1, min(MOST_CHUNK_ROWS, CHUNK_CODES // max(1, len(cuts.attributes))))
     total, fingerprints = empty_counts(cuts, sets), dict[str, _Fingerprint]()

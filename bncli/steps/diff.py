@@ -234,7 +234,7 @@ def diff(a: str, b: str, source: Source | None = None, *, run: Run = Run()) -> D
 
 
 def _change(a: Attribute, b: Attribute) -> str | None:
-    """Return how two attributes differ: in "type" (or part of a date), "cuts" or "levels"; None if they do not."""
+    """Return how two attributes differ: in "type" (or part of a date), "cuts" or "levels", or None if they do not."""
     if isinstance(a, NumericAttribute) and isinstance(b, NumericAttribute):
         if a.form != b.form:
             return "type"

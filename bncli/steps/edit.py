@@ -82,7 +82,7 @@ class EditChoice(NamedTuple):
 
 @dataclass(frozen=True)
 class EditReport:
-    """The edits of a model, and the file that was written, None if the model was not changed.
+    """The edits of a model, and the file that was written, or None if the model was not changed.
 
     done: the edit that was made, or the one that was undone.
     """
@@ -237,7 +237,7 @@ def _without_rounding(values: Array, target: float | None, label: int) -> list[f
 
 
 def _label_position(choice: EditChoice, labels: Sequence[str]) -> int:
-    """Return the label whose log-odds are edited; UsageError for an unknown one, or none where it is needed."""
+    """Return the label whose log-odds are edited; raise UsageError for an unknown one, or none where it is needed."""
     takes_label = choice.set or choice.monotone
     if choice.label is None:
         if takes_label and len(labels) != 2:
@@ -297,7 +297,7 @@ def _refit(
 
 
 def _read_rows(model: Model, source: Source, run: Run) -> Dataset:
-    """Return the rows in the codes of the model; ModelError if they do not have the same values."""
+    """Return the rows in the codes of the model; raise ModelError if they do not have the same values."""
     schema = model.schema
     if model.split is not None:  # held out as when the model was fitted
         *group, last = model.split.columns

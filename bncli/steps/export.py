@@ -276,7 +276,7 @@ def _export_program(
 
 
 def _unit_of_points(scorer: PortableScorer, most: int | str) -> float | None:
-    """Return the log-odds of one point of a card; None if its entries are not integers, as after an edit."""
+    """Return the log-odds of one point of a card, or None if its entries are not integers, as after an edit."""
     entries = [table.entries for table in scorer.tables]
     largest = max((float(np.abs(own).max()) for own in entries), default=0.0)
     if most == "off" or not largest > 0:

@@ -205,7 +205,7 @@ class StructureReport:
 
     @property
     def best_step(self) -> int | None:
-        """The step of highest posterior, None without steps."""
+        """The step of highest posterior, or None if there are no steps."""
         trace = self.structure.trace if isinstance(self.structure, NamedRegions) else None
         return None if trace is None else trace.map_step
 

@@ -29,7 +29,7 @@ from bncli.watch import Run, Stage, silent
 
 @dataclass(frozen=True)
 class StructureReport:
-    """The structure that was learned, and from which data.
+    """The structure that was learned, and the data that it was learned from.
 
     structure_file: None if it was not written. attributes, used: number of attributes in the schema, and in the
     structure. arcs: None for regions. moves: arcs changed by a greedy search, in order. scored: every score of the

@@ -90,7 +90,10 @@ def prove_properties(model: Model, texts: Sequence[str], seconds: float) -> tupl
 
 
 def parse_property(text: str, schema: Schema, attributes: Sequence[Attribute]) -> Property:
-    """Return the property that a text states about a model with these attributes; UsageError if none of FORMS fits."""
+    """Return the property that a text states about a model with these attributes.
+
+    Raises UsageError if none of FORMS fits.
+    """
     sentence = " ".join(text.split()).rstrip(".")
     names = [attribute.name for attribute in attributes]
     if match := re.fullmatch(r"the probability of (.+?) is never (above|below) (\S+)(?: where (.+))?", sentence):

@@ -284,7 +284,7 @@ class RowScorer:
 
 
 class WhatIfAnswers:
-    """Answers what-if questions about rows; UsageError or ModelError for a question that the model cannot answer.
+    """Answers what-if questions about rows; raise UsageError or ModelError for a question that the model cannot answer.
 
     used: the schema's attributes that the codes belong to. score: returns the final log P(y | x_t) (K, N) of codes.
     finish: returns them for the log-probabilities of the tables. rule: decides rows for `flip` and `because`; without a
@@ -386,7 +386,7 @@ def _is_missing(columns: Columns, attribute: Attribute, rows: slice) -> NDArray[
 def codes_of_values(
     changes: Iterable[tuple[str, str]], attributes: Sequence[Attribute], schema: Schema
 ) -> list[tuple[int, int]]:
-    """Return the position and the code of each column to set; UsageError if it cannot have that value."""
+    """Return the position and the code of each column to set; raise UsageError if it cannot have that value."""
     names = [attribute.name for attribute in attributes]
     codes: dict[int, int] = {}
     for name, text in changes:
@@ -413,7 +413,7 @@ def codes_of_values(
 
 
 def position_of_column(name: str, names: Sequence[str], schema: Schema) -> int:
-    """Return the position of a column that the model uses; UsageError for any other name."""
+    """Return the position of a column that the model uses; raise UsageError for any other name."""
     if name in names:
         return names.index(name)
     if name == schema.class_name:

@@ -397,7 +397,7 @@ def _score_last_file(plan: _Plan, scorer: RowScorer, maker: PieceMaker, paths: t
 
 
 def decision_options(words: Mapping[str, Any]) -> DecisionOptions:
-    """Return the options about decisions from values by keyword; TypeError for an unknown keyword."""
+    """Return the options about decisions from values by keyword; raise TypeError for an unknown keyword."""
     if unknown := [word for word in words if word not in DECISION_KEYS]:
         raise TypeError(f"there is no option {unknown[0]!r}; the options for decisions are {', '.join(DECISION_KEYS)}")
     typed = {key: value for key, value in words.items() if value is not None}

@@ -201,7 +201,7 @@ def disclosure_json(found: Disclosure) -> dict[str, Any]:
 
 
 def _export_format(path: str) -> NetworkFormat | ProgramFormat:
-    """Return the format that belongs to the ending of a file; UsageError if it has no probabilities."""
+    """Return the format that belongs to the ending of a file; raise UsageError if it has no probabilities."""
     formats = [
         form
         for form in export_formats()
@@ -233,7 +233,7 @@ def _compare_network(
 def _compare_program(
     report: VerifyReport, model: Model, form: ProgramFormat, content: bytes, where: str, rng: np.random.Generator
 ) -> VerifyReport:
-    """Return the report with the comparison with a program; ModelError if it fails, or has other labels."""
+    """Return the report with the comparison with a program; raise ModelError if it fails, or has other labels."""
     probes = probe_rows(model, EXPORT_ROWS, rng)
     text: str | bytes = content
     if form.is_text:
@@ -267,7 +267,7 @@ def _compare_program(
 
 
 def _run(run: Callable[..., T], text: str | bytes, probes: ProbeRows, where: str) -> T:
-    """Return the answers of a program; ModelError if it fails."""
+    """Return the answers of a program; raise ModelError if it fails."""
     try:
         return run(text, probes.rows())
     except UsageError:

@@ -177,7 +177,7 @@ class Schema:
         return 1 if self.towards is None else self.labels.index(self.towards)
 
     def index(self, name: str) -> int:
-        """Return the position of the attribute called `name`; KeyError if there is none."""
+        """Return the position of the attribute called `name`; raise KeyError if there is none."""
         return self._positions[name]
 
     @cached_property

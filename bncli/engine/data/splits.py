@@ -255,7 +255,7 @@ def nested_order(labels: Integers, seed: Seed) -> Index:
 
 
 def units_of_several_rows(by: SplitBy | None) -> Index | None:
-    """Return the units of the rows, numbered from 0; None if each row is a unit."""
+    """Return the units of the rows, numbered from 0, or None if each row is a unit."""
     if by is None or by.units is None or len(distinct(by.units)) == len(by.units):
         return None
     return np.unique(by.units, return_inverse=True)[1]

@@ -204,7 +204,7 @@ def _held_out_labels(folds: Sequence[Fold]) -> tuple[Integers, Array | None]:
 
 
 def _held_out_units(folds: Sequence[Fold]) -> Integers | None:
-    """Return the units of all held-out rows, None without units."""
+    """Return the units of all held-out rows, or None if there are no units."""
     by = [fold.held_out.split_by for fold in folds]
     units = [each.units for each in by if each is not None and each.units is not None]
     return np.concatenate(units) if units else None

@@ -79,7 +79,7 @@ class GroupGap(NamedTuple):
 
 @dataclass(frozen=True)
 class Fairness:
-    """The gaps of a label's rates over the groups of a column; None if fewer than two groups have the rate."""
+    """The gaps of a label's rates over the groups of a column, or None if fewer than two groups have the rate."""
 
     by: str
     label: str

@@ -180,7 +180,7 @@ def check_table(table: Columns, left_out: Mapping[str, Column]) -> TableCheck | 
 
 
 def too_good(check: TableCheck, log_loss: float | None, base_log_loss: float | None) -> Finding | None:
-    """Return the finding that a held-out log-loss is too good to be true; None if not, or if others were found."""
+    """Return the finding that a held-out log-loss is too good to be true, or None if not, or if others were found."""
     if check.findings or log_loss is None or not base_log_loss or check.explained > 0.5:
         return None
     most = 0.1 if check.copied >= _SLIGHTLY_COPIED else 0.03 if check.many_values else 0.0

@@ -154,7 +154,7 @@ class _Fit(GroupedFit):
                 return merged, bias, values
 
     def joined_falls(self, groups: Sequence[Index], values: Sequence[Array]) -> list[Index] | None:
-        """Return the groups after two that break their order are joined; None if all orders are kept.
+        """Return the groups after two that break their order are joined, or None if all orders are kept.
 
         If the two are no group together, all groups of the table are joined.
         """

@@ -60,7 +60,7 @@ CALL, EXPONENTIAL, PRODUCT = 5e4, 12.0, 0.6
 
 
 def few_rows(space: ParameterSpace) -> FewRows | None:
-    """Return the same space of effects for few rows; None if there are too many rows, or monotone directions."""
+    """Return the same space of effects for few rows, or None if there are too many rows, or monotone directions."""
     coordinates, likelihood = space.coordinates, space.likelihood
     if not isinstance(coordinates, EffectCoordinates) or space.monotone is not None:
         return None

@@ -75,7 +75,7 @@ class DecisionOptions(NamedTuple):
 def make_rule(
     options: DecisionOptions, labels: tuple[str, ...], class_name: str, stored: DecisionRule | None = None
 ) -> DecisionRule | None:
-    """Return the stored rule with the parts that the options replace; None if both are empty.
+    """Return the stored rule with the parts that the options replace, or None if both are empty.
 
     A threshold is chosen on the held-out rows of the stored rule. Raises UsageError for options that do not fit these
     labels, and BncliError if there are no such rows, or none that meet the criterion.
@@ -169,7 +169,7 @@ def _parse_pair(key: str, labels: tuple[str, ...], class_name: str) -> tuple[str
 
 
 def without_held_out(rule: DecisionRule) -> DecisionRule | None:
-    """Return the parts of a rule that do not depend on held-out rows; None if there are none."""
+    """Return the parts of a rule that do not depend on held-out rows, or None if there are none."""
     is_chosen = rule.threshold is not None and bool(rule.threshold.chosen)
     rest = replace(rule, threshold=None if is_chosen else rule.threshold, sets=None, held_out=None)
     return None if rest == DecisionRule() else rest

@@ -181,7 +181,7 @@ def pool_rare_values(model: Model, min_rows: int) -> tuple[Model, tuple[PooledVa
 
 
 def _grouping(attribute: Attribute, min_rows: int) -> Grouping | None:
-    """Return the new code of every code, -1 for a missing level that is removed; None if nothing is pooled."""
+    """Return the new code of every code, -1 for a missing level that is removed, or None if nothing is pooled."""
     weights = list(attribute.frequencies[: attribute.n_values])
     if isinstance(attribute, NumericAttribute):
         groups = [[code] for code in range(len(weights))]

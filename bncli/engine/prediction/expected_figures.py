@@ -90,7 +90,7 @@ class LogOddsCounts:
             yield place, self.rows[place], self.others[place], self.events[place]
 
     def measured_auc(self) -> float | None:
-        """Return the AUC of the rows that have labels; None if a label has no row."""
+        """Return the AUC of the rows that have labels, or None if a label has no row."""
         counts = np.array([line[2:] for line in self], np.float64).reshape(-1, 2)
         return _areas(counts[:, 1:], counts[:, :1])[0]
 
@@ -124,7 +124,7 @@ def _count(counter: Counter[int], places: Integers) -> None:
 
 
 def _areas(events: Array, others: Array) -> list[float | None]:
-    """Return the AUC of each draw, from counts (intervals, draws) of both labels; None if a label has no row."""
+    """Return the AUC of each draw, from counts (intervals, draws) of both labels, or None if a label has no row."""
     pairs = events.sum(axis=0) * others.sum(axis=0)
     wins = (events * (np.cumsum(others, axis=0) - others / 2)).sum(axis=0)
     return [win / n if n > 0 else None for win, n in zip(wins.tolist(), pairs.tolist(), strict=True)]

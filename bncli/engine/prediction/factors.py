@@ -211,7 +211,7 @@ class PackedTables:
             _add(look_ups, scores, codes, np.flatnonzero(is_incomplete))
 
     def kept_parts(self) -> tuple[tuple[LookUps, ...], ...] | None:
-        """Return the words for rows in which something is unknown; None if they are too large to be kept."""
+        """Return the words for rows in which something is unknown, or None if they are too large to be kept."""
         return self._kept if sum(table.expanded_size for table in self.tables) <= KEPT_ENTRIES else None
 
     @cached_property

@@ -51,7 +51,7 @@ class NetworkTables:
 
 
 def network_to_marginalize(tables: Tables, schema: Schema) -> NetworkTables | None:
-    """Return the network by which missing values are marginalized; None if that never requires inference."""
+    """Return the network by which missing values are marginalized, or None if that never requires inference."""
     network = NetworkTables.of(tables, schema) if schema.marginalizes else None
     return network if network is not None and network.needed else None
 

@@ -111,14 +111,14 @@ class Monitor:
 
     @property
     def below_training(self) -> float | None:
-        """The share of rows with ln P(x) below the lowest quantile of training rows; None if either is not known."""
+        """The share of rows with ln P(x) below the lowest quantile of training rows, or None if either is not known."""
         if self.model.log_p is None or not self.tally.log_p.n:
             return None
         return self.tally.sketch.share_below(self.model.log_p.quantiles[0])
 
     @property
     def only_label(self) -> str | None:
-        """The label that all rows with a class have; None if there are no such rows, or rows of other labels too."""
+        """The label that all rows with a class have, or None if there are no such rows, or rows of other labels too."""
         counts = self.tally.classes
         return self.model.labels[int(counts.argmax())] if np.count_nonzero(counts) == 1 else None
 
@@ -143,7 +143,7 @@ class Monitor:
 
     @property
     def accuracy(self) -> float | None:
-        """The accuracy of the rows that have a label; None without such rows, or if older versions counted some."""
+        """The accuracy of the rows that have a label, or None if there are none, or if older versions counted some."""
         return self.tally.correct.mean if self.tally.correct.n == self.tally.log_loss.n else None
 
     @property
@@ -269,7 +269,7 @@ class LogProbabilitySketch:
         self.counts.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
 
     def quantile(self, q: float) -> float | None:
-        """Return the q-quantile of ln P(x), to within 1 %; None without rows."""
+        """Return the q-quantile of ln P(x), to within 1 %, or None if there are no rows."""
         rank, total = q * sum(self.counts.values()), 0
         for interval in sorted(self.counts, reverse=True):
             total += self.counts[interval]
@@ -453,7 +453,10 @@ def sample_evenly(columns: Columns) -> Columns:
 
 
 def summarise_log_p(model: Model, columns: Columns, used: Sequence[int]) -> TrainingLogP:
-    """Return mean and quantiles of ln P(x) over training rows; `used`: the attributes; ModelError if not a network."""
+    """Return mean and quantiles of ln P(x) over training rows; `used`: the attributes.
+
+    Raises ModelError if the model is not a network.
+    """
     joint = JointModel(model, used)
     log_p = joint.log_p(encode_attributes(columns, model.schema, used).codes) if used else np.zeros(columns.n_rows)
     weights = np.ones(len(log_p)) if columns.weights is None else columns.weights

@@ -140,7 +140,7 @@ def _cuts(states: Sequence[str]) -> tuple[tuple[float, ...], Index] | None:
 
 
 def _bounds(state: str) -> tuple[float, float] | None:
-    """Return the bounds a, b of the interval a < x <= b that a state names; None if it names none."""
+    """Return the bounds a, b of the interval a < x <= b that a state names, or None if it names none."""
     interval, half = _INTERVAL.fullmatch(state.strip()), _HALF.fullmatch(state.strip())
     if interval is not None:
         low, high = float(interval["low"]), float(interval["high"])

@@ -149,7 +149,7 @@ class Prover:
             return Verdict(None)
 
     def decision_for(self, codes: Mapping[int, int]) -> str | None:
-        """Return the label decided for an input with these codes by position, None if the model abstains."""
+        """Return the label decided for an input with these codes by position, or None if the model abstains."""
         decided = int(self._decide(self.log_p(np.maximum(self._everything(codes), 0)[None]))[0])
         return None if decided < 0 else self._labels[decided]
 
@@ -164,7 +164,7 @@ class Prover:
         bound: Callable[[Index], _Part],
         is_violated: Callable[[Index], Index],
     ) -> Index | None:
-        """Return an input (attributes,) that violates the property; None if there is none.
+        """Return an input (attributes,) that violates the property, or None if there is none.
 
         fixed: the codes of the fixed attributes, FREE for the others. bound: whether some input with given fixed codes
         may violate the property, and inputs to try. is_violated: the indices of those inputs (N, attributes) that do.
@@ -323,7 +323,7 @@ class Prover:
         return Verdict(True)
 
     def _find_flip(self, bound: float) -> CounterExample | None:
-        """Return a flip found by a local search from random inputs, None if it finds none.
+        """Return a flip found by a local search from random inputs, or None if it finds none.
 
         For each input, the label and the two codes of one attribute, before and after, that come closest to a flip are
         taken; then the change of another attribute that brings them closest, until no change does.

@@ -422,7 +422,7 @@ def add_by_set(tensors: Iterable[ContrastTensor], schema: Schema) -> tuple[Contr
 
 
 def common_refinement(groupings: Sequence[Grouping | None], cardinality: int) -> Grouping | None:
-    """Return the grouping that joins two codes if all these groupings do; None if it joins none."""
+    """Return the grouping that joins two codes if all these groupings do, or None if it joins none."""
     distinct = list(dict.fromkeys(groupings))
     if None in distinct or len(distinct) == 1:
         return None if None in distinct else distinct[0]

@@ -104,7 +104,7 @@ class RowLookUp:
         return log_p
 
     def _layout(self, is_unknown: Mask) -> _Layout | None:
-        """Return the layout for rows with these unknown values; None if they are scored as a block of one row."""
+        """Return the layout for rows with these unknown values, or None if they are scored as a block of one row."""
         key = tuple(any(is_unknown[p] for p, _ in packing.unobserved) for packing in self._packings)
         if self._scorer.network is not None and is_unknown.any():
             return None

@@ -165,7 +165,7 @@ class ReasonSearch:
         return Reasons(members[place], exact[place], at_least[place])
 
     def conditions_for(self, own: Index, decision: int) -> tuple[Condition, ...] | None:
-        """Return conditions under which inputs have the same decision as this one; None if it is due to rounding."""
+        """Return conditions under which inputs have the same decision as this one, or None if it is due to rounding."""
         key = decision
         if self._intervals:
             key = int(self._interval_of(own[None], np.array([decision]), np.ones((1, len(own)), bool))[0])

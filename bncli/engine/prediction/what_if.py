@@ -166,7 +166,7 @@ class NextBest:
         return gains
 
     def ask(self, codes: Sequence[Codes], missing: Sequence[NDArray[np.bool_]]) -> list[str]:
-        """Return the column to ask for in every row, "" if no answer is worth more than LEAST_GAIN nats."""
+        """Return the column to ask for in every row, or "" if no answer is worth more than LEAST_GAIN nats."""
         gains = self.gains(codes, missing)
         if not len(gains):
             return []

@@ -298,7 +298,7 @@ def _log_choices(attribute: Attribute, n_groups: int) -> float:
 def _kept(
     singles: tuple[int, ...], pairs: Sequence[tuple[int, int]], columns: int, rows: int
 ) -> tuple[int, ...] | None:
-    """Return the first single attributes that fit beside the pairs; None if the pairs alone do not fit."""
+    """Return the first single attributes that fit beside the pairs, or None if the pairs alone do not fit."""
     in_pairs = set(itertools.chain.from_iterable(pairs))
     for n in range(len(singles), -1, -1):
         # every single attribute has two rows of the card or more, and every pair three

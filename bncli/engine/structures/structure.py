@@ -150,7 +150,7 @@ class Dag:
 
 
 def first_unmarried(parents: Mapping[Node, tuple[Node, ...]], target: Node) -> UnmarriedParents[Node] | None:
-    """Return the first two parents of a common child that the canonical form does not join; None if it is perfect.
+    """Return the first two parents of a common child that the canonical form does not join, or None if it is perfect.
 
     `parents` maps the nodes of an acyclic graph to their parents; a node that is only a parent may be left out.
     Children and parents are visited in the order of the mapping.
@@ -279,5 +279,5 @@ def binned_members(
 
 
 def entry_for_size(entries: Sequence[Entry], size: int) -> Entry | None:
-    """Return the entry for regions of `size` attributes, the last one for larger regions; None if there is none."""
+    """Return the entry for regions of `size` attributes, the last one for larger regions, or None if there is none."""
     return entries[min(size, len(entries)) - 1] if entries else None

@@ -152,7 +152,7 @@ class CodesFile:
     end_pass: Callable[[], None] | None = None
 
     def columns(self) -> Columns:
-        """Return the rows as views of the file; BncliError if codes, weights or the sample are damaged."""
+        """Return the rows as views of the file; raise BncliError if codes, weights or the sample are damaged."""
         header = self.header
         parts = [tuple(b.column(i).to_numpy() for b in self.batches) for i in range(len(header.columns))]
         columns = [ChunkedColumn(column, self.end_pass) for column in parts]
@@ -318,7 +318,7 @@ def _schema_message(file: BinaryIO) -> bytes:
 
 
 def _read_header(text: bytes, path: str) -> CodesHeader:
-    """Return the header, checked; BncliError if it is invalid or written by a newer bncli."""
+    """Return the header, checked; raise BncliError if it is invalid or written by a newer bncli."""
     document = parse_json(text, f"{path}, heading")
     document.check_format("codes", VERSION)
     about_rows = ("labels", "missing", "missing_tokens", "weights", "sampled_rows", "sources")

@@ -58,7 +58,7 @@ _BLOCK_ROWS = 1 << 16
 
 
 def read_cuts(path: str) -> Cuts:
-    """Return the cuts in a file; BncliError if it is not a valid cuts file."""
+    """Return the cuts in a file; raise BncliError if it is not a valid cuts file."""
     return parse_cuts(read_document(path, "cuts", VERSION))
 
 

@@ -215,7 +215,7 @@ def _version(model: Model) -> int:
 
 
 def format_version(path: str) -> int:
-    """Return the format version of a model file; ModelError as in `read_model`."""
+    """Return the format version of a model file; raise ModelError as in `read_model`."""
     with open_archive(path) as archive:
         return _read_description(archive, path).members()["version"].integer(1)
 

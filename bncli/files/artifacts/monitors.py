@@ -166,7 +166,7 @@ def _counts_json(tally: MonitorCounts) -> dict[str, Any]:
 
 
 def read_monitor(path: str) -> Monitor:
-    """Return the monitor in a file; BncliError if it is not a valid monitor file."""
+    """Return the monitor in a file; raise BncliError if it is not a valid monitor file."""
     document = read_document(path, "monitor", VERSION)
     fields = document.fields(("format", "version", "model", "counts"), _DERIVED_KEYS)
     described = fields["model"].fields(

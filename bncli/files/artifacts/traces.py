@@ -53,7 +53,7 @@ class Trace:
 
 
 def read_trace(path: str) -> Trace:
-    """Return the trace in a file; BncliError with file and line if it is not a valid trace."""
+    """Return the trace in a file; raise BncliError with file and line if it is not a valid trace."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             return _parse_trace(path, csv.reader(_complete_lines(path, file)))

@@ -154,13 +154,13 @@ class ScoreFormat(NamedTuple):
 
 
 def export_format(word: str) -> ExportFormat:
-    """Return the record of one of EXPORTS; UsageError for any other word."""
+    """Return the record of one of EXPORTS; raise UsageError for any other word."""
     record: ExportFormat = _record(word, EXPORTS)
     return record
 
 
 def score_format(word: str) -> ScoreFormat:
-    """Return the record of one of SCORES; UsageError for any other word."""
+    """Return the record of one of SCORES; raise UsageError for any other word."""
     record: ScoreFormat = _record(word, SCORES)
     return record
 

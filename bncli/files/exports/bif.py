@@ -114,7 +114,7 @@ class _Block:
 
 
 def read_bif(data: bytes, where: str) -> NamedNetwork:
-    """Return the network in a BIF file; BncliError with `where`, line and column if it is not a valid one."""
+    """Return the network in a BIF file; raise BncliError with `where`, line and column if it is not a valid one."""
     from bncli.files.json_documents import decode_utf8
 
     grammar = re.compile(

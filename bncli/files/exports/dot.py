@@ -100,7 +100,7 @@ class _Graph:
 
 
 def read_dot(data: bytes, where: str) -> NamedDag:
-    """Return the structure in a DOT file; BncliError with `where`, line and column if it is not a valid one."""
+    """Return the structure in a DOT file; raise BncliError with `where`, line and column if it is not a valid one."""
     from bncli.engine.structures.named_structure import NamedDag
     from bncli.files.json_documents import decode_utf8
 

@@ -122,7 +122,7 @@ def original_name(properties: Mapping[str, str], name: str) -> str:
 
 
 def find_class(nodes: Iterable[tuple[str, Mapping[str, str]]]) -> str | None:
-    """Return the node that its properties mark as the class, or None; BncliError if several are marked."""
+    """Return the node that its properties mark as the class, or None; raise BncliError if several are marked."""
     marked = [name for name, properties in nodes if properties.get("bncli_role") == "class"]
     if len(marked) > 1:
         raise BncliError(f"both '{marked[0]}' and '{marked[1]}' are marked as the class", hint="mark only one node")
@@ -204,7 +204,7 @@ def percent_encode(text: str) -> str:
 
 
 def percent_decode(text: str) -> str:
-    """Return the text that `percent_encode` encoded; BncliError if the bytes are not UTF-8."""
+    """Return the text that `percent_encode` encoded; raise BncliError if the bytes are not UTF-8."""
     from urllib.parse import unquote
 
     try:

@@ -36,7 +36,7 @@ def onnx_bytes(scorer: PortableScorer, target: ProgramTarget) -> bytes:
 
 
 def run_onnx(content: str | bytes, rows: list[dict[str, Any]]) -> list[list[float]] | None:
-    """Return the probabilities that onnxruntime computes for the rows; None if it is not installed."""
+    """Return the probabilities that onnxruntime computes for the rows, or None if it is not installed."""
     try:
         import onnxruntime
     except ImportError:

@@ -48,7 +48,7 @@ _LEAST_PROBABILITY = 1e-300
 
 
 def graph_bytes(scorer: PortableScorer, target: ProgramTarget) -> bytes:
-    """Return the model as an ONNX file; ModelError if it uses no column."""
+    """Return the model as an ONNX file; raise ModelError if it uses no column."""
     if not scorer.inputs:
         hint = "an ONNX graph needs an input to know the number of rows"
         raise ModelError("the model uses no column, so it cannot be written as ONNX", hint=hint)

@@ -112,7 +112,7 @@ class ScoreLayout:
 
     @cached_property
     def decider(self) -> Decider | None:
-        """The decision rule compiled for rows, None without a rule; BncliError if sets lack held-out scores."""
+        """The decision rule compiled for rows, None without a rule; raise BncliError if sets lack held-out scores."""
         return None if self.rule is None else Decider.of(self.rule, self.labels)
 
     @property
@@ -311,7 +311,7 @@ class FixedDecimals:
             self._lower = _to_words(f"\0\0\0\0{n:04d}" for n in range(10**4))
 
     def text(self, values: Array) -> pa.Array:
-        """Return each number rounded half to even and printed."""
+        """Return each number as text, rounded half to even."""
         n, digits = len(values), self._digits
         rounded = np.rint(values * 10.0**digits).astype(np.int64)
         if digits <= 6:

@@ -42,7 +42,7 @@ _ABOUT_DECISIONS = '-- The column "decision" is NULL if the model abstains.'
 
 
 def sql_text(scorer: PortableScorer, target: ProgramTarget) -> str:
-    """Return the text of the file; ModelError if the database cannot hold its names or that many columns."""
+    """Return the text of the file; raise ModelError if the database cannot hold its names or that many columns."""
     from bncli.files.exports.sql_layers import query_layers, sql_model
 
     target = target._replace(options={**DEFAULTS, **target.options})
@@ -171,14 +171,14 @@ def _inserts(table: str, rows: Sequence[str]) -> Iterator[str]:
 
 
 def run_sql(text: str, rows: list[dict[str, Any]]) -> list[list[float]] | None:
-    """Return the probabilities that the view gives the rows; None if no database that can run it is installed."""
+    """Return the probabilities that the view gives the rows, or None if no database that can run it is installed."""
     from bncli.files.exports.sql_databases import score_in_database
 
     return score_in_database(text, rows)
 
 
 def decide_sql(text: str, rows: list[dict[str, Any]]) -> list[str | None] | None:
-    """Return the decisions of the view for the rows; None if no database that can run it is installed."""
+    """Return the decisions of the view for the rows, or None if no database that can run it is installed."""
     from bncli.files.exports.sql_databases import decide_in_database
 
     return decide_in_database(text, rows)

@@ -48,7 +48,7 @@ def score_in_database(text: str, rows: Rows) -> list[list[float]] | None:
 
 
 def decide_in_database(text: str, rows: Rows) -> list[str | None] | None:
-    """Return the decision of every row, None where the rule abstains; None in all if there is no such database."""
+    """Return the decision of every row, None where the rule abstains, or None for all rows if there is no such database."""
     scored = _run_view(text, rows)
     return None if scored is None else [row[-1] or None for row in scored]  # PostgreSQL writes NULL as an empty field
 
@@ -161,7 +161,7 @@ def _refused(product: str, message: str) -> BncliError:
 
 
 def run_psql(command: Sequence[str], stdin: str) -> str:
-    """Return the output of psql; BncliError if it fails."""
+    """Return the output of psql; raise BncliError if it fails."""
     done = subprocess.run(command, input=stdin.encode(), capture_output=True)
     if done.returncode:
         raise _refused("PostgreSQL", done.stderr.decode(errors="replace"))
@@ -187,7 +187,10 @@ def _server_user() -> str | None:
 
 @contextmanager
 def postgres_server(folder: str) -> Iterator[list[str]]:
-    """Run a server in the folder and yield the psql command that connects to it; BncliError if it does not start."""
+    """Run a server in the folder and yield the psql command that connects to it.
+
+    Raises BncliError if it does not start.
+    """
     programs = postgres_programs()
     assert programs is not None
     user = _server_user() if os.getuid() == 0 else None

@@ -99,7 +99,7 @@ class SqlModel(NamedTuple):
 
 
 def sql_model(scorer: PortableScorer) -> SqlModel:
-    """Return the model as one array of numbers; ModelError if there are too many for a file."""
+    """Return the model as one array of numbers; raise ModelError if there are too many for a file."""
     size = sum(table.expanded_size for table in scorer.tables)
     if size > MOST_NUMBERS:
         what = f"the model is too large to be written as SQL: {size:,} table entries"

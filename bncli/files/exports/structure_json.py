@@ -88,7 +88,7 @@ def posterior_json(value: float) -> float | None:
 
 
 def parse_structure(data: bytes, path: str) -> NamedStructure:
-    """Return the structure in the content of a structure file; BncliError if it is not valid."""
+    """Return the structure in the content of a structure file; raise BncliError if it is not valid."""
     document = parse_json(data, path)
     document.check_format("structure", VERSION)
     structure = read_graph(document, file_keys=("format", "version"), graph_keys=("arcs",))

@@ -95,7 +95,7 @@ def _indented(lines: list[str]) -> list[str]:
 
 
 def read_xmlbif(data: bytes, where: str) -> NamedNetwork:
-    """Return the network in an XMLBIF file; BncliError with `where` and the line if it is not a valid one.
+    """Return the network in an XMLBIF file; raise BncliError with `where` and the line if it is not a valid one.
 
     The bytes are decoded as the document itself declares.
     """
@@ -179,7 +179,7 @@ class Element:
         return [child for child in self.children if child.tag == tag]
 
     def only(self, tag: str) -> Element:
-        """Return the inner element with this tag; BncliError unless there is exactly one."""
+        """Return the inner element with this tag; raise BncliError unless there is exactly one."""
         elements = self.all(tag)
         if len(elements) != 1:
             self.fail(f"expected one element {tag} in {self.tag}, found {len(elements)}")
@@ -191,7 +191,7 @@ class Element:
 
 
 def parse_xml(data: bytes, where: str) -> Element:
-    """Return the root element of a document; BncliError if it is not valid XML, or defines entities."""
+    """Return the root element of a document; raise BncliError if it is not valid XML, or defines entities."""
     from xml.parsers import expat
 
     builder = _TreeBuilder(where)

@@ -359,7 +359,7 @@ def look_like_data(names: Sequence[str]) -> bool:
 
 
 def read_schema_file(source: Source) -> DeclaredRoles:
-    """Return the roles that the schema file states, or no roles without a file; BncliError if it is not valid."""
+    """Return the roles that the schema file states, or no roles without a file; raise BncliError if it is not valid."""
     path = source.schema_file or _schema_file_beside(source.paths)
     if path is None:
         return DeclaredRoles()

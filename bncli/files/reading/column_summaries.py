@@ -395,7 +395,7 @@ def _present(values: pa.Array, missing: Sequence[str]) -> pa.Array:
 
 
 def _without_words(form: Form | None) -> Form | None:
-    """Return the form without its words for missing values; None if the numbers are plain."""
+    """Return the form without its words for missing values, or None if the numbers are plain."""
     if not isinstance(form, NumberForm):
         return form
     return None if (form.decimal, form.affix) == (".", "") else replace(form, words=())

@@ -93,7 +93,7 @@ def _parse_each(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask, M
 
 
 def to_finite(numbers: pa.Array) -> NDArray[Any] | None:
-    """Return an Arrow array as int64, or as float64 with NaN for nulls; None if a number is not finite."""
+    """Return an Arrow array as int64, or as float64 with NaN for nulls, or None if a number is not finite."""
     values: NDArray[Any] = numbers.to_numpy(zero_copy_only=False)
     if pa.types.is_integer(numbers.type):
         return values

@@ -116,7 +116,7 @@ class ValueEncoder:
         return ValueEncoder(attribute.name, attribute.form, attribute.cuts, {}, missing, unknown, frozenset(words))
 
     def encode(self, value: Any) -> int:
-        """Return the code of a value; BncliError for one that the attribute cannot have."""
+        """Return the code of a value; raise BncliError for one that the attribute cannot have."""
         if isinstance(value, np.generic):
             ticks = {np.datetime64: "M8[us]", np.timedelta64: "m8[us]"}.get(type(value))
             value = value.item() if ticks is None else value.astype(ticks).item()
@@ -175,7 +175,7 @@ class ValueEncoder:
         return BncliError(what, hint="use None for a missing value")
 
     def _text(self, value: Any) -> str:
-        """Return the text that represents a value in a table; BncliError for a value that has none."""
+        """Return the text that represents a value in a table; raise BncliError for a value that has none."""
         if isinstance(value, str):
             return value
         if isinstance(value, bool):

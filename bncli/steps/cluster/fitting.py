@@ -282,7 +282,7 @@ def _stamp(file: CodesFile) -> int:
 
 
 def _load_block(path: str, schema: Schema, stamp: int, number: int, n_rows: int) -> RowBlock:
-    """Return, on a worker, a row block as views of the mapped file; BncliError if that is another file."""
+    """Return, on a worker, a row block as views of the mapped file; raise BncliError if that is another file."""
     keep_freed_memory()
     file = _open_codes(path)
     if _stamp(file) != stamp or file.batches[number].num_rows != n_rows:

@@ -120,7 +120,7 @@ def keep_freed_memory() -> None:
 
 
 def files_of(sources: Iterable[Source]) -> list[str]:
-    """Return the absolute path of every file of the tables; UsageError for a pipe, which no worker can read."""
+    """Return the absolute path of every file of the tables; raise UsageError for a pipe, which no worker can read."""
     paths: list[str] = []
     for source in sources:
         for table_file in find_inputs(source.paths, keep=True):

@@ -139,7 +139,7 @@ class Outcome:
     predicted: Codes
 
     def value(self, metric: str) -> float | None:
-        """Return a metric or a cost by its name, None if it is undefined."""
+        """Return a metric or a cost by its name, or None if it is undefined."""
         if metric == "fit_seconds":
             return self.seconds["fit"]
         return self.costs[metric] if metric in COUNTS else self.metrics[metric]

@@ -299,7 +299,10 @@ def template() -> str:
 
 
 def read_about(path: str) -> About:
-    """Return the fields in a file; BncliError if it is not TOML, or has unknown keys or values other than text."""
+    """Return the fields in a file.
+
+    Raises BncliError if it is not TOML, or has unknown keys or values other than text.
+    """
     import tomllib
 
     try:

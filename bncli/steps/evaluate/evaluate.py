@@ -117,7 +117,10 @@ class Samples:
     seed: int = 0
 
     def resolve(self, most: int, rows_text: str) -> tuple[int, ...]:
-        """Return the sizes in rows if there are `most` rows; UsageError for a larger one, which names `rows_text`."""
+        """Return the sizes in rows if there are `most` rows.
+
+        Raises UsageError for a larger one, which names `rows_text`.
+        """
         sizes = tuple(most if size == ALL else int(size) for size in self.sizes)
         if sizes and max(sizes) > most:
             what = f"--train-rows {max(sizes)} is more than the {most:,} rows {rows_text}"

@@ -255,7 +255,7 @@ def comparison_sentence(report: EvaluateReport, other: ComparedModel) -> str:
 
 
 def never_predicted(report: EvaluateReport) -> str:
-    """Return a sentence on the labels of test rows that are never predicted, "" if there are none."""
+    """Return a sentence on the labels of test rows that are never predicted, or "" if there are none."""
     rows = zip(report.labels, report.shown_confusion, np.sum(report.shown_confusion, axis=0), strict=True)
     never = [label for label, of_label, decided in rows if not decided and any(of_label)]
     return f"No row is predicted as {listed(never)}." if never else ""
