@@ -72,7 +72,7 @@ class SuppliedFiles(SuppliedParts):
 
     @property
     def region_method(self) -> str:
-        """The structure method that regions in the file belong to: kikuchi or interactions, or "" if there are no regions."""
+        """The structure method that regions in the file belong to (kikuchi or interactions), or "" without regions."""
         if not isinstance(self.structure, NamedRegions):
             return ""
         return "interactions" if self.structure.bins or self.structure.cuts else "kikuchi"
