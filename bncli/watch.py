@@ -16,7 +16,7 @@ class Stage(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """`done` of `total` units of the current stage (None: unknown); `detail` names the item that is being worked on."""
+    """The event that `done` of `total` units of the current stage are done (None: unknown); `detail` names the item."""
 
     done: float
     total: float | None
@@ -31,7 +31,7 @@ class Note(NamedTuple):
 
 
 class Iteration(NamedTuple):
-    """State of an optimizer after an iteration (0 = the start); cll and penalty in nats, not negated.
+    """The state of an optimizer after an iteration (0 = the start); cll and penalty in nats, not negated.
 
     The numbers of evaluations and flops are totals since the start. `flops` follows the cost model of
     `bncli.engine.parameters.costs`, and is None where the model does not cover the optimizer or the parameters.
@@ -50,7 +50,7 @@ class Iteration(NamedTuple):
 
 
 class SelectedRun(NamedTuple):
-    """With several optimizer runs in this stage, the result comes from run number `run`, counted from 0.
+    """The event that the result comes from run number `run`, counted from 0, of several optimizer runs in this stage.
 
     A run begins with each event `Iteration` of iteration 0. With one run there is no such event.
     """

@@ -119,7 +119,7 @@ def _cell(figure: MetricMean | None, metric: str, with_std: bool) -> str:
 
 
 def _number(value: float | None, metric: str) -> str:
-    """Format a figure: four decimals, or one for counts and from 100 on; "-" for None, ∞ or -∞ if infinite."""
+    """Format a figure: four decimals, or one for counts and if it is 100 or more; "-" for None, ∞ or -∞ if infinite."""
     if value is None:
         return "-"
     if not math.isfinite(value):

@@ -122,7 +122,7 @@ def command(**typed: Any) -> None:
 
 
 def _is_model(path: str) -> bool:
-    """Return whether a file is a model; one that cannot be read is taken for a model unless its name ends in .json."""
+    """Return whether a file is a model; one that cannot be read counts as a model unless its name ends in .json."""
     from bncli.files.artifacts.file_kinds import HEAD_BYTES, recognise
 
     try:

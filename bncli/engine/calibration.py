@@ -51,7 +51,7 @@ FEW_FOR_ISOTONIC = 200
 
 @dataclass(frozen=True)
 class Temperature:
-    """Temperature scaling; a temperature above 1 makes probabilities less extreme."""
+    """The map of temperature scaling; a temperature above 1 makes probabilities less extreme."""
 
     temperature: float
 
@@ -64,7 +64,7 @@ class Temperature:
 
 @dataclass(frozen=True)
 class PerClass:
-    """Vector scaling: the scale a_c and the shift b_c per label, (K,)."""
+    """The map of vector scaling: the scale a_c and the shift b_c per label, (K,)."""
 
     scales: tuple[float, ...]
     shifts: tuple[float, ...]
@@ -85,7 +85,7 @@ class Knots(NamedTuple):
 
 @dataclass(frozen=True)
 class Isotonic:
-    """Isotonic regression: one piecewise linear function per label; for two labels, only that of the second."""
+    """The map of isotonic regression: one piecewise linear function per label; for two labels, only the second's."""
 
     knots: tuple[Knots, ...]
 

@@ -93,7 +93,7 @@ MANY_VALUES = 20
 PARAMETERS_PER_ROW = 50
 """A warning is given for more parameters per training row than this without a penalty."""
 COMPARED_ROWS = MANY_ROWS
-"""From this many rows on, a sample is used to choose between the default structure and its alternative."""
+"""With at least this many rows, a sample is used to choose between the default structure and its alternative."""
 MOST_ATTRIBUTES, MOST_CLASSES = 100, 20
 """With more attributes or classes, the alternative would take several times as long as the default structure."""
 ENOUGH_TO_MEASURE = 1e-4
@@ -201,9 +201,9 @@ def _decision_options(recipe: Recipe) -> DecisionOptions:
 def _learn_calibrated(
     table: list[Columns], recipe: Recipe, supplied: SuppliedParts, reading_rules: ReadingRules, run: Run
 ) -> FittedModel:
-    """Learn, with class weights and calibration if the recipe has them.
+    """Learn a model, with class weights and calibration if the recipe has them.
 
-    The table is removed from the list, which holds nothing else, so that its memory can be freed.
+    `table` is a list with one element, the training table, which is removed from it so that its memory can be freed.
     """
     class_weights = parse_class_weights(recipe.class_weights, table[0])
     if class_weights is None and recipe.calibrate is None:
@@ -324,9 +324,9 @@ def _learn_better(table: list[Columns], recipe: Recipe, reading_rules: ReadingRu
     """Let held-out rows choose the recipe's structure or its alternative; `table` is as in `_learn_calibrated`.
 
     Both choose their penalty on the same folds. The alternative is taken if the log-likelihood of all held-out rows is
-    higher by more than EVIDENCE nats. From COMPARED_ROWS rows on, the comparison uses a sample, and only the winner
-    learns from all rows. There is no comparison in the cases of `_not_compared`, or if the alternative needs too much
-    memory.
+    higher by more than EVIDENCE nats. With COMPARED_ROWS rows or more, the comparison uses a sample, and only the
+    winner learns from all rows. There is no comparison in the cases of `_not_compared`, or if the alternative needs too
+    much memory.
     """
     own, other = recipe.competing()
     rows, supplied, seed = table[0], SuppliedParts(), recipe.seed or 0
@@ -599,7 +599,7 @@ def _is_learned_in_folds(structure: Structure, schema: Schema, recipe: Recipe) -
 
 @dataclass(frozen=True)
 class _HeldOutModels:
-    """Models learned without some rows, with the settings that all rows chose, to measure the loss of the other rows.
+    """Models learned without some rows, with the settings chosen on all rows, to measure the loss of these rows.
 
     `arcs`, one of ARC_SETS, is the set of arcs that the structure keeps.
     """
@@ -695,7 +695,7 @@ def _fit_parameters(chosen: _ChosenSettings, run: Run) -> FittedModel:
 
 
 def _uncertainty(chosen: _ChosenSettings, parameters: Parameters, class_weights: Array | None) -> ParameterUncertainty:
-    """Return how far the tables of these parameters may be off; class_weights (K,) are factors of the row weights."""
+    """Return the uncertainty of the tables of these parameters; class_weights (K,) are factors of the row weights."""
     counts, structure, recipe, penalty = chosen.counts.with_prior(chosen.prior), *chosen[1:4]
     if parameters.point is None:
         return posterior_variances(counts, structure, str(recipe.smoothing), class_weights)

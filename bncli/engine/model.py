@@ -34,7 +34,7 @@ from bncli.recipe import Recipe
 
 @dataclass(frozen=True)
 class Model:
-    """Everything that a model file holds: how to read a row, how to score it, and how the model was made.
+    """The content of a model file: how to read a row, how to score it, and how the model was made.
 
     - structure: that of the heaviest component if the predictor is an ensemble
     - n_rows: number of training rows; version: the version of bncli that learned the model
@@ -120,7 +120,7 @@ class Model:
 
 
 class HeldOutPredictions(NamedTuple):
-    """Labelled rows that were predicted by models that had not learned from them.
+    """Predictions of labelled rows by models that had not learned from them.
 
     log_probabilities: ln P(y | x_t), (K, N). codes: the labels (N,). weights, units: of each row, (N,), or None. They
     are those of the data set, so weights include class weights.
@@ -175,7 +175,7 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Tables:
-    """Sums of table entries: S[t, y] = bias[y] + sum over families f of weights[f][cell_f(t), y].
+    """A sum of table entries: S[t, y] = bias[y] + sum over families f of weights[f][cell_f(t), y].
 
     P(y | x_t) = softmax_y S[t, y]. bias (K,) and weights[f] (cells of f, K) are float64 natural logarithms.
     """
@@ -213,7 +213,7 @@ class Tables:
 
 @dataclass(frozen=True)
 class Path:
-    """Models that grow region by region: an average of Kikuchi-Bayes classifiers that share submodels.
+    """A path of models that grow region by region, averaged: Kikuchi-Bayes classifiers that share submodels.
 
         P(y | x_t) = sum over steps s of weight_s softmax_y S_s[t, y],
         S_s[t, y] = sum over regions R of c_R,s ln P(v_R),    c_R,s = sum of the changes of R in steps 0..s
@@ -477,7 +477,7 @@ class Shrinkage(NamedTuple):
 
 
 class HeldOutLoss(NamedTuple):
-    """Log-loss of held-out rows in nats per row, under the settings of the model and under the class frequencies.
+    """The log-loss of held-out rows in nats per row, under the settings of the model and under the class frequencies.
 
     Each row is predicted by a model that was learned without it, although the settings, such as the penalty, were
     chosen by the same rows. rows and units are the numbers held out, or None for a model read from a file, which does
@@ -520,7 +520,7 @@ class Threshold(NamedTuple):
 
 
 class PredictionSets(NamedTuple):
-    """Prediction sets that miss the true label in a share alpha of all rows or, if `by_class`, of each class."""
+    """The parameters of prediction sets that miss the true label in a share alpha of all rows, or of each class."""
 
     alpha: float
     by_class: bool = False
@@ -528,7 +528,7 @@ class PredictionSets(NamedTuple):
 
 @dataclass(frozen=True)
 class HeldOutScores:
-    """Predicted probabilities of the true labels of held-out rows, or of a sample if there are very many rows.
+    """The predicted probabilities of the true labels of held-out rows, or of a sample if there are very many rows.
 
     For each label, P(y_t | x_t) of its rows, ascending, and their weights (None: all 1). If `split`, the model itself
     was learned without these rows; otherwise they were predicted in cross-validation.
@@ -624,7 +624,7 @@ class Edit:
 
 
 class SelfTest(NamedTuple):
-    """Artificial rows, and the model's predictions for them when it was made (`prediction.verification`).
+    """A self-test: artificial rows, and the model's predictions for them when it was made (`prediction.verification`).
 
     codes (attributes, rows) are those of the attributes that the model uses, ascending; the code of an unknown value is
     the cardinality of its attribute. probabilities (K, rows) are P(y | x_t).

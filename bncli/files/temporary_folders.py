@@ -25,7 +25,7 @@ def temporary_folder() -> Iterator[str]:
         with tempfile.TemporaryDirectory(prefix=f"bncli-{os.getpid()}-") as folder:
             lock = _lock(folder, wait=True)
             try:
-                # Another process may have taken the folder for a dead one before it was locked.
+                # Another process may have removed the folder before it was locked.
                 if os.path.isdir(folder):
                     yield folder
                     return

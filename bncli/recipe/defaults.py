@@ -41,7 +41,7 @@ _MOST_ROWS = 1e15
 
 
 class SuppliedKinds(NamedTuple):
-    """Files that replace a part of learning, by the names that error messages use (None: no such file).
+    """The files that replace a part of learning, by the names that error messages use (None: no such file).
 
     cuts, structure, counts: files of that type; counts replace the rows and their cuts. kind: the kind of the supplied
     structure, as `kind_of` returns it. trace: a trace file to write, which needs parameters with an optimizer. coded:

@@ -160,7 +160,7 @@ def _fingerprinted(
 ) -> Iterator[CodedBatch]:
     """Yield the batches, and add their rows to the fingerprint of their file.
 
-    From file number MOST_PARTS on, all files share one fingerprint.
+    File number MOST_PARTS and all later files share one fingerprint.
     """
     path = ""
     for batch in batches:

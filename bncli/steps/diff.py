@@ -89,7 +89,7 @@ _NUMBERS_PER_BLOCK = 1 << 21
 
 
 class PredictionChanges(NamedTuple):
-    """Number of rows, share of rows with another most probable label, and the largest |dP| over all labels."""
+    """The number of rows, the share of rows with another most probable label, and the largest |dP| over all labels."""
 
     rows: int
     changed: float

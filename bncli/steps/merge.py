@@ -71,7 +71,7 @@ def merge(
 
 
 def _differences(first: CountedRows, other: CountedRows) -> Iterator[tuple[str, str, str]]:
-    """Yield what differs in how two files were counted, how it is in `other`, and how in `first`."""
+    """Yield each difference in how two files were counted, with its value in `other` and in `first`."""
     cuts, first_cuts = other.cuts, first.cuts
     if cuts.class_name != first_cuts.class_name:
         yield "the class differs from that", f"'{cuts.class_name}'", f"'{first_cuts.class_name}'"

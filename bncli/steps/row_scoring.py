@@ -51,7 +51,7 @@ _LISTED_LEVELS = 10
 
 @dataclass(frozen=True)
 class WhatIfQuestions:
-    """Questions to answer about each row in addition to its prediction.
+    """The questions to answer about each row in addition to its prediction.
 
     next_best: which missing value is expected to be most informative about the class.
     changes: pairs (column, value) that are set in every row, to predict it again; an empty value means missing.
@@ -115,7 +115,7 @@ class ScoreCounts:
 
 
 class ScoredBlock(NamedTuple):
-    """Consecutive rows of a batch: the rows, log P(y | x_t) (K, rows), explanation, answers to what-if questions."""
+    """A block of consecutive rows: the rows, log P(y | x_t) (K, rows), explanation, answers to what-if questions."""
 
     rows: slice
     log_p: Array

@@ -46,7 +46,7 @@ MAX_JOINT = 1 << 22
 WIDE_BYTES = 200 << 20
 """Codes are kept in 8 bytes each, ready for indexing, up to this size in total, else in the narrowest type."""
 MANY_ROWS = 1 << 18
-"""From this many rows per block on, freed memory is returned to the system at once."""
+"""With at least this many rows per block, freed memory is returned to the system at once."""
 NUMBERS_AT_A_TIME = 1 << 14
 """The most numbers looked up at a time if the loop is over configurations, few enough to stay in the cache."""
 MAX_MARKED = 1 << 25
@@ -55,7 +55,7 @@ MAX_MARKED = 1 << 25
 
 @dataclass(frozen=True)
 class Fusion:
-    """Families fused into groups; n_cells is the number of cells of all families, plus 1 for the bias.
+    """The families fused into groups; n_cells is the number of cells of all families, plus 1 for the bias.
 
     members[g] (configurations, families in g) are the cells that a configuration of group g activates. codes[s][g]
     (rows of block s,) is the configuration of each row.

@@ -53,7 +53,11 @@ MERGED_CELLS = 128
 
 @dataclass(frozen=True)
 class Settings:
-    """Learning rate, lambda, levels per tree, most trees, trees without a gain before the end, bins per attribute."""
+    """The settings of boosting.
+
+    They are the learning rate, lambda, the levels of a tree, the maximum number of trees, the number of trees without a
+    gain after which boosting ends, and the number of bins per attribute.
+    """
 
     rate: float = 0.15
     penalty: float = 1.0

@@ -73,7 +73,8 @@ FINEST, SINGLE_INTERVALS = 255, 40
 MANY_ROWS rows).
 """
 MANY_ROWS = 1_000
-"""From this many rows on, the cuts of Fayyad & Irani are included in the codes and in tables over one attribute."""
+"""With at least this many rows, the cuts of Fayyad & Irani are included in the codes and in tables over one attribute.
+"""
 TREE_INTERVALS = 8
 GAIN_INTERVALS = {"pairs": 5, "triples": 4, "quadruples": 4}
 """The number of intervals per attribute with which the gains of larger sets are measured."""
@@ -96,7 +97,7 @@ AttributeGroupings = tuple[Grouping | None, ...]
 
 @dataclass(frozen=True)
 class Candidate:
-    """Tables over `families`, and how their entries are coded; `structure` is stored in the model.
+    """A candidate: tables over `families`, and how their entries are coded; `structure` is stored in the model.
 
     `interaction_factor` multiplies the penalty of sets of several attributes.
     """
@@ -123,7 +124,7 @@ class Fit(NamedTuple):
 
 @dataclass(frozen=True)
 class Capacity:
-    """Limits of the tables: bins[k - 1] is the most intervals of an attribute in a table over k attributes.
+    """The limits of tables: bins[k - 1] is the most intervals of an attribute in a table over k attributes.
 
     None means no limit; the last entry also holds for larger sets. The other fields are numbers of sets per attribute.
     """

@@ -8,8 +8,8 @@ resolved by the log-loss (`error` has many ties), then in favour of the larger p
 
 - when its log-loss exceeds its lowest by the fraction WORSE (WORSE_OF_MANY with at least MANY held-out rows), or has
   risen twice in succession,
-- from LEAST_STEEP on, when three penalties differ by at most FLAT,
-- from LEAST_USUAL on, when the log-loss no longer falls.
+- at LEAST_STEEP or below, when the losses of three penalties differ by at most FLAT,
+- at LEAST_USUAL or below, when the log-loss no longer falls.
 """
 
 from __future__ import annotations

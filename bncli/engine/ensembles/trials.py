@@ -10,10 +10,10 @@ tried so far decide which others are tried:
 - With fewer rows than an effort boosts trees from, but PROBED_ROWS or more, trees are grown last, on the rows of the
   first fold. They are a candidate only if their log-loss on the rows held out there is lower than that of the best
   other candidate by more than STANDARD_ERRORS standard errors of the mean difference per row (with units of several
-  rows, they are not tried). On most small tables they do not win, and the model is the same as without them.
-  (Measured on 11 tables, tried from 200 rows on: they won in one of 22 fits, on 284 rows, where the log-loss rose by
-  2 %; CPU time is 1.1 to 2.4 times that without them. On 750 rows with a class by angle and radius, `auto` has 8 to
-  11 % less log-loss than interactions.)
+  rows, they are not tried). On most small tables they do not win, and the model is the same as without them. (Measured
+  on 11 tables, with at least 200 rows: they won in one of 22 fits, on 284 rows, where the log-loss rose by 2 %; CPU
+  time is 1.1 to 2.4 times that without them. On 750 rows with a class by angle and radius, `auto` has 8 to 11 % less
+  log-loss than interactions.)
 
 The budget limits the cost of a candidate. Candidates that are skipped because of their cost are listed in a note.
 """

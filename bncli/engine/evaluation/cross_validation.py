@@ -107,7 +107,7 @@ class CrossValidation:
 
 @dataclass(frozen=True)
 class MeasuredPredictions:
-    """ln P(c | x_t) of labelled rows, (K, N), in row order, with the metrics of predictions and decisions.
+    """Predictions ln P(c | x_t) of labelled rows, (K, N), in row order, with the metrics of predictions and decisions.
 
     decisions is None if the model has no decision rule.
     """

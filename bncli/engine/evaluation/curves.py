@@ -85,7 +85,7 @@ class LabelCurves:
 
 
 class ThresholdTable(NamedTuple):
-    """For each threshold, the weight of the rows at or above it with the label (found) and without (false alarms).
+    """The weight of the rows at or above each threshold with the label (found) and without it (false alarms).
 
     positives and negatives are the weights of all rows with and without the label.
     """

@@ -31,7 +31,7 @@ class AppliedRule(NamedTuple):
 
 @dataclass(frozen=True)
 class DecisionMetrics:
-    """Metrics by name; class_coverage: the coverage per label, or None without prediction sets; the decided rows.
+    """The metrics of decisions by name, the coverage of prediction sets per label (or None), and the decided rows.
 
     rows is None if the rule has only prediction sets. Otherwise confusion[true][decided], (K, K), sums the weights of
     rows with a decision, and undecided[true], (K,), those of rows without one.

@@ -48,7 +48,7 @@ _HALVINGS = 55
 
 @dataclass(frozen=True)
 class Friedman:
-    """Friedman's chi^2 and Iman & Davenport's F with their p-values, and the average rank of each method (1: best)."""
+    """Friedman's chi^2, Iman & Davenport's F, their p-values, and the average rank of each method (1 is the best)."""
 
     chi_squared: float
     p: float

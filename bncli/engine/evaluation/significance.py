@@ -76,7 +76,7 @@ LossKind = Literal["mean", "root", "count", "seconds", "plain"]
 
 @dataclass(frozen=True)
 class SignedRanks:
-    """Wilcoxon's test: W+ and W- of the n pairs that differ; two-sided p-value, and p-values for "higher" and "lower".
+    """The result of Wilcoxon's test of the n pairs that differ: W+, W-, the two-sided and both one-sided p-values.
 
     z = (W+ - mean) / standard deviation is positive if the first method is higher; it is 0 for n = 0.
     """

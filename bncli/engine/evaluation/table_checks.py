@@ -275,7 +275,7 @@ class LabelAgreement(NamedTuple):
 
 
 class Neighbours(NamedTuple):
-    """Rows and those most like them.
+    """The rows that were searched for near copies, and their nearest neighbours.
 
     queries: which rows were tried, as positions among the rows. copies: those with near copies, each with its copies.
     near, far: how labels agree with the nearest row and with neighbours a little further away. are_noisy: whether this

@@ -95,7 +95,7 @@ class GainsLine(NamedTuple):
 
 
 class NetBenefit(NamedTuple):
-    """Net benefit per row of deciding by the model, of always predicting the event, and of never predicting it.
+    """The net benefit per row of deciding by the model, of always predicting the event, and of never predicting it.
 
     ci: the 95 % interval of `model`.
     """
@@ -108,7 +108,7 @@ class NetBenefit(NamedTuple):
 
 
 class TwoClassFigures(NamedTuple):
-    """Figures of all rows together; undefined figures are None, undefined tables are empty.
+    """The figures of all rows together; undefined figures are None, undefined tables are empty.
 
     intervals: those of the calibration figures, by name.
     """

@@ -68,7 +68,7 @@ class PassSize(NamedTuple):
 
 @dataclass(frozen=True)
 class IncompleteLikelihood:
-    """Rows and the families of a whole network (`Dag.families` with `whole`), compiled at the first pass.
+    """The likelihood of rows under the families of a whole network (`Dag.families` with `whole`).
 
     If `joint`, `value_and_gradient` and `work` are those of LL instead of CLL. The first pass raises BncliError if the
     missing values of some row need too large a table. Tables are one array of shape (K, n_cells).
@@ -133,7 +133,7 @@ class CompiledBlocks:
 
 
 class CompiledRows(NamedTuple):
-    """Rows of a block: their program, their labels, and their codes in each group and each score slot.
+    """The compiled rows of a block: their program, labels, and codes in each group and each score slot.
 
     Signs are 1 for the second class, else -1.
     """
@@ -147,7 +147,7 @@ class CompiledRows(NamedTuple):
 
 @dataclass(frozen=True)
 class ObservedFamilies:
-    """Fused look-ups of families, for rows in which all attributes of the family are observed.
+    """The fused look-ups of families, for rows in which all attributes of the family are observed.
 
     An attribute with missing values has one more code, so the table of a family is padded with cells that hold 0: rows
     in these cells get the family's part from a program. own[i] is the cell of the table, padded[i] that of the padded

@@ -72,7 +72,7 @@ Hidden = Mapping[int, Mask]
 
 
 class SlotRange(NamedTuple):
-    """Configurations first, first + 1, ..., last - 1 of a slot."""
+    """A range of configurations of a slot: first, first + 1, ..., last - 1."""
 
     slot: int
     first: int
@@ -95,7 +95,7 @@ class ProductOperand(NamedTuple):
 
 @dataclass(frozen=True)
 class CellRange:
-    """Fill a slot with the table entries of the program's cells first .. last - 1, in the order of the slot."""
+    """The operation that fills a slot with the entries of cells first .. last - 1, in the order of the slot."""
 
     to: SlotRange
     first: int
@@ -104,7 +104,10 @@ class CellRange:
 
 @dataclass(frozen=True)
 class Join:
-    """Multiply two tables with `n_axes` attributes in total; if `rescale`, divide by the largest entries."""
+    """The operation that multiplies two tables of `n_axes` attributes in total.
+
+    With `rescale`, the product is divided by its largest entries.
+    """
 
     to: SlotRange
     left: ProductOperand
@@ -115,7 +118,7 @@ class Join:
 
 @dataclass(frozen=True)
 class Contract:
-    """Multiply two tables (or take one if right is None), and marginalize the first attribute.
+    """The operation that multiplies two tables (or takes one if right is None) and marginalizes the first attribute.
 
     If it is the `last` operation for a score slot, the result is the logarithm.
     """

@@ -28,7 +28,7 @@ ROWS = 1 << 14
 
 @dataclass(frozen=True)
 class Pack:
-    """Sets under one joint code.
+    """A pack: sets of indicators under one joint code.
 
     The code of row t is the sum over `parts` (g, share) of share[configuration of t in group g]. active (n_codes,
     indicators in the pack) is 1 where a code includes an indicator, or holds the values of functions; None if code i
@@ -56,7 +56,7 @@ class Pack:
 
 @dataclass(frozen=True)
 class Packing:
-    """All packs of n indicators."""
+    """The packs of all n indicators."""
 
     packs: tuple[Pack, ...]
     n: int
@@ -87,7 +87,7 @@ class Functions:
 
 @dataclass(frozen=True)
 class _Set:
-    """Indicators of which a configuration of `group` activates at most one.
+    """A set of indicators, of which a configuration of `group` activates at most one.
 
     local (configurations,) is the position in `indicators` of the active one, or their number if none is active. With
     `values` (n_codes, indicators), `local` is a code instead, and the "indicators" are functions of it.

@@ -53,7 +53,7 @@ LOG_FACTORS = 16
 
 
 class SparseRows(NamedTuple):
-    """Some rows of Z as a sparse matrix by rows, and its transpose over the same memory."""
+    """A part of the rows of Z as a sparse matrix by rows, and its transpose over the same memory."""
 
     rows: slice
     z: Any

@@ -111,7 +111,7 @@ class Subspace:
 
 @dataclass(frozen=True)
 class SampledCurvature:
-    """C_y on the subspace, grams (1 or K, n, n), and the diagonal of C_y for all cells, mass (1 or K, n_cells)."""
+    """The estimated curvature: C_y on the subspace, grams (1 or K, n, n), and its diagonal for all cells, mass."""
 
     grams: Array
     subspace: Subspace

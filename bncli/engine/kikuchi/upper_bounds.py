@@ -134,7 +134,7 @@ def _count_unusual(block: RowBlock, values: UnusualValues) -> Index:
 
 @dataclass(frozen=True)
 class UpperBounds:
-    """Bounds for one data set and one size of candidates; n_row_sets: number of sets of unusual values in rows."""
+    """The bounds for one data set and one size of candidates; n_row_sets: number of sets of unusual values in rows."""
 
     data: Dataset
     values: UnusualValues

@@ -54,7 +54,10 @@ CLOSEST = 1e-8
 
 @dataclass(frozen=True)
 class Inequalities:
-    """C x >= 0, where C (R, n) is the product of `factors`; `stiffness` (R,) is about f's curvature along each row."""
+    """The constraints C x >= 0.
+
+    C (R, n) is the product of `factors`; `stiffness` (R,) is about the curvature of f along each row of C.
+    """
 
     factors: tuple[Any, ...]
     stiffness: Array

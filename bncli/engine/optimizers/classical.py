@@ -138,7 +138,7 @@ def _descend(
 
 @dataclass
 class _Bfgs:
-    """BFGS: the approximate inverse Hessian (None: the identity); is_steepest: whether -g is the direction."""
+    """The state of BFGS: the approximate inverse Hessian (None: the identity), and whether -g is the direction."""
 
     inverse: Array | None = None
     n_updates: int = 0
@@ -174,7 +174,7 @@ class _Bfgs:
 
 @dataclass
 class _ConjugateGradients:
-    """Conjugate gradients: the last direction and beta, and the number of iterations since the last steepest descent.
+    """The state of conjugate gradients: last direction and beta, and the iterations since the last steepest descent.
 
     With `exact`, the line search is Brent's instead of backtracking.
     """

@@ -116,7 +116,7 @@ def learn_em(
 
 @dataclass(frozen=True)
 class _ExpectationMaximisation:
-    """EM from any start; pseudo (K, n_cells) are the pseudo-counts of every entry."""
+    """Expectation maximisation from any start; pseudo (K, n_cells) are the pseudo-counts of every entry."""
 
     likelihood: IncompleteLikelihood
     coordinates: Softmax
@@ -173,7 +173,7 @@ class _ExpectationMaximisation:
 
 @dataclass(frozen=True)
 class _Expectation:
-    """Tables `cells` (K, n_cells), with LL, log prior and gradient norm there; counts: expected plus pseudo-counts."""
+    """Tables `cells` (K, n_cells), with LL, log prior and gradient norm; counts: expected plus pseudo-counts."""
 
     cells: Array
     ll: float
@@ -227,7 +227,7 @@ def incomplete_space(counts: Counts, structure: Structure, smoothing: str, *, jo
 
 @dataclass(frozen=True)
 class IncompleteSpace(Space):
-    """Softmax tables and a likelihood of incomplete rows; `mass` is m of the module's formula, (K, n_cells).
+    """A parameter space: softmax tables and a likelihood of incomplete rows; `mass` (K, n_cells) is m of the module.
 
     Separability of the classes is not detected: scaling up the tables need not keep the predicted class of a row, which
     is decided by a sum of products.

@@ -139,7 +139,7 @@ def learn(counts: Counts, structure: Structure, *, rows: int, points: int | str,
 
 
 class _Fit(GroupedFit):
-    """Fits whose numbers are rounded to whole numbers."""
+    """A fit whose numbers are rounded to whole numbers."""
 
     def in_order(self, groups: Sequence[Index]) -> tuple[list[Index], Array, list[Array]]:
         """Return the groups, bias and numbers of the fit; groups of equal numbers that have an order are joined."""

@@ -82,7 +82,7 @@ class Coordinates(Protocol):
 
 @dataclass(frozen=True)
 class EntryCoordinates:
-    """W[y, c] = scale[y, c] p[y, c], with p (K, n_cells) flat: one parameter per table entry.
+    """One parameter per table entry, up to a factor: W[y, c] = scale[y, c] p[y, c], with p (K, n_cells) flat.
 
     start (K, n_cells) are the parameters of the generative model. scale (1 or K, n_cells) has one row if it is the same
     for all classes; None means 1.
@@ -118,7 +118,7 @@ class EntryCoordinates:
 
 @dataclass(frozen=True)
 class SharedWeights:
-    """W[y, c] = scale[y, c] p[index[y, c]], both arrays (K, n_cells): each entry has one of P shared parameters.
+    """Entries that share P parameters: W[y, c] = scale[y, c] p[index[y, c]], both arrays (K, n_cells).
 
     The generative model has p = 1.
     """
@@ -184,7 +184,7 @@ class Contrasts:
 
 @dataclass(frozen=True)
 class Predictors:
-    """Indicators of complete sets; made by `predictors_of`.
+    """The indicators of complete sets; made by `predictors_of`.
 
     holders (M,): the cell that holds each predictor; predictor 0 is the intercept, held by the bias. lowered[j]
     (n_cells,): for each cell, the cell in which the j-th attribute of the family has its reference instead. own

@@ -31,7 +31,7 @@ KEPT_BYTES = 200 << 20
 
 
 class _Kernels(NamedTuple):
-    """Functions of `kernels.passes` for one kind of rows.
+    """The functions of `kernels.passes` for one kind of rows.
 
     `value_and_gradient(codes, labels, weights, tables)`; `point(codes, [weights,] tables)` returns what the Hessian
     needs at a point; `product(codes, point, [weights,] tables)` multiplies by the Hessian. Weights are an argument of

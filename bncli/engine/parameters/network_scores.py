@@ -53,7 +53,7 @@ class ScoredNetwork(NamedTuple):
 
 
 class Strengths(NamedTuple):
-    """Parameters of scores: the prior rows of bdeu; for acll the pseudo-counts and the class pair prior."""
+    """The parameters of scores: the prior rows of bdeu; for acll the pseudo-counts and the class pair prior."""
 
     bdeu: float = 1.0
     pseudo_counts: float = 5.0

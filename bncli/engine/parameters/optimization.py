@@ -76,7 +76,7 @@ FACTORED_GAP, FACTORED_HISTORY = 2, 8
 """Evaluations before the first refresh of a preconditioner that costs one pass, and the pairs that L-BFGS then stores:
 older ones soon lose their meaning, and each takes 16 bytes per parameter."""
 SINGLE_TOLERANCE = 1e-5
-"""From this tolerance on, passes over many classes have single precision, which takes half the time."""
+"""If the tolerance is at least this, passes over many classes have single precision, which takes half the time."""
 FIRST_PENALTY, FIRST_ITERATIONS = 30.0, 4
 """The penalty with which the search for an optimum of many classes begins, and its iterations."""
 LEAST = float(np.finfo(np.float64).tiny)

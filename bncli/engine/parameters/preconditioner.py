@@ -241,7 +241,7 @@ class Whitening:
         """Convert the penalty into one on free tables.
 
         A penalty on predictors is spread over the cells that share them. A penalty on cells with class 0 fixed at 0 is
-        spread over the classes, because the cheapest way to a contrast moves all of them.
+        spread over the classes, because the cheapest way to change a contrast changes all of them.
         """
         if not isinstance(self.coordinates, Contrasts):
             return penalty

@@ -39,7 +39,7 @@ as large, as the start is.
 
 @dataclass(frozen=True)
 class Growth:
-    """Rules for the sizes of the samples, for data sets of at least `many_rows` rows.
+    """The rules for the sizes of the samples, for data sets of at least `many_rows` rows.
 
     With P free parameters, the largest sample has rows_per_parameter P rows, but no fewer than `least_largest` and the
     fraction `share` of all rows, and no more than the fraction MOST of them. There are no samples if MOST of all rows

@@ -61,7 +61,7 @@ class TermText(NamedTuple):
 
 @dataclass(frozen=True)
 class Explanation:
-    """Explanations of N rows: log_odds = base + sum of the m listed contributions + rest.
+    """The explanations of N rows: log_odds = base + sum of the m listed contributions + rest.
 
     log_odds, base, rest: (N,). contributions: (m, N). term_of (m, N): the index in `terms` of each contribution's term,
     -1 if fewer than m are listed.

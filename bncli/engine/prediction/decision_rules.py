@@ -55,7 +55,7 @@ _ROUNDING = 1e-9
 
 
 class DecisionOptions(NamedTuple):
-    """Options about decisions as typed; None if not given.
+    """The options about decisions as typed; None if not given.
 
     costs: `true:decision=cost,...`. threshold: a number or a criterion. sets: alpha. sets_by: "all" or "class".
     """
@@ -177,7 +177,7 @@ def without_held_out(rule: DecisionRule) -> DecisionRule | None:
 
 @dataclass(frozen=True)
 class DecidedRows:
-    """Decisions for N rows.
+    """The decisions for N rows.
 
     codes: the labels, ABSTAINED for no decision. expected_costs: None without costs; if the rule abstains, those of the
     decision that it would take otherwise. members (K, N): whether a label is in the row's prediction set; None without
@@ -298,7 +298,7 @@ def _conformal_threshold(
 
 
 class ThresholdSteps(NamedTuple):
-    """thresholds (S,), falling; true_positives, false_positives (S,): weights of the rows at or above each."""
+    """The thresholds (S,), falling, and the weights true_positives and false_positives (S,) of the rows at or above."""
 
     thresholds: Array
     true_positives: Array

@@ -65,7 +65,7 @@ def sum_of_draws(n: int, total: float, variance: float, highest: float) -> Expec
 
 
 class LogOddsCounts:
-    """Counts of rows by interval of the log-odds of the second label: all rows, and those with either label."""
+    """Counts of rows by interval of the log-odds of the second label: of all rows, and of those with each label."""
 
     def __init__(self) -> None:
         self.rows, self.others, self.events = Counter[int](), Counter[int](), Counter[int]()

@@ -350,7 +350,7 @@ class ScoreMonitor:
 
 
 class Drift(NamedTuple):
-    """Drift of one attribute.
+    """The drift of one attribute.
 
     psi, p, psi_expected and psi_limit are None if no new row, or no training row, has a value of training.
 
@@ -470,7 +470,7 @@ def summarise_log_p(model: Model, columns: Columns, used: Sequence[int]) -> Trai
 def are_training_rows(rows: Columns, model: Model, used: Sequence[int]) -> bool:
     """Return whether a table has the number of training rows, and in every used column the training frequencies.
 
-    A model keeps nothing about single rows, so other rows with the same frequencies are taken for the training rows.
+    A model keeps nothing about single rows, so other rows with the same frequencies count as the training rows.
     """
     schema = model.schema
     present = [i for i in used if schema.attributes[i].name in rows.attributes]

@@ -63,7 +63,7 @@ LEVEL = 0.9
 
 
 class Intervals(NamedTuple):
-    """Lower and upper ends, ln P(y | x_t), shape (K, N) each."""
+    """The lower and upper ends of intervals, ln P(y | x_t), shape (K, N) each."""
 
     low: Array
     high: Array

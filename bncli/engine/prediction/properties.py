@@ -49,7 +49,7 @@ _STARTS = 8
 
 @dataclass(frozen=True)
 class ProbabilityBound:
-    """P(label) is never above `bound` (sign 1) or below it (sign -1); `where`: the fixed codes by position."""
+    """The property that P(label) is never above `bound` (sign 1) or below it (sign -1), for fixed codes `where`."""
 
     label: int
     sign: int
@@ -59,7 +59,7 @@ class ProbabilityBound:
 
 @dataclass(frozen=True)
 class Trend:
-    """P(label) never falls (sign 1) or rises (sign -1) as the numeric attribute at `position` rises."""
+    """The property that P(label) never falls (sign 1) or rises (sign -1) along the numeric attribute at `position`."""
 
     label: int
     sign: int
@@ -69,14 +69,14 @@ class Trend:
 
 @dataclass(frozen=True)
 class DecidesAlone:
-    """No value of the attribute at `position` fixes the decision."""
+    """The property that no value of the attribute at `position` fixes the decision."""
 
     position: int
 
 
 @dataclass(frozen=True)
 class Flip:
-    """No single change flips a prediction whose probability is above `bound`."""
+    """The property that no single change flips a prediction whose probability is above `bound`."""
 
     bound: float
 

@@ -6,8 +6,8 @@
   a dense network). The random seed is fixed, so equal models have equal self-tests.
 - Probe rows, to compare a program with its model, contain every value that the model distinguishes. For a text: each
   level, each value pooled into one, a text that no training row had, a missing value. For a number: each cut, the next
-  larger floating-point number, a number between each two cuts, numbers far outside, a missing value. The other values
-  of such a row are drawn uniformly. Every HIDDEN-th row lacks about half of its values.
+  larger floating-point number, a number between neighbouring cuts, numbers far outside, a missing value. The other
+  values of such a row are drawn uniformly. Every HIDDEN-th row lacks about half of its values.
 - Networks. A network with named states is compared with the model on rows of uniform random codes, missing levels
   included. The model is evaluated by its scorer, the network independently of it by
 
@@ -107,7 +107,7 @@ def largest_edit_difference(model: Model) -> float:
 
 @dataclass(frozen=True)
 class ProbeRows:
-    """values[p] (rows,): those of input p; probabilities (K, rows): the model's predictions P(y | x_t)."""
+    """Rows for a comparison: values[p] (rows,) of input p, and the model's predictions P(y | x_t) (K, rows)."""
 
     inputs: tuple[Input, ...]
     values: tuple[tuple[Value, ...], ...]

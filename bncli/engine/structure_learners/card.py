@@ -71,7 +71,7 @@ FINE_GROUPS, MOST_EXCHANGED = 20, 40
 
 
 class _Set(NamedTuple):
-    """Columns in the order in which they joined, their penalised loss plus the cost of groups, and their fit."""
+    """Columns in the order in which they joined, their penalised loss with the costs of groups, and their fit."""
 
     loss: float
     columns: tuple[int, ...]
@@ -114,7 +114,7 @@ def learn(
 
 
 class _Columns(NamedTuple):
-    """Attributes whose values are joined, by attribute: the group of each code, that of each row, number and order."""
+    """The attributes with joined values, by attribute: group of each code, group of each row, number and order."""
 
     fit: CardFit
     groups: dict[int, Index]

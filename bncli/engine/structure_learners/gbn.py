@@ -351,7 +351,7 @@ NodeSum = tuple[Nodes, Nodes]
 
 @dataclass(frozen=True)
 class ConditionalInformation:
-    """Compute I(A; B | Z) of two nodes given any set of others, in nats, from one data set.
+    """The computation of I(A; B | Z) of two nodes given any set of others, in nats, from one data set.
 
     With n_s the weight of the rows that have the values s on a set of nodes S,
 

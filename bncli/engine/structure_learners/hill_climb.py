@@ -8,9 +8,9 @@ s(i | P) the score of attribute i with the class and the attributes P as parents
     reverse j -> i:  s(i | P_i - j) - s(i | P_i) + s(j | P_j + i) - s(j | P_j)
 
 The legal move of highest gain is made until no gain exceeds 1e-9 nats. A legal move closes no cycle, leaves every
-attribute at most `max_parents` attribute parents and, with `perfect`, every two parents of a common child joined, so
-that a logistic regression can represent the network. Greedy additions to naive Bayes are what Feelders & Ivanovs (2006,
-PGM) used; the search is that of Heckerman, Geiger & Chickering (1995, Machine Learning 20).
+attribute at most `max_parents` attribute parents and, with `perfect`, any two parents of a common child joined, so that
+a logistic regression can represent the network. Greedy additions to naive Bayes are what Feelders & Ivanovs (2006, PGM)
+used; the search is that of Heckerman, Geiger & Chickering (1995, Machine Learning 20).
 
 Conventions: a gain is a difference of scores, so it is rounded to the 12th digit of the largest family score at the
 start. If gains tie, an addition comes before a deletion before a reversal, then the parent of higher I(X_i; Y), then
@@ -45,7 +45,7 @@ ChildAndParents = tuple[int, frozenset[int]]
 LEAST_GAIN = 1e-9
 """The least gain of a move, in nats."""
 MANY_ROWS = 1 << 16
-"""From this many rows on, counting costs more than handling tables, and pairs are counted as super-attributes."""
+"""With at least this many rows, counting costs more than handling tables, and pairs are counted as super-attributes."""
 MAX_CELLS = 1 << 24
 """The most cells of a family's table (128 MiB)."""
 
@@ -233,7 +233,7 @@ class FamilyCache:
 class Arcs:
     """The arcs of an acyclic graph over n nodes, and the changes that it allows; present[j, i]: j is a parent of i.
 
-    No node gets more than `max_parents` parents, and with `perfect` every two attribute parents of a common child stay
+    No node gets more than `max_parents` parents, and with `perfect` any two attribute parents of a common child stay
     joined by an arc. The allowed changes are computed for all arcs at once, as matrices [parent, child]. With A the
     arcs and R[a, b] = there is a path from a to b:
 

@@ -65,7 +65,7 @@ class Interaction(NamedTuple):
 
 @dataclass(frozen=True)
 class Gains:
-    """Gains of adding tables over sets of `attributes` to a model with the tables `cells`.
+    """The gains of adding tables over sets of `attributes` to a model with the tables `cells`.
 
     Each attribute has at most `bins` intervals. `cells` (K, n_cells) may have been fitted on other rows than those of
     the likelihood. Lists contain all candidates, even those of negative gain, in descending order of gain.
@@ -210,7 +210,7 @@ def _rank(total: dict[AttributeSet, float]) -> list[Interaction]:
 
 @dataclass(frozen=True)
 class Extensions:
-    """Sums of numbers per row over the cells of a set of attributes and one more attribute.
+    """The sums of numbers per row over the cells of a set of attributes and one more attribute.
 
         S[c, u, x] = sum over rows t with the set in cell u and the attribute at x of columns[c, t]
 

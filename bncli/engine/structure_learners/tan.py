@@ -205,7 +205,7 @@ class _ContractedGraph:
     """A graph of nodes and contracted cycles, each in a slot of the tables; a cycle takes the slot of a member.
 
     weight, tail and head [u, v] describe the best arc from a node in slot u to a node in slot v. Row n is the virtual
-    root. `name` has the node in each slot, or the cycle; cycles are numbered from n on.
+    root. `name` has the node in each slot, or the cycle; cycles have the numbers n, n + 1, ....
     """
 
     def __init__(self, weights: Array, forest: bool) -> None:

@@ -2,7 +2,7 @@
 
 A structure determines which attributes share a table: its `families()` are all that a scorer needs.
 
-A graph is perfect if every two parents of a common child are joined by an arc. P(target | all other nodes) depends only
+A graph is perfect if any two parents of a common child are joined by an arc. P(target | all other nodes) depends only
 on the graph's *canonical form*: the target, its children, its parents and its children's parents, with the target's
 parents married, that is, joined pairwise. If this form is perfect, the distributions of the target are those of a
 log-linear model over the complete sets of the form (directions dropped), hence of a logistic regression (Roos, Wettig,

@@ -22,7 +22,7 @@ from bncli.engine.structures.structure import Dag, Family, Grouping, Structure
 from bncli.files.json_documents import Node
 
 MANY_BINNED = 256
-"""From this many binned families on, files use `groups` and one array for all tables."""
+"""With at least this many binned families, files use `groups` and one array for all tables."""
 MOST_CODES = 1 << 24
 """The largest total number of codes in all groupings of a file; `groups` can describe many codes with few numbers."""
 _MERGES, _GROUPS = "merges", "groups"

@@ -78,7 +78,7 @@ class Scale(NamedTuple):
 
 @dataclass(frozen=True)
 class NomogramPoints:
-    """Scales in points, their largest sum, and (probability, sum of points), including sums that cannot occur."""
+    """The content of a nomogram: scales in points, their largest sum, and pairs (probability, sum of points)."""
 
     scales: Sequence[Scale]
     total: float

@@ -28,7 +28,7 @@ _THICKEST = 6.0
 
 
 class NetworkLayout(NamedTuple):
-    """(depth, breadth) of every node by number, and the points of every arc from its parent to its child."""
+    """The layout of a network: (depth, breadth) of every node by number, and the points of every arc."""
 
     places: dict[int, tuple[float, float]]
     arcs: dict[tuple[int, int], list[tuple[float, float]]]

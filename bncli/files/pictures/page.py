@@ -63,7 +63,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Cards:
-    """Pictures, tables and panels side by side, as many as there is room for; a wide picture takes the room of two."""
+    """A block of pictures, tables and panels side by side, as many as fit; a wide picture takes the room of two."""
 
     blocks: Sequence[Block]
 
@@ -78,14 +78,14 @@ class LabelSwitch:
 
 @dataclass(frozen=True)
 class Listing:
-    """Lines as a terminal shows them."""
+    """A block of lines as a terminal shows them."""
 
     lines: Sequence[str]
 
 
 @dataclass(frozen=True)
 class FoldedBlocks:
-    """Blocks that are hidden until the reader opens them; `place` is their anchor for links."""
+    """A block that is hidden until the reader opens it; `place` is its anchor for links."""
 
     place: str
     summary: str

@@ -318,7 +318,7 @@ def _split_rows(
 
 @dataclass(frozen=True)
 class Sections:
-    """Quoted sections [starts, ends) in ascending order; `unclosed` if the last one runs into the end of the bytes."""
+    """The quoted sections [starts, ends), ascending; `unclosed` if the last one runs into the end of the bytes."""
 
     starts: Index
     ends: Index
@@ -326,7 +326,7 @@ class Sections:
 
 
 def quoted_sections(data: bytes, delimiter: bytes) -> Sections:
-    """Return the quoted sections of bytes that begin with a row."""
+    """Return the quoted sections of bytes that begin at the start of a row."""
     if b'"' not in data:
         return Sections(np.empty(0, np.intp), np.empty(0, np.intp), False)
     text = np.frombuffer(data, np.uint8)

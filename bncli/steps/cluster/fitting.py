@@ -97,7 +97,7 @@ def _alternatives(words: tuple[str, ...]) -> str:
 def rows_on_cluster(
     source: Source, recipe: Recipe, supplied: SuppliedFiles, model_path: str, run: Run
 ) -> Iterator[tuple[Source, SuppliedFiles, Run]]:
-    """Yield what to fit from instead of `source`, so that the workers of the run's cluster hold the rows.
+    """Yield the source to fit from, so that the workers of the run's cluster hold the rows.
 
     That is a `.codes` file, the supplied files with its cuts, and the run with a function that distributes row blocks.
     Without a cluster all three are yielded as they are.

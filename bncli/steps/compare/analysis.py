@@ -93,7 +93,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class LearnerPair:
-    """Two learners over data sets: how often the first is better, equal and worse, and p-values (None: not tested).
+    """Two learners over data sets: numbers of wins, draws and losses of the first, and p-values (None: not tested).
 
     - ratio: the geometric mean of the ratios of absolute values, first over second.
     - sign_p and wilcoxon_p are two-sided; t_p is for "the first is better".
@@ -119,7 +119,7 @@ class Summary:
     """One metric over the data sets on which all ranked learners have values.
 
     - friedman, critical_difference: None if nothing is tested. groups: learners whose average ranks lie within the
-      critical difference, from the best rank on.
+      critical difference, the best rank first.
     - left_out: data sets on which a learner has no value. without_figures: learners without any value.
     """
 
@@ -181,7 +181,7 @@ class DataSetGroup:
 
 @dataclass(frozen=True)
 class FitTimes:
-    """Processor seconds per fold and stage: means over data sets, and geometric mean ratios to the baseline."""
+    """The processor seconds per fold and stage: means over data sets, and geometric mean ratios to the baseline."""
 
     seconds: dict[str, float]
     ratio: dict[str, float | None]
@@ -189,7 +189,7 @@ class FitTimes:
 
 @dataclass(frozen=True)
 class CompareReport:
-    """All outcomes, and what follows from them.
+    """The report on a comparison: all outcomes, and what follows from them.
 
     - metrics: those requested and, with repeats, bias and variance.
     - means: by data set and learner, then by metric; seconds: by data set and learner, then by stage. A pair without an

@@ -181,7 +181,7 @@ def dossier_page(
 
 
 def _checklist_blocks(checklist: Checklist, answers: Sequence[Answer]) -> Iterator[Block]:
-    """Yield how many items are answered, the fields to fill in, and a line per item."""
+    """Yield the number of items answered, the fields to fill in, and a line per item."""
     numbers = [f"{sum(answer.status == status for answer in answers):,} {status}" for status in STATUSES]
     note = "The items are paraphrased; only the original text is authoritative."
     yield Paragraph(f"{checklist.subject}. {count(len(answers), 'item')}: {', '.join(numbers)}. {note}")
@@ -239,7 +239,7 @@ def _with_interval(value: float | None, ends: tuple[float, float] | None) -> str
 
 
 def _sensitivity_blocks(found: Findings) -> Iterator[Block]:
-    """Yield how much the predictions change with each attribute, and the properties."""
+    """Yield the changes of the predictions with each attribute, and the properties."""
     order = sorted(found.sensitivities.items(), key=lambda pair: -pair[1].log_loss_increase)
     rows = [
         (name, f"{own.log_loss_increase:.4f}", f"{own.mean_change:.4f}", percent(own.changed))

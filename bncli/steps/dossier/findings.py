@@ -79,7 +79,7 @@ class Period(NamedTuple):
 
 @dataclass(frozen=True)
 class Findings:
-    """All figures of a model for its dossier.
+    """All figures of a model that its dossier contains.
 
     - scored: the rows with a class and their evaluation. unlabelled: the number of rows without a class.
     - periods: in time order; () without a time column, which is `time` otherwise.

@@ -31,7 +31,7 @@ CURVE_COLUMNS = ("train_rows", "repeat", "fold", "rows", *METRICS, "fit_seconds"
 
 
 class PredictedRows(NamedTuple):
-    """All test rows: ln P(c | x_t), shape (K, N), their labels as positions, and their weights or None for 1."""
+    """The predictions of all test rows: ln P(c | x_t), shape (K, N), labels as positions, and weights (None: all 1)."""
 
     log_probabilities: Array
     codes: Integers
