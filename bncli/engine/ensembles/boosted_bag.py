@@ -7,10 +7,9 @@ than that of the whole bag.
 
 Bins and depth. An attribute has BINS bins, or one per BIN_ROWS rows if that is more, but no more than it has codes.
 Trees have six levels, and seven if they learn from DEEPER rows or more. (Measured as log-loss of one member relative to
-64 bins: 0.995
-over 28 tables of 1,000 to 22,000 rows, 0.87 on a table in which a school is a number. Relative to six levels: 0.94 and
-0.998 on 80,000 flights, their airline and whether they are late, 0.85 and 0.993 on 200,000, in as many seconds; 1.03,
-0.997, 0.998, 1.000 and 1.003 on five tables of 30,000 to 40,000 rows.)
+64 bins: 0.995 over 28 tables of 1,000 to 22,000 rows, 0.87 on a table in which a school is a number. Relative to six
+levels: 0.94 and 0.998 on 80,000 flights, their airline and whether they are late, 0.85 and 0.993 on 200,000, in as many
+seconds; 1.03, 0.997, 0.998, 1.000 and 1.003 on five tables of 30,000 to 40,000 rows.)
 
 Joint fit. Boosting never changes earlier trees. With the splits of all trees fixed, the scores are linear in the values
 v of their leaves, and
@@ -29,9 +28,9 @@ log-loss is above DOUBT times that of the class frequencies (on real tables it w
 stops before its trees fit all that they could. (Measured as log-loss of a bag relative to no joint fit: 0.37 on
 tic_tac_toe, 0.78 on soybean_large, 0.50 on a simulated table without noise, 0.95 on one whose class is a tree of depth
 7, and 1 on tables with noise. The trial takes a tenth to a third of the time of growing the trees, a fit at most as
-long as that.) So if classes hardly overlap, boosting ends with ENOUGH trees, provided the leaves of that many can be
-fitted jointly. (For the classes of a school by their teachers, 500 trees had a loss of 0.234, 350 of 0.258, 750 of
-0.253, and 1,126 trees, at which the held-out rows gained no more, of 0.255.)
+long as that.) Therefore, if classes hardly overlap, boosting ends with ENOUGH trees, provided the leaves of that many
+can be fitted jointly. (For the classes of a school by their teachers, 500 trees had a loss of 0.234, 350 of 0.258, 750
+of 0.253, and 1,126 trees, at which the held-out rows gained no more, of 0.255.)
 
 A joint fit has a nonzero entry per row and tree. Only one set of entries is in memory at a time, since they are made
 again for the last fit. With more than LEAF_ENTRIES entries, or more than MOST_WORK entries times scores, there is no

@@ -18,9 +18,8 @@ the linear pool, which maximise
 by L-BFGS-B from equal weights. The multiplier of the constraint sum over m of v_m = 1 is the sum of r, which is added
 to the objective. (EM, where v_m becomes the mean posterior probability of model m over the rows, had not converged
 after 2,000 steps, which took a twentieth of the time of a fit of few rows.) Models with little weight are dropped, and
-the weights
-of the others are optimised again: stacking in the manner of Breiman (1996, Machine Learning 24). The pools are those of
-Genest & Zidek (1986, Statistical Science 1).
+the weights of the others are optimised again: stacking in the manner of Breiman (1996, Machine Learning 24). The pools
+are those of Genest & Zidek (1986, Statistical Science 1).
 
 The strength s is STRENGTH, and STRENGTH_OF_MANY with at least MANY held-out rows. On tables with noise it changes
 little. On tables without noise, the few uncertain rows, which also stopped the trees, would make the pool

@@ -73,10 +73,9 @@ def group_ends(mass: Array, n_groups: int) -> list[int]:
     """Divide a sequence into about `n_groups` groups of equal weight; return the end of each group but the last.
 
     mass (any,) is the weight of every element. The end of a group is the position of its last element; the ends ascend.
-    Plain quantiles collapse if one element holds
-    much of the weight: most of them fall into it, and the rest is left in one group. So an element that alone holds
-    more than total / n_groups gets a group of its own, and the remaining groups go to the remaining elements at equal
-    weight.
+    Plain quantiles collapse if one element holds much of the weight: most of them fall into it, and the rest is left in
+    one group. So an element that alone holds more than total / n_groups gets a group of its own, and the remaining
+    groups go to the remaining elements at equal weight.
 
     Conventions: the heavy elements split the others into stretches; every stretch gets one group, and each further
     group goes to the stretch with the most weight per group (ties: the first). So there are at most n_groups, unless

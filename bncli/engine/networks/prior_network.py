@@ -6,9 +6,9 @@ The network Q counts as much as N rows:
     optimizers      rows x with every label y, of the weight N Q(x, y), are added to the training rows
 
 The families need not be those of the network: Q(x_S, y) is computed by variable elimination. Optimizers get every
-combination of values if there are at most MOST_ROWS of them. Otherwise x is drawn
-from the network as many times, and a row weighs N Q(y | x) / MOST_ROWS. With N to infinity the fitted P(y | x)
-approaches that of the network wherever the structure can represent it; with N to 0 it is that of the data alone.
+combination of values if there are at most MOST_ROWS of them. Otherwise MOST_ROWS values of x are drawn from the
+network, and a row weighs N Q(y | x) / MOST_ROWS. As N goes to infinity, the fitted P(y | x) approaches that of the
+network wherever the structure can represent it; as N goes to 0, it becomes that of the data alone.
 
 Conventions: the states of the network are the cuts and levels of the model. The network may have more attributes than
 the table, which are summed out, but not fewer. The prior affects only the parameters, not the structure.

@@ -326,7 +326,8 @@ def fit_command(model: Model) -> str | None:
         if value is not None and ((key, value) != ("discretize", "auto"))
     }
     if not _is_recipe_of(options, recipe):
-        # smoothing is also recorded for a starting point that is not computed, where the option is refused
+        # the smoothing of a starting point is recorded even if the point is not computed, but the option is then
+        # refused
         options.pop("smoothing", None)
     if not _is_recipe_of(options, recipe):
         return None
