@@ -120,7 +120,7 @@ def bar(share: float) -> str:
 def _heat_map(effect: NamedEffect, labels: Sequence[str], title: str) -> list[str | Table]:
     """Return the effect of a pair as a heat map, with numbers if there are two classes and few columns."""
     label = 1 if len(labels) == 2 else int(abs(effect.values).max(axis=(0, 1)).argmax())
-    title = title if len(labels) == 2 else f"{title}, of {labels[label]}"
+    title = title if len(labels) == 2 else f"{title}, log-odds of {labels[label]}"
     values, (down, across) = effect.values[:, :, label], effect.attributes
     most = _largest(values) or 1.0
     shades = [[_shade(value / most) for value in row] for row in values.tolist()]

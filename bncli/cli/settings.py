@@ -81,7 +81,7 @@ def _read_toml(path: str) -> dict[str, Any]:
         what = f"cannot read the configuration: {(getattr(error, 'strerror', None) or str(error)).lower()}"
         raise UsageError(what, where=path) from error
     if len(content) > _MOST_BYTES:
-        raise UsageError(f"a configuration has at most {_MOST_BYTES:,} bytes", where=path)
+        raise UsageError(f"the configuration is longer than the maximum of {_MOST_BYTES:,} bytes", where=path)
     try:
         return tomllib.loads(content.decode("utf-8-sig").replace("\r\n", "\n"))
     except RecursionError as error:

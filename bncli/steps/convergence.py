@@ -63,8 +63,8 @@ class ConvergenceSettings:
     @property
     def heading_of_lags(self) -> str:
         """The heading of lags, which count iterations regardless of the unit of effort."""
-        unit = "Iterations" if self.by == "iterations" else f"Iterations, not {self.by},"
-        return f"{unit} behind {self.lag} after {self.at}"
+        unit = "iterations" if self.by == "iterations" else f"iterations, not {self.by}"
+        return f"Lag behind {self.lag} after iteration {self.at}, in {unit}"
 
 
 @dataclass(frozen=True)

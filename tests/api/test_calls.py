@@ -127,7 +127,7 @@ def test_the_kind_and_the_place_stay() -> None:
 
 def test_notes_too() -> None:
     codes = {"a": [1, 2, 3] * 9, "class": ["x", "y", "y"] * 9}
-    with pytest.warns(UserWarning, match="if they are codes: categorical=NAME"):
+    with pytest.warns(UserWarning, match="if they are codes, add categorical=NAME"):
         bncli.fit(codes, structure="nb", param="map")
 
 

@@ -33,8 +33,8 @@ def test_tables_and_json_tell_the_same(bncli: Bncli, traces: Path) -> None:
         assert line.split()[1:3] == [str(trace["iterations"]), str(trace["passes"])]
         assert line.split()[3:5] == [f"{trace['start']:.4f}", f"{trace['end']:.4f}"]
     (lag,) = told["lag"]["lags"]
-    assert "\nIterations, not passes, behind weighted after 2\n" in bncli(*words, "--by", "passes").out
-    assert f"{lag['mean']:.1f}" in table.split("Iterations behind weighted after 2")[1]
+    assert "\nLag behind weighted after iteration 2, in iterations, not passes\n" in bncli(*words, "--by", "passes").out
+    assert f"{lag['mean']:.1f}" in table.split("Lag behind weighted after iteration 2, in iterations")[1]
 
 
 def test_names_are_typed_or_those_of_the_files(bncli: Bncli, traces: Path) -> None:

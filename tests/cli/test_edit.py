@@ -221,7 +221,7 @@ def test_a_record_that_does_not_fit_is_found(bncli: Bncli, fitted: dict[str, Pat
     [
         ("--effect nope --flatten --why x", "--effect nope: the model has no such attribute"),
         ("--effect size --set huge=1 --why x", "--set huge=1: size has no value 'huge'"),
-        ("--effect size --set large --why x", "--set large: size has no value 'large'"),
+        ("--effect size --set large --why x", "--set large: the log-odds are missing"),
         ("--effect size --set large=nan --why x", "'nan' is not a finite number"),
         ("--effect size --set large=1 --set large=2 --why x", "--set names the value 'large' twice"),
         ("--effect size --set large=1 --flatten --why x", "--set and --flatten cannot be combined"),

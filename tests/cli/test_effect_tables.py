@@ -68,7 +68,7 @@ def test_many_classes_show_a_pair_for_the_one_that_it_moves_most(capfdbinary: py
     values[1, 0] = [-1.0, 3.0, -2.0]
     pair = NamedEffect(("age", "age"), 0.2, values, (AGE, AGE), (None, None))
     text = shown(EffectsReport(np.zeros(3), (pair,), 1), ["a", "b", "c"], capfdbinary)
-    assert "age by age (20.0%), of b" in text
+    assert "age by age (20.0%), log-odds of b" in text
     assert " >27.5    ██\n" in text
 
 
@@ -79,7 +79,7 @@ def test_many_classes_are_columns_or_the_strongest(capfdbinary: pytest.CaptureFi
     text = shown(EffectsReport(np.array([1.0, -1.0, 0.0]), (curve, pair), 1), labels, capfdbinary)
     assert "Base: a +1.000, b -1.000, c +0.000" in text
     assert " <=27.5   +1.000   -1.000   +0.000" in text
-    assert "age by colour (10.0%), of c" in text
+    assert "age by colour (10.0%), log-odds of c" in text
     many = NamedEffect(("age",), 1.0, np.arange(20.0).reshape(2, 10), (AGE,), (None,))
     assert "age (100.0%), strongest" in shown(EffectsReport(np.zeros(10), (many,), 1), list("abcdefghij"), capfdbinary)
 

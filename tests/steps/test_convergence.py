@@ -121,11 +121,11 @@ def test_lags_count_iterations_whatever_the_unit(tmp_path: Path) -> None:
     """An iteration is two passes here."""
     paths = [write(tmp_path / "t/w.csv", 9, 4, 3), write(tmp_path / "t/d.csv", 9, 5, 4, 3)]
     bars = tmp_path / "h.svg"
-    for unit, heading in (("iterations", "Iterations behind"), ("passes", "Iterations, not passes, behind")):
+    for unit, heading in (("iterations", "iterations"), ("passes", "iterations, not passes")):
         report = convergence(paths, ConvergenceSettings(by=unit, lag="w", at=1), histogram=str(bars))
         assert report.lags[0].tables[0].lag == 1
-        assert report.settings.heading_of_lags == f"{heading} w after 1"
-        assert f"{heading} w after 1" in bars.read_text()
+        assert report.settings.heading_of_lags == f"Lag behind w after iteration 1, in {heading}"
+        assert f"Lag behind w after iteration 1, in {heading}" in bars.read_text()
 
 
 def fails(paths: list[TracePath], settings: ConvergenceSettings | None = None, **outputs: str) -> str:

@@ -127,7 +127,7 @@ def test_columns_that_a_cuts_file_leaves_out_are_told(tmp_path: Path) -> None:
         output=str(tmp_path / "m"),
         run=Run(watch=notes.append),
     )
-    assert Note("not in the cuts file, so left out: sepal_length, sepal_width, petal_length") in notes
+    assert Note("columns that are not in the cuts file were left out: sepal_length, sepal_width, petal_length") in notes
 
 
 def test_weights_count_in_the_log_loss(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ LEARNING: dict[str, Callable[[str], object]] = {
 @pytest.mark.parametrize("step", LEARNING)
 def test_every_step_that_learns_limits_its_memory(step: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(run_module, "free_memory", lambda: 100)
-    with pytest.raises(BncliError, match=r"compares all pairs of 9 attributes: about 0\.0 MiB of memory"):
+    with pytest.raises(BncliError, match=r"compares all pairs of 9 attributes: this needs about 0\.0 MiB of memory"):
         LEARNING[step](str(tmp_path / "m.bnc"))
     assert not list(tmp_path.iterdir())
 

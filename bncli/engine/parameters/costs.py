@@ -194,7 +194,7 @@ def _families(structure: Structure, schema: Schema, recipe: Recipe) -> tuple[Fam
 
 
 def needed_and_free(needed: int, memory: int) -> str:
-    return f"about {_size(needed)} of memory, but only {_size(memory)} is free"
+    return f"this needs about {_size(needed)} of memory, but only {_size(memory)} is free"
 
 
 def _size(n_bytes: int) -> str:

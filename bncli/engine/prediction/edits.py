@@ -289,9 +289,11 @@ def change_by_set(
     for text in typed:
         value, equals, number = text.rpartition("=")
         name = value if value in cells else by_comma.get(value, "")
-        if not equals or not name:
-            what = f"--set {text}: {effect.name} has no value '{value or text}'"
-            raise UsageError(what, hint=f"write VALUE=LOG_ODDS with one of {_listed([*cells])}")
+        hint = f"write VALUE=LOG_ODDS, where VALUE is one of {_listed([*cells])}"
+        if not equals:
+            raise UsageError(f"--set {text}: the log-odds are missing", hint=hint)
+        if not name:
+            raise UsageError(f"--set {text}: {effect.name} has no value '{value}'", hint=hint)
         try:
             log_odds = float(number)
         except ValueError:

@@ -188,7 +188,7 @@ class _ColumnNotes:
             lines.append(f"date {column} {list_names(names)} {was} expanded into {what}")
         if self.taken_parts:
             lines.append(
-                f"parts of dates left out because other columns have their names: {list_names(self.taken_parts)}"
+                f"parts of dates were left out because other columns have their names: {list_names(self.taken_parts)}"
             )
         if self.constant_dates:
             lines.append(f"left out as constant dates: {list_names(self.constant_dates)}")
@@ -200,10 +200,10 @@ class _ColumnNotes:
             )
         if self.padded:
             what = "read as numbers although some values have leading zeros"
-            lines.append(f"{what}: {list_names(self.padded)} (if they are codes: --categorical NAME)")
+            lines.append(f"{what}: {list_names(self.padded)} (if they are codes, add --categorical NAME)")
         if self.few_integers:
             what = f"whole numbers with at most {_MAX_CODES} different values were read as numbers"
-            lines.append(f"{what}: {list_names(self.few_integers)} (if they are codes: --categorical NAME)")
+            lines.append(f"{what}: {list_names(self.few_integers)} (if they are codes, add --categorical NAME)")
         return lines
 
 

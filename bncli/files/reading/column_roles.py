@@ -338,7 +338,7 @@ def report_left_out(roles: ColumnRoles, watch: Watch) -> None:
         what = f"{columns} {list_names(names, _N_LISTED)} {were} left out because of {word} values"
         watch(Note(f"{what}; flatten {them}, or add --ignore NAME"))
     if roles.left_out:
-        watch(Note(f"not in the cuts file, so left out: {list_names(roles.left_out, _N_LISTED)}"))
+        watch(Note(f"columns that are not in the cuts file were left out: {list_names(roles.left_out, _N_LISTED)}"))
 
 
 def look_like_data(names: Sequence[str]) -> bool:
@@ -491,7 +491,7 @@ def warn_about_numeric_labels(class_name: str, labels: tuple[str, ...], n_rows: 
     if look_measured(labels, n_rows):
         what = f"the class '{class_name}' looks like a numeric variable, not a class: {len(labels):,} different numbers"
         advice = "cut its values into a few intervals first, or choose another column with --class"
-        codes = f"if they are codes: --categorical '{class_name}'"
+        codes = f"if they are codes, add --categorical '{class_name}'"
         watch(Note(f"{what} in {n_rows:,} rows; {advice} ({codes})", warning=True))
 
 

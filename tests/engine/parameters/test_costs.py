@@ -129,7 +129,7 @@ def test_fewer_parents_that_would_fit_are_named() -> None:
     with pytest.raises(BncliError) as refused:
         refuse_large(dag, schema, KDB, two)
     assert str(refused.value).startswith(
-        f"the tables of the network would have {entries(schema, dag):,} entries: about 149.8 GiB"
+        f"the tables of the network would have {entries(schema, dag):,} entries: this needs about 149.8 GiB"
     )
     largest = "the largest is over 'a4', 'a3', 'a2', 'a1', 'a0' and the class"
     assert f"{largest}; use --structure kdb --k 2 (about" in str(refused.value)
@@ -172,7 +172,9 @@ def test_regions_take_all_their_tables_or_those_of_the_best_step() -> None:
 def test_too_many_attributes_to_compare() -> None:
     schema = wide(*(2,) * 1000)
     refuse_wide(schema, Recipe(), 48 * 1000**2)
-    with pytest.raises(BncliError, match=r"--structure tan compares all pairs of 1,000 attributes: about 45\.8 MiB"):
+    with pytest.raises(
+        BncliError, match=r"--structure tan compares all pairs of 1,000 attributes: this needs about 45\.8 MiB"
+    ):
         refuse_wide(schema, Recipe(), 48 * 1000**2 - 1)
     refuse_wide(schema, Recipe().replaced(structure="nb"), 1)
 

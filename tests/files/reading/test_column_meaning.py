@@ -125,7 +125,7 @@ def test_a_part_whose_name_is_taken_is_left_out(tmp_path: Path) -> None:
     content = rows_of([f"{day.isoformat()},{i}" for i, day in enumerate(DAYS)], "d,d.month,class")
     columns, notes = noted(tmp_path, content)
     assert values(columns, "d.month") == list(range(40))
-    assert "parts of dates left out because other columns have their names: d.month" in notes
+    assert "parts of dates were left out because other columns have their names: d.month" in notes
 
 
 def test_the_origin_is_that_of_the_rows_that_count(tmp_path: Path) -> None:
@@ -597,7 +597,7 @@ def test_integer_columns_of_few_values_are_named_once(tmp_path: Path) -> None:
     assert [note.text for note in notes if isinstance(note, Note)] == [
         (
             "whole numbers with at most 10 different values were read as numbers: a, c "
-            "(if they are codes: --categorical NAME)"
+            "(if they are codes, add --categorical NAME)"
         )
     ]
     notes.clear()
