@@ -589,7 +589,8 @@ class GroupedFit(CardFit):
         """Exchange tables while the objective, with the costs of groups, falls by more than EXCHANGE_COST.
 
         An exchange takes one table out and another in, or the same one with other groups; or it adds a table, for which
-        groups are joined if there are too many. At most `most` tables have more than one group.
+        groups are joined if there are too many. At most `most` tables have more than one group. Tables of more than two
+        groups may leave their rows to further tables (`_spread`), each of which must be worth EXCHANGE_COST.
         """
         for _ in range(MOST_EXCHANGES):
             best, found = self._cost(state) - EXCHANGE_COST, None
@@ -608,6 +609,11 @@ class GroupedFit(CardFit):
                         offers.append(self.join_groups(groups, rows))
                     else:
                         offers.append(self._filled(self._regrouped(state, g, own), rows))
+            if len(used) < most and state.n_rows > 2 * len(used):
+                spread = self._spread(state, rows, most)
+                n_new = sum(len(own) > 1 for own in spread.values) - len(used)
+                if self._cost(spread) < self._cost(state) - EXCHANGE_COST * n_new:
+                    offers.append(spread)
             for one in offers:
                 if one.n_rows <= rows and self._cost(one) < best:
                     best, found = self._cost(one), one
@@ -622,6 +628,24 @@ class GroupedFit(CardFit):
         merged[f], values[f] = groups, np.zeros((int(groups.max()) + 1, len(state.bias)))
         objective, bias, values = self.fitted(merged, (state.bias, values), STEPS, JOIN_TOLERANCE)
         return _Joined(objective, merged, bias, values)
+
+    def _spread(self, state: _Joined, rows: int, most: int) -> _Joined:
+        """Return the optimum after every table has two groups and the rows left are those of new tables of two.
+
+        One exchange cannot do this if two tables of three groups take the rows that a new table needs.
+        """
+        for f, own in enumerate(state.values):
+            if len(own) > 2 and self.tables[f].ordered is not None:
+                state = self._regrouped(state, f, np.zeros_like(state.groups[f]))
+                _, g, h = next(self._sums(state, [f]))
+                two = self._split(g, h, state.groups[f], bool(self.tables[f].ordered))[1]
+                state = self._regrouped(state, f, two)
+        while state.n_rows + 2 <= rows and sum(len(own) > 1 for own in state.values) < most:
+            new = self._new_tables(state, 2)
+            if not new:
+                break
+            state = self._regrouped(state, *new[0])
+        return self._filled(state, rows)
 
     def _filled(self, state: _Joined, rows: int) -> _Joined:
         """Split groups while rows are left and the objective, with the costs of groups, falls."""

@@ -229,6 +229,28 @@ def test_exchanges_lead_from_columns_of_noise_to_the_card_of_enumeration(seed: i
     assert [bool(own.any()) for own in found.groups] == [False, False, False, True, True]
 
 
+@pytest.mark.parametrize(
+    ("sizes", "n_labels", "seed"), [([3, 3], 2, 3), ([3, 3], 3, 0), ([3, 3], 3, 1), ([2, 3, 2, 3], 2, 0)]
+)
+def test_tables_of_three_groups_leave_their_rows_to_a_further_table(sizes: list[int], n_labels: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, size, most, rows = 3_000, 20, len(sizes) + 1, sum(sizes)
+    x = rng.standard_normal((most + 1, n))
+    total = x[:most].sum(axis=0) + rng.logistic(0, 1.0, n)  # the last column is noise
+    labels = np.digitize(total, np.quantile(total, np.arange(1, n_labels) / n_labels))
+    cells = [np.digitize(column, np.quantile(column, np.arange(1, size) / size)) for column in x]
+    numeric = NumericAttribute("x", False, (1.0,) * size, cuts=tuple(map(float, range(size - 1))))
+    tables = [TableGroups.of_values(np.arange(size), numeric, 1)] * len(x)
+    fit = GroupedFit(cells, labels, np.ones(n), n_labels, tables)
+    formed = {2: np.arange(size) // 10, 3: np.digitize(np.arange(size), [4, 16])}
+    empty = [np.zeros(size, np.intp)] * (len(x) - len(sizes))
+    start = fit.join_groups([*(formed[k] for k in sizes), *empty], rows)
+    assert [len(own) for own in start.values] == [*sizes, 1, 1]
+    found = fit.exchange(start, rows, most)
+    assert [len(own) for own in found.values] == [2] * most + [1]
+    assert fit.exchange(start, rows, most - 1).n_rows == rows
+
+
 def test_the_order_of_groups_is_that_of_neighbours_along_an_axis() -> None:
     rising = NumericAttribute("a", True, (1.0,) * 4, cuts=(0.0, 1.0), direction=1)
     falling = NumericAttribute("b", False, (1.0,) * 2, cuts=(0.0,), direction=-1)
