@@ -302,10 +302,10 @@ def page(figures: Sequence[Figure]) -> str:
 _INTRODUCTION = f"""\
 Tables of two classes, at most {MOST:,} rows of each. `card` is `--structure card` with as many rows as the score of
 FasterRisk has as a card, and as many columns as it has terms. FasterRisk 0.1.10 has its defaults and the cut points
-from which cards start. Scores of 15 terms take up to minutes, so they have the first of five folds only (the column
-"folds" counts those of 5, 10 and 15 terms), and a score that takes more than {LIMIT} seconds is left out. Naive Bayes
-has its default parameters (weighted, with a penalty); the last line of the first table counts where a card with a third
-of its rows has at most 1.03 times its log-loss. Constants of cards are chosen on the choosing half.
+from which cards start. A score that takes more than {LIMIT} seconds is left out (the column "folds" counts the folds
+of 5, 10 and 15 terms). Naive Bayes has its default parameters (weighted, with a penalty); the last line of the first
+table counts where a card with a third of its rows has at most 1.03 times its log-loss. Constants of cards are chosen on
+the choosing half.
 """
 
 
