@@ -28,7 +28,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, ReadingRules, Schema
 from bncli.engine.data.splits import RowSplit, SplitBy, count_units, inner_splits, record_split, stratified_sample
 from bncli.engine.discretizers import SUPERVISED
-from bncli.engine.kernels.arrays import Array
+from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.model import (
     ChosenPenalty,
     Ensemble,
@@ -57,6 +57,7 @@ from bncli.engine.parameters.penalty_choice import (
     base_log_loss,
     base_of_splits,
     choose_arcs,
+    fold_of_split,
     folds_with_own_cuts,
     held_out_folds,
     held_out_splits,
@@ -67,6 +68,7 @@ from bncli.engine.parameters.penalty_choice import (
     penalty_path,
     sample_of,
     shrink_parameters,
+    split_outside,
     splits_to_measure,
     subset_of_arcs,
 )
@@ -388,7 +390,8 @@ class _ChosenSettings(NamedTuple):
 
     `sampled_rows` is the number of rows from which cuts were made, or None for all rows. `held_out` is the loss of
     held-out rows, or None if it was not measured apart from the folds that chose the penalty.
-    `predictions` are those of held-out rows, if they are kept.
+    `predictions` are those of held-out rows, if they are kept. `split` is the split of `_split_outside_search`, and
+    `near` (K, n_cells) are the tables fitted to its training rows.
     """
 
     counts: Counts
@@ -399,6 +402,8 @@ class _ChosenSettings(NamedTuple):
     held_out: HeldOutLoss | None = None
     prior: AlignedPrior | None = None
     predictions: HeldOutPredictions | None = None
+    split: RowSplit | None = None
+    near: Array | None = None
 
 
 def _choose(
@@ -435,9 +440,12 @@ def _choose(
         # a column of one value is uninformative in every fold, and a wide table may have very many
         sample = with_attributes(sample, {name for name, own in sample.attributes.items() if not is_constant(own)})
     folds: list[HeldOutFold] = []
+    split = _split_outside_search(data, structure, recipe) if holds_out else None
     if holds_out:
         run.watch(Stage("penalty"))
-        if sample is None or not isinstance(structure, Dag):
+        if split is not None:
+            folds = [fold_of_split(data, split, seed)]
+        elif sample is None or not isinstance(structure, Dag):
             folds = held_out_folds(data, seed)
         else:
             quiet = run._replace(watch=silent)
@@ -449,17 +457,33 @@ def _choose(
         structure, data.schema, recipe
     )
     del sample
-    penalty = held_out = predictions = None
+    penalty = held_out = predictions = near = None
     if folds or recipe.penalty == "cv":
-        word, penalty = _choose_penalty_and_arcs(counts, structure, folds, recipe, prior, run)
+        tables: list[Array] | None = None if split is None else []
+        word, penalty = _choose_penalty_and_arcs(counts, structure, folds, recipe, prior, run, tables)
+        near = tables[0] if tables else None
         if run.hold_out and folds and (run.keep_predictions or not is_measured):
             models = _HeldOutModels(recipe, supplied, reading_rules, structure, word, penalty, run)
-            measured, predictions = models.measure(data, as_read)
+            if split is None:
+                measured, predictions = models.measure(data, as_read)
+            else:
+                measured, predictions, near = models.measure_split(data, split, near)
             held_out = None if is_measured else measured
         if isinstance(structure, Dag):
             structure = subset_of_arcs(word, counts, structure)
     del as_read
-    return _ChosenSettings(counts, structure, recipe, penalty, sampled_rows, held_out, prior, predictions)
+    return _ChosenSettings(counts, structure, recipe, penalty, sampled_rows, held_out, prior, predictions, split, near)
+
+
+def _split_outside_search(data: Dataset, structure: Structure, recipe: Recipe) -> RowSplit | None:
+    """Return a split whose held-out rows the search of interactions has not used, or None.
+
+    With it, the structure is searched only once: these rows have no part in it, nor in cuts that ignore the labels.
+    """
+    if structure.method != "interactions" or not _is_learned_in_folds(structure, data.schema, recipe):
+        return None
+    searched: Index = STRUCTURES.load(structure.method, "searched_rows")(data.labels, data.split_by)
+    return split_outside(searched, data.labels, recipe.seed or 0, data.split_by)
 
 
 def learn_from_counts(
@@ -530,9 +554,11 @@ def _choose_penalty_and_arcs(
     recipe: Recipe,
     prior: AlignedPrior | None,
     run: Run,
+    tables: list[Array] | None,
 ) -> tuple[str, ChosenPenalty]:
     """Return which arcs held-out rows choose (`all` if they do not choose arcs), and the penalty, chosen or fixed.
 
+    If the list `tables` is given, the folds share the structure, and it receives the tables of the first fold.
     If `run.advise` is set and all arcs are kept, a note is sent if naive Bayes has a lower loss on the same rows.
     """
     method = PARAMETERS.method(recipe.param)
@@ -554,6 +580,8 @@ def _choose_penalty_and_arcs(
         path = partial(path, grid=(float(recipe.penalty),))
     if recipe.arcs == "cv" and isinstance(structure, Dag) and folds:
         return choose_arcs(counts, structure, search, parameter_space, folds=folds, path=path)
+    if tables is not None:
+        return "all", path(folds, lambda counts: parameter_space(counts, structure), tables=tables)
     chosen = path(folds, lambda counts: parameter_space(counts, search(counts)))
     if run.advise and run.watch is not silent and folds and isinstance(structure, Dag) and structure.n_arcs:
         without_arcs = naive_bayes_loss(search, parameter_space, folds=folds, path=path, near=chosen.penalty)
@@ -639,19 +667,40 @@ class _HeldOutModels:
             kept += [log_p] if self.run.keep_predictions else []
             weights = np.ones(len(rows)) if data.weights is None else data.weights[rows]
             loss, weight = loss - float(weights @ log_p_true), weight + float(weights.sum())
-        base = base_of_splits(data, splits)
-        assert base is not None
-        measured = HeldOutLoss(loss / weight, base, *_count_held_out(splits, data.split_by))
+        measured = _held_out_loss(loss / weight, data, splits)
         if not kept:
             return measured, None
+        return measured, self._predictions(data, splits, kept)
+
+    def measure_split(
+        self, data: Dataset, split: RowSplit, near: Array | None
+    ) -> tuple[HeldOutLoss, HeldOutPredictions | None, Array]:
+        """Return the same as `measure` for a split that has no part in the structure, and the tables of its model.
+
+        The fit to the other rows starts from the tables `near`.
+        """
+        self.run.watch(Stage("evaluate"))
+        others, rows = split
+        held_out = data.take(rows)
+        model = self._learn(data.take(others), self.run._replace(watch=silent, distribute=None), near)
+        log_p = log_probabilities_of(model.predictor, held_out)
+        weights = np.ones(len(rows)) if data.weights is None else data.weights[rows]
+        loss = 0.0 - float(weights @ log_p[held_out.labels, np.arange(held_out.n_rows)]) / float(weights.sum())
+        measured = _held_out_loss(loss, data, [split])
+        kept = self._predictions(data, [split], [log_p]) if self.run.keep_predictions else None
+        return measured, kept, model.tables.cells
+
+    @staticmethod
+    def _predictions(data: Dataset, splits: Sequence[RowSplit], kept: Sequence[Array]) -> HeldOutPredictions:
         rows = np.concatenate([rows for _, rows in splits])
         units = None if data.split_by is None or data.split_by.units is None else data.split_by.units[rows]
         weights_of_rows = None if data.weights is None else data.weights[rows]
-        return measured, HeldOutPredictions(np.concatenate(kept, axis=1), data.labels[rows], weights_of_rows, units)
+        return HeldOutPredictions(np.concatenate(kept, axis=1), data.labels[rows], weights_of_rows, units)
 
-    def _learn(self, training: Dataset, quiet: Run) -> Model:
+    def _learn(self, training: Dataset, quiet: Run, near: Array | None = None) -> Model:
+        """Learn the structure, unless tables `near` the optimum with that of all rows are given, and parameters."""
         counts, structure = Counts(training), self.structure
-        if structure.method in STRUCTURES.words:
+        if near is None and structure.method in STRUCTURES.words:
             structure = learn_structure(counts, self.recipe, quiet)
         if isinstance(structure, Dag):
             structure = subset_of_arcs(self.arcs, counts, structure)
@@ -659,24 +708,21 @@ class _HeldOutModels:
         enough = max(typed, ENOUGH_TO_MEASURE) if isinstance(typed, float) else ENOUGH_TO_MEASURE
         recipe = self.recipe.replaced(tolerance=enough)
         prior = self.supplied.align_prior(training.schema, self.recipe)
-        predictor = learn_parameters(counts, structure, recipe, chosen=self.chosen, prior=prior).predictor
+        predictor = learn_parameters(counts, structure, recipe, chosen=self.chosen, prior=prior, near=near).predictor
         return Model(training.schema, structure, predictor, self.recipe, training.n_rows, __version__)
 
 
 def _fit_parameters(chosen: _ChosenSettings, run: Run) -> FittedModel:
     """Learn the parameters with the chosen settings, and make the model."""
-    counts, structure, recipe, penalty, sampled_rows, held_out, prior, predictions = chosen
-    parameters = learn_parameters(counts, structure, recipe, run.watch, chosen=penalty, prior=prior)
+    counts, structure, recipe, penalty, sampled_rows, held_out, prior, predictions, split, near = chosen
+    parameters = learn_parameters(counts, structure, recipe, run.watch, chosen=penalty, prior=prior, near=near)
     uncertainty = _uncertainty(chosen, parameters, run.class_weights) if run.intervals else None
     if held_out is not None:
         parameters = replace(parameters, held_out=held_out)
     elif penalty is not None and penalty.log_loss is not None:
         n_folds = FEW_FOLDS if _has_few_folds(structure, counts) else FOLDS
-        splits = held_out_splits(counts.data, recipe.seed or 0, n_folds)
-        base = base_of_splits(counts.data, splits)
-        measured = None
-        if base is not None:
-            measured = HeldOutLoss(penalty.log_loss, base, *_count_held_out(splits, counts.data.split_by))
+        splits = [split] if split is not None else held_out_splits(counts.data, recipe.seed or 0, n_folds)
+        measured = _held_out_loss(penalty.log_loss, counts.data, splits) if splits else None
         parameters = replace(parameters, held_out=measured)
     parameters = replace(parameters, held_out_predictions=predictions)
     model = Model(
@@ -708,6 +754,12 @@ def _uncertainty(chosen: _ChosenSettings, parameters: Parameters, class_weights:
     return laplace(counts, structure, recipe, parameters, settings, folds, class_weights)
 
 
+def _held_out_loss(log_loss: float, data: Dataset, splits: Sequence[RowSplit]) -> HeldOutLoss:
+    base = base_of_splits(data, splits)
+    assert base is not None
+    return HeldOutLoss(log_loss, base, *_count_held_out(splits, data.split_by))
+
+
 def _count_held_out(splits: Sequence[RowSplit], by: SplitBy | None) -> tuple[int, int]:
     """Return the number of rows that are held out in any split, and the number of their units."""
     rows = np.concatenate([rows for _, rows in splits])
@@ -722,15 +774,19 @@ def learn_parameters(
     *,
     chosen: ChosenPenalty | None = None,
     prior: AlignedPrior | None = None,
+    near: Array | None = None,
 ) -> Parameters:
     """Learn the parameters with the recipe's method; `chosen` is the penalty if held-out rows chose it.
 
+    `near` are tables (K, n_cells) near which the optimum is expected, from which the default optimizer starts.
     With a prior and an optimizer, `cll_start` of the result is NaN.
     """
     watch(Stage("parameters"))
     settings: dict[str, Any] = {}
     if recipe.optimizer is not None:
-        settings["settings"] = _optimizer_settings(recipe, chosen, has_prior=prior is not None)
+        of_optimizer = _optimizer_settings(recipe, chosen, has_prior=prior is not None)
+        # the path does not matter where samples may grow
+        settings["settings"] = replace(of_optimizer, near=near) if of_optimizer.growth else of_optimizer
     elif recipe.restarts:
         settings["starts"] = Starts(recipe.restarts, recipe.seed)
     options = recipe.options(PARAMETERS.method(recipe.param))

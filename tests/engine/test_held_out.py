@@ -10,13 +10,18 @@ import numpy as np
 import pytest
 
 import bncli.engine.learn as learning
+from bncli.engine.attribute_selection import encode_needed
 from bncli.engine.calibration import fit_calibration
+from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
+from bncli.engine.data.schema import ReadingRules
 from bncli.engine.data.splits import SplitBy, stratified_folds, stratified_sample
 from bncli.engine.kernels.arrays import Array, Index
-from bncli.engine.learn import FittedModel, SuppliedParts, learn
+from bncli.engine.learn import FittedModel, SuppliedParts, learn, learn_parameters
 from bncli.engine.parameters import penalty_choice
 from bncli.engine.prediction.out_of_fold import predict
+from bncli.engine.prediction.scoring import log_probabilities_of
+from bncli.engine.structure_learners import interactions
 from bncli.engine.training_data import learn_cuts
 from bncli.files.artifacts.model import dump_model, read_model
 from bncli.files.artifacts.monitors import monitored_model
@@ -176,6 +181,58 @@ def test_of_many_rows_a_tenth_of_a_sample_is_held_out(monkeypatch: pytest.Monkey
     log_p = predict(learn(columns.take(others), recipe, supplied=of_all_rows).model, columns.take(rows))
     log_p_true = log_p[columns.label.codes[rows], np.arange(50)]
     assert held_out.log_loss == pytest.approx(-np.average(log_p_true, weights=columns.weights[rows]), rel=1e-3)
+
+
+def test_of_many_rows_interactions_are_searched_once_without_those_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The penalty, the measured model and the final one share the structure, and the fits start from each other."""
+    monkeypatch.setattr(interactions, "SEARCHED_ROWS", 2000)
+    rng = np.random.default_rng(1)
+    x, c = rng.normal(size=(3, 4000)), rng.integers(0, 4, 4000)
+    y = rng.random(4000) < 1 / (1 + np.exp(-np.sin(2 * x[0]) - 2 * np.sign(x[0] * x[1]) - 0.5 * (c == 2)))
+    attributes = {f"x{i}": NumericColumn(own) for i, own in enumerate(x)}
+    attributes |= {"c": CategoricalColumn(c.astype(np.int8), ("a", "b", "c", "d"))}
+    label, weights = CategoricalColumn(y.astype(np.int8), ("no", "yes")), rng.uniform(0.5, 2.0, 4000)
+    columns = Columns(4000, attributes, "class", label, weights)
+    searches: list[int] = []
+    search = learning.learn_structure
+
+    def counted(counts: Counts, *args: Any) -> Any:
+        searches.append(counts.data.n_rows)
+        return search(counts, *args)
+
+    monkeypatch.setattr(learning, "learn_structure", counted)
+    monkeypatch.setattr(penalty_choice, "ALL_ROWS", 1000)
+    recipe = Recipe.of(structure="interactions")
+    learned = learn(columns, recipe, run=Run(hold_out=True, keep_predictions=True))
+    assert searches == [4000]
+    searched = interactions.searched_rows(label.codes)
+    split = penalty_choice.split_outside(searched, label.codes, 0)
+    assert split is not None
+    others, rows = split
+    assert not np.isin(rows, searched).any()
+    held_out, predictions = learned.parameters.held_out, learned.parameters.held_out_predictions
+    assert held_out is not None
+    assert held_out.rows == len(rows) == 800
+    assert held_out == learned.model.held_out
+    # the same structure and penalty, fitted to the other rows from zero
+    structure, chosen = learned.model.structure, learned.model.penalty_cv
+    assert any(len(region) == 2 for region in structure.regions)  # type: ignore[union-attr]
+    data = encode_needed(columns, recipe, None, ReadingRules(), Run())
+    apart = learn_parameters(Counts(data.take(others)), structure, recipe, chosen=chosen)
+    log_p = log_probabilities_of(apart.predictor, data.take(rows))
+    loss = -np.average(log_p[label.codes[rows], np.arange(800)], weights=weights[rows])
+    assert held_out.log_loss == pytest.approx(loss, rel=1e-3)
+    assert predictions is not None
+    assert np.allclose(predictions.log_probabilities, log_p, atol=0.05)
+    # the final parameters are those of a fit from zero
+    cold = learn_parameters(Counts(data), structure, recipe, chosen=chosen)
+    assert learned.parameters.cll == pytest.approx(cold.cll, rel=1e-4)
+    assert learned.parameters.cll_start > cold.cll_start
+    # without a measurement, the loss is that of the rows that chose the penalty
+    unmeasured = learn(columns, recipe, run=Run())
+    assert unmeasured.model.held_out is None
+    assert unmeasured.parameters.held_out is not None
+    assert unmeasured.parameters.held_out[1:] == held_out[1:]
 
 
 def test_names_that_say_nothing_do_not_flatter() -> None:

@@ -112,6 +112,10 @@ class EffectCoordinates:
     def generative(self) -> Array:
         return self.effects.project(self.generative_cells()).ravel()
 
+    def point_of(self, tables: Array) -> Array:
+        """Return the point (P,) with these tables (K, n_cells), if they were made of effects of the same families."""
+        return self.effects.project(tables).ravel()
+
     def tables(self, p: Array) -> Array:
         return self.effects.tables(p.reshape(self.n_labels, -1))
 

@@ -56,6 +56,7 @@ from bncli.engine.optimizers.objective import (
 )
 from bncli.engine.parameters.coordinates import Coordinates, LinearCoordinates, Softmax
 from bncli.engine.parameters.costs import Flops
+from bncli.engine.parameters.effect_coding import EffectCoordinates
 from bncli.engine.parameters.likelihood import ConditionalLikelihood, conditional_likelihood
 from bncli.engine.parameters.monotone import Monotone, monotone_of
 from bncli.engine.parameters.preconditioner import Whitening, is_factored, whitening
@@ -197,6 +198,8 @@ class OptimizerSettings:
     - options: those of the optimizer
     - growth: the sizes of samples with which the optimization begins; None uses all rows from the first pass on
     - near_cost: the cost of the preconditioner at a known point, in evaluations
+    - near: tables (K, n_cells) of the same families near which the optimum is expected, such as those fitted to most of
+      the rows; an optimization of effects starts there
     """
 
     init: str
@@ -213,6 +216,7 @@ class OptimizerSettings:
     options: Mapping[str, Any] = field(default_factory=dict)
     growth: Growth | None = None
     near_cost: float = NEAR_COST
+    near: Array | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -313,7 +317,9 @@ def find_optimum(space: Space, settings: OptimizerSettings, report: Report) -> O
     settings = with_tolerance(space, settings)
     space = _in_precision(space, settings)
     problem = Problem(space, settings)
-    if _begins_with_larger_penalty(problem):
+    if settings.near is not None and isinstance(space.coordinates, EffectCoordinates):
+        optimum = _minimise_from(problem, space.coordinates.point_of(settings.near), report)
+    elif _begins_with_larger_penalty(problem):
         optimum = _minimise_twice(problem, report)
     else:
         samples = _samples(problem, _sample_sizes(space, settings), None)
@@ -324,13 +330,17 @@ def find_optimum(space: Space, settings: OptimizerSettings, report: Report) -> O
 def find_optimum_from(space: Space, settings: OptimizerSettings, point: Array) -> Optimum:
     """Optimize from `point`, near which the optimum is expected."""
     settings = with_tolerance(space, settings)
-    space = _in_precision(space, settings)
-    problem = Problem(space, settings)
-    # from a point near the optimum the largest sample alone is enough
-    sizes = _sample_sizes(space, settings)[-1:]
-    objective = problem.objective if sizes else _near(problem, point)
-    optimum = _minimise(objective, point, _samples(problem, sizes, point), settings, lambda step, p: None)
+    problem = Problem(_in_precision(space, settings), settings)
+    optimum = _minimise_from(problem, point, lambda step, p: None)
     return _keep_directions(problem, optimum, lambda step, p: None)
+
+
+def _minimise_from(problem: Problem, point: Array, report: Report) -> Optimum:
+    """Minimise from a point near the optimum, without monotone directions."""
+    # from there the largest sample alone is enough
+    sizes = _sample_sizes(problem.space, problem.settings)[-1:]
+    objective = problem.objective if sizes else _near(problem, point)
+    return _minimise(objective, point, _samples(problem, sizes, point), problem.settings, report)
 
 
 def _in_precision(space: Space, settings: OptimizerSettings) -> Space:

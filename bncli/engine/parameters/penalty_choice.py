@@ -18,6 +18,12 @@ search for the third and later optima starts from the point extrapolated from th
 since p is smooth in ln lambda. Each search has a preconditioner made where it starts, and a loose tolerance: losses are
 accurate to about 1 in 1,000, less than the differences between them.
 
+With very many rows, the search of interactions leaves out rows (`interactions.searched_rows`). Then one structure, that
+of all rows, serves all fits: some of the rows that the search left out are held out once (`split_outside`), and choose
+the penalty of fits to a sample of the other rows (`fold_of_split`). The model fitted to all other rows measures the
+loss; it starts from the tables of the sample, and the final fit starts from its tables. (Measured on 100,000 rows with
+30 attributes: a search in every fold and every fit from zero take 2.3 times as long, for the same log-loss.)
+
 Conventions: every fold learns its own cuts and levels, its own structure if that is a network, and its own basis of the
 parameters (the generative probabilities of weighted parameters); only cuts made by hand, and regions with their cuts,
 are those of all training rows. If there are more than ALL_ROWS rows, a quarter of them is used (at least ALL_ROWS, at
@@ -151,6 +157,7 @@ def penalty_path(
     worse: float = WORSE,
     watch: Watch = silent,
     prefix: str = "",
+    tables: list[Array] | None = None,
 ) -> ChosenPenalty:
     """Choose the lambda of lowest held-out loss in `grid`, which is decreasing.
 
@@ -162,6 +169,7 @@ def penalty_path(
     - worse: the path ends when the loss is this share above the lowest
     - shrink: whether tables may be shrunk if there are few rows
     - prefix: the beginning of the progress messages
+    - tables: a list that receives the tables (K, n_cells) of the first fold at the chosen penalty, without shrinkage
     """
     if not folds:
         return ChosenPenalty(UNTRIED if len(grid) > 1 else grid[0], ())
@@ -172,15 +180,18 @@ def penalty_path(
         grid, ahead = grid[::AHEAD], 1
     first = 0 if near is None else max(grid.index(near) - ahead, 0)
     grid = tuple(penalty for penalty in grid if penalty >= (FLOOR_ROWS / n_units) ** 3) or grid[:1]
-    paths = [_FoldPath.of(fold, space_of, center, shrink) for fold in folds]
+    keeps = shrink or tables is not None
+    paths = [_FoldPath.of(fold, space_of, center, keeps) for fold in folds]
     tried = _follow(paths, grid[first:], worse, watch, prefix, near, least)
     if first and best_of(tried) == grid[first] and grid[first] != near:
-        paths = [_FoldPath.of(fold, space_of, center, shrink) for fold in folds]
+        paths = [_FoldPath.of(fold, space_of, center, keeps) for fold in folds]
         tried = _follow(paths, grid, worse, watch, prefix)
     best, weight = best_of(tried), sum(path.held_out.data.total_weight for path in paths)
     if any(path.is_directed for path in paths):
         loss = 0.0 - sum(path.keep_directions(best) for path in paths) / weight
         tried = [TriedPenalty(best, loss) if trial.penalty == best else trial for trial in tried]
+    if tables is not None:
+        tables.append(paths[0].cells[best])
     shrinkage = None
     if shrink:
         totals = [unit_share * sum(path.shrunk_cll(best, factor) for path in paths) for factor in FACTORS]
@@ -239,7 +250,7 @@ def _follow(
 class _FoldPath:
     """The path of one fold: the parameter space of its training rows, and the likelihood of its held-out rows.
 
-    `free` is the space without monotone directions. `optima` are the last two optima. If `shrinks`, `cells` are the
+    `free` is the space without monotone directions. `optima` are the last two optima. If `keeps`, `cells` are the
     tables at each penalty that can still be chosen.
     """
 
@@ -247,16 +258,16 @@ class _FoldPath:
     free: Space
     held_out: Likelihood
     center: float
-    shrinks: bool
+    keeps: bool
     optima: list[Array] = field(default_factory=list)
     cells: dict[float, Array] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, fold: HeldOutFold, space_of: SpaceOf, center: float, shrinks: bool) -> _FoldPath:
+    def of(cls, fold: HeldOutFold, space_of: SpaceOf, center: float, keeps: bool) -> _FoldPath:
         space = free = space_of(fold.counts)
         if isinstance(space, ParameterSpace) and space.monotone is not None:
             free = replace(space, monotone=None)
-        return cls(space, free, space.on(fold.rows), center, shrinks)
+        return cls(space, free, space.on(fold.rows), center, keeps)
 
     @property
     def is_directed(self) -> bool:
@@ -285,7 +296,7 @@ class _FoldPath:
         settings = OptimizerSettings("zero", penalty, self.center, "lbfgs", TOLERANCE, MAX_ITERATIONS)
         point = find_optimum_from(space, settings, start).point
         cells = space.cells(point)
-        if self.shrinks:
+        if self.keeps:
             self.cells[penalty] = cells
         return point, self.held_out.value_and_gradient(cells)[0]
 
@@ -413,6 +424,32 @@ def splits_to_measure(
     drawn = stratified_sample(labels, MEASURED_ROWS, seed, by)
     splits = inner_splits(labels[drawn], TENTH, seed, None if by is None else by.take(drawn))
     return [(drawn[others], drawn[rows]) for others, rows in splits[:1]]
+
+
+def split_outside(searched: Index, labels: Integers, seed: int, by: SplitBy | None = None) -> RowSplit | None:
+    """Return a split that holds out only rows that a search has not used, given the rows that it has used.
+
+    As many rows are held out as `splits_to_measure` would hold out, if there are so many. None means that rows have
+    times, so that the last ones must be held out, or that the search left out too few rows, since units have many.
+    """
+    n_rows = len(labels)
+    unused = np.setdiff1d(np.arange(n_rows), searched, assume_unique=True)
+    if (by is not None and by.times is not None) or len(unused) <= n_rows // (2 * TENTH):
+        return None
+    n_measured = n_rows if n_rows <= WHOLE_ROWS else min(n_rows, MEASURED_ROWS)
+    n_held_out = n_measured // (FOLDS if n_rows <= WHOLE_ROWS else TENTH)
+    rows = unused[stratified_sample(labels[unused], n_held_out, seed, None if by is None else by.take(unused))]
+    others = np.setdiff1d(np.arange(n_rows), rows, assume_unique=True)
+    by = None if by is None else by.take(others)
+    return others[stratified_sample(labels[others], n_measured - len(rows), seed, by)], rows
+
+
+def fold_of_split(data: Dataset, split: RowSplit, seed: int) -> HeldOutFold:
+    """Return the fold that chooses the penalty on the held-out rows of a split, from a sample of the other rows."""
+    others, rows = split
+    by = None if data.split_by is None else data.split_by.take(others)
+    sampled = stratified_sample(data.labels[others], most_rows_to_choose(data.n_rows, data.n_labels), seed, by)
+    return HeldOutFold(Counts(data.take(others[sampled])), data.take(rows))
 
 
 def is_measured_as_read(n_rows: int, n_attributes: int) -> bool:

@@ -29,7 +29,8 @@ The levels of a category that has many (`bncli.engine.data.cutting`) are shrunk 
 The table of a single attribute with a monotone direction (`bncli.engine.parameters.monotone`) has all the cuts that the
 attribute has in any region.
 
-Conventions: with more than SEARCHED_ROWS rows, a stratified sample is searched. Regions of 4 attributes (max_order 5),
+Conventions: with more than SEARCHED_ROWS rows, a stratified sample is searched. The rows that it leaves out can be held
+out from models with these regions (`bncli.engine.parameters.penalty_choice`). Regions of 4 attributes (max_order 5),
 the best n, are found from triples in the same way. Under `--missing-policy marginalize`, the search treats missing
 values as one more level. Cost: two fits, and two weighted counts per row and class for every pair, or pair and third
 attribute, several of them at a time; then the growth.
@@ -39,11 +40,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.cutting import has_many_levels
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import NumericAttribute, direction_of
-from bncli.engine.data.splits import stratified_sample
+from bncli.engine.data.splits import SplitBy, stratified_sample
+from bncli.engine.kernels.arrays import Index, Integers
 from bncli.engine.structure_learners.additive_fit import AdditiveFit, additive_fit
 from bncli.engine.structure_learners.interaction_gains import Gains
 from bncli.engine.structure_learners.region_growth import GrownRegion, grow_regions
@@ -65,8 +69,9 @@ MOST_COMBINED, ROWS_PER_COMBINED = 100, 10
 LEAST_GAIN = 1.0
 """The least gain of a region of several attributes, in nats: even noise gains a little, since the best cuts are chosen.
 """
-SEARCHED_ROWS, SEED = 1 << 16, 0
-"""With more than SEARCHED_ROWS rows, a sample drawn with SEED is searched."""
+SEARCHED_ROWS, LEFT_OUT, SEED = 1 << 16, 10, 0
+"""With more than SEARCHED_ROWS rows, a sample drawn with SEED is searched, which leaves out one of LEFT_OUT rows or
+more."""
 REGION_SHARE, CUT_SHARE = 3e-4, 1.5e-4
 """The least gains of a region, and of a cut in one, as shares of the loss of the model so far."""
 
@@ -80,7 +85,7 @@ def learn(
     """
     data = counts.with_missing_levels("interactions", watch).data
     if data.n_rows > SEARCHED_ROWS:
-        data = data.take(stratified_sample(data.labels, SEARCHED_ROWS, SEED, data.split_by))
+        data = data.take(searched_rows(data.labels, data.split_by))
     attributes, cardinalities = data.schema.attributes, data.schema.cardinalities
     informative = data.schema.informative
     intervals = max(INTERVALS, int(data.total_weight / (ROWS_PER_INTERVAL * max(1, len(informative)))))
@@ -124,6 +129,14 @@ def learn(
             break
         grown_regions += joining
     return _as_regions(_with_cuts_of_larger_regions(data, grown_regions), max_order)
+
+
+def searched_rows(labels: Integers, by: SplitBy | None = None) -> Index:
+    """Return the rows that are searched, ascending, given the labels (N,) of all rows."""
+    n_rows = len(labels)
+    if n_rows <= SEARCHED_ROWS:
+        return np.arange(n_rows)
+    return stratified_sample(labels, min(SEARCHED_ROWS, n_rows - n_rows // LEFT_OUT), SEED, by)
 
 
 def _as_regions(grown_regions: Sequence[GrownRegion], max_order: int) -> Regions:

@@ -14,7 +14,7 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.parameter_learners.conditional import build_space_discriminative
 from bncli.engine.parameters import preconditioner
-from bncli.engine.parameters.effect_coding import Effects, effects_of, line
+from bncli.engine.parameters.effect_coding import EffectCoordinates, Effects, effects_of, line
 from bncli.engine.parameters.generative import generative_tables
 from bncli.engine.parameters.likelihood import conditional_likelihood
 from bncli.engine.parameters.optimization import ParameterSpace, Problem
@@ -251,3 +251,17 @@ def test_without_them_a_table_of_two_attributes_keeps_what_products_of_steps_say
     rest = lost[:, 1:].reshape(2, 3, 4)
     assert np.abs(rest).max() > 0.1
     np.testing.assert_allclose(np.diff(np.diff(rest, axis=1), axis=2), 0.0, atol=1e-10)
+
+
+def test_tables_made_of_effects_are_made_of_those_with_other_axes_too() -> None:
+    """Other rows turn the steps along other axes, which span the same tables."""
+    data = _two_numeric(6)
+    families = tuple(Regions(((0,), (1,), (0, 1))).families(data.schema.cardinalities))
+    spaces = []
+    for rows in (slice(0, None), slice(0, None, 3)):
+        part = data.take(np.arange(data.n_rows)[rows])
+        spaces.append(EffectCoordinates(space_of(families, part, "thermometer", lower_orders=False), 2, np.zeros))
+    p = np.random.default_rng(0).normal(size=spaces[0].n_parameters)
+    tables = spaces[0].tables(p)
+    assert not np.allclose(spaces[1].tables(p), tables)
+    assert np.allclose(spaces[1].tables(spaces[1].point_of(tables)), tables)

@@ -20,7 +20,7 @@ from bncli.catalogue import PARAMETERS
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import CategoricalColumn, Columns
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.splits import stratified_folds, stratified_sample
+from bncli.engine.data.splits import SplitBy, stratified_folds, stratified_sample
 from bncli.engine.evaluation.cross_validation import predict
 from bncli.engine.kernels.passes import MANY_CLASSES
 from bncli.engine.learn import learn, learn_parameters
@@ -48,6 +48,7 @@ from bncli.engine.parameters.penalty_choice import (
     penalty_path,
     shrink_cells,
     shrink_parameters,
+    split_outside,
     subset_of_arcs,
 )
 from bncli.engine.structure_learners import kdb, tan
@@ -817,3 +818,42 @@ def test_many_classes_hold_one_fold_out_and_try_every_second_penalty() -> None:
 
 def test_few_enough_classes_hold_all_folds_out() -> None:
     assert len(held_out_folds(random_dataset(700, (4, 3, 5), MANY_CLASSES), 0)) == 5
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_searched", "held_out", "others"),
+    [
+        (1000, 600, 200, 800),
+        (1000, 900, 100, 900),
+        (4000, 600, 400, 3600),
+        (9000, 600, 500, 4500),
+    ],
+)
+def test_a_split_outside_a_search_holds_out_rows_that_it_left_out(
+    n_rows: int, n_searched: int, held_out: int, others: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(penalty_choice, "WHOLE_ROWS", 2000)
+    monkeypatch.setattr(penalty_choice, "MEASURED_ROWS", 5000)
+    labels = np.arange(n_rows) % 3
+    searched = stratified_sample(labels, n_searched, 0)
+    split = split_outside(searched, labels, 0)
+    assert split is not None
+    assert [len(part) for part in split] == [others, held_out]
+    assert not np.isin(split[1], np.concatenate([searched, split[0]])).any()
+
+
+def test_a_split_outside_a_search_keeps_units_whole() -> None:
+    units = np.arange(1000) // 7
+    by = SplitBy(units)
+    searched = stratified_sample(units % 2, 600, 0, by)
+    split = split_outside(searched, units % 2, 0, by)
+    assert split is not None
+    assert 0 < len(split[1]) <= 200
+    assert not np.isin(units[split[1]], np.concatenate([units[searched], units[split[0]]])).any()
+
+
+def test_there_is_no_split_outside_a_search_of_nearly_all_rows_nor_of_rows_in_time() -> None:
+    labels = np.arange(1000) % 2
+    for n_rows, n_searched in ((1000, 1000), (1000, 950), (10, 10)):
+        assert split_outside(np.arange(n_searched), labels[:n_rows], 0) is None
+    assert split_outside(np.arange(600), labels, 0, SplitBy(times=labels.astype(float))) is None

@@ -61,6 +61,14 @@ def test_of_many_rows_a_sample_is_searched(monkeypatch: pytest.MonkeyPatch) -> N
     assert (1, 3) in found.regions
 
 
+def test_a_tenth_of_many_rows_is_never_searched() -> None:
+    for n_rows, searched in ((65_536, 65_536), (65_540, 58_986), (72_817, 65_536), (200_000, 65_536)):
+        labels = np.arange(n_rows) % 3
+        rows = interactions.searched_rows(labels)
+        assert len(rows) == searched
+        assert (np.diff(rows) > 0).all()
+
+
 def test_regions_that_gain_a_small_share_of_the_loss_stay_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The base loss of 2,000 rows of two classes is below 2,000 ln 2 nats."""
     everything = learn(planted())
