@@ -18,7 +18,7 @@ def test_a_card_beats_a_score_of_as_many_rows_on_most_tables() -> None:
     found = means(recorded())
     for k in TERMS:
         counts = [wins(found, k, part) for part in ("choosing", "judging")]
-        assert sum(better for better, _ in counts) >= 0.85 * sum(tables for _, tables in counts), k
+        assert sum(better for better, _ in counts) >= 0.9 * sum(tables for _, tables in counts), k
 
 
 def test_the_manual_counts_the_tables_that_the_figures_give() -> None:
