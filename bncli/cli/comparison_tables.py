@@ -213,9 +213,12 @@ def _remarks(report: CompareReport, summary: Summary, metric: str) -> list[str]:
     """Return the tests of all learners together, and which data sets and learners are left out."""
     lines, test = [], summary.friedman
     if test is not None:
-        chi_squared, f = ("∞" if math.isinf(value) else f"{value:.2f}" for value in (test.chi_squared, test.f))
+        if test.exact_p is not None:
+            p_values = f"exact p {_p_value(test.exact_p)}"
+        else:
+            p_values = f"p {_p_value(test.p)}; Iman-Davenport: F {test.f:.2f}, p {_p_value(test.f_p)}"
         lines += [
-            f"Friedman: chi² {chi_squared}, p {_p_value(test.p)}; Iman-Davenport: F {f}, p {_p_value(test.f_p)}",
+            f"Friedman: chi² {test.chi_squared:.2f}, {p_values}",
             f"Nemenyi: ranks that are at least {summary.critical_difference:.2f} apart differ significantly (5 %)",
         ]
     if summary.caution:

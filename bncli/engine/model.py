@@ -592,11 +592,14 @@ class RefitLoss(NamedTuple):
     log_loss_before: float
 
 
+EDIT_ACTIONS = ("set", "flatten", "smooth", "monotone up", "monotone down")
+
+
 @dataclass(frozen=True)
 class Edit:
     """A change of an effect by hand, and what it replaced.
 
-    - effect: the names of its attributes; action: set, flatten, smooth, monotone up or monotone down
+    - effect: the names of its attributes; action: one of EDIT_ACTIONS
     - label: the label whose log-odds were typed, or None for actions that treat all labels alike
     - cells: names of the values that were changed; values, before (cells, K): log-odds of each label against the
       geometric mean of the others, after and before the edit, divided by `temperature`

@@ -70,6 +70,13 @@ class Node:
             self.fail(f"expected a string in quotes, found {_describe(self.value)}")
         return self.value
 
+    def choice(self, words: Iterable[str]) -> str:
+        """Return a text that must be one of `words`."""
+        text, words = self.text(), tuple(words)
+        if text not in words:
+            self.fail(f"{text!r} is not one of {', '.join(map(repr, words))}")
+        return text
+
     def texts(self) -> tuple[str, ...]:
         """Return a list of distinct texts."""
         texts: dict[str, None] = {}

@@ -66,7 +66,7 @@ def test_several_data_sets() -> None:
     (row,) = [row for row in rows if row.startswith("learner 0")]
     assert f"{pair.wins}-{pair.draws}-{pair.losses}" in row.split()
     assert f"{pair.ratio:.3f}" == row.split()[5]
-    assert lines[start + 6].startswith("Friedman: chi² ")
+    assert re.fullmatch(r"Friedman: chi² [0-9.]+, exact p [0-9.]+", lines[start + 6])
     assert f"{summary.critical_difference:.2f} apart differ" in lines[start + 7]
 
 
@@ -80,7 +80,14 @@ def test_letters_join_who_is_not_told_apart() -> None:
     start = next(i for i, line in enumerate(lines) if line.startswith("error over"))
     letters = {row.split()[0]: row.split()[2] for row in lines[start + 4 : start + 7]}
     assert letters == {"b": "ab", "c": "bc", "d": "c"}
-    assert "F ∞, p <0.0001" in lines[start + 7]
+    assert lines[start + 7] == "Friedman: chi² 36.00, exact p <0.0001"
+
+
+def test_more_data_sets_have_the_approximations_of_friedmans_test() -> None:
+    lines = printed(analyse(random_trial(4, 20), metrics=["error"]))
+    assert any(
+        re.fullmatch(r"Friedman: chi² [0-9.]+, p <?[0-9.]+; Iman-Davenport: F [0-9.]+, p <?[0-9.]+", x) for x in lines
+    )
 
 
 def test_gaps_are_told() -> None:

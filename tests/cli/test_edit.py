@@ -214,6 +214,8 @@ def test_a_record_that_does_not_fit_is_found(bncli: Bncli, fitted: dict[str, Pat
     assert "the numbers of a recorded edit differ from those of the model by up to 1.0e+00" in ran.err
     path.write_bytes(dump_model(replace(model, edits=(replace(model.edits[0], cells=("huge",)),))))
     assert "does not match the model" in bncli("verify", str(path)).err
+    path.write_bytes(dump_model(replace(model, edits=(replace(model.edits[0], action="no"),))))
+    assert "'no' is not one of 'set', 'flatten'" in bncli("verify", str(path)).err
 
 
 @pytest.mark.parametrize(

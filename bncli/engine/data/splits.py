@@ -79,8 +79,11 @@ class SplitBy:
         return replace(self, units=None if units is None else units[rows], times=None if times is None else times[rows])
 
 
+SPLIT_KINDS = ("rows", "group", "time", "group+time")
+
+
 class SplitRecord(NamedTuple):
-    """A record of how rows were split: `rows`, `group`, `time` or `group+time`, the columns, the number of units."""
+    """How rows were split: one of SPLIT_KINDS, the columns used, and the number of units."""
 
     kind: str
     columns: tuple[str, ...]

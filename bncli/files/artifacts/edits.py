@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import Edit, RefitLoss
+from bncli.engine.model import EDIT_ACTIONS, Edit, RefitLoss
 from bncli.files.json_documents import Node
 
 EDITS = "edits"
@@ -125,7 +125,7 @@ def read_edits(
         edits.append(
             Edit(
                 effect=fields["effect"].texts(),
-                action=fields["action"].text(),
+                action=fields["action"].choice(EDIT_ACTIONS),
                 label=label,
                 cells=cells,
                 values=numbers["values"],

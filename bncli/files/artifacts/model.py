@@ -34,7 +34,7 @@ import numpy as np
 
 from bncli.engine.calibration import METHODS, Calibration, CalibrationMap, Isotonic, Knots, PerClass, Temperature
 from bncli.engine.data.schema import Schema
-from bncli.engine.data.splits import SplitRecord
+from bncli.engine.data.splits import SPLIT_KINDS, SplitRecord
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import (
     QUANTILES,
@@ -73,6 +73,7 @@ from bncli.files.artifacts.predictors import (
 )
 from bncli.files.artifacts.provenance import (
     penalty_json,
+    read_option,
     read_penalty,
     read_recipe,
     read_restarts,
@@ -319,7 +320,7 @@ def split_json(split: SplitRecord) -> dict[str, Any]:
 def _read_split(node: Node) -> SplitRecord:
     fields = node.fields(SplitRecord._fields)
     columns = tuple(name.text() for name in fields["columns"].items())
-    return SplitRecord(fields["kind"].text(), columns, fields["units"].integer(0))
+    return SplitRecord(fields["kind"].choice(SPLIT_KINDS), columns, fields["units"].integer(0))
 
 
 def _read_tables(
@@ -590,7 +591,8 @@ def read_rule(node: Node, labels: tuple[str, ...]) -> DecisionRule:
         rule = replace(rule, costs=costs)
     if "threshold" in fields:
         threshold = fields["threshold"].fields(("value", "chosen"))
-        rule = replace(rule, threshold=Threshold(_read_share(threshold["value"]), threshold["chosen"].text()))
+        chosen = threshold["chosen"].text() and read_option("threshold", threshold["chosen"])
+        rule = replace(rule, threshold=Threshold(_read_share(threshold["value"]), chosen))
     if "abstain_below" in fields:
         rule = replace(rule, abstain_below=_read_share(fields["abstain_below"]))
     if "sets" in fields:

@@ -136,15 +136,13 @@ def read_penalty(node: Node) -> ChosenPenalty:
     for item in fields["arcs"].items() if "arcs" in fields else []:
         choice = item.fields(("arcs", "n_arcs", "lambda", "log_loss"))
         log_loss = choice["log_loss"].number()
-        word, n_arcs = choice["arcs"].text(), choice["n_arcs"].integer(0)
-        if word not in ARC_SETS:
-            choice["arcs"].fail(f"{word!r} is not one of {', '.join(map(repr, ARC_SETS))}")
+        word, n_arcs = choice["arcs"].choice(ARC_SETS), choice["n_arcs"].integer(0)
         arcs.append(TriedArcs(word, n_arcs, _positive_penalty(choice["lambda"]), log_loss))
     structures = []
     for item in fields["structures"].items() if "structures" in fields else []:
         tried_structure = item.fields(("structure", "lambda", "log_loss"))
         log_loss = tried_structure["log_loss"].number()
-        word = tried_structure["structure"].text()
+        word = tried_structure["structure"].choice(STRUCTURES.words)
         structures.append(TriedStructure(word, _positive_penalty(tried_structure["lambda"]), log_loss))
     shrinkage = None
     if "shrunk" in fields:

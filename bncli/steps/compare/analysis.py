@@ -162,7 +162,15 @@ class Summary:
             "without_figures": list(self.without_figures),
             "average_ranks": self.average_ranks,
             "geometric_means": self.geometric_means,
-            "friedman": test and {"chi_squared": test.chi_squared, "p": test.p, "f": test.f, "f_p": test.f_p},
+            "friedman": test
+            and {
+                "chi_squared": test.chi_squared,
+                "p": test.p,
+                "f": test.f,
+                # F is unbounded if all data sets rank alike; a p-value of 0 would then be wrong.
+                "f_p": None if math.isinf(test.f) else test.f_p,
+                "exact_p": test.exact_p,
+            },
             "critical_difference": self.critical_difference,
             "least_p": self.least_p,
             "groups": [list(group) for group in self.groups],

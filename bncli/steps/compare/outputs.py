@@ -171,13 +171,14 @@ def _data_set_table(report: CompareReport, metric: str) -> LatexTable:
     overall = report.summaries.get(metric)
     if overall is not None and (test := overall.friedman) is not None:
         k, n = len(overall.average_ranks), len(overall.sets)
-        chi_squared, f = (r"\infty" if math.isinf(x) else f"{x:.2f}" for x in (test.chi_squared, test.f))
-        p, f_p = (f"p = {_p_text(p)}" if p >= _SMALLEST_P else f"p {_p_text(p)}" for p in (test.p, test.f_p))
-        caption += (
-            rf" Friedman: $\chi^2_{{{k - 1}}} = {chi_squared}$, ${p}$; Iman--Davenport: "
-            rf"$F_{{{k - 1},{(k - 1) * (n - 1)}}} = {f}$, ${f_p}$; Nemenyi's critical "
-            rf"difference at 5\,\%: {overall.critical_difference:.3f}. {escape(overall.caution)}".rstrip()
-        )
+        caption += rf" Friedman: $\chi^2_{{{k - 1}}} = {test.chi_squared:.2f}$, "
+        if test.exact_p is not None:
+            caption += f"exact ${_equal_p(test.exact_p)}$"
+        else:
+            caption += f"${_equal_p(test.p)}$; Iman--Davenport: "
+            caption += rf"$F_{{{k - 1},{(k - 1) * (n - 1)}}} = {test.f:.2f}$, ${_equal_p(test.f_p)}$"
+        caption += rf"; Nemenyi's critical difference at 5\,\%: {overall.critical_difference:.3f}."
+        caption += f" {escape(overall.caution)}".rstrip()
     return LatexTable(caption, ["", *map(escape, learners)], [rows, below])
 
 
@@ -197,6 +198,10 @@ def _number(value: float | None, digits: int) -> str:
     if math.isinf(value):
         return r"$\infty$" if value > 0 else r"$-\infty$"
     return f"{round(value, digits) + 0.0:.{digits}f}" if abs(value) < 1000 else f"{value:.1f}"
+
+
+def _equal_p(p: float) -> str:
+    return f"p = {_p_text(p)}" if p >= _SMALLEST_P else f"p {_p_text(p)}"
 
 
 def _p_text(p: float) -> str:

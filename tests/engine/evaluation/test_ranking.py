@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import combinations
+from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
@@ -82,6 +82,39 @@ def test_f_is_that_of_a_two_way_analysis_of_variance_of_the_ranks(figures: Float
         assert found.f_p == pytest.approx(stats.f.sf(expected, k - 1, (k - 1) * (n - 1)), rel=1e-8)
 
 
+@pytest.mark.parametrize(
+    ("n", "k", "chi_squared", "printed"),
+    [(3, 3, 6.0, 0.028), (4, 3, 6.5, 0.042), (10, 3, 6.2, 0.046), (4, 4, 7.8, 0.036), (6, 4, 7.6, 0.043)],
+)
+def test_exact_p_values_in_print(n: int, k: int, chi_squared: float, printed: float) -> None:
+    """Exact tables of Friedman's statistic, as textbooks of nonparametric statistics print them."""
+    dice = np.random.default_rng(0)
+    while True:
+        found = friedman(np.argsort(dice.random((n, k)), axis=1))
+        if found.chi_squared == pytest.approx(chi_squared):
+            break
+    assert found.exact_p == pytest.approx(printed, abs=5e-4)
+
+
+few = arrays.arrays(np.float64, st.tuples(st.integers(2, 4), st.integers(2, 3)), elements=st.integers(0, 2).map(float))
+
+
+@given(few)
+def test_the_exact_p_value_is_the_share_of_all_orders(figures: Floats) -> None:
+    found = friedman(figures)
+    every = product(*(list(permutations(row)) for row in average_ranks(figures).tolist()))
+    squares = [sum(sum(own) ** 2 for own in zip(*rows, strict=True)) for rows in every]
+    observed = (average_ranks(figures).sum(axis=0) ** 2).sum()
+    assert found.exact_p == pytest.approx(np.mean(np.array(squares) >= observed - 1e-9))
+
+
+def test_where_all_data_sets_rank_alike_the_p_value_is_exact_for_any_size() -> None:
+    found = friedman([range(9)] * 3)
+    assert found.f == math.inf
+    assert found.exact_p == pytest.approx(math.factorial(9) ** -2.0)
+    assert friedman(np.random.default_rng(0).random((3, 9))).exact_p is None
+
+
 @given(tables)
 def test_laws(figures: Floats) -> None:
     n, k = figures.shape
@@ -102,7 +135,7 @@ def test_noise_in_the_last_digits_is_a_tie() -> None:
 
 def test_no_data_sets() -> None:
     found = friedman(np.empty((0, 3)))
-    assert found == type(found)(0.0, 1.0, 0.0, 1.0, (2.0, 2.0, 2.0))
+    assert found == type(found)(0.0, 1.0, 0.0, 1.0, 1.0, (2.0, 2.0, 2.0))
     assert average_ranks(np.empty((0, 3))).shape == (0, 3)
 
 

@@ -32,6 +32,7 @@ from bncli.engine.model import (
     Restarts,
     Shrinkage,
     Tables,
+    Threshold,
     TriedPenalty,
 )
 from bncli.engine.prediction.verification import with_self_test
@@ -133,6 +134,16 @@ def test_a_penalty_that_was_chosen_is_kept_with_those_tried(tmp_path: Path) -> N
     assert replace(MODEL, recipe=MODEL.recipe.replaced(penalty=None)).penalty is None
 
 
+def test_the_criterion_of_a_threshold_is_one_that_can_be_typed(tmp_path: Path) -> None:
+    schema = Schema("y", ("a", "b"), (NumericAttribute("x", False, (3.0, 2.0), (0.5,)),))
+    model = model_of(schema, Dag(((),), (0,), (), "nb", {}), Recipe())
+    for chosen in ("", "best:f1", "top=5%"):
+        rule = DecisionRule(threshold=Threshold(0.4, chosen))
+        assert read(tmp_path, dump_model(replace(model, rule=rule))).rule == rule
+    with pytest.raises(ModelError, match=r"'no' is neither a probability nor one of best:f1, .*decisions.threshold"):
+        read(tmp_path, dump_model(replace(model, rule=DecisionRule(threshold=Threshold(0.4, "no")))))
+
+
 def test_held_out_probabilities_of_a_rule_may_be_0_and_1_and_no_more(tmp_path: Path) -> None:
     scores = HeldOutScores(tuple((0.0, 0.5, 1.0) for _ in MODEL.schema.labels), None, split=True)
     rule = DecisionRule(sets=PredictionSets(0.1), held_out=scores)
@@ -161,6 +172,8 @@ def test_where_random_starts_ended_is_kept_and_models_without_them_do_not_speak_
 
 
 SHRUNK = {"chosen": 1.0, "tried": [{"lambda": 1.0, "log_loss": 1.0}]}
+FORGED_STRUCTURES = SHRUNK | {"structures": [{"structure": "no", "lambda": 1.0, "log_loss": 0.6}]}
+FORGED_SPLIT = {"kind": "no", "columns": [], "units": 3}
 FORGED_ARCS = {"chosen": 1.0, "tried": [], "arcs": [{"arcs": "no", "n_arcs": 0, "lambda": 1.0, "log_loss": 0.6}]}
 ENDS = {"objectives": [1.0, 2.0], "kept": 1, "best": 2.0, "spread": 1.0, "rows": "training"}
 
@@ -311,6 +324,8 @@ def test_a_label_of_frequency_0_is_allowed(tmp_path: Path) -> None:
         (lambda d: d["recipe"].update(smoothing="no:1"), "'no:1' is not one of 'mle', .*recipe.smoothing"),
         (lambda d: d["recipe"].update(missing_policy="no"), "'no' is not one of 'level', .*recipe.missing_policy"),
         (lambda d: d.update(penalty_cv=FORGED_ARCS), "'no' is not one of 'class', 'none', .*penalty_cv.arcs.0..arcs"),
+        (lambda d: d.update(penalty_cv=FORGED_STRUCTURES), "'no' is not one of 'nb', .*structures.0..structure"),
+        (lambda d: d.update(split=FORGED_SPLIT), "'no' is not one of 'rows', 'group', .*split.kind"),
         (lambda d: d.update(penalty_cv=3), "expected an object, found a number, .*penalty_cv"),
         (lambda d: d.update(restarts={"objectives": [1.0]}), "the key 'kept' is missing, .*restarts"),
         (lambda d: d.update(restarts=ENDS | {"objectives": [1.0]}), "at least two starts, .*restarts.objectives"),

@@ -154,7 +154,7 @@ def test_json() -> None:
     assert told["metrics"] == list(told["summary"]) == ["rmse", "error", "bias", "variance"]
     assert list(told["data"][0]["results"][0]) == ["learner", "seconds", "rmse", "error", "bias", "variance"]
     assert list(told["data"][0]["results"][0]["error"]) == ["mean", "std", "best", "not_worse"]
-    assert list(told["summary"]["error"]["friedman"]) == ["chi_squared", "p", "f", "f_p"]
+    assert list(told["summary"]["error"]["friedman"]) == ["chi_squared", "p", "f", "f_p", "exact_p"]
     pair = [
         "first",
         "second",

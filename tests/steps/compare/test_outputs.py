@@ -164,7 +164,9 @@ def test_latex_tables_with_a_summary() -> None:
     assert [len(row) for block in figures.blocks for row in block] == [5] * 11
     assert len(pairs.blocks[0]) == 6
     assert "Nemenyi's critical difference" in figures.caption
-    assert re.search(r"\$F_\{3,21\} = [0-9.]+\$, \$p (=|<)", figures.caption)
+    assert re.search(r"Friedman: \$\\chi\^2_\{3\} = [0-9.]+\$, exact \$p (=|<)", figures.caption)
+    figures, *_ = paper_tables(analyse(random_trial(4, 20), metrics=["error"]))
+    assert re.search(r"\$F_\{3,57\} = [0-9.]+\$, \$p (=|<)", figures.caption)
 
 
 def test_latex_tables_of_many_learners_leave_out_the_spread() -> None:
