@@ -171,6 +171,7 @@ def _cluster(
 
 def _print_forecast(source: Source | None, resolved: learning.LearningOptions, console: Console) -> None:
     """Print what would be learned, and the memory and seconds that it would take, to the standard output."""
+    from bncli.engine.parameters.costs import about_memory
     from bncli.steps.forecast import forecast
 
     if source is None:
@@ -189,7 +190,7 @@ def _print_forecast(source: Source | None, resolved: learning.LearningOptions, c
         f"data        {report.bytes:,} bytes, {reading}",
         f"recipe      {' '.join(f'{key}={value}' for key, value in recipe)}",
         f"tables      {tables}{f', with {sum(cells):,} cells per class' if cells else ''}",
-        f"memory      about {report.memory / 2**30:.1f} GiB",
+        f"memory      {about_memory(report.memory, in_gib=True)}",
         f"seconds     about {report.seconds:,.0f} on one core",
     ]
     console.text("\n".join(lines) + "\n")

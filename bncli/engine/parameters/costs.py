@@ -45,6 +45,7 @@ LARGE_EPSILON = 0.05
 """The least epsilon of gbn, in bits, that a message advises if its tables are too large."""
 MOST_NAMED = 5
 """A message names at most this many attributes of a table."""
+MOST_GIB = 1_000_000
 BEYOND_COUNTING = 1e15
 MATRICES = 6
 """The number of n x n matrices that structure learners keep in memory, for n attributes."""
@@ -132,7 +133,7 @@ def describe_large(structure: Structure, schema: Schema, recipe: Recipe) -> str:
     size = f"{_short(_n_entries(families, len(schema.labels)), ',')} entries"
     child, n = schema.attributes[largest.attributes[0]].name, len(largest.attributes)
     over = f"the largest, of {child!r}, is over {n} attributes"
-    what = f"the tables have {size} ({over}), so learning is slow and needs about {_size(needed)} of memory"
+    what = f"the tables have {size} ({over}), so learning is slow and needs {about_memory(needed)} of memory"
     return f"{what}; to make them smaller, {_advice(structure, schema, recipe, needed // 8)}"
 
 
@@ -149,14 +150,14 @@ def _advice(structure: Structure, schema: Schema, recipe: Recipe, memory: int) -
         thinned = replace(structure, parents=tuple(parents[:k] for parents in structure.parents))
         needed = table_memory(thinned, schema, recipe)
         if limit and k >= 1 and needed <= memory:
-            return f"use --structure {recipe.structure} {limit} {k} (about {_size(needed)})"
+            return f"use --structure {recipe.structure} {limit} {k} ({about_memory(needed)})"
     if recipe.structure == "gbn":
         epsilon = f"{max(LARGE_EPSILON, 5 * (recipe.epsilon or 0.0)):g}"
         return f"use --structure gbn with a larger --epsilon, such as {epsilon}, so that fewer attributes are joined"
     n_entries = _n_entries(structure.families(schema.cardinalities), len(schema.labels))
     needed = _memory(n_entries, recipe.replaced(optimizer=None))
     if recipe.optimizer is not None and needed <= memory:
-        return f"use --param map (about {_size(needed)})"
+        return f"use --param map ({about_memory(needed)})"
     widest = max(structure.attributes, key=lambda i: (schema.cardinalities[i], -i))
     column = schema.attributes[widest]
     return f"leave out columns with many levels with --ignore, beginning with {column.name!r} ({column.cardinality:,})"
@@ -194,11 +195,18 @@ def _families(structure: Structure, schema: Schema, recipe: Recipe) -> tuple[Fam
 
 
 def needed_and_free(needed: int, memory: int) -> str:
-    return f"this needs about {_size(needed)} of memory, but only {_size(memory)} is free"
+    return f"this needs {about_memory(needed)} of memory, but only {_memory_text(memory)} is free"
 
 
-def _size(n_bytes: int) -> str:
-    return f"{_short(n_bytes / 2**30, ',.1f')} GiB" if n_bytes >= 2**29 else f"{n_bytes / 2**20:,.1f} MiB"
+def about_memory(n_bytes: int, *, in_gib: bool = False) -> str:
+    """Return an estimated size in MiB or GiB; above a million GiB, which no machine has, only that it is more."""
+    if n_bytes > MOST_GIB << 30:
+        return f"more than {MOST_GIB:,} GiB"
+    return f"about {n_bytes / 2**30:,.1f} GiB" if in_gib else f"about {_memory_text(n_bytes)}"
+
+
+def _memory_text(n_bytes: int) -> str:
+    return f"{n_bytes / 2**30:,.1f} GiB" if n_bytes >= 2**29 else f"{n_bytes / 2**20:,.1f} MiB"
 
 
 def _short(number: float, form: str) -> str:

@@ -9,8 +9,10 @@ from bncli.engine.data.schema import CategoricalAttribute, Schema
 from bncli.engine.parameter_learners.conditional import build_space_lr_roos
 from bncli.engine.parameters.costs import (
     Flops,
+    about_memory,
     free_table_flops,
     logistic_flops,
+    needed_and_free,
     network_flops,
     refuse_large,
     refuse_wide,
@@ -202,3 +204,11 @@ def test_regions_too_large() -> None:
         BncliError, match=r"the tables of the regions would have .*the largest is over 'a0', 'a1', .*lower --max-order"
     ):
         refuse_large(Regions(((2,), tuple(range(16)))), wide(*(20,) * 16), CLOSED, 2**40)
+
+
+def test_hopeless_sizes_are_readable() -> None:
+    assert about_memory(3 << 30) == "about 3.0 GiB"
+    assert about_memory(3 << 20) == "about 3.0 MiB"
+    assert about_memory(102 << 20, in_gib=True) == "about 0.1 GiB"
+    assert about_memory(78_125 * 10**9 << 30) == "more than 1,000,000 GiB"
+    assert needed_and_free(1 << 90, 1 << 30) == "this needs more than 1,000,000 GiB of memory, but only 1.0 GiB is free"
