@@ -18,11 +18,13 @@ search for the third and later optima starts from the point extrapolated from th
 since p is smooth in ln lambda. Each search has a preconditioner made where it starts, and a loose tolerance: losses are
 accurate to about 1 in 1,000, less than the differences between them.
 
-With very many rows, the search of interactions leaves out rows (`interactions.searched_rows`). Then one structure, that
-of all rows, serves all fits: some of the rows that the search left out are held out once (`split_outside`), and choose
-the penalty of fits to a sample of the other rows (`fold_of_split`). The model fitted to all other rows measures the
+With very many rows, the search of interactions leaves out a tenth of them or more (`interactions.searched_rows`). Then
+one structure, that of all rows, serves all fits: some of the rows that the search left out are held out once
+(`split_outside`), and choose the penalty of fits to at most MOST_ROWS_OF_SPLIT of the other rows (`fold_of_split`).
+(Measured on 66,000 rows and 113,000 parameters: a quarter of the rows choose a penalty that is too large, and 5 % more
+log-loss.) The model fitted to all other rows measures the
 loss; it starts from the tables of the sample, and the final fit starts from its tables. (Measured on 100,000 rows with
-30 attributes: a search in every fold and every fit from zero take 2.3 times as long, for the same log-loss.)
+30 attributes: a search in every fold and every fit from zero take twice as long, for the same log-loss.)
 
 Conventions: every fold learns its own cuts and levels, its own structure if that is a network, and its own basis of the
 parameters (the generative probabilities of weighted parameters); only cuts made by hand, and regions with their cuts,
@@ -114,6 +116,8 @@ FOLDS = 5
 AHEAD = 2
 """A path begins this many steps of GRID before the penalty that was best for a similar space."""
 ALL_ROWS, MAX_ROWS = 12_000, 50_000
+MOST_ROWS_OF_SPLIT = 1 << 16
+"""The most rows from which the fits learn that choose the penalty on a single split."""
 ROWS_PER_CLASS = 128
 """With many classes, the least number of rows per class that choose the penalty."""
 WHOLE_ROWS, MEASURED_ROWS, TENTH = 100_000, 500_000, 10
@@ -430,11 +434,11 @@ def split_outside(searched: Index, labels: Integers, seed: int, by: SplitBy | No
     """Return a split that holds out only rows that a search has not used, given the rows that it has used.
 
     As many rows are held out as `splits_to_measure` would hold out, if there are so many. None means that rows have
-    times, so that the last ones must be held out, or that the search left out too few rows, since units have many.
+    times, so that the last ones must be held out, or that the search left out less than a tenth of the rows.
     """
     n_rows = len(labels)
     unused = np.setdiff1d(np.arange(n_rows), searched, assume_unique=True)
-    if (by is not None and by.times is not None) or len(unused) <= n_rows // (2 * TENTH):
+    if (by is not None and by.times is not None) or len(unused) < max(1, n_rows // TENTH):
         return None
     n_measured = n_rows if n_rows <= WHOLE_ROWS else min(n_rows, MEASURED_ROWS)
     n_held_out = n_measured // (FOLDS if n_rows <= WHOLE_ROWS else TENTH)
@@ -448,7 +452,7 @@ def fold_of_split(data: Dataset, split: RowSplit, seed: int) -> HeldOutFold:
     """Return the fold that chooses the penalty on the held-out rows of a split, from a sample of the other rows."""
     others, rows = split
     by = None if data.split_by is None else data.split_by.take(others)
-    sampled = stratified_sample(data.labels[others], most_rows_to_choose(data.n_rows, data.n_labels), seed, by)
+    sampled = stratified_sample(data.labels[others], MOST_ROWS_OF_SPLIT, seed, by)
     return HeldOutFold(Counts(data.take(others[sampled])), data.take(rows))
 
 

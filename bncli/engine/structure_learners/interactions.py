@@ -40,8 +40,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.cutting import has_many_levels
 from bncli.engine.data.dataset import Dataset
@@ -69,9 +67,8 @@ MOST_COMBINED, ROWS_PER_COMBINED = 100, 10
 LEAST_GAIN = 1.0
 """The least gain of a region of several attributes, in nats: even noise gains a little, since the best cuts are chosen.
 """
-SEARCHED_ROWS, LEFT_OUT, SEED = 1 << 16, 10, 0
-"""With more than SEARCHED_ROWS rows, a sample drawn with SEED is searched, which leaves out one of LEFT_OUT rows or
-more."""
+SEARCHED_ROWS, SEED = 1 << 16, 0
+"""With more than SEARCHED_ROWS rows, a sample drawn with SEED is searched."""
 REGION_SHARE, CUT_SHARE = 3e-4, 1.5e-4
 """The least gains of a region, and of a cut in one, as shares of the loss of the model so far."""
 
@@ -133,10 +130,7 @@ def learn(
 
 def searched_rows(labels: Integers, by: SplitBy | None = None) -> Index:
     """Return the rows that are searched, ascending, given the labels (N,) of all rows."""
-    n_rows = len(labels)
-    if n_rows <= SEARCHED_ROWS:
-        return np.arange(n_rows)
-    return stratified_sample(labels, min(SEARCHED_ROWS, n_rows - n_rows // LEFT_OUT), SEED, by)
+    return stratified_sample(labels, SEARCHED_ROWS, SEED, by)
 
 
 def _as_regions(grown_regions: Sequence[GrownRegion], max_order: int) -> Regions:

@@ -61,8 +61,8 @@ def test_of_many_rows_a_sample_is_searched(monkeypatch: pytest.MonkeyPatch) -> N
     assert (1, 3) in found.regions
 
 
-def test_a_tenth_of_many_rows_is_never_searched() -> None:
-    for n_rows, searched in ((65_536, 65_536), (65_540, 58_986), (72_817, 65_536), (200_000, 65_536)):
+def test_so_many_rows_are_searched() -> None:
+    for n_rows, searched in ((1000, 1000), (65_536, 65_536), (65_540, 65_536), (200_000, 65_536)):
         labels = np.arange(n_rows) % 3
         rows = interactions.searched_rows(labels)
         assert len(rows) == searched
