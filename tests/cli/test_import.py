@@ -75,7 +75,7 @@ def test_what_is_no_network_is_refused_in_one_line(bncli: Bncli) -> None:
         (("import", "cut.bif"), 1, "cut.bif, line "),
         (("import", "none.bif"), 1, "none.bif"),
         (("import", "-"), 2, "a network cannot be read from the standard input"),
-        (("import", "a.bif", "-o", "a.bif"), 2, "is read from"),
+        (("import", "a.bif", "-o", "a.bif"), 2, "is the same file"),
     ):
         done = bncli(*words)
         assert (done.code, done.out) == (code, "")

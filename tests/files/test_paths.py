@@ -46,7 +46,7 @@ def test_a_folder_gives_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("paths", [("-",), ("a.csv", "b.csv"), ("/dev/null",)])
 def test_without_one_name_it_must_be_said(paths: tuple[str, ...]) -> None:
-    with pytest.raises(UsageError, match="needs -o FILE"):
+    with pytest.raises(UsageError, match="need -o FILE"):
         default_output_path(paths, ".bnc")
 
 
