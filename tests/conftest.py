@@ -54,7 +54,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if not item.get_closest_marker("slow"):
+        if not any(map(item.get_closest_marker, ("slow", "performance"))):
             cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for test, group in cases.items():
         if len(group) > MOST_CASES:
