@@ -147,7 +147,7 @@ def test_a_model_that_is_no_network(tmp_path: Path) -> None:
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     model = str(tmp_path / "m.bnc")
     fit(Source((str(SAMPLE_DATA / "iris.csv"),)), MAP, output=model)
-    with pytest.raises(UsageError, match="the input .* is the same file"):
+    with pytest.raises(UsageError, match=r"the input .* is the same file"):
         simulate(model, 10, outputs=SimulateOutputs(rows=model))
     with pytest.raises(UsageError, match="is the same file"):
         simulate(TAN, 10, outputs=SimulateOutputs(rows=str(tmp_path / "x"), network=str(tmp_path / "x")))
