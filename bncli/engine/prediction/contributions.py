@@ -126,6 +126,9 @@ class Explainer:
             groupings: list[Grouping | None] = []
             for axis, (a, binning) in enumerate(binnings[position] for position in look_up.positions):
                 attribute = schema.attributes[a]
+                if not isinstance(attribute, NumericAttribute):
+                    groupings.append(None)  # a level has a name of its own, also where several count as one
+                    continue
                 coarse = attribute if binning is None else regroup_attribute(attribute, binning)
                 observed = np.moveaxis(values, axis, 0)[: coarse.cardinality]
                 grouping = join_equal_intervals(coarse, observed)
