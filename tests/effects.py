@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Attribute, NumericAttribute
+from bncli.engine.prediction.contributions import value_names
 from bncli.engine.structures.structure import Family
 from tests.datasets import random_dataset
 
@@ -87,3 +88,18 @@ def _sets(families: Sequence[Family], *, lower_orders: bool) -> list[tuple[int, 
                 members = frozenset(family.attributes[j] for j in places)
                 found.setdefault(members, []).append((-math.prod(family.shape[j] for j in places), f, places))
     return [min(each, key=lambda one: one[:2])[1:] for each in found.values()]
+
+
+def intervals_of(attribute: Attribute, text: str) -> range:
+    """Return the codes of the neighbouring intervals that a text such as `1..4` joins; it must join some."""
+    assert isinstance(attribute, NumericAttribute)
+    names = value_names(attribute)[: attribute.n_values]
+    starts = [name.removeprefix(">").split("..")[0] if not name.startswith("<=") else "" for name in names]
+    ends = [name.removeprefix("<=").split("..")[-1] if not name.startswith(">") else "" for name in names]
+    for first in range(len(names)):
+        for last in range(first, len(names)):
+            low, high = starts[first], ends[last]
+            joined = f"{low}..{high}" if low and high else f">{low}" if low else f"<={high}" if high else "any"
+            if joined == text:
+                return range(first, last + 1)
+    raise AssertionError(text)

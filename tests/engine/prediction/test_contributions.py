@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute, Schema
+from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.model import Component, Ensemble, Model
 from bncli.engine.prediction import contributions
 from bncli.engine.prediction.contributions import Explainer, Explanation, TermText, _TermTexts, value_names
 from bncli.engine.prediction.effects import effects_of
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.engine.structures.structure import Dag
+from tests.effects import intervals_of
 from tests.engine.prediction.enumeration import Floats, against_others, rows_of, slow_contrasts
 from tests.engine.prediction.test_scoring import binary_model
 from tests.missing_values import network_model, rows_with_unknowns, slow_posterior
@@ -79,21 +80,6 @@ def test_a_contribution_is_the_entry_of_an_effect(model: Model, seed: int) -> No
             entry = float(tensor.values[(*cell, p)])
             assert listed.get(attributes, 0.0) == pytest.approx(entry, rel=1e-12, abs=1e-12)
             assert attributes in listed or abs(entry) < 2e-12
-
-
-def intervals_of(attribute: Attribute, text: str) -> range:
-    """Return the codes of the neighbouring intervals that a text such as `1..4` joins; it must join some."""
-    assert isinstance(attribute, NumericAttribute)
-    names = value_names(attribute)[: attribute.n_values]
-    starts = [name.removeprefix(">").split("..")[0] if not name.startswith("<=") else "" for name in names]
-    ends = [name.removeprefix("<=").split("..")[-1] if not name.startswith(">") else "" for name in names]
-    for first in range(len(names)):
-        for last in range(first, len(names)):
-            low, high = starts[first], ends[last]
-            joined = f"{low}..{high}" if low and high else f">{low}" if low else f"<={high}" if high else "any"
-            if joined == text:
-                return range(first, last + 1)
-    raise AssertionError(text)
 
 
 @given(models(), st.integers(0, 99))
