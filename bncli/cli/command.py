@@ -33,8 +33,7 @@ _RESEARCH = frozenset(
 _LIGHT = ("help", "config", "completion")
 """Commands that load no library."""
 _LEAST_ADDRESS_SPACE = 296 << 20
-"""The address space in bytes needed to load the libraries; with less, some of them crash instead of raising an error.
-"""
+"""Address space, in bytes, needed to load the libraries; with less, some of them crash instead of raising an error."""
 
 
 class HelpfulCommand(click.Command):

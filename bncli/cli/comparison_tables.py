@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 _MOST_WITH_STD = 6
 """The largest number of learners whose means are printed with standard deviations; more do not fit in a line."""
 _MOST_IN_PAIRS = 4
-"""The largest number of learners for which all pairs are compared; more learners are compared with the baseline only.
-"""
+"""The most learners for which all pairs are compared; more learners are compared with the baseline only."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _BEST, _NOT_WORSE = "*", "="
 _MARKS_LEGEND = (

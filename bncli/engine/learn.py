@@ -339,7 +339,12 @@ def _learn_better(table: list[Columns], recipe: Recipe, reading_rules: ReadingRu
             assert rows.label is not None
             rows = rows.take(stratified_sample(rows.label.codes, COMPARED_ROWS - 1, seed, rows.split_by))
         quiet = run._replace(watch=silent, hold_out=True)
-        chosen = [_choose([rows], own, supplied, reading_rules, quiet if is_sample else run)]
+        if is_sample:
+            run.watch(Stage("compare"))
+            chosen = [_choose([rows], own, supplied, reading_rules, quiet)]
+        else:
+            chosen = [_choose([rows], own, supplied, reading_rules, run)]
+            run.watch(Stage("compare"))
         try:
             chosen.append(_choose([rows], other, supplied, reading_rules, quiet))
         except BncliError as refusal:

@@ -41,8 +41,7 @@ CHUNK_CODES = 1 << 25
 MOST_CHUNK_ROWS = 1 << 19
 MOST_PARTS = 1 << 14
 COPIES = 4
-"""The number of copies of the tables in memory at once: a chunk's as floats and as integers, the sum, and the new sum.
-"""
+"""Copies of the tables in memory at once: a chunk's as floats and as integers, the sum, and the new sum."""
 
 
 @dataclass(frozen=True)

@@ -38,9 +38,7 @@ BASE_BYTES = 105 << 20
 VALUE_BYTES = 4.5
 """The memory of a value in the narrowest type, in bytes, averaged over numbers and names."""
 COLUMN_BYTES, COMPARED_COLUMN_BYTES = 45_000, 85_000
-"""The memory per column of any length, in bytes; the second if columns are compared by interactions or several
-candidates.
-"""
+"""Bytes per column of any length; the second if columns are compared by interactions or several candidates."""
 PARSING_BYTES = 40 << 20
 """The largest memory, in bytes, of the blocks that are being parsed."""
 OPTIMIZER_BYTES, CANDIDATES_BYTES = 55 << 20, 20 << 20

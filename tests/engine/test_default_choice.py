@@ -21,7 +21,7 @@ from bncli.errors import BncliError
 from bncli.files.artifacts.model import read_model, write_model
 from bncli.recipe import Recipe
 from bncli.recipe.defaults import GO_WITH_ALTERNATIVE, SuppliedKinds
-from bncli.watch import Event, Note, Run
+from bncli.watch import Event, Note, Run, Stage
 
 TREE: dict[str, Any] = {"structure": "tan", "arcs": "cv"}
 INTERACTIONS: dict[str, Any] = {"structure": "interactions"}
@@ -177,3 +177,15 @@ def test_supplied_files_leave_no_alternative() -> None:
     for files in (SuppliedKinds(cuts="c"), SuppliedKinds(structure="s")):
         assert Recipe.of(alternatives=True, files=files).alternative is None
     assert Recipe.of(alternatives=True, files=SuppliedKinds(trace="t")).alternative == "interactions"
+
+
+@pytest.mark.parametrize("compared_rows", [learning.COMPARED_ROWS, 150], ids=["all rows", "a sample"])
+def test_the_comparison_is_a_stage_of_its_own(monkeypatch: pytest.MonkeyPatch, compared_rows: int) -> None:
+    """Its seconds would otherwise be those of reading, or of the stage before it."""
+    monkeypatch.setattr(learning, "COMPARED_ROWS", compared_rows)
+    heard: list[Event] = []
+    learn(curve(), default(), run=Run(watch=heard.append))
+    stages = [event.name for event in heard if isinstance(event, Stage)]
+    assert stages.count("compare") == 1
+    assert (stages[0] == "compare") == (compared_rows == 150)
+    assert stages[-1] == "parameters"

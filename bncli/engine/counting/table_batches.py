@@ -51,8 +51,7 @@ MAX_ENTRIES = 1 << 27
 ROUND = 1 << 24
 """The most entries of the tables that are counted in one pass over the rows (128 MiB)."""
 SWEEP_BLOCK = 1 << 15
-"""The number of rows numbered at a time; more if a table has more cells, since all its cells are added once per block.
-"""
+"""Rows numbered at a time; more if a table has more cells, since all its cells are added once per block."""
 SWEEP_ROUND = 1 << 17
 """The most cells of the tables that are counted in one pass over the rows (1 MiB), or one per row if there are more
 rows.

@@ -23,5 +23,4 @@ that the catalogue lists for the method. A method that uses the labels is also l
 """
 
 SUPERVISED = ("mdl",)
-"""Discretizers whose cuts depend on the labels; held-out losses are measured with cuts made without the held-out rows.
-"""
+"""Discretizers whose cuts depend on the labels; held-out losses are measured with cuts from the other rows."""

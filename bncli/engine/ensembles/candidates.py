@@ -73,8 +73,7 @@ FINEST, SINGLE_INTERVALS = 255, 40
 MANY_ROWS rows).
 """
 MANY_ROWS = 1_000
-"""With at least this many rows, the cuts of Fayyad & Irani are included in the codes and in tables over one attribute.
-"""
+"""With at least this many rows, Fayyad & Irani's cuts are included in the codes and in tables over one attribute."""
 TREE_INTERVALS = 8
 GAIN_INTERVALS = {"pairs": 5, "triples": 4, "quadruples": 4}
 """The number of intervals per attribute with which the gains of larger sets are measured."""

@@ -117,7 +117,7 @@ def friedman(losses: ArrayLike) -> Friedman:
 def _exact_p(ranks: Array) -> float | None:
     """Return the exact p-value of Friedman's chi^2 for ranks (n_data, n_methods), or None if it takes too long.
 
-    Of given ranks, chi^2 grows with the sum of squares of the rank sums, which are whole numbers if ranks are doubled.
+    For given ranks, chi^2 grows with the sum of squares of the rank sums, which are integers if ranks are doubled.
     """
     rows = [tuple(row) for row in np.rint(2 * ranks).astype(int).tolist()]
     if all(row == rows[0] for row in rows):  # the largest chi^2, reached only if every data set ranks like the first

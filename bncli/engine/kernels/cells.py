@@ -20,9 +20,7 @@ from bncli.engine.kernels.arrays import Array, Index, Integers
 SPARSE_TABLE = 1 << 18
 """Tables of at least this many cells are incremented in place; a bincount would write the whole table per block."""
 MANY_INCREMENTS = 1 << 29
-"""With at least this many increments (rows times tables), `add_joint_counts` saves more than importing scipy.sparse
-costs.
-"""
+"""With so many increments (rows times tables), `add_joint_counts` saves more than importing scipy.sparse costs."""
 MANY_ROWS = 1 << 17
 """The number of rows passed to `add_joint_counts` at a time."""
 

@@ -48,8 +48,7 @@ MANY_SCORES = 1 << 16
 SOME_CLASSES = 10
 """Up to this many classes, look-ups for few rows take no longer than sparse products."""
 LOG_FACTORS = 16
-"""The number of normalising sums multiplied before one logarithm is taken; each is at most K, so the product is finite.
-"""
+"""Normalising sums multiplied before one logarithm is taken; each is at most K, so the product is finite."""
 
 
 class SparseRows(NamedTuple):

@@ -38,9 +38,7 @@ PSEUDO_ROWS = 0.5
 MOST_PAIRED = 64
 """With more levels, only neighbours in the order of the frequency of the first class are compared."""
 LEAST_COST, LEAST_FALL, MOST_SWAPS = 0.5, 1e-6, 6
-"""The least cost of a group in nats per class beyond the first; the least fall of the objective by a split; the most
-splits.
-"""
+"""The least cost of a group, in nats per class but one; the least fall of the objective by a split; the most splits."""
 MOST_EXCHANGES, EXCHANGE_COST, TRIED, MOST_NEW = 12, 4.0, 2, 5
 """The most exchanges of a table; the least fall of the objective by one, in nats; the number of tables that are fitted
 in place of each; the most groups of a new table before further ones are split.
@@ -48,8 +46,7 @@ in place of each; the most groups of a new table before further ones are split.
 MOST_STATES = 200
 """The most partitions of a grid into boxes that are kept at a time."""
 MOST_CELLS, CUT_COST = 9, 1.0
-"""The most cells of a table of several attributes, each of which is cut once; the least gain of a further cut, in nats.
-"""
+"""The most cells of a table of several attributes, each of which is cut once; the least gain of a new cut, in nats."""
 EQUAL, HALVINGS = 1e-9, 30
 """Numbers that differ by less than EQUAL are equal; HALVINGS is the most halvings of a step under orders."""
 

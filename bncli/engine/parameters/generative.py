@@ -28,9 +28,7 @@ from bncli.engine.structures.structure import Dag, Family, Regions, Structure
 from bncli.errors import BncliError
 
 ROWS_PER_SLICE = 1 << 13
-"""The rows of a slice of the log-likelihood, few enough for their scores and the numbers looked up to stay in the
-cache.
-"""
+"""Rows of a slice of the log-likelihood, few enough for their scores and the numbers looked up to stay in cache."""
 LogTheta = Callable[[Array, int], Array]
 """Maps counts (..., K) and the child's axis to ln theta, of the same shape, normalised over that axis."""
 THETA = 1.0

@@ -21,10 +21,10 @@ accurate to about 1 in 1,000, less than the differences between them.
 With very many rows, the search of interactions leaves out a tenth of them or more (`interactions.searched_rows`). Then
 one structure, that of all rows, serves all fits: some of the rows that the search left out are held out once
 (`split_outside`), and choose the penalty of fits to at most MOST_ROWS_OF_SPLIT of the other rows (`fold_of_split`).
-(Measured on 66,000 rows and 113,000 parameters: a quarter of the rows choose a penalty that is too large, and 5 % more
-log-loss.) The model fitted to all other rows measures the
-loss; it starts from the tables of the sample, and the final fit starts from its tables. (Measured on 100,000 rows with
-30 attributes: a search in every fold and every fit from zero take twice as long, for the same log-loss.)
+(Measured on 66,000 rows and 113,000 parameters: a quarter of the rows chooses a penalty that is too large, which costs
+5 % in log-loss.) The model fitted to all other rows measures the loss; it starts from the tables of the sample, and the
+final fit starts from its tables. (Measured on 100,000 rows with 30 attributes: a search in every fold and fits from
+zero take twice as long, for the same log-loss.)
 
 Conventions: every fold learns its own cuts and levels, its own structure if that is a network, and its own basis of the
 parameters (the generative probabilities of weighted parameters); only cuts made by hand, and regions with their cuts,
@@ -109,9 +109,7 @@ from bncli.watch import Progress, Watch, silent
 
 GRID = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 REGIONS_GRID, REGIONS_WORSE = (3000.0, 1000.0, *GRID), 0.01
-"""The grid and the limit for interactions with many rows, whose large tables need a large penalty; small penalties are
-slow.
-"""
+"""The grid and the limit for interactions with many rows, whose tables need a large penalty; small ones are slow."""
 FOLDS = 5
 AHEAD = 2
 """A path begins this many steps of GRID before the penalty that was best for a similar space."""

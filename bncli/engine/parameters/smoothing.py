@@ -57,9 +57,7 @@ RATE = 0.1
 TOLERANCE = 1e-4
 """The sweeps end when every a changes by less than this share."""
 MAX_SWEEPS = 200
-"""The most sweeps; after these only the a of distributions with few rows still changes, along which the likelihood is
-flat.
-"""
+"""The most sweeps; then only the a of distributions with few rows still changes, along which the likelihood is flat."""
 RAISED = 8
 """The number of steps of the digamma recurrence after which four terms of its asymptotic series are enough."""
 MOST_TIMES = 30.0

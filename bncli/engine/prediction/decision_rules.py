@@ -50,8 +50,7 @@ ABSTAINED = -1
 TABLE_LINES = 101
 _SAME = 1e-12
 _ROUNDING = 1e-9
-"""The tolerance for alpha, in rows: (n + 1)(1 - alpha) may be a whole number although its floating-point value is not.
-"""
+"""The tolerance for alpha, in rows: (n + 1)(1 - alpha) may be an integer although its floating-point value is not."""
 
 
 class DecisionOptions(NamedTuple):

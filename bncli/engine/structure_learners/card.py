@@ -1,19 +1,19 @@
 """Columns of a score card: attributes whose small tables together predict best, by a beam search; then pairs of them.
 
 1. The values of every attribute are joined to at most MOST_GROUPS groups, by their class proportions
-(`bncli.engine.parameters.card_tables.join_values`).
+   (`bncli.engine.parameters.card_tables.join_values`).
 2. Starting from the class frequencies, sets of columns grow by one column at a time. The gain of a candidate is that of
-one Newton step of its table on the residuals; the TRIED candidates of highest gain are fitted together with the columns
-of the set, and the WIDTH sets of lowest penalised loss are kept. A group costs COST nats per class beyond the first,
-about what a group gains by chance.
+   one Newton step of its table on the residuals; the TRIED candidates of highest gain are fitted together with the
+   columns of the set, and the WIDTH sets of lowest penalised loss are kept. A group costs COST nats per class beyond
+   the first, about what a group gains by chance.
 3. The search ends at `columns` attributes, at half as many attributes as the card has rows, or if no set is better. If
-the groups of the set are more than `rows`, those that cost least are joined, and a column of one group leaves. Columns
-are then exchanged, one at a time, as long as the loss of the card with its joined groups falls
-(`card_tables.GroupedFit.exchange`); the penalty is that which Laplace's approximation chooses.
+   the groups of the set are more than `rows`, those that cost least are joined, and a column of one group leaves.
+   Columns are then exchanged, one at a time, as long as the loss of the card with its joined groups falls
+   (`card_tables.GroupedFit.exchange`); the penalty is that which Laplace's approximation chooses.
 4. With `pairs`, tables of two attributes join one at a time. The PAIRS_TRIED pairs of largest gain on the residuals
-(`join_codes`) are fitted, and the best one joins if the penalised loss falls. A pair costs COST per cell, the logarithm
-of the number of pairs, and that of the ways to group its values, so that the best of many pairs of noise does not join.
-A pair of further attributes takes the place of those that joined last, if `columns` demands it.
+   (`join_codes`) are fitted, and the best one joins if the penalised loss falls. A pair costs COST per cell, the
+   logarithm of the number of pairs, and that of the ways to group its values, so that the best of many pairs of noise
+   does not join. A pair of further attributes takes the place of those that joined last, if `columns` demands it.
 
 Attributes with a monotone direction: every fit keeps the order of the groups (`card_tables`), and so does the gain of a
 candidate. Groups that are equal then count as one.

@@ -65,8 +65,7 @@ CUT_AT = 40
 MOST_COMBINED, ROWS_PER_COMBINED = 100, 10
 """The most attributes that are combined: MOST_COMBINED, or one per ROWS_PER_COMBINED rows if that is more."""
 LEAST_GAIN = 1.0
-"""The least gain of a region of several attributes, in nats: even noise gains a little, since the best cuts are chosen.
-"""
+"""The least gain of a region of several attributes, in nats: even noise gains a little, as the best cuts are chosen."""
 SEARCHED_ROWS, SEED = 1 << 16, 0
 """With more than SEARCHED_ROWS rows, a sample drawn with SEED is searched."""
 REGION_SHARE, CUT_SHARE = 3e-4, 1.5e-4

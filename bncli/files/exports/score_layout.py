@@ -39,9 +39,7 @@ MOST_DIGITS = 14
 """A float64 between 0 and 1 always has this many decimals."""
 SMALLEST = 1e-300
 LARGEST = 1.0 - 2.0**-53
-"""Probabilities are clipped to SMALLEST and LARGEST when they are written, so that a reader never takes the logarithm
-of 0.
-"""
+"""Written probabilities are clipped to SMALLEST and LARGEST, so that a reader never takes the logarithm of 0."""
 Words = NDArray[np.uint64]
 ExtraValues = Sequence[Any] | Array
 """The values of an extra column, one per row: texts, pairs or numbers."""

@@ -135,7 +135,7 @@ class Summary:
 
     @property
     def least_p(self) -> float | None:
-        """The p-value of the sign test for a learner that wins on every data set, or None where nothing is tested."""
+        """The p-value of the sign test for a learner that wins on every data set, or None if nothing is tested."""
         return None if self.friedman is None else sign_test(len(self.sets), 0)
 
     @property
