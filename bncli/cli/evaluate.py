@@ -250,7 +250,7 @@ def _evaluate(
     test: Source | None,
     console: Console,
 ) -> EvaluateReport:
-    """Run the protocol that was typed."""
+    """Evaluate as the options say: a model file, a learner on a test table, or a learner by cross-validation."""
     from dataclasses import replace
 
     from bncli.engine.evaluation.cross_validation import Protocol

@@ -211,7 +211,7 @@ def _search_bytes(n_rows: int, n: int, structure: str | None) -> int:
 
 
 def expected_seconds(n_rows: int, n: int, rounds: int, recipe: Recipe) -> float:
-    """Return the seconds of one core for n attributes."""
+    """Return the expected seconds of one core to fit n attributes of n_rows rows; the table is read `rounds` times."""
     values = float(n_rows * n)
     passes = PASSES * min(1.0, SAMPLED_ROWS / max(n_rows, 1)) ** FALL
     pairs, passes = (1, FEW_PASSES) if recipe.structure == "nb" else (max(n / 2, 1), passes)

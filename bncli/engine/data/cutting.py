@@ -330,14 +330,14 @@ def _with_frequencies(attribute: CategoricalAttribute, occurring: CategoricalAtt
 
 
 def needs_pooling(attribute: CategoricalAttribute, rule: PoolingRule) -> bool:
-    """Return whether the levels of an attribute are pooled; it has those that occur in training, with frequencies."""
+    """Return whether rare levels of an attribute are pooled; its levels and frequencies are those of training rows."""
     if rule in (None, "off"):
         return False
     return attribute.n_values > rule if isinstance(rule, int) else has_many_levels(attribute)
 
 
 def has_many_levels(attribute: Attribute) -> bool:
-    """Return whether a category has so many levels that a table over two of its kind has more cells than rows."""
+    """Return whether a table over two categorical attributes of this size would have more cells than rows."""
     n = attribute.n_values
     return isinstance(attribute, CategoricalAttribute) and n > FEW and n * n > sum(attribute.frequencies)
 

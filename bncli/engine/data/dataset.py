@@ -229,10 +229,10 @@ class BlockKeeper(Protocol):
 
 @dataclass(frozen=True)
 class DistributedDataset(Dataset):
-    """Training rows whose blocks are on other machines; `keeper` computes the sums, with the same bits as here.
+    """Training rows whose blocks are on other machines.
 
-    Codes, labels and weights are this process's own view of the same rows; `take` (for folds and samples) copies from
-    them and returns an ordinary Dataset.
+    `keeper` computes sums over the rows there; they are bit-identical to those of a local Dataset. Codes, labels and
+    weights are also available in this process. `take` (for folds and samples) copies these and returns a Dataset.
     """
 
     keeper: BlockKeeper = field(kw_only=True)

@@ -139,7 +139,7 @@ def learn_auto(columns: Columns, recipe: Recipe, reading_rules: ReadingRules, ru
     if folds:
         evaluations = Trials(data, folds, recipe.metric or "log-loss", effort, bag, run.memory, watch).run()
         evaluations.append(evaluate_frequencies([(fold.finder.data, fold.held_out) for fold in folds]))
-        evaluations, weights = _weigh(folds, evaluations, recipe.metric or "", budget)
+        evaluations, weights = _weigh_candidates(folds, evaluations, recipe.metric or "", budget)
         pooled = _pool_held_out(folds, evaluations, weights, recipe.metric or "")
         if not _beats_frequencies(folds, pooled, evaluations[-1].log_p):
             pooled, weights = evaluations[-1].log_p, np.append(np.zeros(len(weights) - 1), 1.0)
@@ -216,7 +216,7 @@ def _count_held_out(folds: Sequence[Fold]) -> tuple[int, int]:
     return sum(part.n_rows for part in parts), sum(count_units(part.n_rows, part.split_by) for part in parts)
 
 
-def _evidence(folds: Sequence[Fold]) -> Array | None:
+def _unit_weights(folds: Sequence[Fold]) -> Array | None:
     """Return weights of the held-out rows (None: all 1) whose sum is the number of units, not of rows."""
     row_weights, (n_rows, n_units) = _held_out_labels(folds)[1], _count_held_out(folds)
     if n_units == n_rows:
@@ -243,7 +243,7 @@ def _beats_frequencies(folds: Sequence[Fold], pooled: Array, frequencies: Array)
     return bool(gains.mean() > STANDARD_ERRORS * gains.std(ddof=1) / math.sqrt(len(gains)))
 
 
-def _weigh(
+def _weigh_candidates(
     folds: Sequence[Fold], evaluations: list[HeldOutEvaluation], metric: str, budget: ComputeBudget
 ) -> tuple[list[HeldOutEvaluation], Array]:
     """Return the evaluations on which the weights of the candidates are based, and the weights.
@@ -252,7 +252,7 @@ def _weigh(
     matter are first refitted to all these rows, so that the comparison with the trees is fair. They are the candidates
     with a positive weight, and the best one unless its loss is much higher than the lowest.
     """
-    labels, row_weights = _held_out_labels(folds)[0], _evidence(folds)
+    labels, row_weights = _held_out_labels(folds)[0], _unit_weights(folds)
     weights = pool_weights([evaluation.log_p for evaluation in evaluations], labels, row_weights, metric)
     fold = folds[0]
     losses = {evaluation.name: evaluation.losses.log_loss for evaluation in evaluations if evaluation.path is not None}
@@ -284,7 +284,7 @@ def _pool_held_out(
     log_p = [evaluation.log_p for evaluation in evaluations]
     if len(folds) == 1:
         return pool_log_probabilities(log_p, weights)
-    labels, row_weights = _held_out_labels(folds)[0], _evidence(folds)
+    labels, row_weights = _held_out_labels(folds)[0], _unit_weights(folds)
     n_units = _count_held_out(folds)[1]
     fold_of = np.repeat(np.arange(len(folds)), [fold.held_out.n_rows for fold in folds])
     pooled = np.empty_like(log_p[0])
@@ -299,7 +299,7 @@ def _pool_held_out(
 
 def _refit_in_fold(fold: Fold, evaluation: HeldOutEvaluation, path: PenaltyPath) -> HeldOutEvaluation:
     """Refit a candidate to all training rows of a fold, from the optimum on their sample, and evaluate it again."""
-    space = _space_like(fold.others, path)
+    space = _same_space_on(fold.others, path)
     point = find_optimum_from(space, _final_settings(evaluation.penalty), path.parameters).point
     log_p = fused_log_probabilities(fold.held_out, path.fusion, space.cells(point))
     losses = measure_losses(log_p, fold.held_out.labels, fold.held_out.weights)
@@ -308,7 +308,7 @@ def _refit_in_fold(fold: Fold, evaluation: HeldOutEvaluation, path: PenaltyPath)
     return replace(evaluation, log_p=log_p, losses=losses, path=refitted)
 
 
-def _space_like(data: Dataset, path: PenaltyPath) -> ParameterSpace:
+def _same_space_on(data: Dataset, path: PenaltyPath) -> ParameterSpace:
     """Return the same parameter space as that of the path, on other rows."""
     coordinates = path.space.coordinates
     effects = coordinates.effects if isinstance(coordinates, EffectCoordinates) else None
@@ -353,9 +353,9 @@ def _fit_components(
             elif evaluation.members:
                 fitted.append(_bag_component(data, evaluation, weight, bag))
             elif finds_anew or evaluation.path is None:
-                fitted.append(_find_and_fit(finder, evaluation, weight))
+                fitted.append(_component_of_candidate(finder, evaluation, weight))
             else:
-                space = _space_like(data, evaluation.path)
+                space = _same_space_on(data, evaluation.path)
                 optimum = find_optimum_from(space, _final_settings(evaluation.penalty), evaluation.path.parameters)
                 tables = Tables.of_cells(space.cells(optimum.point), space.likelihood.families)
                 component = Component(weight, tables, evaluation.name)
@@ -379,7 +379,7 @@ def _bag_component(data: Dataset, evaluation: HeldOutEvaluation, weight: float, 
     return _Fit(component, candidate, optimum, tables.n_parameters)
 
 
-def _find_and_fit(finder: CandidateFinder, evaluation: HeldOutEvaluation, weight: float) -> _Fit:
+def _component_of_candidate(finder: CandidateFinder, evaluation: HeldOutEvaluation, weight: float) -> _Fit:
     """Choose the candidate's tables on all rows, and fit them from zero."""
     candidate = finder.find(evaluation.name)
     space = parameter_space(finder.data, candidate)

@@ -141,8 +141,8 @@ def boost(
             is_over = True
             break
         trees.append(tree)
-        scores += _leaf_scores(tree, leaf)
-        outside += _leaf_scores(tree, tree.leaf(held_out))
+        scores += _scores_by_leaf(tree, leaf)
+        outside += _scores_by_leaf(tree, tree.leaf(held_out))
         loss = log_loss(outside, held_out)
         if loss < lowest:
             n_best, lowest, best_scores = len(trees), loss, outside.copy()
@@ -188,7 +188,7 @@ class _TreeGrower:
         return Tree(tuple(splits), np.asarray(settings.rate * np.clip(values, -MOST_STEP, MOST_STEP))), leaf
 
 
-def _leaf_scores(tree: Tree, leaf: Index) -> Array:
+def _scores_by_leaf(tree: Tree, leaf: Index) -> Array:
     """Return the values of the leaves in which the rows lie, (rows, scores)."""
     return np.take(tree.values.T.copy(), leaf, axis=1, mode="clip").T
 
@@ -226,13 +226,13 @@ def log_loss(scores: Array, data: Dataset) -> float:
 def tables_of(members: Sequence[Boosted], schema: Schema) -> Tables:
     """Return the average of the members' scores as one sum of tables."""
     share = 1.0 / len(members)
-    bias = np.mean([_by_class(member.prior) for member in members], axis=0)
+    bias = np.mean([_scores_of_all_classes(member.prior) for member in members], axis=0)
     by_attributes: dict[tuple[int, ...], list[_Table]] = {}
     for member in members:
         for tree in member.trees:
             table = _table_of(tree, schema, share)
             same_attributes = by_attributes.setdefault(table.attributes, [])
-            merged = _merge(same_attributes[-1], table, schema) if same_attributes else None
+            merged = _merge_tables(same_attributes[-1], table, schema) if same_attributes else None
             if merged is None:
                 same_attributes.append(table)
             else:
@@ -244,7 +244,7 @@ def tables_of(members: Sequence[Boosted], schema: Schema) -> Tables:
             for binning, size in zip(table.binnings, table.cells.shape, strict=False)
         )
         families.append(Family.over(table.attributes, schema.cardinalities, groupings=groupings))
-        weights.append(_by_class(table.cells.reshape(-1, table.cells.shape[-1])))
+        weights.append(_scores_of_all_classes(table.cells.reshape(-1, table.cells.shape[-1])))
     return Tables(bias, tuple(families), tuple(weights))
 
 
@@ -257,7 +257,7 @@ class _Table:
     cells: Array
 
 
-def _by_class(scores: Array) -> Array:
+def _scores_of_all_classes(scores: Array) -> Array:
     """Turn scores (..., scores) into scores of all classes, (..., K), with mean 0 over the classes."""
     if scores.shape[-1] == 1:
         return np.concatenate([-0.5 * scores, 0.5 * scores], axis=-1)
@@ -282,7 +282,7 @@ def _table_of(tree: Tree, schema: Schema, share: float) -> _Table:
     return _Table(attributes, tuple(binnings), share * tree.values[leaf])
 
 
-def _merge(a: _Table, b: _Table, schema: Schema) -> _Table | None:
+def _merge_tables(a: _Table, b: _Table, schema: Schema) -> _Table | None:
     """Add two tables over the same attributes; return one table, or None if it would have too many cells."""
     pairs = [x * size + y for x, y, size in zip(a.binnings, b.binnings, b.cells.shape, strict=False)]
     grouped = [_group_codes(pair, schema.attributes[i]) for pair, i in zip(pairs, a.attributes, strict=True)]
@@ -290,8 +290,8 @@ def _merge(a: _Table, b: _Table, schema: Schema) -> _Table | None:
     n_scores = a.cells.shape[-1]
     if n_cells > max(MERGED_CELLS, (a.cells.size + b.cells.size) // n_scores):
         return None
-    places = ([x[first] for x, (_, first) in zip(table.binnings, grouped, strict=True)] for table in (a, b))
-    cells = sum(table.cells[np.ix_(*place)] for table, place in zip((a, b), places, strict=True))
+    groups = ([x[first] for x, (_, first) in zip(table.binnings, grouped, strict=True)] for table in (a, b))
+    cells = sum(table.cells[np.ix_(*group)] for table, group in zip((a, b), groups, strict=True))
     return _Table(a.attributes, tuple(binning for binning, _ in grouped), np.asarray(cells))
 
 

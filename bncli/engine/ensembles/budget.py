@@ -156,7 +156,7 @@ class ComputeBudget:
         """Return whether a candidate with these costs (see `allows`) fits the time limit; True without a limit."""
         if self.limit is None or self.clock is None:
             return True
-        return self._elapsed() + self._rate * (expected + self.later + later) <= self.limit
+        return self._elapsed() + self._clock_per_expected_second * (expected + self.later + later) <= self.limit
 
     def is_late(self) -> bool:
         """Return whether there is a time limit and the budget is used up, counting the final fits still to come."""
@@ -167,7 +167,7 @@ class ComputeBudget:
         if self.limit is None or self.clock is None:
             return lambda: False
         begin = self._elapsed()
-        end = begin + max(0.0, self.limit - self._rate * self.later - begin) / n
+        end = begin + max(0.0, self.limit - self._clock_per_expected_second * self.later - begin) / n
         return lambda: self._elapsed() >= end
 
     def spend(self, expected: float, later: float, done: float | None = None) -> None:
@@ -183,7 +183,7 @@ class ComputeBudget:
         self.spend(expected, later, done)
 
     @property
-    def _rate(self) -> float:
+    def _clock_per_expected_second(self) -> float:
         """Seconds of the clock per expected second."""
         return self.taken / self.done if self.done else 1.0
 

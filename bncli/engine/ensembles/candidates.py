@@ -181,7 +181,7 @@ class CandidateFinder:
     def _find_sharp(self, name: str) -> Candidate:
         data = regroup_dataset(self.data, self.mdl_groupings)
         if name == "sharp tree":
-            dag = _tree(data)
+            dag = _tan_without_many_levels(data)
         else:
             dag = Dag(((),) * len(data.codes), data.schema.informative, method="nb")
         families = []
@@ -226,7 +226,7 @@ class CandidateFinder:
         if name == "all pairs":
             return [*singles, *itertools.combinations(informative, 2)]
         if name == "tree":
-            dag = _tree(regroup_dataset(self.data, equal_groupings(self.data, TREE_INTERVALS)))
+            dag = _tan_without_many_levels(regroup_dataset(self.data, equal_groupings(self.data, TREE_INTERVALS)))
             return [*singles, *(tuple(sorted((i, *dag.parents[i]))) for i in informative if dag.parents[i])]
         base = self.find(self.builds_on[name])
         fit = self.fits.get(base.name)
@@ -277,7 +277,7 @@ class CandidateFinder:
         return ratio if ratio >= CONFLICT else 1.0
 
 
-def _tree(data: Dataset) -> Dag:
+def _tan_without_many_levels(data: Dataset) -> Dag:
     """Return the tree of `--structure tan`, without the arcs of attributes with many levels."""
     dag = tan.learn(Counts(data))
     few = [not has_many_levels(attribute) for attribute in data.schema.attributes]

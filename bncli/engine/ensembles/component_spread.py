@@ -74,7 +74,7 @@ def spread(
     numbers = (len(schema.labels) - 1) * n_cells
     n_draws = min(MOST_DRAWS, max(FEWEST_DRAWS, MOST_NUMBERS // numbers))
     rng = np.random.default_rng((seed, 6))
-    of_shrinkage, *rows = _orthogonal(1 + 2 * len(fitted), n_draws, rng)
+    of_shrinkage, *rows = _orthogonal_draws(1 + 2 * len(fitted), n_draws, rng)
     between, of_biases = rows[: len(fitted)], rows[len(fitted) :]
     shares = [weight / total if total else 0.0 for weight in weights]
     of_mean = sum(np.sqrt(share) * own for share, own in zip(shares, between, strict=True))
@@ -102,7 +102,7 @@ def spread(
     return ParameterUncertainty(UncertaintyMethod.SPREAD, deviations[:, 1:] - deviations[:, :1])
 
 
-def _orthogonal(n: int, n_draws: int, rng: np.random.Generator) -> Array:
+def _orthogonal_draws(n: int, n_draws: int, rng: np.random.Generator) -> Array:
     """Return random numbers (n, n_draws) whose rows have the mean square 1, and are orthogonal if n <= n_draws."""
     drawn = rng.standard_normal((n_draws, n))
     if n <= n_draws:
@@ -116,14 +116,14 @@ def _member_draws(
     """Return combinations (n_draws, K, n_cells) of the members' deviations from their mean, the tables `cells`."""
     drawn = np.zeros((n_draws, *cells.shape))
     scale = (FOLDS - 1) / np.sqrt(FOLDS * (len(members) - 1))
-    for i, factors in enumerate(_orthogonal(len(members), n_draws, rng)):
-        alone = [member if j == i else _without_scores(member) for j, member in enumerate(members)]
+    for i, factors in enumerate(_orthogonal_draws(len(members), n_draws, rng)):
+        alone = [member if j == i else _with_zero_leaves(member) for j, member in enumerate(members)]
         deviation = len(members) * tables_of(alone, schema).cells - cells
         drawn += scale * factors[:, np.newaxis, np.newaxis] * deviation
     return drawn
 
 
-def _without_scores(member: Boosted) -> Boosted:
+def _with_zero_leaves(member: Boosted) -> Boosted:
     """Return a member with the same splits that adds nothing to the scores."""
     trees = tuple(replace(tree, values=np.zeros_like(tree.values)) for tree in member.trees)
     return replace(member, prior=np.zeros_like(member.prior), trees=trees)

@@ -81,13 +81,13 @@ class Column:
 class ColumnGroup:
     """Adjacent columns, from number `first` on, each with room for `width` bins.
 
-    places (columns, 2 N): column * width + bin of the shuffled rows, repeated once so that every window is a slice.
+    bin_numbers (columns, 2 N): column * width + bin of the shuffled rows, repeated once so that a window is a slice.
     """
 
     first: int
     columns: tuple[Column, ...]
     width: int
-    places: Codes
+    bin_numbers: Codes
 
     @cached_property
     def is_fixed(self) -> Mask:
@@ -136,12 +136,12 @@ def bin_columns(data: Dataset, bins: int, rng: np.random.Generator) -> BinnedCol
         if c < len(columns) and not is_full and 2 * columns[c].n_bins >= width:
             continue
         members = columns[first:c]
-        places = np.empty((len(members), 2 * data.n_rows), code_dtype(len(members) * width))
+        bin_numbers = np.empty((len(members), 2 * data.n_rows), code_dtype(len(members) * width))
         for position, column in enumerate(members):
             numbers = column.binning + position * width
-            places[position, : data.n_rows] = numbers[data.codes[column.attribute][order]]
-        places[:, data.n_rows :] = places[:, : data.n_rows]
-        groups.append(ColumnGroup(first, members, width, places))
+            bin_numbers[position, : data.n_rows] = numbers[data.codes[column.attribute][order]]
+        bin_numbers[:, data.n_rows :] = bin_numbers[:, : data.n_rows]
+        groups.append(ColumnGroup(first, members, width, bin_numbers))
         first = c
     return BinnedColumns(columns, tuple(groups), order)
 
@@ -176,7 +176,7 @@ def grow_splits(
     n_rows = len(columns.order)
     packed, units = _pack(g, h, rng)
     repeated = np.tile(packed, max((len(group.columns) for group in columns.groups), default=0))
-    histograms = [_Histogram(group, group.places[:, start : start + len(g)], repeated) for group in columns.groups]
+    histograms = [_Histogram(group, group.bin_numbers[:, start : start + len(g)], repeated) for group in columns.groups]
     node, splits = np.zeros(n_rows, np.intp), list[BinSplit]()
     for _ in range(depth):
         in_window, n_nodes = node[: len(g)], 1 << len(splits)
@@ -200,7 +200,7 @@ def grow_splits(
         group = next(group for group in columns.groups if 0 <= best.column - group.first < len(group.columns))
         c = best.column - group.first
         node += node
-        node += goes_right(best.right, group.places[c, start : start + n_rows], c * group.width)
+        node += goes_right(best.right, group.bin_numbers[c, start : start + n_rows], c * group.width)
     return splits, np.roll(node, start)
 
 
@@ -220,23 +220,23 @@ class _SmallerNodes(NamedTuple):
 class _Histogram:
     """The packed sums (nodes, columns, width) of a group, over the rows of each node and bin, level after level."""
 
-    def __init__(self, group: ColumnGroup, places: Codes, packed: Array) -> None:
-        self.group, self._places = group, places
-        self.packed = packed[: places.size]
+    def __init__(self, group: ColumnGroup, bin_numbers: Codes, packed: Array) -> None:
+        self.group, self._bin_numbers = group, bin_numbers
+        self.packed = packed[: bin_numbers.size]
         self._size = len(group.columns) * group.width
         self._sums = np.zeros((1, 0))
 
     def count(self, node: Index, n_nodes: int) -> Array:
         """Sum over all rows; return the packed sums."""
-        places: Codes | Index = self._places if n_nodes == 1 else self._places + node * self._size
-        self._sums = self._weighted_count(places, n_nodes, self.packed)
+        bin_numbers: Codes | Index = self._bin_numbers if n_nodes == 1 else self._bin_numbers + node * self._size
+        self._sums = self._weighted_count(bin_numbers, n_nodes, self.packed)
         return self._sums.reshape(n_nodes, -1, self.group.width)
 
     def count_smaller(self, smaller: _SmallerNodes) -> Array:
         """Sum over the rows of the smaller siblings; the sums of the larger ones are the parents' minus these."""
         n = len(smaller.is_right)
-        places = self._places.take(smaller.rows, axis=1, mode="clip") + smaller.parents * self._size
-        counted = self._weighted_count(places, n, smaller.packed[: places.size])
+        bin_numbers = self._bin_numbers.take(smaller.rows, axis=1, mode="clip") + smaller.parents * self._size
+        counted = self._weighted_count(bin_numbers, n, smaller.packed[: bin_numbers.size])
         both = np.empty((n, 2, self._size))
         pairs = np.arange(n)
         both[pairs, smaller.is_right.astype(np.intp)] = counted
@@ -244,8 +244,8 @@ class _Histogram:
         self._sums = both.reshape(-1, self._size)
         return self._sums.reshape(2 * n, -1, self.group.width)
 
-    def _weighted_count(self, places: Codes | Index, n_nodes: int, weights: Array) -> Array:
-        sums = np.bincount(places.ravel(), weights, n_nodes * self._size)
+    def _weighted_count(self, bin_numbers: Codes | Index, n_nodes: int, weights: Array) -> Array:
+        sums = np.bincount(bin_numbers.ravel(), weights, n_nodes * self._size)
         return sums.astype(np.float64, copy=False).reshape(n_nodes, -1)
 
 
@@ -334,14 +334,14 @@ def _gains(left: Array, total: Array, units: Units, penalty: float) -> Array:
     h = left
     curvature = h.sum(axis=0)
     lost = penalty / units[1]
-    rest = all_g - g
+    other_g = all_g - g
     g *= g
     h += lost
     g /= h
-    rest *= rest
+    other_g *= other_g
     np.subtract(all_h + 2.0 * lost, h, out=h)
-    rest /= h
-    g += rest
+    other_g /= h
+    g += other_g
     gains = (g.sum(axis=0) - float((all_g * all_g / (all_h + lost)).sum())) * (units[0] ** 2 / units[1])
     least = LEAST_CURVATURE / units[1]
     gains[(curvature <= least) | (all_h.sum() - curvature <= least)] = 0.0

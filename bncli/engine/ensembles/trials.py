@@ -152,7 +152,7 @@ class Trials:
                 if name == BOOSTED:
                     self._try_boosted(n_done)
                 else:
-                    self._try(n_done, name)
+                    self._try_candidate(n_done, name)
 
     def _is_worth_trying(self, name: str, prunes: bool) -> bool:
         if self._effort.prunes and is_outdone(name, self._evaluations):
@@ -169,11 +169,11 @@ class Trials:
             self._too_large.append(name)
         return fits
 
-    def _try(self, n_done: int, name: str) -> None:
+    def _try_candidate(self, n_done: int, name: str) -> None:
         first, n_folds = self._folds[0], len(self._folds)
         search = n_folds * search_seconds(name, len(self._data.schema.informative))
         least = COST_GROWTH * self._costs.get(self._builds_on.get(name, ""), 0.0)
-        if self._is_too_costly(name, max(search, least), 0.0):
+        if self._exceeds_budget(name, max(search, least), 0.0):
             return
         # The first fold decides whether to continue, before any work on the other folds.
         candidate = first.finder.find(name)
@@ -183,12 +183,12 @@ class Trials:
         ):
             return
         rows = first.finder.data
-        if self._is_too_costly(name, search + n_folds * least_path_seconds(rows, candidate), 0.0):
+        if self._exceeds_budget(name, search + n_folds * least_path_seconds(rows, candidate), 0.0):
             return
         paths = [PenaltyPath.of(candidate, rows, first.held_out)]
         cost = search + n_folds * path_seconds(paths[0].space.likelihood, candidate.coding)
         later = fit_seconds(paths[0].space.likelihood, self._data.n_rows)
-        if self._is_too_costly(name, cost, later):
+        if self._exceeds_budget(name, cost, later):
             return
         paths += [PenaltyPath.of(f.finder.find(name), f.finder.data, f.held_out) for f in self._folds[1:]]
         evaluation = evaluate_candidate(
@@ -257,7 +257,7 @@ class Trials:
         where = f"{name}, {of_path}fold {fold + 1} of {len(self._folds)}"
         self._watch(Progress(n_done + share, len(self._names), where))
 
-    def _is_too_costly(self, name: str, cost: float, later: float) -> bool:
+    def _exceeds_budget(self, name: str, cost: float, later: float) -> bool:
         """Return whether trial and final fit, in expected seconds, exceed the budget; the first one never does."""
         if not self._evaluations or self._budget.allows(cost, later):
             return False

@@ -183,29 +183,31 @@ def draw_splits(columns: Columns, protocol: Protocol, repeat: int) -> list[Split
     ]
 
 
-def sample_others(columns: Columns, whole: Split, sizes: Sequence[int], seed: int) -> Iterator[Split]:
+def sample_others(columns: Columns, full_split: Split, sizes: Sequence[int], seed: int) -> Iterator[Split]:
     """Yield, for each size below the number of other rows, the split with a nested sample in place of these rows."""
     assert columns.label is not None
-    smaller = [size for size in sizes if size < len(whole.others)]
-    by = None if columns.split_by is None else columns.split_by.take(whole.others)
+    smaller = [size for size in sizes if size < len(full_split.others)]
+    by = None if columns.split_by is None else columns.split_by.take(full_split.others)
     # number + 1, because numpy treats the seeds (s, r) and (s, r, 0) as equal, and (s, r) drew the folds
-    samples = nested_samples(columns.label.codes[whole.others], smaller, (seed, whole.repeat, whole.number + 1), by)
+    samples = nested_samples(
+        columns.label.codes[full_split.others], smaller, (seed, full_split.repeat, full_split.number + 1), by
+    )
     for size, rows in zip(smaller, samples, strict=True):
-        yield replace(whole, others=whole.others[rows], size=size)
+        yield replace(full_split, others=full_split.others[rows], size=size)
 
 
-def hold_out_with_samples(columns: Columns, plan: CrossValidation, whole: Split, run: Run) -> Iterator[Fold]:
+def hold_out_with_samples(columns: Columns, plan: CrossValidation, full_split: Split, run: Run) -> Iterator[Fold]:
     """Yield one fold of one repeat, then the same fold learned from samples."""
-    protocol, number = plan.protocol, whole.repeat * plan.protocol.n_splits + whole.number
-    total_rows = len(whole.others) + sum(n for n in plan.sizes if n < len(whole.others))
+    protocol, number = plan.protocol, full_split.repeat * plan.protocol.n_splits + full_split.number
+    total_rows = len(full_split.others) + sum(n for n in plan.sizes if n < len(full_split.others))
     done = float(number)
-    for split in (whole, *sample_others(columns, whole, plan.sizes, protocol.seed)):
+    for split in (full_split, *sample_others(columns, full_split, plan.sizes, protocol.seed)):
         run.watch(Stage("fit"))
         progress = FoldProgress(run.watch, split, (number, plan.n_folds), done, len(split.others) / total_rows)
         progress.report("")
-        training_rows = split.next_rows if split is whole else None
+        training_rows = split.next_rows if split is full_split else None
         fold = hold_out(columns, plan, split, run, inside=progress, training_rows=training_rows)
-        for note in fold.pooling_notes if number == 0 and split is whole else ():
+        for note in fold.pooling_notes if number == 0 and split is full_split else ():
             run.watch(Note(f"in the first fold, {note}"))
         yield fold
         done += len(split.others) / total_rows

@@ -136,9 +136,9 @@ def measure_intervals(
     total = sums.sum(axis=0, keepdims=True)
 
     def figures(of: Array) -> dict[str, Array]:
-        return _figures(of, n_labels, float(total[0, 0]) / len(blocks))
+        return _metrics_of_resamples(of, n_labels, float(total[0, 0]) / len(blocks))
 
-    shares = _shares(total, n_labels)
+    shares = _numerators_and_denominators(total, n_labels)
     estimates = {name: float(value[0]) for name, value in figures(total).items()}
     variance, widening = _variance_of_log_loss(sums), 1.0
     if overlap_variance > 0 and 0 < variance < math.inf:
@@ -149,7 +149,7 @@ def measure_intervals(
     if widening >= 1.005:
         method += f", widened by {100 * (widening - 1):.0f} % because folds share training rows"
     intervals = {
-        name: None if ends is None else _widened(ends, estimates[name], widening)
+        name: None if ends is None else _widen_interval(ends, estimates[name], widening)
         for name, ends in bootstrap(sums, figures, seed).items()
     }
     n_effective /= widening**2
@@ -172,9 +172,11 @@ def measure_intervals(
         metrics[name] = None
         if value is not None and interval is not None:
             shift = value - estimates[name]
-            metrics[name] = _within((interval[0] + shift, interval[1] + shift), _RANGES[name])
+            metrics[name] = _clip_interval((interval[0] + shift, interval[1] + shift), _RANGES[name])
     names = [name.removesuffix(":0") for name in intervals if name.endswith(":0")]
-    by_label = tuple({name: _within(intervals[f"{name}:{c}"], (0.0, 1.0)) for name in names} for c in range(n_labels))
+    by_label = tuple(
+        {name: _clip_interval(intervals[f"{name}:{c}"], (0.0, 1.0)) for name in names} for c in range(n_labels)
+    )
     return MetricIntervals(metrics, by_label, method, overlap_variance)
 
 
@@ -201,13 +203,13 @@ def _variance_of_log_loss(sums: Array) -> float:
         return float(np.square(losses - losses.sum() / rows.sum() * rows).sum() / rows.sum() ** 2)
 
 
-def _widened(ends: Interval, estimate: float, factor: float) -> Interval:
+def _widen_interval(ends: Interval, estimate: float, factor: float) -> Interval:
     """Return an interval whose ends are `factor` times as far from the estimate."""
     low, high = (estimate + factor * (end - estimate) for end in ends)
     return ends if factor == 1 else (low, high)
 
 
-def _within(ends: Interval | None, limits: Interval) -> Interval | None:
+def _clip_interval(ends: Interval | None, limits: Interval) -> Interval | None:
     return None if ends is None else (max(limits[0], ends[0]), min(limits[1], ends[1]))
 
 
@@ -323,7 +325,7 @@ def _shares_below(scores: Array, others: Array, weights: Array) -> Array:
     return np.asarray((below + not_above) / 2 / cumulative[-1])
 
 
-def _shares(sums: Array, n_labels: int) -> dict[str, tuple[Array, Array]]:
+def _numerators_and_denominators(sums: Array, n_labels: int) -> dict[str, tuple[Array, Array]]:
     """Return the numerator and the denominator, (R,), of each metric that is a share of rows, from sums (R, m)."""
     total, right = sums[:, 0], sums[:, 1]
     parts = np.split(sums[:, 5:], sums[:, 5:].shape[1] // n_labels, axis=1)
@@ -339,13 +341,16 @@ def _shares(sums: Array, n_labels: int) -> dict[str, tuple[Array, Array]]:
     return shares
 
 
-def _figures(sums: Array, n_labels: int, n_rows: float) -> dict[str, Array]:
+def _metrics_of_resamples(sums: Array, n_labels: int, n_rows: float) -> dict[str, Array]:
     """Return each metric, (R,), NaN where undefined, from sums (R, m); cll is that of `n_rows` rows.
 
     The value under "auc" is auc* - auc.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        figures = {name: part / whole for name, (part, whole) in _shares(sums, n_labels).items()}
+        figures = {
+            name: numerator / denominator
+            for name, (numerator, denominator) in _numerators_and_denominators(sums, n_labels).items()
+        }
         log_loss, squares, figures["brier"] = sums[:, 2:5].T / sums[:, 0]
         ranked, rows, predicted, hits = np.split(sums[:, 5 : 5 + 4 * n_labels], 4, axis=1)
         true, decided, decided_hits = np.split(sums[:, -3 * n_labels :], 3, axis=1)
@@ -377,8 +382,8 @@ def bootstrap(sums: Array, figures: Callable[[Array], dict[str, Array]], seed: i
         counts = np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n)
         resampled[start : start + size] = counts.astype(np.float64) @ sums
     total = sums.sum(axis=0, keepdims=True)
-    replicates, without_one, whole = figures(resampled), figures(total - sums), figures(total)
-    return {name: bca_interval(float(whole[name][0]), replicates[name], without_one[name]) for name in whole}
+    replicates, without_one, estimates = figures(resampled), figures(total - sums), figures(total)
+    return {name: bca_interval(float(estimates[name][0]), replicates[name], without_one[name]) for name in estimates}
 
 
 def bca_interval(estimate: float, replicates: Array, jackknife: Array) -> Interval | None:
@@ -398,8 +403,8 @@ def bca_interval(estimate: float, replicates: Array, jackknife: Array) -> Interv
     acceleration = float((deviations**3).sum()) / (6 * spread) if spread > 0 else 0.0
     levels = []
     for z in (z0 - Z, z0 + Z):
-        rest = 1 - acceleration * z
-        levels.append(_NORMAL.cdf(z0 + z / rest) if rest > 0 else float(z > 0))
+        remainder = 1 - acceleration * z
+        levels.append(_NORMAL.cdf(z0 + z / remainder) if remainder > 0 else float(z > 0))
     low, high = np.quantile(replicates, levels)
     return float(low), float(high)
 

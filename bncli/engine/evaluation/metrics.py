@@ -190,13 +190,13 @@ def measure_labels(confusion: Integers | Array) -> list[LabelMetrics]:
     """
     hits, supports, predictions = np.diagonal(confusion), confusion.sum(axis=1), confusion.sum(axis=0)
     return [
-        LabelMetrics(_ratio(hit, predicted), _ratio(hit, support), _ratio(2 * hit, support + predicted), support)
+        LabelMetrics(_divide(hit, predicted), _divide(hit, support), _divide(2 * hit, support + predicted), support)
         for hit, support, predicted in zip(hits.tolist(), supports.tolist(), predictions.tolist(), strict=True)
     ]
 
 
-def _ratio(part: float, whole: float) -> float | None:
-    return part / whole if whole > 0 else None
+def _divide(numerator: float, denominator: float) -> float | None:
+    return numerator / denominator if denominator > 0 else None
 
 
 def balanced_accuracy(confusion: NDArray[np.int64] | Array) -> float:

@@ -231,11 +231,14 @@ def _calibration_in_the_large(log_odds: Array, events: Array, weights: Array) ->
 
 
 def _net_benefit(probabilities: Array, events: Array, weights: Array) -> tuple[NetBenefit, ...]:
-    """Return the net benefit at NET_BENEFIT_THRESHOLDS."""
+    """Return the net benefit at NET_BENEFIT_THRESHOLDS.
+
+    Arrays are (N,): probabilities of the event; weights of the rows; events: the same weights, 0 for other rows.
+    """
     total, all_events = float(weights.sum()), float(events.sum())
-    places = np.searchsorted(NET_BENEFIT_THRESHOLDS, probabilities, side="right")
+    bins = np.searchsorted(NET_BENEFIT_THRESHOLDS, probabilities, side="right")
     size = len(NET_BENEFIT_THRESHOLDS) + 1
-    selected, found = (np.bincount(places, part, size)[::-1].cumsum()[::-1][1:] for part in (weights, events))
+    selected, found = (np.bincount(bins, part, size)[::-1].cumsum()[::-1][1:] for part in (weights, events))
     odds = NET_BENEFIT_THRESHOLDS / (1 - NET_BENEFIT_THRESHOLDS)
     model = (found - (selected - found) * odds) / total
     always = (all_events - (total - all_events) * odds) / total

@@ -110,18 +110,18 @@ def learn(counts: Counts, structure: Structure, *, rows: int, points: int | str,
     best = joining.join(rows)
     if best.n_rows >= rows - 1:
         best = joining.exchange(best, rows, len(families))
-    merged, bias, values = fit.in_order(best.groups)
+    merged, bias, values = fit.join_equal_groups(best.groups)
     if points != "off" and families:
-        rounded = fit.whole(merged, bias, values, int(points))
-        while (fewer := fit.joined_falls(merged, rounded[1])) is not None:
-            merged, bias, values = fit.in_order(fewer)
-            rounded = fit.whole(merged, bias, values, int(points))
+        rounded = fit.rounded_to_points(merged, bias, values, int(points))
+        while (fewer := fit.join_violating_groups(merged, rounded[1])) is not None:
+            merged, bias, values = fit.join_equal_groups(fewer)
+            rounded = fit.rounded_to_points(merged, bias, values, int(points))
         bias, values = rounded
     groups = [m[g] for m, g in zip(merged, groups, strict=True)]
-    whole = Tables(bias, tuple(families), tuple(v[g] for v, g in zip(values, groups, strict=True)))
+    result = Tables(bias, tuple(families), tuple(v[g] for v, g in zip(values, groups, strict=True)))
     directions = directions_of(data.schema, families)
     if directions is not None:
-        whole = Tables.of_cells(directions.repaired(whole.cells), whole.families)
+        result = Tables.of_cells(directions.repaired(result.cells), result.families)
     cll = 0.0 - fit.loss(fit.scores(bias, fit.columns(merged), values))
     start = 0.0 - fit.loss(np.tile(fit.frequencies(), (len(fit.mass), 1)))
     watch(
@@ -135,49 +135,54 @@ def learn(counts: Counts, structure: Structure, *, rows: int, points: int | str,
         )
     )
     n_parameters = n_labels - 1 + sum(len(v) for v in values) * (n_labels - 1)
-    return Parameters(whole, n_parameters, start, cll, 1, 1, StoppedBy.TOLERANCE)
+    return Parameters(result, n_parameters, start, cll, 1, 1, StoppedBy.TOLERANCE)
 
 
 class _Fit(GroupedFit):
-    """A fit whose numbers are rounded to whole numbers."""
+    """A grouped fit whose table entries can be rounded to whole numbers of points."""
 
-    def in_order(self, groups: Sequence[Index]) -> tuple[list[Index], Array, list[Array]]:
-        """Return the groups, bias and numbers of the fit; groups of equal numbers that have an order are joined."""
+    def join_equal_groups(self, groups: Sequence[Index]) -> tuple[list[Index], Array, list[Array]]:
+        """Fit the groups, and join adjacent groups with equal entries; return the groups, bias and entries."""
         merged = list(groups)
         while True:
             _, bias, values = self.fitted(merged)
-            for f, a, b, rise in self._rises(merged, values):
+            for f, a, b, rise in self._differences_of_ordered_groups(merged, values):
                 if np.abs(rise).max() <= EQUAL and (a, b) in self.tables[f].joinable(merged[f]):
                     merged[f] = joined(merged[f], a, b)
                     break
             else:
                 return merged, bias, values
 
-    def joined_falls(self, groups: Sequence[Index], values: Sequence[Array]) -> list[Index] | None:
-        """Return the groups after two that break their order are joined, or None if all orders are kept.
+    def join_violating_groups(self, groups: Sequence[Index], values: Sequence[Array]) -> list[Index] | None:
+        """Join two groups whose entries violate a monotone constraint; return the groups, or None without violation.
 
-        If the two are no group together, all groups of the table are joined.
+        If the two groups cannot be joined, all groups of the table are joined.
         """
-        for f, a, b, rise in self._rises(groups, values):
+        for f, a, b, rise in self._differences_of_ordered_groups(groups, values):
             if (rise[self.raised] - rise).min() < -EQUAL:
                 is_group = (a, b) in self.tables[f].joinable(groups[f])
                 own = joined(groups[f], a, b) if is_group else np.zeros_like(groups[f])
                 return [*groups[:f], own, *groups[f + 1 :]]
         return None
 
-    def _rises(self, groups: Sequence[Index], values: Sequence[Array]) -> Iterator[tuple[int, int, int, Array]]:
-        """Yield (table, a, b, the rise of the numbers (K,) from low to high) for groups a < b that have an order."""
+    def _differences_of_ordered_groups(
+        self, groups: Sequence[Index], values: Sequence[Array]
+    ) -> Iterator[tuple[int, int, int, Array]]:
+        """Yield (table, a, b, rise of the entries (K,)) for groups a < b that are neighbours along an ordered axis.
+
+        The rise is from the lower to the higher group in the direction of the axis.
+        """
         for f, (table, merged, own) in enumerate(zip(self.tables, groups, values, strict=True)):
             for low, high in table.ascending(merged):
                 yield f, min(low, high), max(low, high), own[high] - own[low]
 
-    def whole(
+    def rounded_to_points(
         self, groups: Sequence[Index], bias: Array, values: Sequence[Array], most: int
     ) -> tuple[Array, list[Array]]:
-        """Round the entries to whole multiples of one scale, the largest `most`; fit base rate and scale again.
+        """Round the entries to integer multiples of one scale, the largest being `most`; refit the bias and the scale.
 
-        With two classes, orders are kept: between rounded numbers, one of the two neighbours always keeps them. With
-        more, they are kept where a neighbour does.
+        With two classes the order of the entries is kept: of the two integers next to an entry, one always keeps it.
+        With more classes it is kept if one of them does.
         """
         two, columns = self.target.shape[1] == 2, self.columns(groups)
         shift = np.array([-0.5, 0.5])

@@ -181,8 +181,8 @@ class Explainer:
             constant += share * own[predicted]
             for look_up in look_ups:
                 look_up.add_to(sums[look_up.term], digits, predicted, share)
-            for table, places in tables:
-                table.add_to(sums, places, column, predicted, share)
+            for table, rows in tables:
+                table.add_to(sums, rows, column, predicted, share)
         return sums, constant
 
     def _shares(self, digits: Sequence[Index], column: Mapping[int, Codes], predicted: Index) -> Array:
@@ -234,9 +234,9 @@ class _LookUp:
     def add_to(self, sums: Array, digits: Sequence[Index], labels: Index, share: Array | float) -> None:
         """Add share times the entries of the rows' cells and labels to sums (rows,)."""
         n_labels = self.entries.size // int(np.prod(self.shape))
-        places = cells_of([digits[p] for p in self.positions], self.shape) * n_labels
-        places += labels
-        sums += share * np.take(self.entries, places, mode="clip")
+        numbers = cells_of([digits[p] for p in self.positions], self.shape) * n_labels
+        numbers += labels
+        sums += share * np.take(self.entries, numbers, mode="clip")
 
 
 def take_largest(sums: Array, contributions: Array, chosen: Index) -> Array:
@@ -290,7 +290,7 @@ class _TermTexts:
     def describe(self, chosen: Index, codes: Sequence[Codes]) -> tuple[Index, tuple[TermText, ...]]:
         """Describe the terms `chosen` (m, N): return indices (m, N) into a list of texts, -1 for none, and the list."""
         flat = chosen.ravel()
-        places = np.full(flat.shape, -1, np.intp)
+        text_numbers = np.full(flat.shape, -1, np.intp)
         texts: list[TermText] = []
         order = np.argsort(flat, kind="stable")
         terms, starts = np.unique(flat[order], return_index=True)
@@ -309,12 +309,12 @@ class _TermTexts:
                 joint = joint * n_values + digits[a]
                 size *= n_values
             _, first, text_of_row = np.unique(joint, return_index=True, return_inverse=True)
-            places[entries] = text_of_row.astype(np.intp).ravel() + len(texts)
+            text_numbers[entries] = text_of_row.astype(np.intp).ravel() + len(texts)
             names = tuple(self._names[a] for a in attributes)
             columns = zip(attributes, self._joined.get(term, [self._values[a] for a in attributes]), strict=True)
             values = zip(*([of_code[d] for d in digits[a][first].tolist()] for a, of_code in columns), strict=True)
             texts += [TermText(names, of_row) for of_row in values]
-        return places.reshape(chosen.shape), tuple(texts)
+        return text_numbers.reshape(chosen.shape), tuple(texts)
 
 
 def value_names(attribute: Attribute) -> tuple[str, ...]:

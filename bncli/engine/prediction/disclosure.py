@@ -135,10 +135,10 @@ def pool_rare_values(model: Model, min_rows: int) -> tuple[Model, tuple[PooledVa
         raise ModelError(
             "an average over regions cannot be pooled", hint="learn with --param kmap, or leave --min-rows out"
         )
-    groupings = [_grouping(attribute, min_rows) for attribute in schema.attributes]
+    groupings = [_pooled_codes(attribute, min_rows) for attribute in schema.attributes]
     attributes, pooled = [], list[PooledValues]()
     for attribute, grouping in zip(schema.attributes, groupings, strict=True):
-        joined = attribute if grouping is None else _joined(attribute, grouping)
+        joined = attribute if grouping is None else _join_codes(attribute, grouping)
         missing_weight = joined.missing_weight if joined.missing_weight >= min_rows else 0.0
         attributes.append(replace(joined, missing_weight=missing_weight))
         names, new_names = value_names(attribute), value_names(joined)
@@ -180,7 +180,7 @@ def pool_rare_values(model: Model, min_rows: int) -> tuple[Model, tuple[PooledVa
     return with_self_test(changed), tuple(pooled)
 
 
-def _grouping(attribute: Attribute, min_rows: int) -> Grouping | None:
+def _pooled_codes(attribute: Attribute, min_rows: int) -> Grouping | None:
     """Return the new code of every code, -1 for a missing level that is removed, or None if nothing is pooled."""
     weights = list(attribute.frequencies[: attribute.n_values])
     if isinstance(attribute, NumericAttribute):
@@ -205,7 +205,7 @@ def _grouping(attribute: Attribute, min_rows: int) -> Grouping | None:
     return None if grouping == list(range(attribute.cardinality)) else tuple(grouping)
 
 
-def _joined(attribute: Attribute, grouping: Grouping) -> Attribute:
+def _join_codes(attribute: Attribute, grouping: Grouping) -> Attribute:
     """Return the attribute with its codes joined."""
     n_codes = max(grouping) + 1
     frequencies = np.zeros(n_codes)

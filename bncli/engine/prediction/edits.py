@@ -62,12 +62,13 @@ class TablePart:
 class EditableEffect:
     """An effect as a linear function of the tables.
 
-    attributes: ascending. seen: the attributes as the effect bins them. frequencies: those of the values on each axis.
-    host: the table to which edits are added. temperature: the divisor of scores in shown effects.
+    attributes: indices, ascending. axis_attributes: the attribute on each axis, as the effect bins it. frequencies:
+    those of the values on each axis. host: the table to which edits are added. temperature: the divisor of scores in
+    shown effects.
     """
 
     attributes: tuple[int, ...]
-    seen: tuple[Attribute, ...]
+    axis_attributes: tuple[Attribute, ...]
     frequencies: tuple[Array, ...]
     parts: tuple[TablePart, ...]
     host: TablePart
@@ -76,17 +77,17 @@ class EditableEffect:
 
     @property
     def name(self) -> str:
-        return " & ".join(attribute.name for attribute in self.seen)
+        return " & ".join(attribute.name for attribute in self.axis_attributes)
 
     @property
     def cells(self) -> dict[str, tuple[int, ...]]:
         """The indices of each cell by the names of its values, such as `red & <=3`."""
-        names = [value_names(attribute)[: attribute.cardinality] for attribute in self.seen]
+        names = [value_names(attribute)[: attribute.cardinality] for attribute in self.axis_attributes]
         return {" & ".join(cell): where for cell, where in zip(product(*names), np.ndindex(*self.shape), strict=True)}
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return tuple(attribute.cardinality for attribute in self.seen)
+        return tuple(attribute.cardinality for attribute in self.axis_attributes)
 
     def read(self, arrays: Sequence[Array]) -> Array:
         """Return the effect (n_1, ..., K), computed from the arrays of a predictor."""
@@ -186,14 +187,14 @@ def editable_effect(model: Model, names: Sequence[str]) -> EditableEffect:
         last = _weighted_families(model)[-1]
         host = TablePart(last[0] + 1, last[1], family, maps)
         parts.append(host)
-    seen = tuple(
+    axis_attributes = tuple(
         schema.attributes[a] if grouping is None else regroup_attribute(schema.attributes[a], grouping)
         for a, grouping in of_attribute.items()
     )
     frequencies = tuple(relative_frequencies(schema.attributes[a], grouping) for a, grouping in of_attribute.items())
     fitted = None if model.calibration is None else model.calibration.map
     temperature = fitted.temperature if isinstance(fitted, Temperature) else 1.0
-    return EditableEffect(attributes, seen, frequencies, tuple(parts), host, len(schema.labels), temperature)
+    return EditableEffect(attributes, axis_attributes, frequencies, tuple(parts), host, len(schema.labels), temperature)
 
 
 def _weighted_families(model: Model) -> list[tuple[int, float, Family]]:
@@ -315,12 +316,12 @@ def change_by_set(
         steps = gaps  # all values are set, but their mean must be 0: the numbers hold up to a constant
     change = np.zeros(now.shape)
     for place, step in zip(places, steps, strict=True):
-        change[place] = step * _towards(label, now.shape[-1])
+        change[place] = step * _one_against_others(label, now.shape[-1])
     return change, targets
 
 
-def _towards(label: int, n_labels: int) -> Array:
-    """Return contrasts (K,): 1 for one label, and equal ones for the others, so that they sum to 0."""
+def _one_against_others(label: int, n_labels: int) -> Array:
+    """Return the contrast (K,) of one label: 1 for it, and -1 / (K - 1) for each of the others."""
     contrast = np.full(n_labels, -1 / (n_labels - 1))
     contrast[label] = 1.0
     return contrast
@@ -328,7 +329,7 @@ def _towards(label: int, n_labels: int) -> Array:
 
 def change_by_smoothing(effect: EditableEffect, now: Array) -> Array:
     """Return the change D that smooths a curve over neighbouring intervals; a missing value keeps its effect."""
-    attribute = _numeric(effect, "--smooth")
+    attribute = _only_numeric_attribute(effect, "--smooth")
     n, frequencies = attribute.n_values, effect.frequencies[0][: attribute.n_values] + 1e-12
     distance = np.abs(np.arange(n)[:, np.newaxis] - np.arange(n))
     kernel = np.where(distance > 1, 0.0, np.where(distance == 1, 0.5, 1.0)) * frequencies
@@ -342,19 +343,19 @@ def change_to_monotone(effect: EditableEffect, now: Array, label: int, *, rising
     """Return the change D by which a label's curve never falls, or never rises; a missing value keeps its effect."""
     from scipy.optimize import isotonic_regression  # takes longer to import than a small edit
 
-    attribute = _numeric(effect, "--monotone")
+    attribute = _only_numeric_attribute(effect, "--monotone")
     n, weights = attribute.n_values, effect.frequencies[0][: attribute.n_values] + 1e-12
     curve = now[:n, label]
     fitted = isotonic_regression(curve, weights=weights, increasing=rising).x
     change = np.zeros(now.shape)
-    change[:n] = (fitted - curve)[:, np.newaxis] * _towards(label, now.shape[-1])
+    change[:n] = (fitted - curve)[:, np.newaxis] * _one_against_others(label, now.shape[-1])
     return change
 
 
-def _numeric(effect: EditableEffect, option: str) -> NumericAttribute:
+def _only_numeric_attribute(effect: EditableEffect, option: str) -> NumericAttribute:
     """Return the only attribute of the effect; raise UsageError if it has several, or is not numeric."""
-    attribute = effect.seen[0]
-    if len(effect.seen) > 1 or not isinstance(attribute, NumericAttribute):
+    attribute = effect.axis_attributes[0]
+    if len(effect.axis_attributes) > 1 or not isinstance(attribute, NumericAttribute):
         what = f"{option} needs the effect of a single numeric attribute, but {effect.name} is not one"
         raise UsageError(what, hint="use --set or --flatten")
     return attribute

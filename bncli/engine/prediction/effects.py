@@ -280,7 +280,7 @@ def _sampled_variances(
     rows = {key: row for row, key in enumerate(keys)}
     others = len(keys)  # an extra row for the terms of all other sets
     tables = [(table, np.array([rows.get(key, others) for key in table.terms])) for table in score.tables]
-    tables = [(table, places) for table, places in tables if (places < others).any()]
+    tables = [(table, own_rows) for table, own_rows in tables if (own_rows < others).any()]
     tensors = [tensor for tensor in score.tensors if tensor.attributes in rows]
     squares = np.zeros(others + 1)
     step = min(N_DRAWS, max(64, NUMBERS_PER_BLOCK // (others + 1)))
@@ -295,8 +295,8 @@ def _sampled_variances(
                 codes.append(np.zeros(n, np.intp))  # no table uses an attribute without values
         labels = generator.integers(0, len(schema.labels), n)
         sums = np.zeros((others + 1, n))
-        for table, places in tables:
-            table.add_to(sums, places, dict(enumerate(codes)), labels, unit)
+        for table, own_rows in tables:
+            table.add_to(sums, own_rows, dict(enumerate(codes)), labels, unit)
         for tensor in tensors:
             digits = [
                 codes[a] if grouping is None else np.array(grouping)[codes[a]]

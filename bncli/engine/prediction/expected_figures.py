@@ -72,11 +72,11 @@ class LogOddsCounts:
 
     def add(self, log_odds: Array, labels: Integers | None) -> None:
         """Count rows with these log-odds and labels, (rows,) each; a missing label is negative."""
-        places = np.rint(np.clip(log_odds, -_FARTHEST, _FARTHEST) / WIDTH).astype(np.int64)
-        _count(self.rows, places)
+        intervals = np.rint(np.clip(log_odds, -_FARTHEST, _FARTHEST) / WIDTH).astype(np.int64)
+        _count(self.rows, intervals)
         if labels is not None:
-            _count(self.others, places[labels == 0])
-            _count(self.events, places[labels == 1])
+            _count(self.others, intervals[labels == 0])
+            _count(self.events, intervals[labels == 1])
 
     def merge(self, other: LogOddsCounts) -> None:
         """Add the rows of other counts."""
@@ -92,7 +92,7 @@ class LogOddsCounts:
     def measured_auc(self) -> float | None:
         """Return the AUC of the rows that have labels, or None if a label has no row."""
         counts = np.array([line[2:] for line in self], np.float64).reshape(-1, 2)
-        return _areas(counts[:, 1:], counts[:, :1])[0]
+        return _aucs(counts[:, 1:], counts[:, :1])[0]
 
     def expected_auc(self) -> ExpectedFigure:
         """Return the expected AUC, None if it is undefined; no interval if half of the draws or more have one label."""
@@ -111,19 +111,19 @@ class LogOddsCounts:
         step = max(_DRAWN_AT_ONCE // len(rows), 1)
         for start in range(0, DRAWS, step):
             found = rng.binomial(rows[:, None], p[:, None], (len(rows), min(step, DRAWS - start))).astype(np.float64)
-            drawn += [area for area in _areas(found, rows[:, None] - found) if area is not None]
+            drawn += [area for area in _aucs(found, rows[:, None] - found) if area is not None]
         if len(drawn) <= DRAWS // 2:
             return ExpectedFigure(value)
         low, high = np.quantile(drawn, (0.025, 0.975)).tolist()
         return ExpectedFigure(value, (low, high))
 
 
-def _count(counter: Counter[int], places: Integers) -> None:
-    values, counts = np.unique(places, return_counts=True)
+def _count(counter: Counter[int], intervals: Integers) -> None:
+    values, counts = np.unique(intervals, return_counts=True)
     counter.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
 
 
-def _areas(events: Array, others: Array) -> list[float | None]:
+def _aucs(events: Array, others: Array) -> list[float | None]:
     """Return the AUC of each draw, from counts (intervals, draws) of both labels, or None if a label has no row."""
     pairs = events.sum(axis=0) * others.sum(axis=0)
     wins = (events * (np.cumsum(others, axis=0) - others / 2)).sum(axis=0)

@@ -204,11 +204,11 @@ class PackedTables:
         for p, code in self.unobserved:
             is_incomplete |= codes[p] == code
         if not is_incomplete.any():
-            _add(self.complete, scores, codes, slice(None))
+            _add_packed_entries(self.complete, scores, codes, slice(None))
             return
-        _add(self.complete, scores, codes, np.flatnonzero(~is_incomplete))
-        for look_ups in self.kept_parts() or self._parts():
-            _add(look_ups, scores, codes, np.flatnonzero(is_incomplete))
+        _add_packed_entries(self.complete, scores, codes, np.flatnonzero(~is_incomplete))
+        for look_ups in self.kept_parts() or self._pack_expanded_tables():
+            _add_packed_entries(look_ups, scores, codes, np.flatnonzero(is_incomplete))
 
     def kept_parts(self) -> tuple[tuple[LookUps, ...], ...] | None:
         """Return the words for rows in which something is unknown, or None if they are too large to be kept."""
@@ -217,9 +217,9 @@ class PackedTables:
     @cached_property
     def _kept(self) -> tuple[tuple[LookUps, ...], ...]:
         """All words for rows in which something is unknown, made when the first such row comes."""
-        return tuple(self._parts())
+        return tuple(self._pack_expanded_tables())
 
-    def _parts(self) -> Iterator[tuple[LookUps, ...]]:
+    def _pack_expanded_tables(self) -> Iterator[tuple[LookUps, ...]]:
         """Pack the expanded tables, at most KEPT_ENTRIES / 8 entries at a time."""
         part, entries = list[SmallTable](), 0
         for table in self.tables:
@@ -297,11 +297,11 @@ def _entries_by_family(models: Sequence[Tables]) -> list[tuple[Family, tuple[int
     """Return (family, models that have it, their entries (score rows of these models, cells)), by class only."""
     owned: dict[tuple[Family, int], list[tuple[int, Array]]] = {}
     for m, tables in enumerate(models):
-        seen: Counter[Family] = Counter()  # a model may have two tables over the same attributes
+        n_tables: Counter[Family] = Counter()  # a model may have two tables over the same attributes
         for family, weights in zip(tables.families, tables.weights, strict=True):
             if family.by_class:
-                owned.setdefault((family, seen[family]), []).append((m, weights))
-                seen[family] += 1
+                owned.setdefault((family, n_tables[family]), []).append((m, weights))
+                n_tables[family] += 1
     return [
         (family, tuple(m for m, _ in pairs), np.concatenate([score_rows(weights) for _, weights in pairs]))
         for (family, _), pairs in owned.items()
@@ -347,7 +347,9 @@ def cells_of(digits: Sequence[Index], shape: Sequence[int]) -> Index:
     return cells
 
 
-def _add(look_ups: Sequence[LookUps], scores: Scores, codes: Sequence[Index], rows: slice | Index) -> None:
+def _add_packed_entries(
+    look_ups: Sequence[LookUps], scores: Scores, codes: Sequence[Index], rows: slice | Index
+) -> None:
     """Add the entries of these rows to scores[:, rows], slice by slice."""
     places = np.arange(len(scores[0]))[rows]
     step = max(1, NUMBERS_PER_SLICE // len(scores))
@@ -394,9 +396,9 @@ def _assign_lanes(tables: Sequence[SmallTable], n_lanes: int, joint: int) -> Ite
     left = iter(sorted(tables, key=lambda table: sorted(table.positions)))
     window = [(table, frozenset(table.positions)) for table in islice(left, _WINDOW)]
     lanes: list[list[SmallTable]] = []
-    seen: set[int] = set()
+    lane_positions: set[int] = set()
     while window:
-        best = min(range(len(window)), key=lambda i: len(window[i][1] - seen))
+        best = min(range(len(window)), key=lambda i: len(window[i][1] - lane_positions))
         table, positions = window.pop(best)
         window += [(following, frozenset(following.positions)) for following in islice(left, 1)]
         lane = next((lane for lane in lanes if _joint_cells(lane) * table.n_cells <= joint), None)
@@ -406,8 +408,8 @@ def _assign_lanes(tables: Sequence[SmallTable], n_lanes: int, joint: int) -> Ite
             lanes.append([table])
         else:
             yield lanes
-            lanes, seen = [[table]], set()
-        seen |= positions
+            lanes, lane_positions = [[table]], set()
+        lane_positions |= positions
     if lanes:
         yield lanes
 

@@ -137,10 +137,13 @@ class Contrast:
         has_unobserved = ((fixed == self.cardinalities) | (fixed == UNKNOWN)).any()
         return (self.with_unobserved if has_unobserved else self.observed).minimise(fixed)
 
-    def game(self, own: Index, members: Mask, may: Mask, most: int) -> Game:
-        """Return the game that bounds least values for sets with k = 0, 1, ... `most` more attributes."""
+    def game(self, own: Index, members: Mask, candidates: Mask, most: int) -> Game:
+        """Return the game that bounds the least values when up to `most` candidates are fixed besides the members.
+
+        own: codes (N, attributes). members, candidates: (N, attributes), whether an attribute is fixed, or may be.
+        """
         has_unobserved = (own == self.cardinalities).any()
-        return Game(self.with_unobserved if has_unobserved else self.observed, own.T, members.T, may.T, most)
+        return Game(self.with_unobserved if has_unobserved else self.observed, own.T, members.T, candidates.T, most)
 
     @property
     def exact(self) -> bool:
@@ -296,22 +299,24 @@ class Minimiser:
 
 
 class Game:
-    """A game whose value bounds the least values for sets of attributes fixed at the codes `own`.
+    """A game between a player who fixes attributes at the codes `own` and an opponent who chooses the other codes.
 
-    The attributes `members` are fixed, and up to k of those that `may` be are added; all are (attributes, N). The
-    attributes come in the opposite order of elimination, and each is added, or else takes the code that is worst for
-    the rest ("unobserved" only if `own` has it). What is added may depend on the codes before it, so the value is at
-    least what any set attains. It is exact for tables over single attributes.
+    Its value is an upper bound of the least value for any set of `members` and up to k of the `candidates`; all three
+    arrays are (attributes, N). The attributes are played in the reverse order of elimination. The player adds a
+    candidate to the set, or else the opponent gives it the code that makes the final value least ("unobserved" only if
+    `own` has it). The player may look at the codes before it, so the value is at least what any single set attains. It
+    is exact for tables over single attributes.
 
     bound (budgets, N): the value for k = 0, 1, ... `most`; infinite if the minimiser is not exact.
     """
 
-    def __init__(self, minimiser: Minimiser, own: Index, members: Mask, may: Mask, most: int) -> None:
-        self._minimiser, self._own, self._members, self._may, self._most = minimiser, own, members, may, most
+    def __init__(self, minimiser: Minimiser, own: Index, members: Mask, candidates: Mask, most: int) -> None:
+        self._minimiser, self._own, self._most = minimiser, own, most
+        self._members, self._candidates = members, candidates
         sizes, free, buckets = minimiser._sizes, minimiser._free, minimiser._buckets
         rows = np.arange(own.shape[1])
         self._messages: list[Array] = []
-        """What is reached with up to k attributes among those eliminated so far: (k + 1, codes of the others, N)."""
+        """The value with up to k attributes added among those eliminated so far: (k + 1, codes of the others, N)."""
         if not minimiser.exact:
             self.bound = np.full((most + 1, len(rows)), np.inf)
             return
@@ -335,7 +340,7 @@ class Game:
             message = np.empty((min(len(kept), most) + 1, *kept.shape[1:]))
             message[: len(kept)] = kept
             message[len(kept) :] = kept[-1]
-            added = np.where(may[a], at_own[: len(message) - 1], -np.inf)
+            added = np.where(candidates[a], at_own[: len(message) - 1], -np.inf)
             np.maximum(message[1:], added, out=message[1:])
             self._messages.append(message)
         bound = np.full((1, len(rows)), minimiser._constant)
@@ -348,7 +353,7 @@ class Game:
 
         At each choice the worst code is assumed. The sets are good guesses, not always the best.
         """
-        minimiser, own, may = self._minimiser, self._own[:, rows], self._may[:, rows]
+        minimiser, own, candidates = self._minimiser, self._own[:, rows], self._candidates[:, rows]
         sizes, free, buckets = minimiser._sizes, minimiser._free, minimiser._buckets
         chosen, codes = self._members[:, rows], own.copy()
         budgets = np.zeros((len(buckets), len(rows)), np.intp)
@@ -371,7 +376,7 @@ class Game:
             is_barred = (np.arange(sizes[a])[:, None] >= free[a]) & (own[a] < free[a])
             code = np.where(is_barred, np.inf, with_budget).argmin(axis=0)
             one_less = total[np.clip(budget - 1, 0, len(total) - 1), own[a], place]
-            takes = may[a] & ~chosen[a] & (budget > 0) & (one_less >= with_budget[code, place])
+            takes = candidates[a] & ~chosen[a] & (budget > 0) & (one_less >= with_budget[code, place])
             chosen[a] |= takes
             codes[a] = np.where(chosen[a], own[a], code)
             at_code = {earlier: part[:, codes[a], place] for earlier, part in gathered.items()}

@@ -57,7 +57,7 @@ def model_of_network(network: NamedNetwork, class_name: str | None = None) -> tu
     if len(label.states) < 2:
         what = f"the class {label.name!r} has a single state, {label.states[0]!r}"
         raise BncliError(what, hint="choose another node with --class")
-    read = [_attribute(node) for node in others]
+    read = [_attribute_of_node(node) for node in others]
     orders = {node.name: order for node, (_, order) in zip(others, read, strict=True)}
     orders[label.name] = np.arange(len(label.states))
     place = {node.name: i for i, node in enumerate(others)}
@@ -70,13 +70,18 @@ def model_of_network(network: NamedNetwork, class_name: str | None = None) -> tu
         method=network.method,
         options=network.options,
     )
-    tables = Network(schema, structure, _table(label, label, orders), tuple(_table(n, label, orders) for n in others))
+    tables = Network(
+        schema,
+        structure,
+        _probability_table(label, label, orders),
+        tuple(_probability_table(n, label, orders) for n in others),
+    )
     unknown = [[1.0] * attribute.cardinality for attribute in schema.attributes]
     is_dense = False
     found = None
     if sum(schema.cardinalities) <= MOST_VALUES:
         try:
-            found = _marginals(true_model(tables, unknown, 0, [0.0] * len(unknown)))
+            found = _marginal_probabilities(true_model(tables, unknown, 0, [0.0] * len(unknown)))
         except BncliError:
             is_dense = True
     of_labels, marginals = found or _drawn_frequencies(tables)
@@ -107,12 +112,12 @@ def _class_node(network: NamedNetwork, class_name: str | None) -> Node:
     return network.by_name[found]
 
 
-def _attribute(node: Node) -> tuple[Attribute, Index]:
+def _attribute_of_node(node: Node) -> tuple[Attribute, Index]:
     """Return the node as an attribute, and the position of each code's state among the node's states."""
     states, has_missing = node.states, len(node.states) > 1 and node.states[-1] == MISSING_STATE
     values = states[:-1] if has_missing else states
     unknown = (0.0,) * len(states)
-    intervals = _cuts(values)
+    intervals = _cuts_between_intervals(values)
     if intervals is None:
         order = np.arange(len(states))
         return CategoricalAttribute(node.name, has_missing, unknown, levels=values), order
@@ -122,12 +127,12 @@ def _attribute(node: Node) -> tuple[Attribute, Index]:
     return NumericAttribute(node.name, has_missing, unknown, cuts=cuts), order
 
 
-def _cuts(states: Sequence[str]) -> tuple[tuple[float, ...], Index] | None:
+def _cuts_between_intervals(states: Sequence[str]) -> tuple[tuple[float, ...], Index] | None:
     """Return the cuts between states that are intervals, and the ascending order of the states.
 
     Returns None if the states do not partition the real line.
     """
-    bounds = [_bounds(state) for state in states]
+    bounds = [_parse_interval(state) for state in states]
     known = [pair for pair in bounds if pair is not None]
     if len(known) < 2 or len(known) < len(states):
         return None
@@ -139,7 +144,7 @@ def _cuts(states: Sequence[str]) -> tuple[tuple[float, ...], Index] | None:
     return tuple(highs), np.array(order)
 
 
-def _bounds(state: str) -> tuple[float, float] | None:
+def _parse_interval(state: str) -> tuple[float, float] | None:
     """Return the bounds a, b of the interval a < x <= b that a state names, or None if it names none."""
     interval, half = _INTERVAL.fullmatch(state.strip()), _HALF.fullmatch(state.strip())
     if interval is not None:
@@ -155,7 +160,7 @@ def _bounds(state: str) -> tuple[float, float] | None:
     return (-math.inf, bound) if sign[0] in "<≤" else (bound, math.inf)
 
 
-def _table(node: Node, label: Node, orders: dict[str, Index]) -> Array:
+def _probability_table(node: Node, label: Node, orders: dict[str, Index]) -> Array:
     """Return the node's probabilities with the axes of the engine: own value, parents, class.
 
     Those of the class node have its own value last.
@@ -172,7 +177,7 @@ def _table(node: Node, label: Node, orders: dict[str, Index]) -> Array:
     return np.asarray(np.moveaxis(table, -1, 0))
 
 
-def _marginals(model: Model) -> tuple[tuple[float, ...], list[list[float]]]:
+def _marginal_probabilities(model: Model) -> tuple[tuple[float, ...], list[list[float]]]:
     """Return the probabilities of the labels, and of the values of each attribute, by inference in the network.
 
     Those of nodes without an arc, which have no table in the model, are meaningless.
@@ -191,7 +196,7 @@ def _marginals(model: Model) -> tuple[tuple[float, ...], list[list[float]]]:
 
 
 def _drawn_frequencies(network: Network) -> tuple[tuple[float, ...], list[list[float]]]:
-    """Estimate what `_marginals` returns from DRAWN_ROWS rows drawn from the network."""
+    """Estimate what `_marginal_probabilities` returns from DRAWN_ROWS rows drawn from the network."""
     codes = Sampler(network, np.random.Generator(np.random.PCG64(0))).draw_codes(DRAWN_ROWS)
     sizes = (len(network.schema.labels), *network.schema.cardinalities)
     columns = (codes[CLASS], *(codes[i] for i in range(len(network.theta))))

@@ -83,13 +83,13 @@ def learn_with_rule(
     if options.sets is not None:
         others, held_out = splits[0]
         # raises an error for too few rows before the model is learned
-        unknown = _scores_of_rows(columns, held_out, np.zeros(len(held_out)), seed, split=True)
+        unknown = _held_out_scores_of_rows(columns, held_out, np.zeros(len(held_out)), seed, split=True)
         set_thresholds(PredictionSets(options.sets, options.sets_by == "class"), unknown, labels)
         fitted = fit(columns.take(others))
         rows = columns.take(held_out)
         log_p_true = log_p_of_true_labels(predict(fitted.model, rows), rows)
         watch(Note(f"{len(held_out):,} of {columns.n_rows:,} rows are held out for prediction sets"))
-        stored = DecisionRule(held_out=_scores_of_rows(columns, held_out, log_p_true, seed, split=True))
+        stored = DecisionRule(held_out=_held_out_scores_of_rows(columns, held_out, log_p_true, seed, split=True))
     else:
         fitted = fit(columns)
         if (kept := fitted.parameters.held_out_predictions) is not None:
@@ -103,7 +103,7 @@ def learn_with_rule(
             rows = columns.take(held_out)
             log_p_true[held_out] = log_p_of_true_labels(predict(fit_fold(columns.take(others)).model, rows), rows)
         every = _all_held_out(splits)
-        stored = DecisionRule(held_out=_scores_of_rows(columns, every, log_p_true[every], seed, split=False))
+        stored = DecisionRule(held_out=_held_out_scores_of_rows(columns, every, log_p_true[every], seed, split=False))
     return fitted, make_rule(options, labels, columns.class_name, stored)
 
 
@@ -132,7 +132,9 @@ def log_p_of_true_labels(log_p: Array, columns: Columns) -> Array:
     return np.asarray(log_p[columns.label.codes.astype(np.intp), np.arange(columns.n_rows)])
 
 
-def _scores_of_rows(columns: Columns, rows: Index, log_p_true: Array, seed: int, *, split: bool) -> HeldOutScores:
+def _held_out_scores_of_rows(
+    columns: Columns, rows: Index, log_p_true: Array, seed: int, *, split: bool
+) -> HeldOutScores:
     """Return the scores that a model stores for held-out rows of a table, whose ln P(y_t | x_t) are `log_p_true`."""
     assert columns.label is not None
     weights = None if columns.weights is None else columns.weights[rows]

@@ -134,18 +134,22 @@ class IntervalFinder:
     def _bounds(self, sums: Array, raw: Array) -> tuple[Array, Array]:
         """Return the ends of the intervals of rows with these sums of the uncertainty's entries."""
         if self._n_labels == 2:
-            return self._of_two(sums.sum(axis=0) if self._is_diagonal else np.square(sums[:, 0]).sum(axis=0), raw)
+            return self._two_class_intervals(
+                sums.sum(axis=0) if self._is_diagonal else np.square(sums[:, 0]).sum(axis=0), raw
+            )
         if self._is_diagonal:
-            return self._of_more(np.sqrt(np.maximum(sums, 0.0))[:, :, np.newaxis] * self._draws[:, np.newaxis], raw)
-        return self._of_more(self._drawn(np.einsum("rat,rbt->tab", sums, sums)), raw)
+            return self._many_class_intervals(
+                np.sqrt(np.maximum(sums, 0.0))[:, :, np.newaxis] * self._draws[:, np.newaxis], raw
+            )
+        return self._many_class_intervals(self._draw_deviations(np.einsum("rat,rbt->tab", sums, sums)), raw)
 
     def _bounds_of(self, covariances: Array, raw: Array) -> tuple[Array, Array]:
         """Return the ends of the intervals of rows whose scores have these covariances, (N, K, K)."""
         if self._n_labels == 2:
-            return self._of_two(np.einsum("tyz,y,z->t", covariances, (-1.0, 1.0), (-1.0, 1.0)), raw)
-        return self._of_more(self._drawn(covariances), raw)
+            return self._two_class_intervals(np.einsum("tyz,y,z->t", covariances, (-1.0, 1.0), (-1.0, 1.0)), raw)
+        return self._many_class_intervals(self._draw_deviations(covariances), raw)
 
-    def _drawn(self, covariances: Array) -> Array:
+    def _draw_deviations(self, covariances: Array) -> Array:
         """Return normal deviations (K, N, DRAWS); those of the first class are 0 for covariances (N, K - 1, K - 1)."""
         n_rows, n_drawn = covariances.shape[:2]
         least = JITTER * np.trace(covariances, axis1=1, axis2=2) + np.finfo(np.float64).tiny
@@ -154,12 +158,12 @@ class IntervalFinder:
         drawn[-n_drawn:] = (roots @ self._draws[-n_drawn:]).transpose(1, 0, 2)
         return drawn
 
-    def _of_two(self, variance: Array, raw: Array) -> tuple[Array, Array]:
+    def _two_class_intervals(self, variance: Array, raw: Array) -> tuple[Array, Array]:
         s, width = raw[1] - raw[0], self._z * np.sqrt(np.maximum(variance, 0.0))
-        ends = [self._finish(_two_classes(s + sign * width)) for sign in (-1.0, 0.0, 1.0)]
+        ends = [self._finish(_two_class_log_probabilities(s + sign * width)) for sign in (-1.0, 0.0, 1.0)]
         return np.minimum.reduce(ends), np.maximum.reduce(ends)
 
-    def _of_more(self, drawn: Array, raw: Array) -> tuple[Array, Array]:
+    def _many_class_intervals(self, drawn: Array, raw: Array) -> tuple[Array, Array]:
         """Return the ends of the intervals, given draws (K, N, DRAWS) of deviations from the scores."""
         scores = raw[:, :, np.newaxis] + drawn
         scores -= scores.max(axis=0)
@@ -221,6 +225,6 @@ def effect_margins(model: Model, effects: Effects) -> list[Array] | None:
     return [z * np.sqrt(total / EFFECT_DRAWS) for total in squares]
 
 
-def _two_classes(s: Array) -> Array:
+def _two_class_log_probabilities(s: Array) -> Array:
     """Return ln P (2, N) from differences s (N,) of scores."""
     return -np.logaddexp(0.0, np.stack([s, -s]))

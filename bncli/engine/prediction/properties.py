@@ -105,7 +105,7 @@ class _OutOfTimeError(Exception):
 class _Part(NamedTuple):
     """Whether a part of the inputs may contain a counter-example, and inputs to try (N, attributes)."""
 
-    may: bool
+    may_violate: bool
     tries: Index
 
 
@@ -150,7 +150,7 @@ class Prover:
 
     def decision_for(self, codes: Mapping[int, int]) -> str | None:
         """Return the label decided for an input with these codes by position, or None if the model abstains."""
-        decided = int(self._decide(self.log_p(np.maximum(self._everything(codes), 0)[None]))[0])
+        decided = int(self._decide(self.log_p(np.maximum(self._all_inputs(codes), 0)[None]))[0])
         return None if decided < 0 else self._labels[decided]
 
     def log_p(self, codes: Index) -> Array:
@@ -174,10 +174,10 @@ class Prover:
             part = stack.pop()
             if self._clock() > self._deadline:
                 raise _OutOfTimeError
-            may, tries = bound(part)
+            may_violate, tries = bound(part)
             if len(tries) and len(found := is_violated(tries)):
                 return np.asarray(tries[found[0]])
-            if not may:
+            if not may_violate:
                 continue
             free = np.flatnonzero(part == FREE)
             if math.prod(self._cardinalities[free].tolist()) <= MOST_INPUTS:
@@ -204,13 +204,13 @@ class Prover:
                     influence[p] += np.ptp(values, axis=axis).max()
         return influence
 
-    def _everything(self, where: Mapping[int, int]) -> Index:
+    def _all_inputs(self, where: Mapping[int, int]) -> Index:
         fixed = np.full(len(self._cardinalities), FREE, np.intp)
         for position, code in where.items():
             fixed[position] = code
         return fixed
 
-    def _pair(self, one: int, other: int) -> Array:
+    def _input_pair(self, one: int, other: int) -> Array:
         weights = np.zeros(self._n_labels)
         weights[one], weights[other] = 1.0, -1.0
         return weights
@@ -219,7 +219,7 @@ class Prover:
         sign, label = stated.sign, stated.label
         others = [d for d in range(self._n_labels) if d != label]
         # -sign (S[label] - S[d]) is minimised, for every model of an average
-        contrasts = [[c.contrast(-sign * self._pair(label, d)) for d in others] for c in self._components]
+        contrasts = [[c.contrast(-sign * self._input_pair(label, d)) for d in others] for c in self._components]
 
         def bound(part: Index) -> _Part:
             extreme, tries = 0.0, []
@@ -229,7 +229,7 @@ class Prover:
                     values, inputs = contrast.minimise(part[None])
                     odds.append(sign * float(values[0]))  # the least or greatest S[d] - S[label]
                     tries.append(inputs[0])
-                extreme += weight * _one_against(odds, self._temperature or 1.0)
+                extreme += weight * _probability_from_log_odds(odds, self._temperature or 1.0)
             if self._calibration is not None and self._temperature is None:
                 if self._n_labels > 2:
                     return _Part(True, np.array(tries))
@@ -244,14 +244,14 @@ class Prover:
             p = np.exp(self.log_p(inputs)[label])
             return np.flatnonzero(sign * (p - stated.bound) > TOLERANCE)
 
-        return self._verdict(self._search(self._everything(stated.where), bound, is_violated))
+        return self._verdict(self._search(self._all_inputs(stated.where), bound, is_violated))
 
     def _prove_trend(self, stated: Trend) -> Verdict:
         position, label = stated.position, stated.label
         others = [d for d in range(self._n_labels) if d != label]
         for code in range(stated.n_values - 1):
             pairs = [
-                _change(component.contrast(stated.sign * self._pair(label, d)), position, code, code + 1)
+                _change_of_code(component.contrast(stated.sign * self._input_pair(label, d)), position, code, code + 1)
                 for component in self._components
                 for d in others
             ]
@@ -264,17 +264,17 @@ class Prover:
                 return _Part(falls, np.array([inputs[0] for _, inputs in found]))
 
             def is_violated(inputs: Index, code: int = code) -> Index:
-                before, after = (np.exp(self.log_p(_with(inputs, position, c))[label]) for c in (code, code + 1))
+                before, after = (np.exp(self.log_p(_with_code(inputs, position, c))[label]) for c in (code, code + 1))
                 return np.flatnonzero(stated.sign * (after - before) < -TOLERANCE)
 
-            found = self._search(self._everything({position: code}), bound, is_violated)
+            found = self._search(self._all_inputs({position: code}), bound, is_violated)
             if found is not None:
                 return self._verdict(found, {position: code + 1})
         return Verdict(True)
 
     def _prove_alone(self, stated: DecidesAlone) -> Verdict:
         for code in range(self._cardinalities[stated.position]):
-            everything = self._everything({stated.position: code})
+            everything = self._all_inputs({stated.position: code})
             first = np.maximum(everything, 0)
             decision = int(self._decide(self.log_p(first[None]))[0])
             conditions = None if self._reasons is None else self._reasons.conditions_for(first, decision)
@@ -302,7 +302,7 @@ class Prover:
             return Verdict(False, flip)
         labels = list(itertools.permutations(range(self._n_labels), 2)) if has_bound else [(0, 1)]
         for (position, n_values), (one, other) in itertools.product(enumerate(self._cardinalities.tolist()), labels):
-            contrast = self._components[0].contrast(self._pair(one, other))
+            contrast = self._components[0].contrast(self._input_pair(one, other))
             least = _least_changes(contrast, position, n_values)
             for before, after in itertools.permutations(range(n_values), 2):
                 if self._clock() > self._deadline:
@@ -314,10 +314,10 @@ class Prover:
                 def is_violated(
                     inputs: Index, position: int = position, codes: tuple[int, int] = (before, after)
                 ) -> Index:
-                    first, second = (self.log_p(_with(inputs, position, code)) for code in codes)
+                    first, second = (self.log_p(_with_code(inputs, position, code)) for code in codes)
                     return np.flatnonzero(_is_flip(first, second, stated.bound))
 
-                found = self._search(self._everything({position: before}), bound, is_violated)
+                found = self._search(self._all_inputs({position: before}), bound, is_violated)
                 if found is not None:
                     return self._verdict(found, {position: after})
         return Verdict(True)
@@ -388,14 +388,14 @@ def _component_weights(model: Model) -> tuple[float, ...]:
     return tuple(stage.weight for stage in scorer.stages)
 
 
-def _one_against(odds: list[float], temperature: float) -> float:
+def _probability_from_log_odds(odds: list[float], temperature: float) -> float:
     """Return 1 / (1 + sum of exp(odds / temperature))."""
     highest = max(0.0, *(value / temperature for value in odds))
     total = math.exp(-highest) + math.fsum(math.exp(value / temperature - highest) for value in odds)
     return math.exp(-highest) / total
 
 
-def _with(inputs: Index, position: int, code: int) -> Index:
+def _with_code(inputs: Index, position: int, code: int) -> Index:
     """Return the inputs with one code changed."""
     changed = inputs.copy()
     changed[:, position] = code
@@ -421,7 +421,7 @@ def _least_changes(contrast: Contrast, position: int, n_values: int) -> Array:
     return least
 
 
-def _slice(contrast: Contrast, position: int, code: int) -> Contrast:
+def _with_fixed_code(contrast: Contrast, position: int, code: int) -> Contrast:
     """Return the contrast with one attribute fixed at a code, as a function of the others."""
     constant, tables = contrast.constant, []
     for positions, values in contrast.tables:
@@ -435,7 +435,7 @@ def _slice(contrast: Contrast, position: int, code: int) -> Contrast:
     return Contrast(contrast.cardinalities, constant, tuple(tables))
 
 
-def _change(contrast: Contrast, position: int, before: int, after: int) -> Contrast:
+def _change_of_code(contrast: Contrast, position: int, before: int, after: int) -> Contrast:
     """Return the rise of the contrast from one code of an attribute to another, as a function of the others."""
     constant, tables = 0.0, []
     for positions, values in contrast.tables:
@@ -452,8 +452,8 @@ def _change(contrast: Contrast, position: int, before: int, after: int) -> Contr
 
 def _flip_bound(contrast: Contrast, position: int, before: int, after: int, gap: float) -> Callable[[Index], _Part]:
     """Return a bound for the inputs whose contrast is above `gap` with code `before` and at most 0 with `after`."""
-    first, second = (_slice(contrast, position, code) for code in (before, after))
-    functions = (_change(contrast, position, before, after), _negated(first), second)
+    first, second = (_with_fixed_code(contrast, position, code) for code in (before, after))
+    functions = (_change_of_code(contrast, position, before, after), _negated(first), second)
     least = (-gap, -gap, 0.0)
 
     def bound(part: Index) -> _Part:

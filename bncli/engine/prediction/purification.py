@@ -136,14 +136,14 @@ class PureTable:
         return cls(family.attributes, groupings, family.shape, codes, frequencies, entries)
 
     @property
-    def _grid(self) -> Array:
+    def _contrasts_grid(self) -> Array:
         """The contrasts as an array (n_1 + 1, n_2 + 1, ..., K)."""
         return np.asarray(self.entries[:-1].reshape(*(n + 1 for n in self.shape), -1))
 
     @property
     def constant(self) -> Array:
         """The constant term, (K,)."""
-        return np.asarray(self._grid.reshape(-1, self._grid.shape[-1])[-1])
+        return np.asarray(self._contrasts_grid.reshape(-1, self._contrasts_grid.shape[-1])[-1])
 
     def times(self, factor: float) -> PureTable:
         """Return every term times a number."""
@@ -164,12 +164,12 @@ class PureTable:
 
     def values(self, axes: Sequence[int]) -> Array:
         """Return the term of these axes, (n_i ..., K), the axes in ascending order."""
-        places = tuple(slice(n) if axis in axes else n for axis, n in enumerate(self.shape))
-        return np.asarray(self._grid[places])
+        index = tuple(slice(n) if axis in axes else n for axis, n in enumerate(self.shape))
+        return np.asarray(self._contrasts_grid[index])
 
     def variances(self) -> Array:
         """Return the mean squares of the terms over values and classes, (2^n - 1,), in the order of `terms`."""
-        moments: Array = (self._grid**2).mean(axis=-1)
+        moments: Array = (self._contrasts_grid**2).mean(axis=-1)
         for axis, q in enumerate(self.frequencies):
             observed = np.tensordot(q, moments.take(range(len(q)), axis), axes=(0, axis))
             moments = np.stack([moments.take(-1, axis), observed], axis=axis)
@@ -181,17 +181,17 @@ class PureTable:
     ) -> None:
         """Add each row's value of term t for its label, times `share`, to sums[rows[t]] (N,); t numbers `terms`."""
         cells = math.prod(n + 1 for n in self.shape)
-        places = np.empty((1 << len(self.shape), len(labels)), np.intp)
-        places[0] = cells - 1
-        for axis, (a, steps) in enumerate(zip(self.attributes, self._steps, strict=True)):
+        entry_numbers = np.empty((1 << len(self.shape), len(labels)), np.intp)
+        entry_numbers[0] = cells - 1
+        for axis, (a, steps) in enumerate(zip(self.attributes, self._index_steps, strict=True)):
             half = 1 << axis
-            np.add(places[:half], steps[codes[a]], out=places[half : 2 * half])
-        places *= len(self.entries) // cells
-        places += labels
-        sums[rows] += share * np.take(self.entries, places[1:], mode="clip")
+            np.add(entry_numbers[:half], steps[codes[a]], out=entry_numbers[half : 2 * half])
+        entry_numbers *= len(self.entries) // cells
+        entry_numbers += labels
+        sums[rows] += share * np.take(self.entries, entry_numbers[1:], mode="clip")
 
     @cached_property
-    def _steps(self) -> tuple[Index, ...]:
+    def _index_steps(self) -> tuple[Index, ...]:
         """The step that every code adds to an index of entries.
 
         "unobserved" leads past the end, where np.take clips to the final 0.

@@ -47,13 +47,13 @@ class _Segment(NamedTuple):
 class _Layout:
     """The tables of a stage, for rows in which the same packed tables have unknown values.
 
-    shares: what every code adds to the cell number, for each pair of a table and one of its attributes. places,
-    positions: for each pair, the index of code 0 in `shares`, and the position of the attribute. starts: the index of
-    the first pair of each table.
+    A pair is a table and one of its attributes. shares: what every code adds to the cell number, pair after pair.
+    first_shares: for each pair, the index of code 0 in `shares`. positions: for each pair, the position of the
+    attribute. starts: the index of the first pair of each table.
     """
 
     positions: Index
-    places: Index
+    first_shares: Index
     shares: Index
     starts: Index
     segments: tuple[_Segment, ...]
@@ -80,7 +80,7 @@ class RowLookUp:
             return log_probabilities(self._scorer, list(row[:, None].astype(np.uint32)), 1)[:, 0]
         scores = self._stage.shift + 0.0
         if layout.segments:
-            cells = np.add.reduceat(layout.shares[layout.places + row[layout.positions]], layout.starts)
+            cells = np.add.reduceat(layout.shares[layout.first_shares + row[layout.positions]], layout.starts)
             for rows, entries, first, last, is_sum in layout.segments:
                 added = entries[cells[first:last]]
                 own = scores if rows is None else scores[rows]
@@ -124,21 +124,21 @@ class RowLookUp:
         is_incomplete = dict(zip(map(id, self._packings), incomplete, strict=True))
         coarse = dict(enumerate(self._scorer.regrouped, len(self._scorer.used)))
         n_codes = (self._unknown + 1).tolist()
-        shares, positions, places, starts = list[Index](), list[int](), list[int](), list[int]()
+        shares, positions, first_shares, starts = list[Index](), list[int](), list[int](), list[int]()
         segments: list[_Segment] = []
         n_shares = 0
-        for rows, is_sum, tables in _runs(self._stage, is_incomplete):
+        for rows, is_sum, tables in _segments_of_stage(self._stage, is_incomplete):
             if tables is None:
                 return None
             first, n_cells, entries = len(starts), 0, []
             for by_position, own in tables:
-                starts.append(len(places))
+                starts.append(len(first_shares))
                 for i, (position, share) in enumerate(by_position):
                     if position in coarse:
                         position, digits = coarse[position]
                         share = share[digits]
                     positions.append(position)
-                    places.append(n_shares)
+                    first_shares.append(n_shares)
                     shares.append(share[: n_codes[position]] + (n_cells if i == 0 else 0))
                     n_shares += len(shares[-1])
                 entries.append(own)
@@ -147,7 +147,7 @@ class RowLookUp:
             segments.append(_Segment(columns, np.concatenate(entries), first, len(starts), is_sum))
         return _Layout(
             np.array(positions, np.intp),
-            np.array(places, np.intp),
+            np.array(first_shares, np.intp),
             np.concatenate(shares) if shares else np.empty(0, np.intp),
             np.array(starts, np.intp),
             tuple(segments),
@@ -160,7 +160,7 @@ _Run = tuple[tuple[int, ...] | None, bool, list[_Table] | None]
 """Score rows (None: all), whether the tables are summed first, and the tables; None for tables without a layout."""
 
 
-def _runs(stage: Stage, is_incomplete: dict[int, bool]) -> Iterable[_Run]:
+def _segments_of_stage(stage: Stage, is_incomplete: dict[int, bool]) -> Iterable[_Run]:
     """Yield the tables of a stage in their order, consecutive ones of the same score rows together."""
     pending: list[_Table] = []
     pending_rows: tuple[int, ...] | None = None
@@ -172,7 +172,7 @@ def _runs(stage: Stage, is_incomplete: dict[int, bool]) -> Iterable[_Run]:
                 yield pending_rows, False, pending
                 pending = []
             pending_rows = rows
-            pending.append((_mixed_radix(inner), inner.tables.T))
+            pending.append((_cell_number_terms(inner), inner.tables.T))
             continue
         if pending:
             yield pending_rows, False, pending
@@ -185,7 +185,7 @@ def _runs(stage: Stage, is_incomplete: dict[int, bool]) -> Iterable[_Run]:
             yield rows, True, None
             return
         for part in parts:
-            yield rows, True, list(chain.from_iterable(map(_lanes, part)))
+            yield rows, True, list(chain.from_iterable(map(_lane_tables, part)))
     if pending:
         yield pending_rows, False, pending
 
@@ -194,7 +194,7 @@ def _unshared(factor: object) -> object:
     return factor.factor if isinstance(factor, SharedFactor) else factor
 
 
-def _mixed_radix(factor: Factor | WideFactor) -> list[tuple[int, Index]]:
+def _cell_number_terms(factor: Factor | WideFactor) -> list[tuple[int, Index]]:
     """Return the term that each code adds to the cell number; for a wide factor, unknown values are never used."""
     shares, stride = [], 1
     for position, n in zip(reversed(factor.positions), reversed(factor.shape), strict=True):
@@ -204,7 +204,7 @@ def _mixed_radix(factor: Factor | WideFactor) -> list[tuple[int, Index]]:
     return shares[::-1]
 
 
-def _lanes(look_ups: LookUps) -> Iterable[_Table]:
+def _lane_tables(look_ups: LookUps) -> Iterable[_Table]:
     """Yield the lanes of a word as tables."""
     bits, words, tables = look_ups
     for lane, entries in enumerate(tables):

@@ -87,12 +87,12 @@ class Interval(NamedTuple):
 class _Rows:
     """Distinct rows with the same conditions.
 
-    Each array is (N, attributes): codes; may: whether the value may be in a set; free: FREE or UNKNOWN, which takes its
-    place when it is not.
+    Each array is (N, attributes): codes; allowed: whether the value may be in a set; free: FREE or UNKNOWN, which
+    replaces the code of a value outside the set.
     """
 
     codes: Index
-    may: Mask
+    allowed: Mask
     free: Index
     conditions: tuple[Condition, ...]
 
@@ -147,14 +147,16 @@ class ReasonSearch:
         decisions = self._decide(log_p).astype(np.intp)
         distinct, place = np.unique(np.column_stack([decisions, rows]), axis=0, return_inverse=True)
         own, labels = distinct[:, 1:], distinct[:, 0]
-        may = own < self._cardinalities if self._marginalizes else np.ones(own.shape, bool)
-        own = np.where(may, own, 0)
-        keys = self._interval_of(own, labels, may) if self._intervals else labels
-        members, exact, at_least = may.copy(), np.zeros(len(own), bool), np.zeros(len(own), np.intp)
+        allowed = own < self._cardinalities if self._marginalizes else np.ones(own.shape, bool)
+        own = np.where(allowed, own, 0)
+        keys = self._interval_numbers(own, labels, allowed) if self._intervals else labels
+        members, exact, at_least = allowed.copy(), np.zeros(len(own), bool), np.zeros(len(own), np.intp)
         for key in np.unique(keys[keys >= 0]).tolist():
             chosen = np.flatnonzero(keys == key)
             free = np.where(own[chosen] == self._cardinalities, UNKNOWN, FREE)
-            found = _search(_Rows(own[chosen], may[chosen], free, self._conditions_of(key)), self._seconds, self._clock)
+            found = _search(
+                _Rows(own[chosen], allowed[chosen], free, self._conditions_of(key)), self._seconds, self._clock
+            )
             members[chosen], exact[chosen], at_least[chosen] = found
         # conditions that suffice and are not necessary
         decided = [interval.decision for interval in self._intervals]
@@ -168,14 +170,14 @@ class ReasonSearch:
         """Return conditions under which inputs have the same decision as this one, or None if it is due to rounding."""
         key = decision
         if self._intervals:
-            key = int(self._interval_of(own[None], np.array([decision]), np.ones((1, len(own)), bool))[0])
+            key = int(self._interval_numbers(own[None], np.array([decision]), np.ones((1, len(own)), bool))[0])
         return None if self._intervals and key < 0 else self._conditions_of(key)
 
-    def _interval_of(self, own: Index, labels: Index, may: Mask) -> Index:
+    def _interval_numbers(self, own: Index, labels: Index, allowed: Mask) -> Index:
         """Return the number of each row's interval; -1 if, due to rounding, its decision is not the row's."""
         contrast = self._components[0].contrast(np.array([-1.0, 1.0]))
         decided = np.array([interval.decision for interval in self._intervals])
-        if len(self._components) > 1 or not may.all():
+        if len(self._components) > 1 or not allowed.all():
             # the first interval of the decision
             return np.array([int(np.flatnonzero(np.append(decided, y) == y)[0]) for y in labels]) % len(decided)
         at = np.searchsorted([interval.low for interval in self._intervals], contrast.values(own), side="right") - 1
@@ -253,21 +255,21 @@ def _search(rows: _Rows, seconds: float, clock: Callable[[], float]) -> tuple[Ma
     """Return members (N, attributes), exact (N,) and lower bounds on the number of members (N,), as in `Reasons`."""
     everything = np.arange(len(rows.codes))
     nothing = np.zeros(rows.codes.shape, bool)
-    at_least, guesses = _reach(rows, everything, nothing, rows.may, rows.may.sum(axis=1))
-    n_may = rows.may.sum(axis=1)
-    exact = (at_least >= n_may) & rows.may.all(axis=1)
-    members = np.where((at_least >= n_may)[:, None], rows.may, guesses)
-    left = np.flatnonzero(at_least < n_may)
-    at_least = np.minimum(at_least, n_may)
-    members[left] = _grow(rows, left, members[left])
+    at_least, guesses = _bound_sizes(rows, everything, nothing, rows.allowed, rows.allowed.sum(axis=1))
+    n_allowed = rows.allowed.sum(axis=1)
+    exact = (at_least >= n_allowed) & rows.allowed.all(axis=1)
+    members = np.where((at_least >= n_allowed)[:, None], rows.allowed, guesses)
+    left = np.flatnonzero(at_least < n_allowed)
+    at_least = np.minimum(at_least, n_allowed)
+    members[left] = _add_until_fixed(rows, left, members[left])
     if not all(condition.contrast.exact for condition in rows.conditions):
-        members[left] = _reduce(rows, left, members[left])
+        members[left] = _remove_unneeded(rows, left, members[left])
         return members, exact, at_least
     sizes = members.sum(axis=1)
-    fixes = _worst(rows, left, members[left])[0]
+    fixes = _worst_completions(rows, left, members[left])[0]
     exact[left] = fixes & (sizes[left] == at_least[left])
     open_rows = left[fixes & ~exact[left]]
-    members[open_rows] = _reduce(rows, open_rows, members[open_rows])
+    members[open_rows] = _remove_unneeded(rows, open_rows, members[open_rows])
     sizes[open_rows] = members[open_rows].sum(axis=1)
     exact[open_rows] = sizes[open_rows] == at_least[open_rows]
     is_open = np.zeros(len(exact), bool)
@@ -275,68 +277,70 @@ def _search(rows: _Rows, seconds: float, clock: Callable[[], float]) -> tuple[Ma
     spent = np.zeros(len(rows.codes))
     # the nodes of a row are a stack: the last ones come first
     owners = np.flatnonzero(is_open)
-    sets, may = nothing[owners], rows.may[owners]
+    sets, allowed = nothing[owners], rows.allowed[owners]
     while len(owners):
         began = clock()
         order = np.argsort(owners, kind="stable")
         ends = np.searchsorted(owners[order], owners[order], side="right")
         chosen = np.zeros(len(owners), bool)
         chosen[order] = ends - np.arange(len(order)) <= _NODES_PER_ROW
-        at, at_sets, at_may = owners[chosen], sets[chosen], may[chosen]
+        at, at_sets, at_allowed = owners[chosen], sets[chosen], allowed[chosen]
         counts = at_sets.sum(axis=1)
-        needed, guesses = _reach(rows, at, at_sets, at_may, sizes[at] - 1 - counts)
+        needed, guesses = _bound_sizes(rows, at, at_sets, at_allowed, sizes[at] - 1 - counts)
         left = np.flatnonzero(counts + needed < sizes[at])
-        at_sets, at_may, guesses, which = at_sets[left], at_may[left], guesses[left], at[left]
-        fixes, missed, inputs = _worst(rows, which, guesses)
+        at_sets, at_allowed, guesses, which = at_sets[left], at_allowed[left], guesses[left], at[left]
+        fixes, missed, inputs = _worst_completions(rows, which, guesses)
         found = guesses.sum(axis=1)
         for i in np.flatnonzero(fixes)[np.argsort(-found[fixes], kind="stable")].tolist():
             if found[i] < sizes[which[i]]:
                 members[which[i]], sizes[which[i]] = guesses[i], found[i]
         left = np.flatnonzero(~fixes & (counts[left] + needed[left] < sizes[which]))
-        children = _branch(rows, which[left], at_sets[left], at_may[left], missed[left], inputs[left])
+        children = _child_nodes(rows, which[left], at_sets[left], at_allowed[left], missed[left], inputs[left])
         np.add.at(spent, at, (clock() - began) / len(at))
         owners = np.concatenate([owners[~chosen], children[0]])
-        sets, may = np.concatenate([sets[~chosen], children[1]]), np.concatenate([may[~chosen], children[2]])
+        sets, allowed = np.concatenate([sets[~chosen], children[1]]), np.concatenate([allowed[~chosen], children[2]])
         is_done = is_open & ((sizes == at_least) | (np.bincount(owners, minlength=len(exact)) == 0))
         exact |= is_done
         at_least[is_done] = sizes[is_done]
         is_open &= ~is_done & (spent <= seconds)
         kept = is_open[owners]
-        owners, sets, may = owners[kept], sets[kept], may[kept]
+        owners, sets, allowed = owners[kept], sets[kept], allowed[kept]
     return members, exact, at_least
 
 
-def _branch(rows: _Rows, which: Index, sets: Mask, may: Mask, missed: Index, inputs: Index) -> tuple[Index, Mask, Mask]:
+def _child_nodes(
+    rows: _Rows, which: Index, sets: Mask, allowed: Mask, missed: Index, inputs: Index
+) -> tuple[Index, Mask, Mask]:
     """Return the children of nodes whose worst completions are `inputs`: their rows, sets and what they may contain.
 
     Every set that fixes the decision has an attribute in which the completion differs from the row.
     """
-    candidates = (inputs != rows.codes[which]) & may & ~sets
+    candidates = (inputs != rows.codes[which]) & allowed & ~sets
     gains = np.where(candidates, _gains(rows, which, missed, inputs), -np.inf)
     numbers = np.arange(len(which))
-    nodes, may = [], may.copy()
+    nodes, allowed = [], allowed.copy()
     for _ in range(_BRANCHES):
         a = gains.argmax(axis=1)
         is_child = gains[numbers, a] > -np.inf
         child = sets.copy()
         child[numbers, a] = True
-        nodes.append((numbers[is_child], child[is_child], may[is_child]))
-        may[numbers[is_child], a[is_child]] = False
+        nodes.append((numbers[is_child], child[is_child], allowed[is_child]))
+        allowed[numbers[is_child], a[is_child]] = False
         gains[numbers, a] = -np.inf
     is_child = (gains > -np.inf).any(axis=1)
-    nodes.append((numbers[is_child], sets[is_child], may[is_child]))
-    parents, sets, may = (np.concatenate(parts) for parts in zip(*reversed(nodes), strict=True))
+    nodes.append((numbers[is_child], sets[is_child], allowed[is_child]))
+    parents, sets, allowed = (np.concatenate(parts) for parts in zip(*reversed(nodes), strict=True))
     order = np.argsort(parents, kind="stable")
-    return which[parents[order]], sets[order], may[order]
+    return which[parents[order]], sets[order], allowed[order]
 
 
-def _reach(rows: _Rows, which: Index, members: Mask, may: Mask, most: Index) -> tuple[Index, Mask]:
+def _bound_sizes(rows: _Rows, which: Index, members: Mask, allowed: Mask, most: Index) -> tuple[Index, Mask]:
     """Return lower bounds (N,) on the number of attributes to be added to fix the decision, and guessed sets.
 
     The sets are (N, attributes). A bound above `most` (N,) need not be the highest, and no set is guessed there.
     """
     if all(len(table.positions) == 1 for contrast, _ in rows.conditions for table in contrast.tables):
-        return _reach_of_sums(rows, which, members, may)
+        return _bound_sizes_of_single_tables(rows, which, members, allowed)
     needed, guesses = np.zeros(len(which), np.intp), members.copy()
     # nodes with similar limits are bounded together
     order = np.argsort(-most, kind="stable")
@@ -348,7 +352,7 @@ def _reach(rows: _Rows, which: Index, members: Mask, may: Mask, most: Index) -> 
             nodes = block[left]
             if not len(nodes):
                 break
-            game = contrast.game(rows.codes[which[nodes]], members[nodes], may[nodes], limit)
+            game = contrast.game(rows.codes[which[nodes]], members[nodes], allowed[nodes], limit)
             counts = (game.bound < least - TIE).sum(axis=0)
             deciding[left[counts > needed[nodes]]] = number
             needed[nodes] = np.maximum(needed[nodes], counts)
@@ -363,8 +367,8 @@ def _reach(rows: _Rows, which: Index, members: Mask, may: Mask, most: Index) -> 
     return needed, guesses
 
 
-def _reach_of_sums(rows: _Rows, which: Index, members: Mask, may: Mask) -> tuple[Index, Mask]:
-    """Return the same as `_reach` where all tables are over single attributes.
+def _bound_sizes_of_single_tables(rows: _Rows, which: Index, members: Mask, allowed: Mask) -> tuple[Index, Mask]:
+    """Return the same as `_bound_sizes` where all tables are over single attributes.
 
     Each condition misses its limit by some amount, of which an added attribute makes up a share. The shares of the
     added attributes must sum to at least 1 in each condition, and so must their weighted averages over conditions, for
@@ -379,7 +383,7 @@ def _reach_of_sums(rows: _Rows, which: Index, members: Mask, may: Mask) -> tuple
         values, inputs = contrast.minimise(fixed)
         missing = least - values
         is_missed[number] = missing > TIE
-        where = may & is_missed[number][:, None]
+        where = allowed & is_missed[number][:, None]
         np.divide(_shared_gains(contrast, own, inputs), missing[:, None], out=shares[number], where=where)
     needed, guesses = np.zeros(len(own), np.intp), members.copy()
     is_found = ~is_missed.any(axis=0)
@@ -404,7 +408,7 @@ def _reach_of_sums(rows: _Rows, which: Index, members: Mask, may: Mask) -> tuple
     return needed, guesses
 
 
-def _worst(rows: _Rows, which: Index, members: Mask) -> tuple[Mask, Index, Index]:
+def _worst_completions(rows: _Rows, which: Index, members: Mask) -> tuple[Mask, Index, Index]:
     """Return whether sets of the rows `which` fix the decision, (N,), and the worst completion of those that do not.
 
     That is, the number of the condition that it misses by most, (N,), and the completion, (N, attributes).
@@ -430,13 +434,13 @@ def _gains(rows: _Rows, which: Index, missed: Index, inputs: Index) -> Array:
     return gains
 
 
-def _grow(rows: _Rows, which: Index, members: Mask) -> Mask:
+def _add_until_fixed(rows: _Rows, which: Index, members: Mask) -> Mask:
     """Add the attribute of largest gain to each row's set until it fixes the decision; return the sets."""
     members = members.copy()
     left = np.arange(len(which))
     while len(left):
-        fixes, missed, inputs = _worst(rows, which[left], members[left])
-        free = rows.may[which[left]] & ~members[left]
+        fixes, missed, inputs = _worst_completions(rows, which[left], members[left])
+        free = rows.allowed[which[left]] & ~members[left]
         is_open = ~fixes & free.any(axis=1)
         left, free = left[is_open], free[is_open]
         gains = _gains(rows, which[left], missed[is_open], inputs[is_open])
@@ -444,7 +448,7 @@ def _grow(rows: _Rows, which: Index, members: Mask) -> Mask:
     return members
 
 
-def _reduce(rows: _Rows, which: Index, members: Mask) -> Mask:
+def _remove_unneeded(rows: _Rows, which: Index, members: Mask) -> Mask:
     """Remove from each row's set, one after the other, the attributes that it does not need; return the sets."""
     members = members.copy()
     for a in range(members.shape[1]):
@@ -452,7 +456,7 @@ def _reduce(rows: _Rows, which: Index, members: Mask) -> Mask:
         if len(has):
             tried = members[has]
             tried[:, a] = False
-            members[has[_worst(rows, which[has], tried)[0]], a] = False
+            members[has[_worst_completions(rows, which[has], tried)[0]], a] = False
     return members
 
 

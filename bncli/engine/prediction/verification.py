@@ -50,7 +50,7 @@ Value = float | str | None
 
 def with_self_test(model: Model) -> Model:
     """Return the model with a new self-test."""
-    cardinalities = np.array([model.schema.cardinalities[i] for i in self_tested(model)], np.intp)
+    cardinalities = np.array([model.schema.cardinalities[i] for i in self_test_attributes(model)], np.intp)
     rng = np.random.Generator(np.random.PCG64(0))
     complete = np.empty((len(cardinalities), ROWS), np.intp)
     for row, cardinality in zip(complete, cardinalities, strict=True):
@@ -64,14 +64,14 @@ def with_self_test(model: Model) -> Model:
     return replace(model, self_test=SelfTest(codes, probabilities))
 
 
-def self_tested(model: Model) -> tuple[int, ...]:
+def self_test_attributes(model: Model) -> tuple[int, ...]:
     """Return the attributes, ascending, whose codes are in a self-test."""
     return tuple(sorted(model.attributes))
 
 
 def predict_self_test(model: Model, codes: Index) -> Array:
     """Return P(y | x_t), shape (K, rows), for the codes (attributes, rows) of a self-test."""
-    scorer, by_attribute = compile_scorer(model), dict(zip(self_tested(model), codes, strict=True))
+    scorer, by_attribute = compile_scorer(model), dict(zip(self_test_attributes(model), codes, strict=True))
     used = [by_attribute[attribute].astype(np.uint32) for attribute in scorer.used]
     return np.exp(log_probabilities(scorer, used, codes.shape[1]))
 
@@ -129,7 +129,7 @@ def probe_rows(model: Model, n_rows: int, rng: np.random.Generator) -> ProbeRows
     """Draw at least `n_rows` rows, and enough for every value of every input to occur."""
     scorer = compile_scorer(model)
     inputs = tuple(Input.of(model.schema.attributes[i]) for i in scorer.used)
-    values_of_inputs = [_values_to_show(one) for one in inputs]
+    values_of_inputs = [_probe_values(one) for one in inputs]
     n_rows = max(n_rows, sum(map(len, values_of_inputs)))
     # Random values, some of them missing; then each value of each input in turn.
     drawn: list[Any] = [rng.integers(0, len(values), n_rows) for values in values_of_inputs]
@@ -146,7 +146,7 @@ def probe_rows(model: Model, n_rows: int, rng: np.random.Generator) -> ProbeRows
     return ProbeRows(inputs, shown, np.exp(log_probabilities(scorer, codes, n_rows)))
 
 
-def _values_to_show(one: Input) -> list[Value]:
+def _probe_values(one: Input) -> list[Value]:
     """Return the values of an input that occur in probe rows; None, the missing value, is the first."""
     if one.codes is not None:
         unseen = "never seen"

@@ -493,7 +493,10 @@ def _recognize_numbers_with_words(
 
 
 def _masks_of_numbers(texts: pa.Array, source: Source) -> list[Mask]:
-    """Return which texts are plain numbers (unless the decimal mark is a comma), and which are in a national form."""
+    """Return two masks: which texts are plain numbers, and which are numbers in a national form (such as 1.234,5).
+
+    If the decimal mark is a comma, return the second mask only.
+    """
     plain = [] if source.decimal == "," else [~np.isnan(to_numbers(texts, ())[0])]
     return [*plain, fits_by_form(texts)[-1][1]]
 

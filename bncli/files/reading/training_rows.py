@@ -81,8 +81,9 @@ def read_columns(
 ) -> Columns:
     """Return the whole table.
 
-    cuts: fix the attributes and their types; None = types are inferred over all rows. memory: of `Table`. Notes report
-    what was left out, columns that look like codes, and the number of malformed rows. A `.codes` file is a table, too.
+    cuts: fix the attributes and their types; with None, types are inferred from all rows. memory: the limit in bytes,
+    or None. Notes report what was left out, columns that look like codes, and the number of malformed rows. A `.codes`
+    file is a table, too.
     """
     return read_rows(source, cuts=cuts, run=Run(threads, memory, watch=watch))[0]
 

@@ -546,7 +546,7 @@ def test_units_that_only_look_predictable_get_the_class_frequencies() -> None:
         assert auto._beats_frequencies([fold(SplitBy(units))], pooled, frequencies) is beats
         assert auto._beats_frequencies([fold(None)], pooled, frequencies)
     assert auto._count_held_out([fold(SplitBy(units)), fold(None)]) == (400, 240)
-    evidence = auto._evidence([fold(SplitBy(units))])
+    evidence = auto._unit_weights([fold(SplitBy(units))])
     assert evidence is not None
     assert evidence.sum() == pytest.approx(40)
-    assert auto._evidence([fold(None)]) is None
+    assert auto._unit_weights([fold(None)]) is None

@@ -99,9 +99,9 @@ def test_no_other_split_gains_more(data: Dataset, seed: int, bins: int) -> None:
 def test_the_size_of_groups_does_not_change_the_first_gain(data: Dataset, seed: int) -> None:
     g, h = drawn(data, seed)
     found = []
-    for places in (1 << 13, 4):
+    for bin_numbers in (1 << 13, 4):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(tree_splits, "BLOCK_PLACES", places)
+            patch.setattr(tree_splits, "BLOCK_PLACES", bin_numbers)
             columns = bin_columns(data, 8, np.random.default_rng(seed))
         found.append([question.gain for question in grown(data, columns, g, h, depth=1)])
     assert found[0] == pytest.approx(found[1])
@@ -157,9 +157,9 @@ def test_places_are_bins_laid_twice(data: Dataset, seed: int) -> None:
     columns = bin_columns(data, 3, np.random.default_rng(seed))
     rows = rows_of(data, columns)
     for group in columns.groups:
-        for c, places in enumerate(group.places):
+        for c, bin_numbers in enumerate(group.bin_numbers):
             expected: Sequence[int] = (rows[group.first + c] + c * group.width).tolist()
-            assert places.tolist() == [*expected, *expected]
+            assert bin_numbers.tolist() == [*expected, *expected]
     assert sum(len(group.columns) for group in columns.groups) == len(columns.columns)
 
 

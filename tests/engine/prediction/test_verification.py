@@ -21,7 +21,7 @@ from bncli.engine.prediction.verification import (
     largest_difference,
     probe_rows,
     same_nodes,
-    self_tested,
+    self_test_attributes,
     with_self_test,
 )
 from bncli.engine.structures.structure import Dag
@@ -49,14 +49,14 @@ def test_in_complete_rows_every_code_is_about_equally_frequent(model: Model) -> 
     test = with_self_test(model).self_test
     assert test is not None
     lacking = np.arange(ROWS) % LACKING == 0
-    for codes, attribute in zip(test.codes, self_tested(model), strict=True):
+    for codes, attribute in zip(test.codes, self_test_attributes(model), strict=True):
         cardinality = model.schema.cardinalities[attribute]
         assert codes.max() <= cardinality
         assert (codes[~lacking] < cardinality).all()
         counts = np.bincount(codes[codes < cardinality], minlength=cardinality)
         assert counts.max() <= -(-ROWS // cardinality)
     scorer = compile_scorer(model)
-    rows = [test.codes[self_tested(model).index(i)].astype(np.uint32) for i in scorer.used]
+    rows = [test.codes[self_test_attributes(model).index(i)].astype(np.uint32) for i in scorer.used]
     np.testing.assert_array_equal(np.exp(log_probabilities(scorer, rows, ROWS)), test.probabilities)
 
 
@@ -75,7 +75,7 @@ def test_a_table_that_changed_is_noticed(table: int, seed: int) -> None:
 def test_a_model_that_marginalizes_is_tested_on_incomplete_rows() -> None:
     made = with_self_test(network_model(Dag(((), (0,), (1,)), (0, 1, 2)), (2, 3, 3), 2, 0))
     assert made.self_test is not None
-    cardinalities = np.array([made.schema.cardinalities[i] for i in self_tested(made)])
+    cardinalities = np.array([made.schema.cardinalities[i] for i in self_test_attributes(made)])
     assert (made.self_test.codes == cardinalities[:, None]).any()
     assert largest_change(made, made.self_test) == 0
 
