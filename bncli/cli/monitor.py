@@ -115,7 +115,7 @@ def command(**typed: Any) -> None:
         if has_rows:
             from bncli.steps.score import MonitorSummary
 
-            summary = MonitorSummary(report.files[0], report.whole)
+            summary = MonitorSummary(report.files[0], report.overall)
             if typed["fail_on_drift"]:
                 summary.refuse_drift()
             console.summary([summary.sentence()])
@@ -141,7 +141,7 @@ def _monitor_table(report: MonitorReport) -> Table:
         figures = ("" if mean is None else f"{mean:.3f}" for mean in means)
         attributes = ", ".join(drifted[:3]) + (", ..." if len(drifted) > 3 else "")
         rows.append((name, f"{tally.rows:,}", *figures, attributes))
-    model = report.whole.model
+    model = report.overall.model
     title = f"{model.class_name} ({', '.join(model.labels)}), a model of {model.rows:,} rows"
     headings = ("monitor", "rows", "confidence", "ln P(x)", "log-loss", "drifted")
     return filled_table(title, headings, rows, numbers=(1, 2, 3, 4))
@@ -161,7 +161,7 @@ def _expected_table(report: MonitorReport) -> Table:
                 own = measured[metric]
                 cells.append("" if own is None else f"{own:.3f}")
         rows.append((name, *cells))
-    names = ("accuracy", "log-loss", "AUC")[: 3 if len(report.whole.model.labels) == 2 else 2]
+    names = ("accuracy", "log-loss", "AUC")[: 3 if len(report.overall.model.labels) == 2 else 2]
     headings = [part for name in names for part in ((name, "measured") if has_labels else (name,))]
     title = "expected from the probabilities, with 95 % intervals"
     return filled_table(title, ("monitor", *headings), [row[: len(headings) + 1] for row in rows])
@@ -169,8 +169,8 @@ def _expected_table(report: MonitorReport) -> Table:
 
 def _attribute_table(report: MonitorReport) -> Table:
     """Return a line per attribute: a bar per file, the last and the highest PSI, and how often it drifted."""
-    tallies = {attribute.name: attribute for attribute in report.whole.tally.attributes}
-    n_rows = max(report.whole.tally.rows, 1)
+    tallies = {attribute.name: attribute for attribute in report.overall.tally.attributes}
+    n_rows = max(report.overall.tally.rows, 1)
     rows = []
     for name in report.names:
         drifts, tally = report.drifts(name), tallies[name]

@@ -68,7 +68,7 @@ def command(**typed: Any) -> None:
             unseen=typed["unseen"],
             positive=typed["positive"],
             by=typed["by"],
-            beside=typed["beside"],
+            other_paths=typed["beside"],
             run=Run(options.threads(typed), watch=console.watch),
         )
         rows = "no data" if page.rows is None else f"{page.rows:,} rows"

@@ -227,17 +227,17 @@ def _check_arguments(
     traces: Sequence[TracePath], settings: ConvergenceSettings, svg: str | None, histogram: str | None
 ) -> None:
     """Raise UsageError for arguments that are wrong whatever the files contain."""
-    seen: dict[tuple[str, str], str] = {}
+    path_of_trace: dict[tuple[str, str], str] = {}
     for source in traces:
         if source.path == "-":
             raise UsageError(
                 "traces must be files, not the standard input", hint="give a file written by bncli fit --trace"
             )
         key = source.folder, source.name
-        if key in seen:
-            what = f"two traces in a folder have the name '{source.name}': {seen[key]} and {source.path}"
+        if key in path_of_trace:
+            what = f"two traces in a folder have the name '{source.name}': {path_of_trace[key]} and {source.path}"
             raise UsageError(what, hint="give one of them as NAME=FILE")
-        seen[key] = source.path
+        path_of_trace[key] = source.path
     names = list(dict.fromkeys(source.name for source in traces))
     if settings.lag is not None:
         if settings.lag not in names:

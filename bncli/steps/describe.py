@@ -95,7 +95,7 @@ class ClassCounts:
         return table
 
 
-class LearntAttribute(NamedTuple):
+class LearnedAttribute(NamedTuple):
     """An attribute that learning makes from a column, its information about the class in bits, and its counts.
 
     counts: the weight of the rows of each code and class, (cardinality, K).
@@ -147,7 +147,7 @@ class ColumnReport:
     commonest: tuple[tuple[str, int], ...] = ()
     same_as: str | None = None
     should_ignore: bool = False
-    learnt: tuple[LearntAttribute, ...] = ()
+    learned_attributes: tuple[LearnedAttribute, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields by name; numbers and dates have `smallest`, `median`, `largest`, others `commonest`."""
@@ -291,7 +291,7 @@ def _bins(
     event = of_class.labels[1] if positive is None else positive
     found_bins = []
     for column in columns:
-        for attribute, _, counts in column.learnt if column.use else ():
+        for attribute, _, counts in column.learned_attributes if column.use else ():
             if attribute.informative:
                 whole = counts.astype(np.int64)
                 order = slice(None) if event == of_class.labels[1] else slice(None, None, -1)
@@ -389,14 +389,14 @@ def _report_attribute(name: str, summary: ColumnSummary, n_rows: int, of_class: 
         by_level = np.bincount(codes[present], rows[present], len(levels))
         order = np.argsort(-by_level, kind="stable")[:_COMMONEST]
         commonest = tuple((levels[i], int(by_level[i])) for i in order)
-    learnt = None if of_class is None or len(of_class.labels) < 2 else _learn_attributes(summary, of_class)
+    learned_attributes = None if of_class is None or len(of_class.labels) < 2 else _learn_attributes(summary, of_class)
     report = ColumnReport(
         name=name,
         type=kind,
         distinct=distinct,
         missing=int(rows[~present].sum()),
         example=summary.example,
-        bits=None if of_class is None else _information(summary, of_class, learnt or []),
+        bits=None if of_class is None else _column_information_bits(summary, of_class, learned_attributes or []),
         use=True,
         reason="",
         exact=summary.counted.exact,
@@ -404,9 +404,9 @@ def _report_attribute(name: str, summary: ColumnSummary, n_rows: int, of_class: 
         median=median,
         largest=largest,
         commonest=commonest,
-        learnt=tuple(learnt or ()),
+        learned_attributes=tuple(learned_attributes or ()),
     )
-    return _with_verdict(report, summary, n_rows, learnt, of_class)
+    return _with_use_and_reason(report, summary, n_rows, learned_attributes, of_class)
 
 
 def _date_text(seconds: float, form: DateForm) -> str:
@@ -430,7 +430,7 @@ def weighted_median(values: Array, weights: Array) -> float | None:
     return float(low / 2 + high / 2) + 0.0
 
 
-def _learn_attributes(summary: ColumnSummary, of_class: ClassCounts) -> list[LearntAttribute]:
+def _learn_attributes(summary: ColumnSummary, of_class: ClassCounts) -> list[LearnedAttribute]:
     """Return the attributes that learning makes from the column, learned from the kept values with their weights."""
     table = of_class.table(summary)
     value, label = np.nonzero(table)
@@ -445,9 +445,9 @@ def _learn_attributes(summary: ColumnSummary, of_class: ClassCounts) -> list[Lea
     data = learn_dataset(cells, group_levels=_default_pooling() if summary.counted.exact else "off")
     n_labels = len(of_class.labels)
     return [
-        LearntAttribute(
+        LearnedAttribute(
             attribute,
-            _bits(codes, label, weights, n_labels),
+            _mutual_information_bits(codes, label, weights, n_labels),
             _class_table(codes, label, represented, n_labels, attribute.cardinality),
         )
         for attribute, codes in zip(data.schema.attributes, data.codes, strict=True)
@@ -460,7 +460,7 @@ def _default_pooling() -> PoolingRule:
     return rule
 
 
-def _bits(values: NDArray[Any], labels: NDArray[Any], weights: Array, n_labels: int) -> float:
+def _mutual_information_bits(values: NDArray[Any], labels: NDArray[Any], weights: Array, n_labels: int) -> float:
     """Return the mutual information, in bits, of values and labels that are both codes."""
     if not len(values):
         return 0.0
@@ -474,7 +474,9 @@ def _class_table(values: NDArray[Any], labels: NDArray[Any], weights: Array, n_l
     return np.bincount(cells, weights, n_values * n_labels).astype(np.float64).reshape(n_values, n_labels)
 
 
-def _information(summary: ColumnSummary, of_class: ClassCounts, learnt: Sequence[LearntAttribute]) -> float:
+def _column_information_bits(
+    summary: ColumnSummary, of_class: ClassCounts, learned_attributes: Sequence[LearnedAttribute]
+) -> float:
     """Return the information of a column about the class in bits.
 
     It is computed from the values of names and of few distinct numbers, and from the intervals of other numbers; for a
@@ -482,16 +484,16 @@ def _information(summary: ColumnSummary, of_class: ClassCounts, learnt: Sequence
     """
     is_name = isinstance(summary.column, CategoricalColumn)
     if not is_name and (summary.is_date or summary.n_distinct > FEW_VALUES):
-        return max((entry.bits for entry in learnt), default=0.0)
+        return max((entry.bits for entry in learned_attributes), default=0.0)
     table = of_class.table(summary)
     value, label = np.nonzero(table)
     weights = table[value, label]
     if isinstance(summary.column, NumericColumn):
         codes = np.unique(summary.column.values.astype(np.float64)[value], return_inverse=True)[1]
-        return _bits(codes, label, weights, len(of_class.labels))
+        return _mutual_information_bits(codes, label, weights, len(of_class.labels))
     assert isinstance(summary.column, CategoricalColumn)
     if summary.counted.exact:
-        return _bits(summary.column.codes[value] + 1, label, weights, len(of_class.labels))
+        return _mutual_information_bits(summary.column.codes[value] + 1, label, weights, len(of_class.labels))
     total = of_class.weights.sum()
     if not total:
         return 0.0
@@ -500,11 +502,11 @@ def _information(summary: ColumnSummary, of_class: ClassCounts, learnt: Sequence
     return float(np.clip((terms * summary.counted.scale[value]).sum() / total, 0.0, of_class.bits))
 
 
-def _with_verdict(
+def _with_use_and_reason(
     report: ColumnReport,
     summary: ColumnSummary,
     n_rows: int,
-    learnt: Sequence[LearntAttribute] | None,
+    learned_attributes: Sequence[LearnedAttribute] | None,
     of_class: ClassCounts | None,
 ) -> ColumnReport:
     """Return the report with what `fit` will do with the column, and why; `learned` is None without two classes."""
@@ -521,7 +523,7 @@ def _with_verdict(
     if not decision.attributes:
         kind = "date" if report.type == "date" else "identifier"
         return replace(report, type=kind, use=False, reason="; ".join(reasons))
-    use = learnt is None or any(entry.attribute.informative for entry in learnt)
+    use = learned_attributes is None or any(entry.attribute.informative for entry in learned_attributes)
     if _is_running_number(report, n_rows):
         reason = "distinct whole numbers: possibly an identifier"
         return replace(report, use=use, reason=reason, should_ignore=True)
@@ -530,7 +532,9 @@ def _with_verdict(
         kind = reasons.pop(0) if report.type == "date" and reasons else _PLURAL[report.type]
         reasons.insert(0, f"{kind}, but {why} information about the class (interactions may still use them)")
     elif not reasons or report.type != "date":
-        reasons.insert(0, _PLURAL[report.type] + _describe_cuts([entry.attribute for entry in learnt or []]))
+        reasons.insert(
+            0, _PLURAL[report.type] + _describe_cuts([entry.attribute for entry in learned_attributes or []])
+        )
     class_bits = 0.0 if of_class is None else of_class.bits
     if report.bits is not None and class_bits and report.bits >= _LEAK * class_bits:
         reasons.append("this column alone determines the class: check that it is known before the class")

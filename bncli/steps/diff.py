@@ -182,7 +182,11 @@ def diff(a: str, b: str, source: Source | None = None, *, run: Run = Run()) -> D
     model_a, model_b = read_model(a), read_model(b)
     schema_a, schema_b = model_a.schema, model_b.schema
     attributes_a, attributes_b = ({x.name: x for x in schema.attributes} for schema in (schema_a, schema_b))
-    changes = {name: _change(attributes_a[name], attributes_b[name]) for name in attributes_a if name in attributes_b}
+    changes = {
+        name: _attribute_difference(attributes_a[name], attributes_b[name])
+        for name in attributes_a
+        if name in attributes_b
+    }
     weights_a, weights_b = (
         None if model.class_weights is None else dict(zip(model.schema.labels, model.class_weights, strict=True))
         for model in (model_a, model_b)
@@ -233,7 +237,7 @@ def diff(a: str, b: str, source: Source | None = None, *, run: Run = Run()) -> D
     return replace(report, other_keys=undescribed)
 
 
-def _change(a: Attribute, b: Attribute) -> str | None:
+def _attribute_difference(a: Attribute, b: Attribute) -> str | None:
     """Return how two attributes differ: in "type" (or part of a date), "cuts" or "levels", or None if they do not."""
     if isinstance(a, NumericAttribute) and isinstance(b, NumericAttribute):
         if a.form != b.form:
@@ -286,7 +290,7 @@ _TableKey = tuple[tuple[str, ...], bool, tuple[Any, ...]]
 
 def _compare_tables(model_a: Model, model_b: Model, recut: set[str]) -> TableChanges:
     """Compare the tables of two models; `recut` are attributes whose values differ."""
-    tables_a, tables_b = _tables(model_a), _tables(model_b)
+    tables_a, tables_b = _tables_with_bias(model_a), _tables_with_bias(model_b)
     added, removed = _not_in(tables_a, tables_b), _not_in(tables_b, tables_a)
     incomparable, changed, largest = [], [], []
     for key in tables_a:
@@ -307,7 +311,7 @@ def _compare_tables(model_a: Model, model_b: Model, recut: set[str]) -> TableCha
     )
 
 
-def _tables(model: Model) -> dict[_TableKey, Array]:
+def _tables_with_bias(model: Model) -> dict[_TableKey, Array]:
     """Return the model's tables, with the bias, which is over no attribute."""
     predictor = model.predictor
     combined = isinstance(predictor, Ensemble) and predictor.pool is Pool.LOGARITHMIC
@@ -331,7 +335,7 @@ def _compare_predictions(model_a: Model, model_b: Model, source: Source, run: Ru
         closing(_score_rows(model_a, labels, source, run)) as blocks_a,
         closing(_score_rows(model_b, labels, source, run)) as blocks_b,
     ):
-        for (chosen_a, p_a), (chosen_b, p_b) in _in_step(blocks_a, blocks_b):
+        for (chosen_a, p_a), (chosen_b, p_b) in _align_blocks(blocks_a, blocks_b):
             rows += len(p_a)
             changed += int((chosen_a != chosen_b).sum())
             max_dp = max(max_dp, float(np.abs(p_a - p_b).max(initial=0.0)))
@@ -356,7 +360,7 @@ def _score_rows(model: Model, labels: Sequence[str], source: Source, run: Run) -
                 yield columns[most_probable(log_p)], probabilities
 
 
-def _in_step(blocks_a: Iterator[_Scored], blocks_b: Iterator[_Scored]) -> Iterator[tuple[_Scored, _Scored]]:
+def _align_blocks(blocks_a: Iterator[_Scored], blocks_b: Iterator[_Scored]) -> Iterator[tuple[_Scored, _Scored]]:
     """Cut two series of blocks so that corresponding blocks have the same rows."""
     a, b = next(blocks_a, None), next(blocks_b, None)
     while a is not None and b is not None:

@@ -199,16 +199,14 @@ def edit_model(model: Model, choice: EditChoice, refit: Source | None = None, *,
             what, hint="choose values that keep the direction, or fit without --increasing and --decreasing"
         )
     after = effect.read(new)
-    places = {name: where for name, where in effect.cells.items() if not targets or name in targets}
+    cells = {name: where for name, where in effect.cells.items() if not targets or name in targets}
     record = Edit(
         effect=tuple(attribute.name for attribute in effect.axis_attributes),
         action=action,
         label=None if action in ("flatten", "smooth") else schema.labels[label],
-        cells=tuple(places),
-        values=tuple(
-            tuple(_without_rounding(after[where], targets.get(name), label)) for name, where in places.items()
-        ),
-        before=tuple(tuple(before[where].tolist()) for where in places.values()),
+        cells=tuple(cells),
+        values=tuple(tuple(_without_rounding(after[where], targets.get(name), label)) for name, where in cells.items()),
+        before=tuple(tuple(before[where].tolist()) for where in cells.values()),
         temperature=effect.temperature,
         why=choice.why,
         by=choice.by,

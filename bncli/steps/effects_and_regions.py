@@ -38,16 +38,16 @@ class NamedEffect(NamedTuple):
     """The effect of a set of attributes on the log-odds of every class.
 
     attributes: their names. share: share of this effect in the variance of the score. values: values[x_1, x_2, ..., y],
-    each axis with mean 0. seen: the attributes, with the values of each axis: as they were cut, or regrouped to a
-    coarser binning. merged: the attributes that are regrouped; None for the others. averaged: the values are averages,
-    because the model distinguishes more values than the axes have. margins: half the width of the 90 % interval of
-    every value, None for a model without intervals.
+    each axis with mean 0. axis_attributes: the attribute of each axis with the values along it, as it was cut or
+    regrouped to a coarser binning. merged: the attributes that are regrouped; None for the others. averaged: the values
+    are averages, because the model distinguishes more values than the axes have. margins: half the width of the 90 %
+    interval of every value, None for a model without intervals.
     """
 
     attributes: tuple[str, ...]
     share: float
     values: Array
-    seen: tuple[Attribute, ...]
+    axis_attributes: tuple[Attribute, ...]
     merged: tuple[Attribute | None, ...]
     averaged: bool = False
     margins: Array | None = None
@@ -55,7 +55,7 @@ class NamedEffect(NamedTuple):
     @property
     def names(self) -> tuple[tuple[str, ...], ...]:
         """Names of the values along each axis, except the last axis (the class)."""
-        return tuple(value_names(attribute)[:-1] for attribute in self.seen)
+        return tuple(value_names(attribute)[:-1] for attribute in self.axis_attributes)
 
     def with_equal_intervals_joined(self) -> NamedEffect:
         """Return the effect of one numeric attribute with neighbouring intervals of the same values as one.
@@ -63,14 +63,16 @@ class NamedEffect(NamedTuple):
         A card has few groups of intervals, and an effect that is monotone by request has steps; one line each is what
         people read. Other effects are returned as they are.
         """
-        told = self.values if self.margins is None else np.concatenate((self.values, self.margins), axis=-1)
-        grouping = join_equal_intervals(self.seen[0], told) if len(self.seen) == 1 else None
+        compared_values = self.values if self.margins is None else np.concatenate((self.values, self.margins), axis=-1)
+        grouping = (
+            join_equal_intervals(self.axis_attributes[0], compared_values) if len(self.axis_attributes) == 1 else None
+        )
         if grouping is None:
             return self
         firsts = np.unique(grouping, return_index=True)[1]
         return self._replace(
             values=self.values[firsts],
-            seen=(regroup_attribute(self.seen[0], grouping),),
+            axis_attributes=(regroup_attribute(self.axis_attributes[0], grouping),),
             margins=None if self.margins is None else self.margins[firsts],
         )
 
@@ -135,10 +137,10 @@ def effects_report(model: Model) -> EffectsReport:
         merged = tuple(
             None if grouping is None else regroup_attribute(attribute, grouping) for attribute, grouping in regrouped
         )
-        seen = tuple(coarser or attribute for coarser, attribute in zip(merged, attributes, strict=True))
+        axis_attributes = tuple(coarser or attribute for coarser, attribute in zip(merged, attributes, strict=True))
         names = tuple(attribute.name for attribute in attributes)
         effects.append(
-            NamedEffect(names, effect.share, effect.tensor.shown, seen, merged, effect.averaged, its_margins)
+            NamedEffect(names, effect.share, effect.tensor.shown, axis_attributes, merged, effect.averaged, its_margins)
         )
     return EffectsReport(result.constant, tuple(effects), result.models, result.left_out)
 

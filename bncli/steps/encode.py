@@ -20,7 +20,7 @@ from bncli.files.reading.column_roles import is_codes_table, read_schema_file
 from bncli.files.reading.rows_by_cuts import SampledTable
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
-from bncli.steps.cluster.tasks import reading
+from bncli.steps.cluster.tasks import reading_on_cluster
 from bncli.steps.run import Stopwatch
 from bncli.steps.supplied_files import SuppliedFiles
 from bncli.watch import Note, Run, Stage, Watch
@@ -68,7 +68,7 @@ def encode(
     stopwatch = Stopwatch(run.watch)
     run = run._replace(watch=stopwatch)
     stopwatch(Stage("read"))
-    with reading(source, run) as run:
+    with reading_on_cluster(source, run) as run:
         table = supplied.read_or_sample(source, recipe, run)
         columns = table if isinstance(table, Columns) else table.rows
         run.watch(Stage("discretize"))

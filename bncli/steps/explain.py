@@ -91,7 +91,7 @@ def explain_rows(
                 for block in scorer.score(batch.slice(start, stop)):
                     assert block.why is not None
                     at = n_read + start + block.rows.start + 1
-                    yield from _explained(model, block.log_p, block.why, at)
+                    yield from _explained_rows(model, block.log_p, block.why, at)
             n_read += batch.columns.n_rows
             if rows is not None and n_read >= last:
                 break
@@ -100,7 +100,7 @@ def explain_rows(
         raise BncliError(what, hint="rows are numbered from 1, without the header and malformed rows")
 
 
-def _explained(model: Model, log_p: Array, why: Explanation, first: int) -> Iterator[ExplainedRow]:
+def _explained_rows(model: Model, log_p: Array, why: Explanation, first: int) -> Iterator[ExplainedRow]:
     """Yield the rows of a block; `first` is the number of the first one."""
     p = np.exp(log_p)
     for t, label in enumerate(most_probable(log_p).tolist()):

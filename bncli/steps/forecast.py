@@ -123,7 +123,7 @@ def forecast(source: Source, recipe: Recipe, supplied: SuppliedFiles = SuppliedF
     tables, table_bytes, entries = _expected_tables(names, recipe, supplied, sizes), 0, 0
     is_small = head.n_rows <= SEARCHED_ROWS and len(names) <= SEARCHED_ATTRIBUTES
     if recipe.structure == "gbn" and supplied.structure is None and is_small:
-        tables, table_bytes, entries = _search(source, recipe, supplied)
+        tables, table_bytes, entries = _learn_tables(source, recipe, supplied)
     seconds = expected_seconds(head.n_rows, len(names), rounds, recipe)
     if recipe.optimizer is not None:
         seconds = round(seconds + entries * (CHOOSING if recipe.penalty == "cv" else FITTING), 1)
@@ -141,7 +141,9 @@ def forecast(source: Source, recipe: Recipe, supplied: SuppliedFiles = SuppliedF
     )
 
 
-def _search(source: Source, recipe: Recipe, supplied: SuppliedFiles) -> tuple[tuple[ExpectedTable, ...], int, int]:
+def _learn_tables(
+    source: Source, recipe: Recipe, supplied: SuppliedFiles
+) -> tuple[tuple[ExpectedTable, ...], int, int]:
     """Learn the structure, and return its tables, the bytes that learning them takes, and their number of entries."""
     counts = read_and_cut(source, recipe, supplied, Run())
     structure, schema = learn_structure(counts, recipe), counts.schema

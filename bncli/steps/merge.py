@@ -44,7 +44,7 @@ def merge(
     for done, path in enumerate(paths[1:], 1):
         run.watch(Progress(done, len(paths), path))
         other = read_counts(path)
-        difference = next(_differences(total, other), None)
+        difference = next(_counting_differences(total, other), None)
         if difference is not None:
             what, here, there = difference
             hint = "count all parts with the same cuts file, the same --structure and the same --missing"
@@ -70,7 +70,7 @@ def merge(
     return MergeReport(output, total, len(paths), decay)
 
 
-def _differences(first: CountedRows, other: CountedRows) -> Iterator[tuple[str, str, str]]:
+def _counting_differences(first: CountedRows, other: CountedRows) -> Iterator[tuple[str, str, str]]:
     """Yield each difference in how two files were counted, with its value in `other` and in `first`."""
     cuts, first_cuts = other.cuts, first.cuts
     if cuts.class_name != first_cuts.class_name:

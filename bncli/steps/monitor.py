@@ -56,7 +56,7 @@ class MonitorReport:
     monitors: tuple[Monitor, ...]
 
     @cached_property
-    def whole(self) -> Monitor:
+    def overall(self) -> Monitor:
         """The monitor of all rows together."""
         first, *others = self.monitors
         tally = copy.deepcopy(first.tally)
@@ -69,7 +69,7 @@ class MonitorReport:
         """The attributes: those that drifted in any monitor first, then in decreasing order of drift."""
         rank = {
             tally.name: min((not m.drifts[i].drifted, -m.drifts[i].severity) for m in self.monitors)
-            for i, tally in enumerate(self.whole.tally.attributes)
+            for i, tally in enumerate(self.overall.tally.attributes)
         }
         return tuple(sorted(rank, key=lambda name: rank[name]))
 
@@ -83,7 +83,7 @@ class MonitorReport:
     def named_monitors(self) -> list[tuple[str, Monitor]]:
         """The monitors with the short names of their files and, if there are several, one of all rows as "all"."""
         monitors = list(zip(self.short_names, self.monitors, strict=True))
-        return [*monitors, ("all", self.whole)] if len(monitors) > 1 else monitors
+        return [*monitors, ("all", self.overall)] if len(monitors) > 1 else monitors
 
     @cached_property
     def notes(self) -> list[str]:
@@ -92,7 +92,7 @@ class MonitorReport:
         empty = [name for name, monitor in named if not monitor.tally.rows]
         unlabelled = [name for name, monitor in named if monitor.tally.rows and not monitor.tally.log_loss.n]
         notes = [f"there are no rows in {', '.join(empty)}"] if empty else []
-        if unlabelled and self.whole.tally.log_loss.n:
+        if unlabelled and self.overall.tally.log_loss.n:
             notes.append(f"there are no labels in {', '.join(unlabelled)}, so only expected figures are available")
         for name, monitor in named:
             if monitor.only_label is not None:
@@ -102,13 +102,13 @@ class MonitorReport:
 
     def drifts(self, name: str) -> list[Drift]:
         """Return the drift of an attribute in each monitor."""
-        i = next(i for i, tally in enumerate(self.whole.tally.attributes) if tally.name == name)
+        i = next(i for i, tally in enumerate(self.overall.tally.attributes) if tally.name == name)
         return [monitor.drifts[i] for monitor in self.monitors]
 
     def as_json(self) -> dict[str, Any]:
         """Return the figures of all rows together, of each monitor, and of each attribute in every monitor."""
         single = [monitor_json(monitor) for monitor in self.monitors]
-        together = monitor_json(self.whole)
+        together = monitor_json(self.overall)
         attributes = []
         for i, attribute in enumerate(together["attributes"]):
             series = {key: [monitor["attributes"][i][key] for monitor in single] for key in _SERIES}
@@ -144,7 +144,7 @@ def monitor(paths: Sequence[str], svg: str | None = None) -> MonitorReport:
             raise ModelError(what, where=path, hint="score the rows again")
     report = MonitorReport(tuple(paths), tuple(monitors))
     if svg is not None:
-        _draw(report, svg)
+        _draw_psi_curves(report, svg)
     return report
 
 
@@ -175,11 +175,11 @@ def monitor_rows(
         write_monitor(output, counted)
     report = MonitorReport(("stdin" if source.paths == ("-",) else source.paths[0],), (counted,))
     if svg is not None:
-        _draw(report, svg)
+        _draw_psi_curves(report, svg)
     return report
 
 
-def _draw(report: MonitorReport, path: str) -> None:
+def _draw_psi_curves(report: MonitorReport, path: str) -> None:
     """Draw a PSI curve for each of the attributes that drifted most, and the limit above which drift counts."""
     curves = {}
     for name in report.names[:_MOST_CURVES]:
@@ -189,6 +189,6 @@ def _draw(report: MonitorReport, path: str) -> None:
     curves[limit] = [(1, LEAST_PSI), (max(len(report.files), 2), LEAST_PSI)]
     rounded = {name: [(t, round(psi, 6)) for t, psi in points] for name, points in curves.items()}
     panel = CurvesPanel("Population stability index (PSI)", rounded)
-    title = f"Drift of attributes since training (class {report.whole.model.class_name})"
+    title = f"Drift of attributes since training (class {report.overall.model.class_name})"
     picture = convergence_plots(title, "monitor", "PSI", list(curves), [panel], is_numbered=True)
     write_bytes(path, picture.source().encode())

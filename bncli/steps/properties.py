@@ -84,7 +84,7 @@ def prove_properties(model: Model, texts: Sequence[str], seconds: float) -> tupl
     stated = [parse_property(text, model.schema, attributes) for text in texts]
     prover = Prover(model, seconds, time.monotonic)
     return tuple(
-        _describe(text, prover.prove(one), one, prover, model.schema, attributes)
+        _proven_property(text, prover.prove(one), one, prover, model.schema, attributes)
         for text, one in zip(texts, stated, strict=True)
     )
 
@@ -164,7 +164,7 @@ def _unquoted(text: str) -> str:
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
 
 
-def _describe(
+def _proven_property(
     text: str, verdict: Verdict, stated: Property, prover: Prover, schema: Schema, attributes: Sequence[Attribute]
 ) -> ProvenProperty:
     """Return the verdict, with the counter-example in values of the columns."""
@@ -172,7 +172,7 @@ def _describe(
     if example is None:
         return ProvenProperty(text, verdict.holds)
     values, changed = (
-        {attributes[p].name: _value(attributes[p], code) for p, code in codes.items()}
+        {attributes[p].name: _value_of_code(attributes[p], code) for p, code in codes.items()}
         for codes in (example.codes, example.changed)
     )
     if isinstance(stated, DecidesAlone):
@@ -204,7 +204,7 @@ def _shown(attributes: Sequence[Attribute], codes: Any) -> str:
     return ", ".join(texts[:_LISTED_VALUES]) + more
 
 
-def _value(attribute: Attribute, code: int) -> float | str | None:
+def _value_of_code(attribute: Attribute, code: int) -> float | str | None:
     """Return a value of the column that has this code; None for a missing one."""
     if code >= attribute.n_values:
         return None

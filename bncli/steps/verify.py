@@ -240,9 +240,9 @@ def _compare_program(
         try:
             text = content.decode()
         except UnicodeDecodeError as error:
-            what = f"the program cannot be loaded: {_reason(error)}"
+            what = f"the program cannot be loaded: {_one_line_reason(error)}"
             raise ModelError(what, where=where, hint=_EXPORT_AGAIN) from error
-    answers = _run(form.run, text, probes, where)
+    answers = _run_program(form.run, text, probes, where)
     if answers is None:
         raise BncliError(f"this export needs {form.needs}, which is not installed", where=where, hint="install it")
     are_even = len({len(row) for row in answers}) == 1
@@ -258,7 +258,7 @@ def _compare_program(
         return report
     if model.rule is None or not model.rule.decides:
         return replace(report, own_rule=True)
-    decisions = _run(form.decide, text, probes, where)
+    decisions = _run_program(form.decide, text, probes, where)
     assert decisions is not None
     labels = model.schema.labels
     decider = Decider.of(replace(model.rule, sets=None), labels)
@@ -266,18 +266,18 @@ def _compare_program(
     return replace(report, decisions=ComparedDecisions(probes.n_rows, others))
 
 
-def _run(run: Callable[..., T], text: str | bytes, probes: ProbeRows, where: str) -> T:
+def _run_program(run: Callable[..., T], text: str | bytes, probes: ProbeRows, where: str) -> T:
     """Return the answers of a program; raise ModelError if it fails."""
     try:
         return run(text, probes.rows())
     except UsageError:
         raise
     except Exception as error:  # the program or its interpreter may raise any exception
-        what = f"the program fails on rows for this model: {_reason(error)}"
+        what = f"the program fails on rows for this model: {_one_line_reason(error)}"
         raise ModelError(what, where=where, hint=_EXPORT_AGAIN) from error
 
 
-def _reason(error: Exception) -> str:
+def _one_line_reason(error: Exception) -> str:
     """Return the reason for an error in one line; for a BncliError without its location and hint."""
     if isinstance(error, (LookupError, TypeError, ValueError)):
         return "bncli did not write it, or it needs columns that the model does not use"

@@ -282,8 +282,8 @@ def test_rows_without_a_class_are_counted_apart(bncli: Bncli, table: tuple[list[
     content = made(bncli, "--time", "month", data="gone.csv")
     n_gone = sum(row[0].startswith("2024-02") for row in rows)
     assert (content["unlabelled_rows"], content["rows"]) == (n_gone, len(rows) - n_gone)
-    whole = made(bncli, "--time", "month")
-    for now, before in zip(content["periods"], whole["periods"], strict=True):
+    overall = made(bncli, "--time", "month")
+    for now, before in zip(content["periods"], overall["periods"], strict=True):
         assert now["expected"] == before["expected"]
         if now["value"] == "2024-02":
             assert (now["rows"], now["unlabelled_rows"], now["log_loss"], now["calibration_slope"]) == (

@@ -26,12 +26,12 @@ def weeks(bncli: Bncli) -> list[str]:
 
 def test_joined_parts_are_the_whole(bncli: Bncli, weeks: list[str]) -> None:
     joined = json.loads(bncli("monitor", *weeks, "--json").out)
-    whole = json.loads(Path("all.json").read_text())
+    overall = json.loads(Path("all.json").read_text())
     for key in ("rows", "drift", "drifted", "predictions", "log_p_quantiles"):
-        assert joined[key] == whole[key]
+        assert joined[key] == overall[key]
     for key in ("mean_confidence", "mean_log_p", "log_loss"):
-        assert joined[key] == pytest.approx(whole[key])
-    for one, other in zip(joined["attributes"], whole["attributes"], strict=True):
+        assert joined[key] == pytest.approx(overall[key])
+    for one, other in zip(joined["attributes"], overall["attributes"], strict=True):
         series = one.pop("series")
         assert one == other
         assert [len(values) for values in series.values()] == [3] * 5
@@ -183,21 +183,21 @@ def test_expected_figures_stand_beside_the_measured_ones(bncli: Bncli) -> None:
         Path(f"{number}.csv").write_text(header + "".join(part))
         assert bncli("monitor", "m.bnc", f"{number}.csv", "-q", "-o", f"{number}.json").code == 0
     joined = json.loads(bncli("monitor", "0.json", "1.json", "--json").out)
-    whole = json.loads(bncli("monitor", "m.bnc", "tumours.csv", "--json").out)
-    assert joined["expected"].pop("ci").keys() == whole["expected"].pop("ci").keys() == joined["expected"].keys()
-    assert joined["expected"] == pytest.approx(whole["expected"], abs=1e-12)
+    overall = json.loads(bncli("monitor", "m.bnc", "tumours.csv", "--json").out)
+    assert joined["expected"].pop("ci").keys() == overall["expected"].pop("ci").keys() == joined["expected"].keys()
+    assert joined["expected"] == pytest.approx(overall["expected"], abs=1e-12)
     measured = json.loads(bncli("evaluate", "tumours.csv", "--model", "m.bnc", "--json").out)
-    assert [whole[name] for name in ("accuracy", "log_loss")] == pytest.approx(
+    assert [overall[name] for name in ("accuracy", "log_loss")] == pytest.approx(
         [measured[name] for name in ("accuracy", "log_loss")], abs=1e-12
     )
-    assert whole["auc"] == pytest.approx(measured["auc"], abs=1e-3)
+    assert overall["auc"] == pytest.approx(measured["auc"], abs=1e-3)
     cells = [line.rsplit(",", 1)[0] if header.endswith("diagnosis\n") else line.split(",", 1)[1] for line in lines]
     names = header.rsplit(",", 1)[0] if header.endswith("diagnosis\n") else header.split(",", 1)[1]
     Path("unlabelled.csv").write_text("\n".join(part.rstrip("\n") for part in (names, *cells)) + "\n")
     ran = bncli("score", "m.bnc", "unlabelled.csv", "-o", "s.csv", "--monitor", "u.json")
     assert "expected from the probabilities: accuracy 0.9" in ran.err
     unlabelled = json.loads(Path("u.json").read_text())
-    assert {name: unlabelled["expected"][name] for name in ("accuracy", "log_loss", "auc")} == whole["expected"]
+    assert {name: unlabelled["expected"][name] for name in ("accuracy", "log_loss", "auc")} == overall["expected"]
     assert (unlabelled["accuracy"], unlabelled["auc"], unlabelled["log_loss"]) == (None, None, None)
     text = bncli("monitor", "u.json").out
     assert "measured" not in text

@@ -179,7 +179,7 @@ def test_blocks_of_other_sizes_go_in_step(sizes: list[int], data: st.DataObject)
             if len(part):
                 yield part, part[:, None] + 0.5
 
-    pairs = list(step._in_step(blocks(list(np.cumsum(sizes)[:-1])), blocks(ends)))
+    pairs = list(step._align_blocks(blocks(list(np.cumsum(sizes)[:-1])), blocks(ends)))
     for (one, p), (other, q) in pairs:
         np.testing.assert_array_equal(one, other)
         np.testing.assert_array_equal(p, q)

@@ -522,9 +522,9 @@ def test_a_model_beside_tells_the_same_class_and_rows_are_read_twice(
 
 def test_a_panel_that_finds_no_room_says_so_and_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = SAMPLES / "tumours.csv"
-    whole = page_of(data, tmp_path, param="map")
-    assert '"effects":true' in whole
-    monkeypatch.setattr(pages, "MOST_BYTES", len(whole.encode()) - 1)
+    overall = page_of(data, tmp_path, param="map")
+    assert '"effects":true' in overall
+    monkeypatch.setattr(pages, "MOST_BYTES", len(overall.encode()) - 1)
     assert '"effects":false' in page_of(data, tmp_path, param="map")
     monkeypatch.setattr(pages, "MOST_BYTES", 0)
     none = page_of(data, tmp_path, param="map")

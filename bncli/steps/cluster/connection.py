@@ -55,11 +55,11 @@ Future = Any
 """A value that is, or will be, in the memory of a worker."""
 
 
-class GoneError(BncliError):
+class ClusterGoneError(BncliError):
     """Raised when the cluster has shut down, so that no task can be retried."""
 
 
-class LostError(Exception):
+class LostResultsError(Exception):
     """Raised when values were lost together with a worker; computing them again helps."""
 
 
@@ -81,16 +81,16 @@ class WorkerMonitor:
     _since: dict[str, float] = field(default_factory=dict)
 
     def check(self, workers: Mapping[str, Worker]) -> None:
-        """Raise GoneError if waiting has become pointless."""
+        """Raise ClusterGoneError if waiting has become pointless."""
         if workers:
             self.n_ends += len(self.known.difference(workers))
             most = _MOST_RESTARTS * max(len(self.known), 1)
             self.known = set(workers)
             if self.n_ends > most:
                 what = f"workers keep stopping ({self.n_ends} times without any progress)"
-                raise GoneError(what, hint=f"the usual reason is too little memory: {MORE_MEMORY}")
+                raise ClusterGoneError(what, hint=f"the usual reason is too little memory: {MORE_MEMORY}")
         if self._seconds_in("alone", not workers) > ALONE_SECONDS:
-            raise GoneError("the cluster has no workers left", hint="start workers, then run the command again")
+            raise ClusterGoneError("the cluster has no workers left", hint="start workers, then run the command again")
         paused = [address for address, worker in workers.items() if worker.is_paused]
         stuck = bool(paused) and not any(worker.is_busy for worker in workers.values())
         if self._seconds_in("stuck", stuck) > STUCK_SECONDS:
@@ -99,7 +99,7 @@ class WorkerMonitor:
                 f"{len(paused)} of {len(workers)} workers are paused because their memory is full, for example "
                 f"{paused[0]}"
             )
-            raise GoneError(f"{what} (limit {limit / 1e6:,.0f} MB)", hint=MORE_MEMORY)
+            raise ClusterGoneError(f"{what} (limit {limit / 1e6:,.0f} MB)", hint=MORE_MEMORY)
 
     def _seconds_in(self, state: str, is_in: bool) -> float:
         """Return the number of seconds for which the cluster has been in a state, 0 if it is not."""
@@ -165,10 +165,13 @@ class Cluster:
         try:
             return self._client.scatter(value, broadcast=True, hash=False, timeout=ALONE_SECONDS)
         except Exception as error:
-            raise LostError(str(error)) from error
+            raise LostResultsError(str(error)) from error
 
     def values(self, futures: Sequence[Future]) -> list[Any]:
-        """Return the results of the tasks in their order; raise what a task raised, or LostError to ask again."""
+        """Return the results of the tasks in their order.
+
+        Raises what a task raised, and LostResultsError if the tasks must be run again.
+        """
 
         async def gather() -> list[Any]:
             return list(await self._client.gather(list(futures), asynchronous=True))
@@ -220,11 +223,11 @@ def _raise_translated(error: Exception) -> NoReturn:
         raise BncliError(what, hint=hint) from error
     is_broken = name in ("CommClosedError", "ClosedClientError") or "scheduler-connection-lost" in str(error)
     if is_broken:
-        raise GoneError(
+        raise ClusterGoneError(
             "the connection to the cluster broke", hint="check whether its scheduler is still running"
         ) from error
     if name in ("FutureCancelledError", "CancelledError", "FuturesCancelledError"):
-        raise LostError(str(error)) from error
+        raise LostResultsError(str(error)) from error
     raise error
 
 
@@ -256,7 +259,7 @@ def connected(address: str) -> Iterator[Cluster]:
 
     Raises UsageError for a malformed address or a missing package, BncliError if no scheduler or worker is found.
     """
-    kind, place = _parse_address(address)
+    kind, target = _parse_address(address)
     try:
         import dask.config
 
@@ -275,7 +278,7 @@ def connected(address: str) -> Iterator[Cluster]:
         os.environ[_LEVEL_VARIABLE] = _LEVEL
         logging.disable(logging.CRITICAL)
         try:
-            with _connect(kind, place, address) as client:
+            with _connect(kind, target, address) as client:
                 cluster = Cluster(client)
                 end = time.monotonic() + CONNECT_SECONDS
                 while not cluster.workers:
@@ -295,28 +298,28 @@ def connected(address: str) -> Iterator[Cluster]:
 
 def _parse_address(address: str) -> tuple[str, str]:
     """Return the kind of an address, and the number of workers or the address of the scheduler."""
-    kind, _, place = address.partition(":")
-    if kind == "local" and re.fullmatch("[1-9][0-9]{0,3}", place):
-        return kind, place
-    if kind in ("tcp", "tls") and re.fullmatch(r"//[^/\s]+:[0-9]{1,5}", place):
+    kind, _, target = address.partition(":")
+    if kind == "local" and re.fullmatch("[1-9][0-9]{0,3}", target):
+        return kind, target
+    if kind in ("tcp", "tls") and re.fullmatch(r"//[^/\s]+:[0-9]{1,5}", target):
         return kind, address
-    if kind != "file" or not place:
+    if kind != "file" or not target:
         what = f"--cluster {address} is not the address of a cluster"
         raise UsageError(what, hint="use tcp://HOST:PORT, file:SCHEDULER.json or local:N for N processes")
     try:
-        with open(place, "rb") as file:
+        with open(target, "rb") as file:
             return kind, str(json.loads(file.read(1 << 20))["address"])
     except OSError as error:
         what = f"cannot read the scheduler's file: {(error.strerror or str(error)).lower()}"
-        raise BncliError(what, where=place, hint="is the scheduler running?") from error
+        raise BncliError(what, where=target, hint="is the scheduler running?") from error
     except (ValueError, KeyError, TypeError) as error:
         hint = "to write one, start dask scheduler --scheduler-file FILE"
-        raise BncliError("the file is not a scheduler file", where=place, hint=hint) from error
+        raise BncliError("the file is not a scheduler file", where=target, hint=hint) from error
 
 
 @contextmanager
-def _connect(kind: str, place: str, address: str) -> Iterator[Any]:
-    """Yield a client of the scheduler at `place`, or of a local cluster of `place` workers."""
+def _connect(kind: str, target: str, address: str) -> Iterator[Any]:
+    """Yield a client of the scheduler at `target`, or of a local cluster of `target` workers."""
     from distributed import Client, LocalCluster
 
     what = f"no scheduler answered at {address} (within {CONNECT_SECONDS} seconds)"
@@ -324,13 +327,13 @@ def _connect(kind: str, place: str, address: str) -> Iterator[Any]:
         what, hint="check that `dask scheduler` is running there and that this machine can reach it"
     )
     local = None
-    if kind != "local" and not _is_scheduler(place):
+    if kind != "local" and not _is_scheduler(target):
         raise unreachable
     try:
         if kind == "local":
-            sizes = {"n_workers": int(place), "threads_per_worker": 1, "memory_limit": 0, "preload": [_PRELOAD]}
+            sizes = {"n_workers": int(target), "threads_per_worker": 1, "memory_limit": 0, "preload": [_PRELOAD]}
             local = LocalCluster(**sizes, dashboard_address=None, silence_logs=logging.CRITICAL)
-        client = Client(local or place, timeout=CONNECT_SECONDS)
+        client = Client(local or target, timeout=CONNECT_SECONDS)
     except BaseException as error:
         _close(local)
         if isinstance(error, (OSError, TimeoutError, ValueError, RuntimeError)):
@@ -343,12 +346,12 @@ def _connect(kind: str, place: str, address: str) -> Iterator[Any]:
         _close(local)
 
 
-def _is_scheduler(place: str) -> bool:
-    """Return whether a scheduler answers at `place`; dask itself would wait for ever for a server that is silent."""
+def _is_scheduler(target: str) -> bool:
+    """Return whether a scheduler answers at `target`; dask itself would wait for ever for a server that is silent."""
     deadline = time.monotonic() + CONNECT_SECONDS
     while (left := deadline - time.monotonic()) > 0:
         try:
-            parts = urlsplit(place)
+            parts = urlsplit(target)
             with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=left) as connection:
                 if parts.scheme != "tcp":  # with tls the client speaks first
                     return True

@@ -35,7 +35,7 @@ from bncli.files.paths import is_special
 from bncli.files.reading.column_roles import is_codes_table
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
-from bncli.steps.cluster.connection import BROADCAST_BYTES, MORE_MEMORY, Cluster, Future, LostError
+from bncli.steps.cluster.connection import BROADCAST_BYTES, MORE_MEMORY, Cluster, Future, LostResultsError
 from bncli.steps.cluster.tasks import checked_cluster, files_of, keep_freed_memory
 from bncli.steps.encode import encode
 from bncli.steps.supplied_files import SuppliedFiles, read_supplied
@@ -107,7 +107,7 @@ def rows_on_cluster(
         return
     with ExitStack() as stack:
         if not is_codes_table(source.paths):
-            path = stack.enter_context(_encoded(source, recipe, supplied, model_path, run))
+            path = stack.enter_context(_encoded_table(source, recipe, supplied, model_path, run))
             source, supplied = Source((path,)), replace(supplied, cuts=read_supplied(path).cuts, cuts_path=path)
         path = os.path.abspath(source.paths[0])
         cluster = stack.enter_context(checked_cluster(run.cluster, [path], run.watch))
@@ -119,10 +119,10 @@ def rows_on_cluster(
 
 
 @contextmanager
-def _encoded(source: Source, recipe: Recipe, supplied: SuppliedFiles, model_path: str, run: Run) -> Iterator[str]:
+def _encoded_table(source: Source, recipe: Recipe, supplied: SuppliedFiles, model_path: str, run: Run) -> Iterator[str]:
     """Yield the path of a temporary `.codes` file of the table, beside the model or else beside the data."""
-    beside = source.paths[0].rstrip(os.sep) if is_special(model_path) else model_path
-    path = f"{beside}.{secrets.token_hex(4)}.codes"
+    beside_path = source.paths[0].rstrip(os.sep) if is_special(model_path) else model_path
+    path = f"{beside_path}.{secrets.token_hex(4)}.codes"
     try:
         encode(source, recipe, output=path, supplied=supplied, run=run)
         run.watch(Note(f"a cluster learns from codes, which are kept in {path} until this fit ends"))
@@ -142,13 +142,14 @@ class WorkerState(NamedTuple):
 class WorkerBlocks:
     """The row blocks of a file on the workers; implements `BlockKeeper`.
 
-    homes[s] is the address of the worker that should hold block s. groups: per thread of a worker its address, and the
-    numbers of the blocks that it sums over. rounds, sent, received: rounds of tasks, bytes to the workers and back.
+    preferred_workers[s]: the address of the worker that should hold block s. groups: for each thread of a worker, the
+    worker's address and the numbers of the blocks that the thread sums over. rounds, sent, received: number of rounds
+    of tasks, bytes sent to the workers and received from them.
     """
 
     cluster: Cluster
     blocks: list[Future]
-    homes: list[str]
+    preferred_workers: list[str]
     groups: list[tuple[str, range]]
     rounds: int = 0
     sent: int = 0
@@ -171,7 +172,7 @@ class WorkerBlocks:
                     blocks = [self.blocks[s] for s in numbers]
                     futures.append(self.cluster.submit(_apply_each, kernel, operands, blocks, own_states, worker=home))
                 results = [result for part in self.cluster.values(futures) for result in part]
-            except LostError as error:
+            except LostResultsError as error:
                 if attempt == _ATTEMPTS - 1:
                     what = "the data sent to the workers were lost repeatedly"
                     raise BncliError(what, hint="check the logs of the workers for why they stop") from error
@@ -190,9 +191,9 @@ class WorkerBlocks:
         size, operands = len(pickle.dumps(tuple(broadcast), protocol=5)), tuple(broadcast)
         is_large = size > BROADCAST_BYTES
         common: Any = self.cluster.share(operands) if is_large else operands
-        self.sent += size * (len(set(self.homes)) if is_large else len(self.blocks))
+        self.sent += size * (len(set(self.preferred_workers)) if is_large else len(self.blocks))
         results = []
-        for s, (block, home) in enumerate(zip(self.blocks, self.homes, strict=True)):
+        for s, (block, home) in enumerate(zip(self.blocks, self.preferred_workers, strict=True)):
             state = None if states is None else _with_futures(states[s])
             results.append(WorkerState(self.cluster.submit(_apply, kernel, common, block, state, worker=home)))
         return results
@@ -219,18 +220,18 @@ def distribute_rows(
     seats = [address for address, worker in cluster.workers.items() for _ in range(worker.threads)][: len(bounds)]
     edges = [len(bounds) * i // len(seats) for i in range(len(seats) + 1)]
     groups = [(home, range(a, b)) for home, a, b in zip(seats, edges, edges[1:], strict=False)]
-    homes = [home for home, numbers in groups for _ in numbers]
+    preferred_workers = [home for home, numbers in groups for _ in numbers]
     # The bytes of codes that each worker will map.
     columns = [codes for codes, a in zip(data.codes, data.schema.attributes, strict=True) if a.informative]
     row_bytes = sum(int(codes.dtype.itemsize) for codes in (*columns, data.labels))
-    shares = dict.fromkeys(homes, 0)
-    for (start, stop), home in zip(bounds, homes, strict=True):
+    shares = dict.fromkeys(preferred_workers, 0)
+    for (start, stop), home in zip(bounds, preferred_workers, strict=True):
         shares[home] += (stop - start) * row_bytes
     refuse_memory_limits(cluster, shares)
     stamp = _stamp(read_codes(path))
     blocks = [
         cluster.submit(_load_block, path, data.schema, stamp, number, stop - start, worker=home)
-        for number, ((start, stop), home) in enumerate(zip(bounds, homes, strict=True))
+        for number, ((start, stop), home) in enumerate(zip(bounds, preferred_workers, strict=True))
     ]
     if len(seats) < cluster.n_threads:
         blocks_text = "one row block" if len(seats) == 1 else f"{len(seats)} row blocks"
@@ -244,7 +245,7 @@ def distribute_rows(
             f"{SECONDS_THAT_PAY:.0f} s a cluster is slower than this machine"
         )
         watch(Note(text))
-    keeper = WorkerBlocks(cluster, blocks, homes, groups)
+    keeper = WorkerBlocks(cluster, blocks, preferred_workers, groups)
     distributed.append(keeper)
     return DistributedDataset(
         data.schema, data.codes, data.labels, data.weights, data.threads, data.split_by, keeper=keeper

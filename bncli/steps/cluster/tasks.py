@@ -34,7 +34,14 @@ from bncli.errors import BncliError, UsageError
 from bncli.files.reading.byte_streams import find_inputs
 from bncli.files.reading.column_roles import read_schema_file
 from bncli.files.reading.source import Source
-from bncli.steps.cluster.connection import ANSWER_SECONDS, Cluster, Future, GoneError, LostError, connected
+from bncli.steps.cluster.connection import (
+    ANSWER_SECONDS,
+    Cluster,
+    ClusterGoneError,
+    Future,
+    LostResultsError,
+    connected,
+)
 from bncli.steps.run import with_memory_limit
 from bncli.watch import Note, Progress, Run, Watch
 
@@ -141,7 +148,7 @@ def for_workers(source: Source) -> Source:
     return replace(source, paths=tuple(os.path.abspath(path) for path in source.paths), schema_file=schema_file)
 
 
-def each_task(
+def run_tasks(
     cluster: Cluster, serve: Serve, shared: Any, tasks: Iterable[Task], skip: Callable[[Task], bool]
 ) -> Iterator[tuple[Task, Any]]:
     """Yield each task with its result, in the order in which they finish.
@@ -161,7 +168,7 @@ def each_task(
         yield from _finished(cluster, waiting)
 
 
-def in_turn(cluster: Cluster, serve: Serve, shared: Any, tasks: Iterable[Task]) -> Iterator[Any]:
+def results_in_order(cluster: Cluster, serve: Serve, shared: Any, tasks: Iterable[Task]) -> Iterator[Any]:
     """Yield the result of each task in the order of the tasks; earlier results wait on their workers.
 
     `shared` is sent to the cluster once.
@@ -192,7 +199,7 @@ def _finished(cluster: Cluster, waiting: dict[Any, Task]) -> Iterator[tuple[Task
         task = waiting.pop(future)
         try:
             yield task, _result(cluster, future)
-        except GoneError:
+        except ClusterGoneError:
             raise
         except BncliError as error:
             yield task, error
@@ -205,15 +212,15 @@ def _result(cluster: Cluster, future: Future) -> Any:
 
 @contextmanager
 def _loss_as_gone() -> Iterator[None]:
-    """Raise LostError as GoneError: only a cluster that shuts down cancels these tasks."""
+    """Raise LostResultsError as ClusterGoneError, since only a cluster that shuts down cancels these tasks."""
     try:
         yield
-    except LostError as error:
-        raise GoneError("the connection to the cluster broke", hint="repeat the command") from error
+    except LostResultsError as error:
+        raise ClusterGoneError("the connection to the cluster broke", hint="repeat the command") from error
 
 
 @contextmanager
-def reading(source: Source, run: Run) -> Iterator[Run]:
+def reading_on_cluster(source: Source, run: Run) -> Iterator[Run]:
     """Yield the run with `each_file` set to a function that has the cluster read the files of `source`.
 
     Without a cluster the run stays as it is.
@@ -271,7 +278,7 @@ def each_file_in_turn(
     absolute = [os.path.abspath(path) for path in typed]
     tasks = (make_task((path,) if path == absolute[0] else (absolute[0], path)) for path in absolute)
     done, total = 0, sum(map(os.path.getsize, absolute))
-    for number, result in enumerate(in_turn(cluster, serve, shared, tasks)):
+    for number, result in enumerate(results_in_order(cluster, serve, shared, tasks)):
         yield typed[number], result, {absolute[i]: typed[i] for i in {0, number}}
         done += os.path.getsize(absolute[number])
         watch(Progress(done, total))

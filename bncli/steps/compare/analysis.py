@@ -425,7 +425,7 @@ def _summarize(
     for a, b in combinations(learners, 2):
         first, second = (b, a) if a == baseline else (a, b)
         counts = win_draw_loss(-columns[first], -columns[second])
-        ratio = _ratio(columns[first], columns[second], rows, kind)
+        ratio = _geometric_mean_ratio(columns[first], columns[second], rows, kind)
         pairs.append(LearnerPair(first, second, counts.wins, counts.draws, counts.losses, ratio))
     test, is_tested = friedman(losses), metric not in COSTS and len(used) > 1
     difference = critical_difference(len(learners), len(used)) if is_tested else None
@@ -433,7 +433,9 @@ def _summarize(
     return Summary(
         sets=tuple(used),
         average_ranks=dict(zip(learners, test.ranks, strict=True)),
-        geometric_means={name: _ratio(own, np.ones(len(used)), rows, kind) for name, own in columns.items()},
+        geometric_means={
+            name: _geometric_mean_ratio(own, np.ones(len(used)), rows, kind) for name, own in columns.items()
+        },
         friedman=test if is_tested else None,
         critical_difference=difference,
         groups=tuple(tuple(learners[j] for j in members) for members in groups),
@@ -443,7 +445,7 @@ def _summarize(
     )
 
 
-def _ratio(first: Array, second: Array, rows: Sequence[int], kind: LossKind) -> float | None:
+def _geometric_mean_ratio(first: Array, second: Array, rows: Sequence[int], kind: LossKind) -> float | None:
     """Return the geometric mean of the ratios of absolute values, or None if a value is infinite."""
     if not _is_finite(first, second):
         return None

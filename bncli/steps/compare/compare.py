@@ -35,7 +35,7 @@ from bncli.errors import BncliError, UsageError
 from bncli.files.paths import check_outputs
 from bncli.files.reading.source import Source
 from bncli.steps.cluster.connection import Cluster
-from bncli.steps.cluster.tasks import checked_cluster, each_task, files_of, for_workers
+from bncli.steps.cluster.tasks import checked_cluster, files_of, for_workers, run_tasks
 from bncli.steps.compare.analysis import CompareReport, analyse
 from bncli.steps.compare.outputs import check_drawings, write_outputs
 from bncli.steps.compare.pool import Result, run_in_processes
@@ -253,7 +253,7 @@ def run_here(plan: RunPlan, tasks: Sequence[Task], skip: Callable[[Task], bool],
 def run_on_cluster(plan: RunPlan, tasks: Sequence[Task], skip: Callable[[Task], bool], *, cluster: Cluster) -> Results:
     """Run tasks on a cluster, each in any thread of any worker, which reads its table itself."""
     plan = replace(plan, sources=tuple(map(for_workers, plan.sources)), memory=None)
-    for task, result in each_task(cluster, _serve_tasks, plan, tasks, skip):
+    for task, result in run_tasks(cluster, _serve_tasks, plan, tasks, skip):
         yield task, Failure(str(result)) if isinstance(result, BncliError) else result
 
 

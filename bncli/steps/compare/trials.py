@@ -222,7 +222,7 @@ def read_data_sets(sources: Sequence[Source], protocol: Protocol, *, threads: in
             n_labels=n_labels,
             weights=columns.weights,
             cells=columns.n_rows * max(len(columns.attributes), 1),
-            digest=_digest(columns),
+            digest=_digest_of_table(columns),
             split_by=columns.split_by,
         )
         data_sets.append(data_set)
@@ -243,7 +243,7 @@ def _forward_note(watch: Watch, name: str, event: Event) -> None:
         watch(Note(f"{name}: {event.text}", event.warning))
 
 
-def _digest(columns: Columns) -> str:
+def _digest_of_table(columns: Columns) -> str:
     """Return a digest of all values of a table."""
     assert columns.label is not None
     digest = hashlib.blake2b(digest_size=16)
@@ -295,13 +295,13 @@ def check_names(learners: Sequence[Learner]) -> None:
     """Raise UsageError if there is no learner, or if two learners have the same name."""
     if not learners:
         raise UsageError("there is no learner to compare")
-    seen: dict[str, Learner] = {}
+    learner_of_name: dict[str, Learner] = {}
     for learner in learners:
-        if learner.name in seen:
-            is_same = learner.recipe == seen[learner.name].recipe
+        if learner.name in learner_of_name:
+            is_same = learner.recipe == learner_of_name[learner.name].recipe
             hint = "leave one of them out" if is_same else "put a different NAME= before the options of one of them"
             raise UsageError(f"two learners are called {learner.name!r}", hint=hint)
-        seen[learner.name] = learner
+        learner_of_name[learner.name] = learner
 
 
 class Runner:

@@ -69,7 +69,7 @@ def dossier(model_path: str, sources: DossierSources, *, output: str, run: Run =
         check_target(output.rstrip("/"))
     check_outputs(
         (page_path, json_path) if os.path.isdir(output) else (),
-        (model_path, *source.paths, source.schema_file, sources.about, *sources.beside),
+        (model_path, *source.paths, source.schema_file, sources.about, *sources.challengers),
     )
     about = About() if sources.about is None else read_about(sources.about)
     found = find_all(model_path, sources, about, run)
@@ -119,7 +119,7 @@ def _content(
             | {"unlabelled_rows": period.rows - group["rows"], "expected": expected_json(period.expected)}
         )
     challengers = []
-    for other in found.beside:
+    for other in found.challengers:
         mean, error = paired_difference(evaluated, other)
         difference = {"mean": mean, "low": mean - error, "high": mean + error}
         intervals = intervals_json(other.report.intervals.metrics)
@@ -157,9 +157,9 @@ def dossier_page(
     paths = sources.source.paths
     words = ["bncli", "dossier", model_path, "--data", *paths, *([] if found.time is None else ["--time", found.time])]
     words += [word for name in sources.by for word in ("--by", name)]
-    words += [word for path in sources.beside for word in ("--beside", path)]
+    words += [word for path in sources.challengers for word in ("--beside", path)]
     words += [*(["--about", sources.about] if sources.about else []), "-o", "DIR"]
-    inputs = ReportInputs(found.scored, paths, beside=found.beside, command=shlex.join(words))
+    inputs = ReportInputs(found.scored, paths, compared_models=found.challengers, command=shlex.join(words))
     page = model_page(found.model, model_path, inputs)
     checklists = [
         Section(
@@ -224,7 +224,7 @@ def _stability_blocks(found: Findings) -> Iterator[Block]:
         yield Grid(f"Expected from the probabilities, by {found.time}, with 95 % intervals", headings, rows, (1, 2))
         if sentence := unexpected_figures(found):
             yield Paragraph(sentence)
-    monitor = found.monitored.whole
+    monitor = found.monitored.overall
     measured = {"accuracy": monitor.accuracy, "log_loss": monitor.tally.log_loss.mean, "auc": monitor.auc}
     rows = []
     for name, own in monitor.expected.items():

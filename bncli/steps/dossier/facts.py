@@ -116,7 +116,7 @@ def _facts_of_model(found: Findings) -> dict[str, str]:
 
 
 def _facts_of_rows(found: Findings) -> dict[str, str]:
-    report, monitor = found.scored.report, found.monitored.whole
+    report, monitor = found.scored.report, found.monitored.overall
     supports = [f"{label} {own.support:,.10g}" for label, own in zip(report.labels, report.per_label, strict=True)]
     without = f"; {count(found.unlabelled, 'row')} without a class not evaluated" if found.unlabelled else ""
     columns = [column for column in found.data["columns"] if column["name"] != found.data["class"]]
@@ -160,7 +160,7 @@ def _facts_of_rows(found: Findings) -> dict[str, str]:
 
 
 def _missing_text(found: Findings) -> str:
-    tally = found.monitored.whole.tally
+    tally = found.monitored.overall.tally
     n = max(tally.rows, 1)
     lacking = [f"{own.name} {percent(own.missing / n)}" for own in tally.attributes if own.missing]
     unseen = [f"{own.name} {percent(own.unseen / n)}" for own in tally.attributes if own.unseen]
@@ -202,12 +202,14 @@ def _facts_of_figures(found: Findings) -> dict[str, str]:
     periods = [period.group for period in found.periods if period.group is not None]
     columns = list(dict.fromkeys(group.by for group in groups))
     of_groups = [
-        _range_text(
+        _lowest_and_highest_text(
             f"{count(sum(g.by == by for g in groups), 'group')} by {by}", [group for group in groups if group.by == by]
         )
         for by in columns
     ]
-    of_periods = _range_text(f"{count(len(periods), 'period')} by {periods[0].by}", periods) if periods else ""
+    of_periods = (
+        _lowest_and_highest_text(f"{count(len(periods), 'period')} by {periods[0].by}", periods) if periods else ""
+    )
     most = sorted(found.sensitivities.items(), key=lambda pair: -pair[1].log_loss_increase)
     sensitivity = [f"{name} {own.log_loss_increase:.4f}" for name, own in most]
     where = " and ".join([*(f"groups by {by}" for by in columns), *(["periods"] if periods else [])])
@@ -220,7 +222,7 @@ def _facts_of_figures(found: Findings) -> dict[str, str]:
         "performance": f"On {count(report.rows, 'row')}: {', '.join(parts)}.",
         "calibration": calibration,
         "net_benefit": f"{never} {benefit}".strip(),
-        "baseline": ("" if found.beside else "No other model was compared (--beside). ")
+        "baseline": ("" if found.challengers else "No other model was compared (--beside). ")
         + f"Class frequencies alone: log-loss {figure(report.baseline.log_loss)}, accuracy "
         f"{figure(report.baseline.accuracy)}.",
         "groups": " ".join(of_groups),
@@ -231,7 +233,7 @@ def _facts_of_figures(found: Findings) -> dict[str, str]:
         f"({count(found.sensitivity_rows, 'row')})."
         if sensitivity
         else "",
-        "challenger": " ".join(comparison_sentence(report, other) for other in found.beside),
+        "challenger": " ".join(comparison_sentence(report, other) for other in found.challengers),
         "measures": "Accuracy, log-loss, Brier score, AUC, calibration error, balanced accuracy, Matthews coefficient"
         + (", calibration slope and intercept, net benefit" if two_class is not None else "")
         + f"; {report.intervals.method}.",
@@ -264,7 +266,7 @@ def unexpected_figures(found: Findings) -> str:
     return f"Outside the intervals that the probabilities imply: {'; '.join(outside)} ({by_chance})."
 
 
-def _range_text(where: str, groups: Sequence[Group]) -> str:
+def _lowest_and_highest_text(where: str, groups: Sequence[Group]) -> str:
     """Return where the log-loss and the AUC of groups are lowest and highest."""
     parts = []
     for name in ("log_loss", "auc"):

@@ -61,7 +61,7 @@ class DossierSources:
     source: Source
     by: Sequence[str] = ()
     about: str | None = None
-    beside: Sequence[str] = ()
+    challengers: Sequence[str] = ()
 
 
 class Period(NamedTuple):
@@ -84,7 +84,7 @@ class Findings:
     - scored: the rows with a class and their evaluation. unlabelled: the number of rows without a class.
     - periods: in time order; () without a time column, which is `time` otherwise.
     - monitored: all rows compared with the training rows. verified: self-test, properties, disclosure.
-    - sensitivities: by attribute, on `sensitivity_rows` rows. beside: other models on the same rows.
+    - sensitivities: by attribute, on `sensitivity_rows` rows. challengers: other models on the same rows.
     - data: the description of the test table. specification: the model in numbers, and as a program if it has one.
     - files: kind, path and SHA-256 of every file.
     """
@@ -98,7 +98,7 @@ class Findings:
     verified: VerifyReport
     sensitivities: Mapping[str, Sensitivity]
     sensitivity_rows: int
-    beside: Sequence[ComparedModel]
+    challengers: Sequence[ComparedModel]
     data: Mapping[str, Any]
     specification: Mapping[str, Any]
     files: Sequence[tuple[str, str, str]]
@@ -132,15 +132,15 @@ def find_all(model_path: str, sources: DossierSources, about: About, run: Run) -
         groups.append(replace(column, codes=column.codes[with_class]))
         empty = np.setdiff1d(column.codes, groups[-1].codes).tolist()
         if empty:
-            values = _few([column.values[code] or "missing" for code in empty])
+            values = _join_names([column.values[code] or "missing" for code in empty])
             text = f"the figures by {column.name} leave out {values}, because no row with these values has a class"
             watch(Note(text, warning=True))
     report = with_groups(report, groups, watch)
     scored = ScoredTable.of(model, rows, report, allow_missing=source.allow_missing_columns)
     again = replace(source, on_bad_row="skip") if source.bad_rows_file is not None else source
     monitored = monitor_rows(model_path, again, run=run)
-    beside = score_other_models(
-        sources.beside, model.schema.class_name, model.schema.labels, replace(labelled, carried=(), time=None), run
+    challengers = score_other_models(
+        sources.challengers, model.schema.class_name, model.schema.labels, replace(labelled, carried=(), time=None), run
     )
     watch(Stage("verify"))
     properties = list(dict.fromkeys((*_monotone_properties(model), *about.properties)))
@@ -160,14 +160,14 @@ def find_all(model_path: str, sources: DossierSources, about: About, run: Run) -
     files = [("model", model_path), *(("data", file.path) for file in find_inputs(source.paths, keep=True))]
     files += [("schema", source.schema_file)] if source.schema_file else []
     files += [("about", sources.about)] if sources.about else []
-    files += [("challenger", path) for path in sources.beside]
+    files += [("challenger", path) for path in sources.challengers]
     periods = tuple(_periods(everything, scored, model, source.allow_missing_columns))
     if unknown := [period.name for period in periods if period.group is None]:
         which = "that period" if len(unknown) == 1 else "these periods"
-        text = f"no row of {_few(unknown)} has a class, so only expected figures are available for {which}"
+        text = f"no row of {_join_names(unknown)} has a class, so only expected figures are available for {which}"
         watch(Note(text, warning=True))
     if alone := [period.name for period in periods if period.group is not None and period.group.metrics["auc"] is None]:
-        text = f"the AUC is undefined for {_few(alone)}: all rows of the period have the same label"
+        text = f"the AUC is undefined for {_join_names(alone)}: all rows of the period have the same label"
         watch(Note(text, warning=True))
     again = replace(again, class_name=again.class_name or model.schema.class_name, time=None, on_bad_row="skip")
     described = describe(again, run=Run(run.threads)).as_json()
@@ -176,14 +176,14 @@ def find_all(model_path: str, sources: DossierSources, about: About, run: Run) -
     return Findings(
         model=model,
         scored=scored,
-        unlabelled=monitored.whole.tally.rows - rows.n_rows,
+        unlabelled=monitored.overall.tally.rows - rows.n_rows,
         time=None if rows.split_by is None or not periods else rows.split_by.columns[-1],
         periods=periods,
         monitored=monitored,
         verified=verified,
         sensitivities=dict(zip(names, sensitivities, strict=True)),
         sensitivity_rows=len(range(0, rows.n_rows, step)),
-        beside=beside,
+        challengers=challengers,
         data={name: described[name] for name in about_data},
         specification=_specification(model, model_path),
         files=[(kind, path, file_hash(path) or "") for kind, path in files],
@@ -197,14 +197,14 @@ def _monotone_properties(model: Model) -> Iterator[str]:
         if i in model.attributes and (direction := direction_of(schema, i)):
             label = schema.labels[schema.direction_label]
             word = "falls" if direction > 0 else "rises"
-            yield f"the probability of {_quoted(label)} never {word} as {_quoted(attribute.name)} rises"
+            yield f"the probability of {_quote_name(label)} never {word} as {_quote_name(attribute.name)} rises"
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return name if name.isidentifier() else f"'{name}'" if '"' in name else f'"{name}"'
 
 
-def _few(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return ", ".join(names[:5]) + ", ..." * (len(names) > 5)
 
 

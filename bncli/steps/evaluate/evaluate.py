@@ -66,7 +66,7 @@ from bncli.files.reading.rows_by_schema import read_labelled
 from bncli.files.reading.source import Source
 from bncli.files.reading.table import TABLE_NAME
 from bncli.recipe import Recipe
-from bncli.steps.cluster.tasks import checked_cluster, each_task, files_of, for_workers
+from bncli.steps.cluster.tasks import checked_cluster, files_of, for_workers, run_tasks
 from bncli.steps.evaluate.group_columns import (
     carry_group_columns,
     group_columns,
@@ -234,7 +234,7 @@ def _block_reports(
             label.codes[rows],
             None if weights is None else weights[rows],
             report.metrics,
-            units=_units(columns, rows),
+            units=_units_of_rows(columns, rows),
         )
         n_others = len(split.others)
         start, end = ends
@@ -300,7 +300,7 @@ def _folds_on_cluster(
         shared: SharedByWorkers = (for_workers(source), supplied, plan)
         finished: dict[int, tuple[list[TimedFold], list[Note]]] = {}
         following = 0
-        tasks = each_task(cluster, _serve_folds, shared, range(plan.n_folds), lambda _: False)
+        tasks = run_tasks(cluster, _serve_folds, shared, range(plan.n_folds), lambda _: False)
         for done, (number, result) in enumerate(tasks, 1):
             if isinstance(result, BncliError):
                 raise result
@@ -346,7 +346,7 @@ def _cross_validation_report(
     confusion = np.sum([fold.measured.metrics.confusion for fold in folds], axis=0)
     metrics = [report.metrics for report in reports]
     baselines = [fold.baseline for fold in folds]
-    units = _units(columns, tested)
+    units = _units_of_rows(columns, tested)
     blocks = [_predicted_block(np.searchsorted(tested, fold.rows), fold.measured) for fold in folds]
     means = summarize(metrics, METRICS, fmean)
     training = [fold.training_log_loss for fold in folds if fold.training_log_loss is not None]
@@ -396,7 +396,7 @@ def _predicted_block(rows: Index, measured: MeasuredPredictions) -> PredictedBlo
     return PredictedBlock(rows, measured.log_probabilities, None if decisions is None else decisions.codes)
 
 
-def _units(columns: Columns, rows: Index | slice = slice(None)) -> Integers | None:
+def _units_of_rows(columns: Columns, rows: Index | slice = slice(None)) -> Integers | None:
     by = columns.split_by
     return None if by is None or by.units is None else by.units[rows]
 
@@ -541,7 +541,9 @@ def report_on_rows(
     measured = predict_and_measure(model, rows, allow_missing=source.allow_missing_columns)
     predictions = PredictedRows(measured.log_probabilities, encode_labels(rows, model.schema), rows.weights)
     score_seconds = run.watch.seconds()["score"] if isinstance(run.watch, Stopwatch) else None
-    report = _report_on_predictions(model.schema.labels, measured, predictions, _units(rows), protocol, frequencies)
+    report = _report_on_predictions(
+        model.schema.labels, measured, predictions, _units_of_rows(rows), protocol, frequencies
+    )
     split = None if rows.split_by is None else record_split(rows.n_rows, rows.split_by)
     return replace(report, seconds={"fit": fit_seconds, "score": score_seconds}, split=split)
 

@@ -200,7 +200,7 @@ def _rank_picture(report: CompareReport, metric: str, average_ranks: dict[str, f
 
 def monitoring_page(report: MonitorReport) -> Page:
     """Return the page about scored files: drift from training, predictions, and missing and unseen values per file."""
-    model, rows = report.whole.model, report.whole.tally.rows
+    model, rows = report.overall.model, report.overall.tally.rows
     provenance = evaluation_provenance(report.files, None, "monitor")
     command = Listing([shlex.join(["bncli", "monitor", *report.files, "--report", "report.html"])])
     sections = (
@@ -213,7 +213,7 @@ def monitoring_page(report: MonitorReport) -> Page:
     of = f"a model for {model.class_name} fitted to {count(model.rows, 'row')}"
     summary = f"{count(rows, 'row')} in {count(len(report.files), 'file')} scored by {of}."
     n_drifted = sum(any(drift.drifted for drift in report.drifts(name)) for name in report.names)
-    tally = report.whole.tally
+    tally = report.overall.tally
     tiles = (
         Tile("Rows", f"{rows:,}"),
         Tile("Drifted columns", f"{n_drifted:,}", f"of {len(report.names):,}, in any file"),
@@ -283,10 +283,10 @@ def _psi_picture(report: MonitorReport, number: int, name: str) -> Picture:
 
 def _prediction_blocks(report: MonitorReport) -> Iterator[Block]:
     """Yield the share of each label among predictions, most frequent first, and among true labels if known."""
-    labels, names = report.whole.model.labels, report.short_names
-    order = sorted(range(len(labels)), key=lambda y: -report.whole.tally.predictions[y])
-    predicted = [_shares(monitor.tally.predictions.tolist()) for monitor in report.monitors]
-    true = [_shares(monitor.tally.classes.tolist()) for monitor in report.monitors]
+    labels, names = report.overall.model.labels, report.short_names
+    order = sorted(range(len(labels)), key=lambda y: -report.overall.tally.predictions[y])
+    predicted = [_divide_by_sum(monitor.tally.predictions.tolist()) for monitor in report.monitors]
+    true = [_divide_by_sum(monitor.tally.classes.tolist()) for monitor in report.monitors]
     spans = []
     for y in range(len(labels)):
         known = [share for share in (shares[y] for shares in predicted) if share is not None]
@@ -307,7 +307,7 @@ def _prediction_blocks(report: MonitorReport) -> Iterator[Block]:
         yield Paragraph(f"{count(len(order) - MOST_PICTURES, 'less frequent label')} not shown.", "gap")
 
 
-def _shares(counts: Sequence[float]) -> list[float | None]:
+def _divide_by_sum(counts: Sequence[float]) -> list[float | None]:
     """Return counts divided by their sum, or None for each if the sum is 0."""
     total = sum(counts)
     return [number / total if total else None for number in counts]
@@ -336,7 +336,7 @@ def _mean_blocks(report: MonitorReport) -> Iterator[Block]:
         ends = f"{known[0][0]:.3f} in {known[0][1]}"
         if len(known) > 1:
             ends += f", {known[-1][0]:.3f} in {known[-1][1]}"
-        held_out = report.whole.model.held_out_log_loss if field == "log_loss" else None
+        held_out = report.overall.model.held_out_log_loss if field == "log_loss" else None
         sentence = f"{ends} ({better})."
         if held_out is not None:
             sentence += f" The dashed line, {held_out:.3f}, is the held-out log-loss when the model was fitted."
@@ -355,24 +355,24 @@ def _mean_blocks(report: MonitorReport) -> Iterator[Block]:
     parts = ("accuracy", "log-loss", "AUC")
     headings = ("file", *(f"{part}{what}" for part in parts for what in (" expected (95 %)", " measured")))
     yield Grid("Performance: expected from the probabilities, and measured on labelled rows", headings, rows)
-    if not report.whole.tally.log_loss.n:
+    if not report.overall.tally.log_loss.n:
         yield Paragraph("The error rate is unknown, because these rows have no class.", "gap")
-    if report.whole.no_log_p:
-        yield Paragraph(f"ln P(x) of the rows is not known: {report.whole.no_log_p}.", "gap")
+    if report.overall.no_log_p:
+        yield Paragraph(f"ln P(x) of the rows is not known: {report.overall.no_log_p}.", "gap")
 
 
 def _missing_and_unseen(report: MonitorReport) -> Iterator[Block]:
     """Yield the shares of missing values and of values not seen in training, for the columns that have any."""
-    n_rows, tallies = max(report.whole.tally.rows, 1), report.whole.tally.attributes
-    places = [i for i, tally in enumerate(tallies) if tally.missing or tally.unseen]
-    places.sort(key=lambda i: -(tallies[i].missing + tallies[i].unseen))
-    if not places:
+    n_rows, tallies = max(report.overall.tally.rows, 1), report.overall.tally.attributes
+    positions = [i for i, tally in enumerate(tallies) if tally.missing or tally.unseen]
+    positions.sort(key=lambda i: -(tallies[i].missing + tallies[i].unseen))
+    if not positions:
         yield Paragraph("No value is missing, and all values were seen in training.")
         return
-    named = [f"{tallies[i].name} ({percent((tallies[i].missing + tallies[i].unseen) / n_rows)})" for i in places]
+    named = [f"{tallies[i].name} ({percent((tallies[i].missing + tallies[i].unseen) / n_rows)})" for i in positions]
     yield Paragraph(f"Missing or not seen in training: {listed(named)}.")
     pictures = []
-    for number, i in enumerate(places[:MOST_PICTURES], 1):
+    for number, i in enumerate(positions[:MOST_PICTURES], 1):
         per_file = [(monitor.tally.attributes[i], monitor.tally.rows) for monitor in report.monitors]
         values = [(tally.missing + tally.unseen) / n if n else None for tally, n in per_file]
         training = _missing_in_training(tallies[i])
@@ -382,7 +382,7 @@ def _missing_and_unseen(report: MonitorReport) -> Iterator[Block]:
         pictures.append(Picture(f"unknown-{number}", tallies[i].name, sentence, drawing))
     yield Cards(pictures)
     rows = []
-    for tally in (tallies[i] for i in places[:MOST_COLUMNS]):
+    for tally in (tallies[i] for i in positions[:MOST_COLUMNS]):
         shares = (_missing_in_training(tally), tally.missing / n_rows, tally.unseen / n_rows)
         rows.append((tally.name, *map(percent, shares)))
     headings = ("column", "missing in training", "missing", "never seen in training")

@@ -66,10 +66,10 @@ _LEAST_SHARE = 1e-6
 
 def effects_section(report: EffectsReport, labels: tuple[str, ...], n_rows: float) -> Section:
     """Return the section on a model that was fitted to training rows of total weight `n_rows`."""
-    return Section("effects", TITLE, tuple(_blocks(report, labels, n_rows)))
+    return Section("effects", TITLE, tuple(_effects_blocks(report, labels, n_rows)))
 
 
-def _blocks(report: EffectsReport, labels: tuple[str, ...], n_rows: float) -> Iterator[Block]:
+def _effects_blocks(report: EffectsReport, labels: tuple[str, ...], n_rows: float) -> Iterator[Block]:
     """Yield the introduction, the shares of variance, the nomogram, the pictures and what was left out."""
     effects = [effect for effect in report.effects if effect.share > _LEAST_SHARE]
     if not effects:
@@ -100,18 +100,18 @@ def _blocks(report: EffectsReport, labels: tuple[str, ...], n_rows: float) -> It
         yield LabelSwitch(labels, _shown_label(labels))
     # Small pairs have no picture, nor have effects with which the page would become too large.
     main: list[Block] = [] if len(labels) == 2 else [shares]
-    small, rest = list[Picture](), list[NamedEffect]()
+    small, others_sentence = list[Picture](), list[NamedEffect]()
     left_out, n_numbers = list[NamedEffect](), 0
     taken = {"shares", "nomogram"}
     for number, effect in enumerate(effects[:MOST_EFFECTS]):
         is_small = effect.share < SMALL_SHARE and number >= LEAST_PICTURES
         if is_small and len(effect.attributes) > 1:
-            rest.append(effect)
+            others_sentence.append(effect)
             continue
         if len(effect.attributes) > 2:
             main.append(_strongest_entries(effect, labels))
             continue
-        codes = [_shown_codes(attribute) for attribute in effect.seen]
+        codes = [_shown_codes(attribute) for attribute in effect.axis_attributes]
         n_numbers += math.prod(map(len, codes)) * len(labels) * (len(labels) > 2)
         name = _picture_name(effect, taken)
         if n_numbers > MOST_NUMBERS:
@@ -122,14 +122,14 @@ def _blocks(report: EffectsReport, labels: tuple[str, ...], n_rows: float) -> It
             main.append(_pair_picture(report, labels, effect, codes, name))
     if main:
         yield Cards(main)
-    if small or rest:
+    if small or others_sentence:
         below = [effect for i, effect in enumerate(effects[:MOST_EFFECTS]) if i >= LEAST_PICTURES]
         below = [effect for effect in below if effect.share < SMALL_SHARE]
         total = percent(sum(effect.share for effect in below))
         title = f"{count(len(below), 'effect')} below {percent(SMALL_SHARE)} of the variance, together {total}"
         blocks: list[Block] = [Cards(small)] if small else []
-        if rest:
-            lines = [(" & ".join(effect.attributes), percent(effect.share)) for effect in rest]
+        if others_sentence:
+            lines = [(" & ".join(effect.attributes), percent(effect.share)) for effect in others_sentence]
             blocks.append(Grid("Joint effects without a plot", ("attributes", "share of variance"), lines, (1,)))
         yield FoldedBlocks("small-effects", title, blocks)
     hidden = [*effects[MOST_EFFECTS:], *left_out]
@@ -191,7 +191,7 @@ def _value_picture(
     report: EffectsReport, labels: Sequence[str], n_rows: float, effect: NamedEffect, codes: Index, name: str
 ) -> Picture:
     """Draw the effect of an attribute: steps over intervals, or bars of values."""
-    attribute, title, label = effect.seen[0], effect.attributes[0], _shown_label(labels)
+    attribute, title, label = effect.axis_attributes[0], effect.attributes[0], _shown_label(labels)
     values = effect.values[codes]
     weights = np.array(attribute.frequencies)[codes]
     total = max(float(sum(attribute.frequencies)), 1e-300)
@@ -237,8 +237,8 @@ def _value_picture(
         redraw |= {"rows": np.round(rows, 1).tolist() if has_bounds else None}
         redraw |= {"edges": [round(edge, 4) for edge in edges]}
     sentences = [_value_sentence(labels[y], y, effect, names, values, rows) for y in _described_labels(labels, values)]
-    rest = f" The {len(codes)} most frequent of {attribute.cardinality:,} values are shown."
-    sentences = _qualified(labels, sentences, rest if len(codes) < attribute.cardinality else "")
+    others_sentence = f" The {len(codes)} most frequent of {attribute.cardinality:,} values are shown."
+    sentences = _qualified(labels, sentences, others_sentence if len(codes) < attribute.cardinality else "")
     several = tuple(sentences) if len(sentences) > 1 else ()
     caption = f"{title} ({percent(effect.share)})"
     return Picture(name, caption, sentences[0], drawing, redraw=redraw, sentences=several)
@@ -258,14 +258,14 @@ def _described_labels(labels: Sequence[str], values: Array) -> Sequence[int]:
     return (int(np.abs(values.reshape(-1, len(labels))).max(axis=0).argmax()),)
 
 
-def _qualified(labels: Sequence[str], sentences: Sequence[str], rest: str) -> list[str]:
-    """Return sentences followed by `rest`.
+def _qualified(labels: Sequence[str], sentences: Sequence[str], others_sentence: str) -> list[str]:
+    """Return sentences followed by `others_sentence`.
 
     With more than MOST_SENTENCES classes the sentence may be about another class than the picture; this is added.
     """
     if len(labels) > MOST_SENTENCES:
         sentences = [f"Largest effect on any class: {sentence[0].lower()}{sentence[1:]}" for sentence in sentences]
-    return [f"{sentence}{rest}" for sentence in sentences]
+    return [f"{sentence}{others_sentence}" for sentence in sentences]
 
 
 def _thousandths(values: Array) -> list[str]:
@@ -279,7 +279,7 @@ def _value_sentence(
     label_name: str, label: int, effect: NamedEffect, names: Sequence[str], values: Array, rows: Array
 ) -> str:
     """Return a sentence on how the odds of a class change, if possible from values with at least five rows."""
-    attribute = effect.seen[0]
+    attribute = effect.axis_attributes[0]
     if isinstance(attribute, NumericAttribute) and attribute.cuts:
         steps = np.diff(values[: attribute.n_values, label])
         if len(steps) == len(attribute.cuts) and ((steps >= 0).all() or (steps <= 0).all()):
@@ -308,7 +308,7 @@ def _pair_picture(
     for place in (0, 1):
         own = of_one.get(effect.attributes[place])
         # without an edge if the effect of the attribute itself is over other values
-        has_edge = own is not None and own.seen[0].cardinality == effect.seen[place].cardinality
+        has_edge = own is not None and own.axis_attributes[0].cardinality == effect.axis_attributes[place].cardinality
         edge = np.asarray(own.values[codes[place]]) if own is not None and has_edge else None
         edges.append(edge)
         names = [effect.names[place][code] for code in codes[place]]
@@ -335,7 +335,9 @@ def _pair_picture(
         both = f"{axes[0].name} {axes[0].values[i]} and {axes[1].name} {axes[1].values[j]}"
         most = f"the odds of {labels[y]}: {times(float(cells[i, j]))}"
         sentences.append(f"Largest change beyond the separate effects: {both} together change {most}.")
-    is_partial = any(len(own) < attribute.cardinality for own, attribute in zip(codes, effect.seen, strict=True))
+    is_partial = any(
+        len(own) < attribute.cardinality for own, attribute in zip(codes, effect.axis_attributes, strict=True)
+    )
     sentences = _qualified(labels, sentences, " The most frequent values are shown." if is_partial else "")
     several = tuple(sentences) if len(sentences) > 1 else ()
     caption = f"{title} ({percent(effect.share)})"

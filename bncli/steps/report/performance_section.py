@@ -68,9 +68,9 @@ class ComparedModel(NamedTuple):
     report: EvaluateReport
 
 
-def check_other_models(beside: Sequence[str], data: Sequence[str]) -> None:
+def check_other_models(other_paths: Sequence[str], data: Sequence[str]) -> None:
     """Raise UsageError if the data are standard input, which cannot be read again for every model."""
-    if beside and "-" in data:
+    if other_paths and "-" in data:
         raise UsageError("--beside reads the data once per model, so it needs a file", hint="give the path of a file")
 
 
@@ -117,11 +117,11 @@ def performance_tiles(report: EvaluateReport) -> list[Tile]:
 
 
 def held_out_section(
-    report: EvaluateReport | None, held_out: HeldOutLoss | None = None, beside: Sequence[ComparedModel] = ()
+    report: EvaluateReport | None, held_out: HeldOutLoss | None = None, compared_models: Sequence[ComparedModel] = ()
 ) -> Section:
     """Return the section on `report`; without rows it has the log-losses that were measured during fitting."""
     if report is not None:
-        blocks = list(_blocks(report, beside))
+        blocks = list(_performance_blocks(report, compared_models))
         return Section("good", TITLE, blocks)
     blocks = [Paragraph("Error, AUC, calibration and curves need rows with known classes: add --data TEST.", "gap")]
     if held_out is not None:
@@ -139,7 +139,7 @@ def _error_of_decisions(report: EvaluateReport) -> float | None:
     return 1 - float(np.trace(decisions.confusion)) / n_decided if n_decided else None
 
 
-def _blocks(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Iterator[Block]:
+def _performance_blocks(report: EvaluateReport, compared_models: Sequence[ComparedModel]) -> Iterator[Block]:
     """Yield the summary, the decisions with their curves, the metrics and the other curves."""
     # the labels with the most rows, in schema order
     supports = [figures.support for figures in report.per_label]
@@ -164,13 +164,13 @@ def _blocks(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Iterator
     if error is not None:
         summary += f" {never_predicted(report)}"
     yield Paragraph(summary.rstrip())
-    if beside:
-        yield Paragraph(" ".join(comparison_sentence(report, other) for other in beside))
+    if compared_models:
+        yield Paragraph(" ".join(comparison_sentence(report, other) for other in compared_models))
     decided = decisions.rows
     confusion = report.shown_confusion
     models = "this model" if report.folds is None else "the models of the folds"
     yield Paragraph(f"95 % intervals for the figures of {models} on new rows ({report.intervals.method}).")
-    tables: list[Block] = [_metrics_grid(report, beside)]
+    tables: list[Block] = [_metrics_grid(report, compared_models)]
     if decided is not None:
         yield Paragraph(_rule_text(report, decided.rule))
         if len(report.labels) <= MOST_CELLS:
@@ -207,11 +207,11 @@ def _blocks(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Iterator
     yield Cards((*tables, *curves) if is_large else (*curves, by_label))
 
 
-def _metrics_grid(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Grid:
+def _metrics_grid(report: EvaluateReport, compared_models: Sequence[ComparedModel]) -> Grid:
     """Return the metrics of the model, of the other models, and of the class frequencies."""
     columns = [
         [*(figure(each.metrics[name]) for name, _ in _METRICS), figure(each.skill_score)]
-        for each in (report, *(other.report for other in beside))
+        for each in (report, *(other.report for other in compared_models))
     ]
     ends = (report.intervals.metrics[name] for name, _ in _METRICS)
     columns.insert(1, [*("–" if own is None else " to ".join(map(figure, own)) for own in ends), "–"])
@@ -229,7 +229,7 @@ def _metrics_grid(report: EvaluateReport, beside: Sequence[ComparedModel]) -> Gr
     of_classes = () if report.decisions.confusion is None else ("error", "balanced_accuracy", "mcc")
     names = [f"{text}, most probable class" if name in of_classes else text for name, text in _METRICS]
     names.append("skill score (relative reduction of the log-loss)")
-    headings = ("figure", "model", "95 % interval", *(other.name for other in beside), "class frequencies")
+    headings = ("figure", "model", "95 % interval", *(other.name for other in compared_models), "class frequencies")
     rows = list(zip(names, *columns, strict=True))
     caption = "Figures on the training rows, too optimistic" if report.on_training_rows else "Figures"
     return Grid(caption, headings, rows, tuple(range(1, len(headings))))

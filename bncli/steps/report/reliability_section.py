@@ -49,7 +49,7 @@ class ScoredTable:
         return cls(used, encode_attributes(rows, model.schema, used, allow_missing=allow_missing), report)
 
 
-def reliance_section(model: Model, scored: ScoredTable | None, warnings: Sequence[str] = ()) -> Section:
+def reliability_section(model: Model, scored: ScoredTable | None, warnings: Sequence[str] = ()) -> Section:
     """Return the section on a model, with the warnings of `fit`, and with drift and groups if rows were scored."""
     blocks: list[Block] = [Paragraph(text, "warning") for text in warnings]
     rare = []

@@ -35,7 +35,7 @@ from bncli.steps.report.performance_section import (
     performance_tiles,
     score_other_models,
 )
-from bncli.steps.report.reliability_section import ScoredTable, group_blocks, reliance_section
+from bncli.steps.report.reliability_section import ScoredTable, group_blocks, reliability_section
 from bncli.steps.report.structure_section import construction_section, evaluation_provenance, provenance_section
 from bncli.steps.report.what_if_section import MOST_BYTES, what_if_sections
 from bncli.steps.run import Stopwatch
@@ -57,7 +57,7 @@ class ReportInputs:
     warnings: Sequence[str] = ()
     held_out: HeldOutLoss | None = None
     evaluated: EvaluateReport | None = None
-    beside: Sequence[ComparedModel] = ()
+    compared_models: Sequence[ComparedModel] = ()
     command: str = ""
 
 
@@ -92,7 +92,7 @@ def report(
     unseen: Unseen | None = None,
     positive: str | None = None,
     by: Sequence[str] = (),
-    beside: Sequence[str] = (),
+    other_paths: Sequence[str] = (),
     run: Run = Run(),
 ) -> PageReport:
     """Write the report page of the model at `path`.
@@ -101,10 +101,10 @@ def report(
     - svg: a folder for the pictures as separate files.
     - unseen: how values not seen in training are treated, or None for the model's own setting.
     - positive: the positive label, or None for the model's own.
-    - by: columns whose values define groups of rows. beside: files of other models to compare with.
+    - by: columns whose values define groups of rows. other_paths: files of other models to compare with.
     """
-    check_page(output, (path, *(() if source is None else (*source.paths, source.schema_file, *beside))))
-    check_other_models(beside, () if source is None else source.paths)
+    check_page(output, (path, *(() if source is None else (*source.paths, source.schema_file, *other_paths))))
+    check_other_models(other_paths, () if source is None else source.paths)
     if svg is not None:
         if svg == "-":
             raise UsageError(
@@ -131,8 +131,8 @@ def report(
         evaluated = replace(evaluated, on_training_rows=same)
         evaluated = with_groups(evaluated, group_columns(rows, with_by, model.schema.attributes, watch), watch)
         scored = ScoredTable.of(model, rows, evaluated, allow_missing=source.allow_missing_columns)
-        compared = score_other_models(beside, model.schema.class_name, model.schema.labels, source, run)
-        inputs = ReportInputs(scored, source.paths, beside=compared)
+        compared = score_other_models(other_paths, model.schema.class_name, model.schema.labels, source, run)
+        inputs = ReportInputs(scored, source.paths, compared_models=compared)
     watch(Stage("report"))
     page = model_page(model, path, inputs)
     watch(Stage("write"))
@@ -177,10 +177,10 @@ def model_page(model: Model, path: str, inputs: ReportInputs) -> Page:
     files = [("model", path), *(("data", file) for file in inputs.data)]
     scored = inputs.scored
     evaluated = inputs.evaluated if scored is None else scored.report
-    performance = held_out_section(evaluated, inputs.held_out, inputs.beside)
+    performance = held_out_section(evaluated, inputs.held_out, inputs.compared_models)
     before = (performance, effects_section(effects, schema.labels, weight))
     after = (
-        reliance_section(model, scored, inputs.warnings),
+        reliability_section(model, scored, inputs.warnings),
         construction_section(model, scored),
         provenance_section(model, files, [command]),
     )
@@ -209,13 +209,13 @@ def model_page(model: Model, path: str, inputs: ReportInputs) -> Page:
 
 
 def evaluation_page(
-    report: EvaluateReport, data: Sequence[str], recipe: Recipe | None, beside: Sequence[ComparedModel] = ()
+    report: EvaluateReport, data: Sequence[str], recipe: Recipe | None, compared_models: Sequence[ComparedModel] = ()
 ) -> Page:
     """Return the page of an evaluation, with other models on the same rows.
 
     `recipe` is the recipe of the fitted models, or None if a model file was evaluated.
     """
-    sections = [held_out_section(report, beside=beside)]
+    sections = [held_out_section(report, compared_models=compared_models)]
     if (report.folds is not None and not report.blocks) or report.learning_curve:
         sections.append(Section("sure", "Variation between folds", tuple(_spread_blocks(report))))
     if report.blocks:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bncli.steps.cluster.connection import GoneError, Worker, WorkerMonitor, connected
+from bncli.steps.cluster.connection import ClusterGoneError, Worker, WorkerMonitor, connected
 
 BUSY, PAUSED = Worker(1, 10**9, is_busy=True), Worker(1, 10**9, is_paused=True)
 needs_dask = pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="'cluster' is not installed")
@@ -36,7 +36,7 @@ def seconds_until_gone(clock: Clock, workers: Callable[[int], Mapping[str, Worke
         clock.now = float(second)
         try:
             monitor.check(workers(second))
-        except GoneError as error:
+        except ClusterGoneError as error:
             return clock.now, error.what
     return clock.now, ""
 

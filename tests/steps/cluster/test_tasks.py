@@ -22,8 +22,8 @@ from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps import encode as step
 from bncli.steps.cluster import tasks
-from bncli.steps.cluster.connection import Cluster, GoneError, LostError, Worker
-from bncli.steps.cluster.tasks import each_task
+from bncli.steps.cluster.connection import Cluster, ClusterGoneError, LostResultsError, Worker
+from bncli.steps.cluster.tasks import run_tasks
 from bncli.watch import Event, Note, Run
 
 
@@ -50,7 +50,7 @@ def here(_: str) -> Iterator[Cluster]:
 @pytest.fixture(autouse=True)
 def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "connected", here)
-    monkeypatch.setattr(tasks, "in_turn", pickled)
+    monkeypatch.setattr(tasks, "results_in_order", pickled)
     monkeypatch.setattr(tasks, "check_workers", lambda *_: None)
 
 
@@ -175,15 +175,15 @@ class EndingCluster(Cluster):
 
 
 @pytest.mark.parametrize("at_first", [True, False])
-@pytest.mark.parametrize("error", [LostError("x"), GoneError("x")], ids=["lost", "gone"])
+@pytest.mark.parametrize("error", [LostResultsError("x"), ClusterGoneError("x")], ids=["lost", "gone"])
 def test_a_cluster_that_ends_is_an_error_of_the_command(error: Exception, at_first: bool) -> None:
-    with pytest.raises(GoneError):
-        list(each_task(EndingCluster(error, at_first=at_first), _serve, None, range(3), lambda _: False))
+    with pytest.raises(ClusterGoneError):
+        list(run_tasks(EndingCluster(error, at_first=at_first), _serve, None, range(3), lambda _: False))
 
 
 def test_an_error_of_a_task_is_its_result() -> None:
     error = BncliError("x")
-    results = list(each_task(EndingCluster(error, at_first=False), _serve, None, range(3), lambda _: False))
+    results = list(run_tasks(EndingCluster(error, at_first=False), _serve, None, range(3), lambda _: False))
     assert results == [(k, error) for k in range(3)]
 
 
