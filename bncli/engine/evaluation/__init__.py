@@ -7,7 +7,7 @@
 - `intervals`: confidence intervals of metrics, by bootstrap
 - `groups`: metrics per group of rows, fairness
 - `curves`: ROC, precision-recall, gains and reliability curves; calibration
-- `table_checks`: rows that belong together, leaks and drift in a table
+- `table_checks`: rows that belong together, leaks and drift in a table; `value_ranks`: the order of its values
 - `significance`: tests for pairs of methods
 - `ranking`: tests for several methods over many data sets
 

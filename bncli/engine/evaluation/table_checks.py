@@ -39,7 +39,7 @@ Conventions:
   sample of rows would hold few copies.
 - Codes of encoded tables are not checked. Row weights are ignored.
 
-Cost: a sort per attribute, and N_QUERIES x MOST_ROWS distances.
+Cost: two sorts of the values of each attribute, and N_QUERIES x MOST_ROWS distances. Ranks of rows are not kept.
 """
 
 from __future__ import annotations
@@ -47,14 +47,18 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bncli.engine.data.columns import CategoricalColumn, CodedColumn, Column, Columns, NumericColumn, is_constant
 from bncli.engine.data.number_formats import DateForm
 from bncli.engine.data.splits import units_of_several_rows
+from bncli.engine.evaluation.value_ranks import RankedValues, rank_values
 from bncli.engine.kernels.arrays import Array, Index, Integers
 
 N_QUERIES = 100
@@ -72,6 +76,9 @@ LEAK = 0.85
 LEAST_ROWS = 40
 _SLIGHTLY_COPIED = 0.1
 _INTERVALS = 32
+_BLOCK = 1 << 16
+_ROWS_PER_THREAD = 1 << 14
+"""Tables of fewer rows are checked by the calling thread."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +118,15 @@ class TableCheck:
     explained: float
 
 
-def check_table(table: Columns, left_out: Mapping[str, Column]) -> TableCheck | None:
+class _ColumnFacts(NamedTuple):
+    """The number of values of a column, the agreement of labels within them, and the entropy that they explain."""
+
+    n_values: int
+    agreement: float
+    explained: float
+
+
+def check_table(table: Columns, left_out: Mapping[str, Column], threads: int = 1) -> TableCheck | None:
     """Check a table with labels; return None if it is encoded, has no labels or has too few rows.
 
     left_out: further columns of the same rows, which are not used for learning but may identify rows that belong
@@ -120,32 +135,44 @@ def check_table(table: Columns, left_out: Mapping[str, Column]) -> TableCheck | 
     label, n_rows, by = table.label, table.n_rows, table.split_by
     if label is None or n_rows < LEAST_ROWS or any(isinstance(c, CodedColumn) for c in table.attributes.values()):
         return None
-    n_labels = len(label.levels)
+    n_labels, labels, units_of_rows = len(label.levels), label.codes, units_of_several_rows(by)
     columns_as_read = table.as_read
-    codes = {name: _value_codes(column) for name, column in columns_as_read.items()}
+    columns = {**left_out, **columns_as_read}
+    is_grouped = by is not None and by.units is not None
+
+    def examine(name: str) -> _ColumnFacts:
+        column, agreement, explained = columns[name], 0.0, 0.0
+        may_group = not is_grouped and _may_group(column)
+        if is_constant(column) or not (may_group or name in columns_as_read):
+            return _ColumnFacts(1, 0.0, 0.0)
+        ranked = rank_values(column)
+        if may_group:
+            agreement = _agreement_within(ranked, labels, n_labels)
+        if name in columns_as_read:
+            explained = _explained(ranked, column, labels, n_labels, units_of_rows)
+        return _ColumnFacts(len(ranked.sizes), agreement, explained)
+
+    with ThreadPoolExecutor(threads) if threads > 1 and n_rows >= _ROWS_PER_THREAD else nullcontext() as pool:
+        facts = dict(zip(columns, (map if pool is None else pool.map)(examine, columns), strict=True))
+    n_values = {name: facts[name].n_values for name in columns_as_read}
     findings, copied, units = list[Finding](), 0.0, ""
-    if by is None or by.units is None:
-        may_group = {
-            name: column
-            for name, column in {**left_out, **columns_as_read}.items()
-            if _may_group(column) and not is_constant(column)
-        }
-        grouping = {name: codes[name] if name in codes else _value_codes(column) for name, column in may_group.items()}
-        agreements = {name: _agreement_within(own, label.codes, n_labels) for name, own in grouping.items()}
-        units = max(agreements, key=lambda name: agreements[name], default="")
-        if units and agreements[units] > 0:
-            n_values, option = len(np.unique(grouping[units])), f"--group {shlex.quote(units)}"
+    if not is_grouped:
+        units = max(columns, key=lambda name: facts[name].agreement, default="")
+        if units and facts[units].agreement > 0:
+            n_units = int(np.count_nonzero(rank_values(columns[units]).sizes))
+            option = f"--group {shlex.quote(units)}"
             message = (
-                f'rows with the same "{units}" ({n_values:,} values) mostly have the same label; if they belong '
+                f'rows with the same "{units}" ({n_units:,} values) mostly have the same label; if they belong '
                 f"together, add {option}"
             )
             findings.append(Finding("grouped-rows", (units,), n_rows, message, option))
         else:
             units = ""
-        rows = _similar_rows(codes, n_rows)
-        found = find_copies(columns_as_read, codes, rows, label.codes)
+        rows = _similar_rows(columns_as_read, n_values, n_rows)
+        found = find_copies(columns_as_read, n_values, rows, labels)
         copied = len(found.copies) / max(len(found.queries), 1)
         if copied >= COPIED or (found.are_noisy and not units):
+            grouping = {name: column for name, column in columns.items() if _may_group(column)}
             name = units or (_column_of_copies(grouping, rows, found.copies) if copied >= COPIED else "")
             option = f"--group {shlex.quote(name) if name else 'COLUMN'}"
             what = f"{_percent(copied)} of the rows have duplicates or near-duplicates; if these belong together"
@@ -156,14 +183,9 @@ def check_table(table: Columns, left_out: Mapping[str, Column]) -> TableCheck | 
                     "near-duplicates; if they belong together"
                 )
             share = max(copied, found.near.kappa if found.are_noisy else 0.0)
-            columns = (name,) if name else ()
-            findings.append(Finding("repeated-rows", columns, round(share * n_rows), f"{what}, add {option}", option))
-    units_of_rows = units_of_several_rows(by)
-    explained = {
-        name: _explained(own, columns_as_read[name], label.codes, n_labels, units_of_rows)
-        for name, own in codes.items()
-        if not is_constant(columns_as_read[name])
-    }
+            of_copies = (name,) if name else ()
+            findings.append(Finding("repeated-rows", of_copies, round(share * n_rows), f"{what}, add {option}", option))
+    explained = {name: facts[name].explained for name, column in columns_as_read.items() if not is_constant(column)}
     for name, share in explained.items():
         if share >= LEAK and name != units:
             option = f"--ignore {shlex.quote(name)}"
@@ -173,10 +195,10 @@ def check_table(table: Columns, left_out: Mapping[str, Column]) -> TableCheck | 
             )
             findings.append(Finding("leak", (name,), n_rows, message, option))
     if by is None or by.times is None:
-        findings += _drifts(table, codes, label.codes, n_labels)
+        findings += _drifts(table, labels)
     best = max(explained, key=lambda name: explained[name], default="")
-    n_fine = sum(int(own.max()) >= FEW_VALUES for own in codes.values())
-    return TableCheck(tuple(findings), n_rows, copied, 2 * n_fine >= len(codes), best, explained.get(best, 0.0))
+    n_fine = sum(n > FEW_VALUES for n in n_values.values())
+    return TableCheck(tuple(findings), n_rows, copied, 2 * n_fine >= len(n_values), best, explained.get(best, 0.0))
 
 
 def too_good(check: TableCheck, log_loss: float | None, base_log_loss: float | None) -> Finding | None:
@@ -198,19 +220,15 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _value_codes(column: Column) -> Integers:
-    """Assign numbers to the distinct values in their order, missing values last; return the number of each row (N,).
-
-    They have the narrowest type that holds them, since those of all columns are kept at once.
-    """
-    if isinstance(column, CategoricalColumn):
-        n_codes = len(column.levels) + 1
-        codes = np.where(column.codes < 0, len(column.levels), column.codes.astype(np.int64))
-    else:
-        values, codes = np.unique(column.values, return_inverse=True)
-        n_codes = len(values)
-    narrow: Integers = codes.astype(np.min_scalar_type(max(n_codes - 1, 0)))
-    return narrow
+def _count_pairs(first: Integers, second: Integers, n_first: int, n_second: int) -> NDArray[np.int64]:
+    """Return the number of rows with each pair of codes, (n_first, n_second)."""
+    counts = np.zeros(n_first * n_second, np.int64)
+    for start in range(0, len(first), block := max(_BLOCK, len(counts))):
+        cells = first[start : start + block].astype(np.intp)
+        cells *= n_second
+        cells += second[start : start + block]
+        counts += np.bincount(cells, minlength=len(counts))
+    return counts.reshape(n_first, n_second)
 
 
 def _may_group(column: Column) -> bool:
@@ -220,19 +238,19 @@ def _may_group(column: Column) -> bool:
     if isinstance(column.form, DateForm):
         return False
     values = column.values
-    return values.dtype.kind in "iu" or bool((np.isnan(values) | (values == np.floor(values))).all())
+    # the first few values decide most columns
+    samples = (values[:64], values)
+    return values.dtype.kind in "iu" or all((np.isnan(each) | (each == np.floor(each))).all() for each in samples)
 
 
-def _agreement_within(codes: Integers, labels: Integers, n_labels: int) -> float:
+def _agreement_within(ranked: RankedValues, labels: Integers, n_labels: int) -> float:
     """Return the agreement of labels within the values of a column, or 0 if the values do not look like units."""
-    n_rows = len(codes)
-    sizes = np.bincount(codes)
+    n_rows, sizes = len(labels), ranked.sizes
     n_values = np.count_nonzero(sizes)
     # units are many and small, and most rows share theirs with others
     if n_values < 20 or sizes.max() > max(0.05 * n_rows, 10) or sizes[sizes > 1].sum() < 0.5 * n_rows:
         return 0.0
-    counts = np.bincount(codes * np.int64(n_labels) + labels, minlength=len(sizes) * n_labels)
-    counts = counts.reshape(len(sizes), n_labels)
+    counts = _count_pairs(ranked.ranks(), labels, len(sizes), n_labels)
     counts, sizes = counts[sizes > 0].astype(np.float64), sizes[sizes > 0].astype(np.float64)
     shares = counts.sum(axis=0) / n_rows
     chance = float(np.square(shares).sum())
@@ -249,21 +267,23 @@ def _agreement_within(codes: Integers, labels: Integers, n_labels: int) -> float
     return agreement if agreement >= 0.2 and agreement - max(smooth, 0.0) >= 0.15 else 0.0
 
 
-def _similar_rows(codes: Mapping[str, Integers], n_rows: int) -> Index:
+def _similar_rows(columns: Mapping[str, Column], n_values: Mapping[str, int], n_rows: int) -> Index:
     """Return about MOST_ROWS rows at most that agree in the attributes with the most values."""
     rng = np.random.Generator(np.random.PCG64(0))
     rows = np.arange(n_rows)
-    n_values = {name: int(own.max(initial=0)) + 1 for name, own in codes.items()}
-    for name in sorted(codes, key=lambda each: -n_values[each]):
+    for name in sorted(columns, key=lambda each: -n_values[each]):
         if len(rows) <= MOST_ROWS:
             break
-        own = codes[name][rows]
         if n_values[name] >= n_rows:  # a column with a different value in every row gives no evidence of copies
             continue
-        order = np.argsort(own, kind="stable")
+        ranked = rank_values(columns[name])
+        sizes = ranked.sizes if len(rows) == n_rows else np.bincount(ranked.ranks(rows))
         begin = int(rng.integers(0, len(rows) - MOST_ROWS))
-        low, high = own[order[begin]], own[order[begin + MOST_ROWS - 1]]
-        rows = rows[(own >= low) & (own <= high)]
+        # the values of rows `begin` and `begin` + MOST_ROWS - 1 in ascending order
+        low, high = np.searchsorted(np.cumsum(sizes), [begin, begin + MOST_ROWS - 1], side="right")
+        values = np.arange(len(ranked.sizes))
+        is_between = ranked.groups_of_rows((values >= low).astype(np.uint8) + (values > high)) == 1
+        rows = rows[is_between[rows]]
     return rows if len(rows) <= 2 * MOST_ROWS else np.sort(rng.permutation(rows)[:MOST_ROWS])
 
 
@@ -290,11 +310,19 @@ class Neighbours(NamedTuple):
 
 
 def find_copies(
-    attributes: Mapping[str, Column], codes: Mapping[str, Integers], rows: Index, labels: Integers
+    attributes: Mapping[str, Column], n_values: Mapping[str, int], rows: Index, labels: Integers
 ) -> Neighbours:
-    """Search for near copies of N_QUERIES of the rows, and compare their labels with those of their neighbours."""
+    """Search for near copies of N_QUERIES of the rows, and compare their labels with those of their neighbours.
+
+    n_values: the number of different values of each attribute, missing ones included.
+    """
     rng = np.random.Generator(np.random.PCG64((0, 1)))
-    names = [name for name, own in codes.items() if not _is_row_number(attributes[name], own)]
+    names = [
+        name
+        for name, column in attributes.items()
+        # not a column of whole numbers with a different value in every row
+        if isinstance(column, CategoricalColumn) or n_values[name] < len(labels) or not _may_group(column)
+    ]
     if len(names) > MOST_ATTRIBUTES:
         names = [names[i] for i in np.sort(rng.permutation(len(names))[:MOST_ATTRIBUTES])]
     n_rows, n = len(rows), len(names)
@@ -308,18 +336,18 @@ def find_copies(
     ties, coarse, fine = 0.0, list[Array](), list[Array]()
     expected = np.full(n_rows, float(n_rows))
     for name in names:
-        own = codes[name]
-        sizes = np.bincount(own) / len(own)
-        ties += float(np.square(sizes).sum())
-        expected *= sizes[own[rows]]
         column = attributes[name]
+        ranked = rank_values(column)
+        own, sizes = ranked.ranks(rows), ranked.sizes / len(labels)
+        ties += float(np.square(sizes).sum())
+        expected *= sizes[own]
         if isinstance(column, CategoricalColumn):
-            coarse.append(1000 * own[rows].astype(np.float64))  # any two values are at least 1 apart
+            coarse.append(1000 * own.astype(np.float64))  # any two values are at least 1 apart
         else:
             ranks = np.asarray(4 * (np.cumsum(sizes) - sizes / 2), np.float64)
             if column.values.dtype.kind == "f" and np.isnan(column.values).any():
                 ranks[-1] = 1000
-            (coarse if len(sizes) <= FEW_VALUES else fine).append(ranks[own[rows]])
+            (coarse if len(sizes) <= FEW_VALUES else fine).append(ranks[own])
     table = np.stack([*coarse, *fine]).astype(np.float32)
     n_coarse, n_kept = len(coarse), len(fine) - len(fine) // 4
     blur = ties / n / (n_coarse + n_kept)
@@ -382,16 +410,11 @@ def _nearest(distances: Array, most: int) -> tuple[Index, Array]:
     return np.take_along_axis(nearest, order, axis=1), np.take_along_axis(steps, order, axis=1)
 
 
-def _is_row_number(column: Column, codes: Integers) -> bool:
-    """Return whether a column of whole numbers has a different value in every row."""
-    return isinstance(column, NumericColumn) and _may_group(column) and int(codes.max(initial=0)) + 1 == len(codes)
-
-
-def _column_of_copies(grouping: Mapping[str, Integers], rows: Index, copies: Sequence[tuple[int, Index]]) -> str:
+def _column_of_copies(grouping: Mapping[str, Column], rows: Index, copies: Sequence[tuple[int, Index]]) -> str:
     """Return the column whose rows of equal values are the copies found, or "" if there is none."""
     best, most = "", 0.8
-    for name, codes in grouping.items():
-        own = codes[rows]
+    for name, column in grouping.items():
+        own = rank_values(column).ranks(rows)
         same = np.mean([np.mean(own[near] == own[query]) for query, near in copies])
         # not a column that many other rows share too
         sizes = np.bincount(own)
@@ -401,21 +424,23 @@ def _column_of_copies(grouping: Mapping[str, Integers], rows: Index, copies: Seq
     return best
 
 
-def _explained(codes: Integers, column: Column, labels: Integers, n_labels: int, units: Index | None = None) -> float:
+def _explained(
+    ranked: RankedValues, column: Column, labels: Integers, n_labels: int, units: Index | None = None
+) -> float:
     """Return the share of the class entropy that an attribute explains, predicting each row from the others.
 
     With units (N,), each row is predicted from the rows of the other units.
     """
-    n_rows = len(codes)
+    n_rows, sizes = len(labels), ranked.sizes
     if isinstance(column, NumericColumn):
-        sizes = np.bincount(codes)
         middles = (np.cumsum(sizes) - sizes / 2) / n_rows
         intervals = np.minimum((middles * _INTERVALS).astype(np.int64), _INTERVALS - 1)
         if column.values.dtype.kind == "f" and np.isnan(column.values).any():
             intervals[-1] = _INTERVALS
-        codes = intervals[codes]
-    counts = np.bincount(codes * np.int64(n_labels) + labels, minlength=(int(codes.max()) + 1) * n_labels)
-    table = counts.reshape(-1, n_labels).astype(np.float64)
+        codes, n_values = ranked.groups_of_rows(intervals), int(intervals[-1]) + 1
+    else:
+        codes, n_values = ranked.ranks(), len(sizes)
+    table = _count_pairs(codes, labels, n_values, n_labels).astype(np.float64)
     shares = table.sum(axis=0) / n_rows
     entropy = -float((shares[shares > 0] * np.log(shares[shares > 0])).sum())
     if not entropy > 0:
@@ -433,24 +458,21 @@ def _explained(codes: Integers, column: Column, labels: Integers, n_labels: int,
     return 1 - loss / entropy
 
 
-def _drifts(table: Columns, codes: Mapping[str, Integers], labels: Integers, n_labels: int) -> list[Finding]:
+def _drifts(table: Columns, labels: Integers) -> list[Finding]:
     """Return a finding for each date along which the class or many attributes change."""
     findings, columns_as_read = list[Finding](), table.as_read
-    for name, column in columns_as_read.items():
+    for column in columns_as_read.values():
         if not (isinstance(column, NumericColumn) and isinstance(column.form, DateForm) and column.form.part == "days"):
             continue
         date = column.form.source
-        days = codes[name]
-        sizes = np.bincount(days)
-        middles = (np.cumsum(sizes) - sizes / 2) / len(days)
-        period = np.minimum((middles * 4).astype(np.int64), 3)[days]
-        if len(np.unique(period)) < 2:
+        period = _coarse(column, 4)
+        if period.min() == period.max():
             continue
         changed = [
             other
-            for other, own in codes.items()
-            if not (isinstance(form := getattr(columns_as_read[other], "form", None), DateForm) and form.source == date)
-            and _cramers_v(period, _coarse(own)) >= 0.3
+            for other, own in columns_as_read.items()
+            if not (isinstance(form := getattr(own, "form", None), DateForm) and form.source == date)
+            and _cramers_v(period, _coarse(own, 5)) >= 0.3
         ]
         n_others = sum(getattr(getattr(c, "form", None), "source", None) != date for c in columns_as_read.values())
         of_class = _cramers_v(period, labels) >= 0.2
@@ -462,18 +484,18 @@ def _drifts(table: Columns, codes: Mapping[str, Integers], labels: Integers, n_l
     return findings
 
 
-def _coarse(codes: Integers) -> Integers:
-    """Group values, in their order, into at most 5 groups of about equal weight; return the group of each row."""
-    sizes = np.bincount(codes)
-    return np.asarray(np.minimum(((np.cumsum(sizes) - sizes / 2) / len(codes) * 5).astype(np.int64), 4)[codes])
+def _coarse(column: Column, n_groups: int) -> Integers:
+    """Group values, in their order, into at most so many groups of about equal weight; return the group of each row."""
+    ranked = rank_values(column)
+    middles = (np.cumsum(ranked.sizes) - ranked.sizes / 2) / ranked.sizes.sum()
+    return ranked.groups_of_rows(np.minimum((middles * n_groups).astype(np.int64), n_groups - 1))
 
 
 def _cramers_v(first: Integers, second: Integers) -> float:
     """Return Cramer's V of two columns of codes, corrected for chance (Bergsma 2013), from 0 to 1."""
-    rows, columns = (np.unique(codes, return_inverse=True)[1] for codes in (first, second))
-    shape = int(rows.max()) + 1, int(columns.max()) + 1
-    n = len(rows)
-    table = np.bincount(rows * shape[1] + columns, minlength=shape[0] * shape[1]).reshape(shape) / n
+    counts = _count_pairs(first, second, int(first.max()) + 1, int(second.max()) + 1)
+    table = counts[counts.any(axis=1)][:, counts.any(axis=0)] / len(first)
+    shape, n = table.shape, len(first)
     expected = table.sum(axis=1, keepdims=True) * table.sum(axis=0, keepdims=True)
     phi = float(((table - expected) ** 2 / expected).sum()) - (shape[0] - 1) * (shape[1] - 1) / (n - 1)
     least = min(size - (size - 1) ** 2 / (n - 1) for size in shape) - 1

@@ -26,8 +26,10 @@ from bncli.engine.evaluation.table_checks import (
     find_copies,
     too_good,
 )
+from bncli.engine.evaluation.value_ranks import rank_values
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_columns
+from bncli.files.reading.values import narrow_codes
 from bncli.steps.table_findings import check_training_table
 from bncli.watch import Note, Run
 from tests.table_defects import Defect, tables_with_defects, visits
@@ -58,7 +60,7 @@ def test_every_defect_is_found_with_the_option_to_add(defect: Defect, tmp_path: 
 
 def names(codes: np.ndarray) -> CategoricalColumn:
     n = int(codes.max()) + 1
-    return CategoricalColumn(codes.astype(np.int16), tuple(f"v{i:03}" for i in range(n)))
+    return CategoricalColumn(narrow_codes(codes, n), tuple(f"v{i:03}" for i in range(n)))
 
 
 def columns_of(*columns: np.ndarray, labels: np.ndarray) -> Columns:
@@ -104,9 +106,8 @@ def test_labels_that_change_fast_with_the_distance_are_copies_only_if_rows_are_t
     places = rng.random((2, 4000))
     labels = np.floor(16 * places).sum(axis=0).astype(int) % 2
     columns = columns_of(*places, labels=labels)
-    codes = {name: np.unique(column.values, return_inverse=True)[1] for name, column in columns.as_read.items()}
     rows = np.arange(4000)
-    found = find_copies(columns.as_read, codes, rows, labels)
+    found = find_copies(columns.as_read, dict.fromkeys(columns.as_read, 4000), rows, labels)
     assert found.near.kappa > 0.5
     assert found.far.kappa < FADED * found.near.kappa
     assert not found.are_noisy
@@ -149,6 +150,11 @@ def test_tables_that_cannot_be_checked() -> None:
     assert check_table(replace(table, label=None), {}) is None
 
 
+def explained(values: np.ndarray, labels: np.ndarray, units: np.ndarray | None = None) -> float:
+    column = names(values)
+    return _explained(rank_values(column), column, labels, 3, units)
+
+
 def test_what_an_attribute_explains_is_that_of_leaving_out_each_row() -> None:
     rng = np.random.default_rng(3)
     values = rng.integers(0, 6, 80)
@@ -160,8 +166,8 @@ def test_what_an_attribute_explains_is_that_of_leaving_out_each_row() -> None:
         p = (np.sum(labels[others] == labels[t]) + shares[labels[t]]) / (others.sum() + 1)
         loss -= math.log(p) / 80
     entropy = -float((shares * np.log(shares)).sum())
-    assert _explained(values, names(values), labels, 3) == pytest.approx(1 - loss / entropy)
-    assert _explained(values, names(values), np.zeros(80, np.intp), 3) == 0
+    assert explained(values, labels) == pytest.approx(1 - loss / entropy)
+    assert explained(values, np.zeros(80, np.intp)) == 0
 
 
 def test_what_an_attribute_explains_with_groups_is_that_of_leaving_out_each_group() -> None:
@@ -174,12 +180,11 @@ def test_what_an_attribute_explains_with_groups_is_that_of_leaving_out_each_grou
         others = (values == values[t]) & (units != units[t])
         loss -= math.log((np.sum(labels[others] == labels[t]) + shares[labels[t]]) / (others.sum() + 1)) / 80
     entropy = -float((shares * np.log(shares)).sum())
-    assert _explained(values, names(values), labels, 3, units) == pytest.approx(1 - loss / entropy)
-    # codes are kept in the narrowest type, which holds neither 256 groups nor products with fewer
-    for narrow, many in ((values.astype(np.uint8), units), (values.astype(np.uint8), units + 300)):
-        assert _explained(narrow, names(values), labels, 3, many) == pytest.approx(1 - loss / entropy)
-    alone = _explained(values, names(values), labels, 3)
-    assert alone == pytest.approx(_explained(values, names(values), labels, 3, np.arange(80)))
+    assert explained(values, labels, units) == pytest.approx(1 - loss / entropy)
+    # codes have the narrowest type, which holds neither 256 groups nor products with fewer
+    assert explained(values, labels, units + 300) == pytest.approx(1 - loss / entropy)
+    alone = explained(values, labels)
+    assert alone == pytest.approx(explained(values, labels, np.arange(80)))
     assert alone > 1 - loss / entropy
     # an attribute that is the same in all rows of a group is no leak
     units = np.repeat(np.arange(20), 30)
@@ -202,11 +207,11 @@ def test_the_agreement_within_a_column_is_that_of_all_pairs() -> None:
     pairs = [(s, t) for s, t in itertools.combinations(range(240), 2) if units[s] == units[t]]
     same = np.mean([labels[s] == labels[t] for s, t in pairs])
     chance = np.square(np.bincount(labels) / 240).sum()
-    assert _agreement_within(units, labels, 2) == pytest.approx((same - chance) / (1 - chance))
-    assert _agreement_within(units, rng.permutation(labels), 2) == 0
+    assert _agreement_within(rank_values(names(units)), labels, 2) == pytest.approx((same - chance) / (1 - chance))
+    assert _agreement_within(rank_values(names(units)), rng.permutation(labels), 2) == 0
     # a smooth number is no unit: neighbouring values agree as much
     age = rng.permutation(np.repeat(np.arange(60), 4))
-    assert _agreement_within(age, (age > 30).astype(int), 2) == 0
+    assert _agreement_within(rank_values(names(age)), (age > 30).astype(int), 2) == 0
 
 
 def test_cramers_v_is_1_for_equal_columns_and_about_0_for_independent_ones() -> None:

@@ -1,0 +1,55 @@
+"""Ranks of values are those of numpy's unique values, for every kind of column."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bncli.engine.data.columns import CategoricalColumn, Column, NumericColumn
+from bncli.engine.evaluation.value_ranks import rank_values
+
+RNG = np.random.default_rng(0)
+HOLES = RNG.normal(size=500).round(1)
+HOLES[::7] = np.nan
+COLUMNS = {
+    "a few whole numbers": RNG.integers(-100, 100, 500).astype(np.int8),
+    "whole numbers far apart": RNG.integers(-(2**31), 2**31, 500).astype(np.int32),
+    "64 bits": RNG.integers(-(2**62), 2**62, 500) // 2**40 * 2**40,
+    "unsigned": RNG.integers(0, 2**16, 5000).astype(np.uint16),
+    "repeated numbers": RNG.normal(size=500).round(1).astype(np.float32),
+    "different numbers": RNG.normal(size=500),
+    "numbers and missing values": HOLES,
+    "missing values only": np.full(50, np.nan),
+    "two zeros": np.array([0.0, -0.0, 1.0, -0.0] * 20),
+    "one value": np.zeros(60),
+    "no rows": np.zeros(0),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_ranks_of_numbers(name: str) -> None:
+    values = COLUMNS[name]
+    _, ranks, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    check(NumericColumn(values), ranks, sizes)
+
+
+@pytest.mark.parametrize("n_levels", [3, 127, 128, 300])
+@pytest.mark.parametrize("has_missing", [False, True])
+def test_ranks_of_levels(n_levels: int, has_missing: bool) -> None:
+    codes = np.arange(1000) % (n_levels - 1)  # no row has the last level
+    if has_missing:
+        codes[::5] = -1
+    narrow = codes.astype(np.min_scalar_type(-n_levels))
+    ranks = np.where(codes < 0, n_levels, codes)
+    check(CategoricalColumn(narrow, tuple(map(str, range(n_levels)))), ranks, np.bincount(ranks))
+
+
+def check(column: Column, ranks: np.ndarray, sizes: np.ndarray) -> None:
+    ranked = rank_values(column)
+    np.testing.assert_array_equal(ranked.sizes, sizes)
+    np.testing.assert_array_equal(ranked.ranks(), ranks)
+    rows = np.arange(0, len(ranks), 3)
+    np.testing.assert_array_equal(ranked.ranks(rows), ranks[rows])
+    for n_groups in (1, 2, 32):
+        groups = np.sort(RNG.integers(0, n_groups, len(sizes)))
+        np.testing.assert_array_equal(ranked.groups_of_rows(groups), groups[ranks])
