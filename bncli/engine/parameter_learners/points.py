@@ -91,7 +91,7 @@ def learn(counts: Counts, structure: Structure, *, rows: int, points: int | str,
             of_distinct = GroupedFit(cells, of_cells, mass, n_labels, tables, raised)
             _, bias, values = of_distinct.fitted([np.arange(table.size) for table in tables])
             scores = of_distinct.scores(bias, cells, values)[place]
-            _, groupings = join_codes(CardFit(labels, n_labels, weights), scores, codes, attributes)
+            _, groupings = join_codes(CardFit(labels, n_labels, weights).residuals(scores), codes, attributes)
             family = Family.over(region, data.schema.cardinalities, groupings=groupings)
             own = np.arange(family.n_cells, dtype=np.intp)
             columns.append(regrouped_cells(codes, groupings, family.shape))

@@ -161,26 +161,24 @@ def equal_rows(numbers: ArrayLike, shape: Sequence[int], ordered: Sequence[int])
 
 
 def join_codes(
-    fit: CardFit, scores: Array, codes: Sequence[Index], attributes: Sequence[Attribute]
+    residuals: Sequence[Array], codes: Sequence[Index], attributes: Sequence[Attribute]
 ) -> tuple[float, tuple[Grouping | None, ...]]:
     """Return a grouping of the codes of each attribute for a common table, and the gain of the table in nats.
 
-    The table is fitted to the residuals of the scores (n, K), by one Newton step (`Grid`). Intervals are cut, levels
+    The table is fitted to the residuals (`CardFit.residuals`) by one Newton step (`Grid`). Intervals are cut, levels
     are first put in the order of the leading singular vector of their residuals, and a missing level stays alone.
     """
-    p = fit.probabilities(scores)
-    labels = range(p.shape[1]) if p.shape[1] > 2 else (1,)
+    n_labels = max(len(residuals) // 2, 2)
     shape = tuple(attribute.cardinality for attribute in attributes)
     cells, n_cells = cell_numbers(codes, shape), math.prod(shape)
-    slopes = [np.bincount(cells, fit.mass * (fit.target[:, y] - p[:, y]), n_cells) for y in labels]
-    curvatures = [np.bincount(cells, fit.mass * p[:, y] * (1 - p[:, y]), n_cells) for y in labels]
-    sums = np.array(slopes + curvatures, np.float64).reshape(-1, *shape)
+    sums = np.array([np.bincount(cells, each, n_cells) for each in residuals], np.float64).reshape(-1, *shape)
     orders = []
     for axis, attribute in enumerate(attributes, 1):
         order = np.arange(attribute.cardinality)
         if not isinstance(attribute, NumericAttribute) and attribute.n_values > 2:
             along = np.moveaxis(sums, axis, 0)[: attribute.n_values]
-            standardised = along[:, : len(labels)] / np.sqrt(along[:, len(labels) :] + PENALTY / 2)
+            slopes, curvatures = np.split(along, 2, axis=1)
+            standardised = slopes / np.sqrt(curvatures + PENALTY / 2)
             vector = np.linalg.svd(standardised.reshape(attribute.n_values, -1))[0][:, 0]
             order[: attribute.n_values] = np.argsort(vector, kind="stable")
             sums = np.take(sums, order, axis)
@@ -199,7 +197,7 @@ def join_codes(
         number = {group: k for k, group in enumerate(dict.fromkeys(group_of))}
         groupings.append(None if len(number) == len(order) else tuple(number[group] for group in group_of))
     # K one-against-rest steps gain K / (K - 1) times as much as a joint step if all classes are equally likely.
-    gain = grid.value * (1 if len(labels) == 1 else (p.shape[1] - 1) / p.shape[1])
+    gain = grid.value * (1 if n_labels == 2 else (n_labels - 1) / n_labels)
     return gain, tuple(groupings)
 
 
@@ -290,6 +288,16 @@ class CardFit:
         log_sum = top + np.log(np.exp(scores - top[:, np.newaxis]).sum(axis=1))
         return float(self.mass @ (log_sum - scores[np.arange(len(scores)), self.labels]))
 
+    def residuals(self, scores: Array) -> list[Array]:
+        """Return slopes, then curvatures, (n,) each, of the log-likelihood of the rows by the score of each class.
+
+        With two classes, only those of the second are returned.
+        """
+        p = self.probabilities(scores)
+        labels = range(p.shape[1]) if p.shape[1] > 2 else (1,)
+        slopes = [self.mass * (self.target[:, y] - p[:, y]) for y in labels]
+        return [*slopes, *(self.mass * p[:, y] * (1 - p[:, y]) for y in labels)]
+
     def frequencies(self) -> Array:
         """Return the scores (K,) of the class frequencies."""
         return np.asarray(np.log((self.mass @ self.target + 1e-3) / (self.mass.sum() + 1e-3 * self.target.shape[1])))
@@ -313,16 +321,16 @@ class CardFit:
     def choose_penalty(self, columns: Sequence[Index], sizes: Sequence[int]) -> None:
         """Take the penalty of PENALTIES under which the labels are most likely, by Laplace's approximation.
 
-        The penalty is a normal prior of the numbers. With more than two classes, each is approximated separately.
+        Penalties are tried from the largest on, until the labels become less likely. The penalty is a normal prior of
+        the numbers. With more than two classes, each is approximated separately.
         """
-        n_labels, evidence = self.target.shape[1], list[float]()
+        n_labels, most, best = self.target.shape[1], -math.inf, PENALTIES[0]
         design = self._design(columns, sizes)
         least = min(USUAL_LEAST, PENALTY_ROWS / float(self.mass.sum()))
-        penalties = [penalty for penalty in PENALTIES if penalty >= least]
         start = None
-        for penalty in penalties:
+        for penalty in (penalty for penalty in PENALTIES if penalty >= least):
             self.penalty = penalty
-            objective, bias, values = self.free(columns, sizes, start, STEPS, JOIN_TOLERANCE)
+            objective, bias, values = self.free(columns, sizes, start, STEPS, JOIN_TOLERANCE, design=design)
             start = bias, values
             p = self.probabilities(self.scores(bias, columns, values))
             prior = np.full(design.shape[1], penalty / 2)
@@ -332,8 +340,11 @@ class CardFit:
                 scaled = design * np.sqrt(self.mass * p[:, y] * (1 - p[:, y]))[:, np.newaxis]
                 hessian = scaled.T @ scaled + np.diag(prior)
                 volume += float(np.log(prior[1:]).sum() - np.linalg.slogdet(hessian)[1]) / 2
-            evidence.append(volume * (1.0 if n_labels == 2 else (n_labels - 1) / n_labels) - objective)
-        self.penalty = penalties[int(np.argmax(evidence))]
+            evidence = volume * (1.0 if n_labels == 2 else (n_labels - 1) / n_labels) - objective
+            if evidence <= most:
+                break
+            most, best = evidence, penalty
+        self.penalty = best
 
     def free(
         self,
@@ -343,8 +354,11 @@ class CardFit:
         steps: int = STEPS,
         tolerance: float = TOLERANCE,
         orders: Sequence[Order] = (),
+        design: Array | None = None,
     ) -> tuple[float, Array, list[Array]]:
         """Minimise the penalised loss; return the objective in nats, the bias and the tables.
+
+        `design` is that of `_design`, if it is known.
 
         With two classes the method is Newton's, in the log-odds. With more classes the curvature is replaced by
         Böhning's bound 1/2 (I - 1 1'/K), with which steps never overshoot. If the optimum breaks one of the `orders`,
@@ -352,7 +366,7 @@ class CardFit:
         """
         n_labels = self.target.shape[1]
         edges = np.cumsum([1, *sizes])
-        design = self._design(columns, sizes)
+        design = self._design(columns, sizes) if design is None else design
         beta = np.zeros((int(edges[-1]), n_labels))
         beta[0] = self.frequencies() if start is None else start[0]
         if start is not None and len(start[1]):

@@ -29,6 +29,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -111,6 +112,24 @@ def learn(
             regions = _with_pairs(data.take(rows_of_pairs), singles, attributes, limits, allows)
     options = {"columns": columns, "rows": rows} | ({"pairs": pairs} if pairs else {})
     return Regions(regions, method="card", options=options)
+
+
+class _PairFit(NamedTuple):
+    """A fit of single attributes and pairs: penalised loss with all costs, and the costs of choosing the pairs.
+
+    scores (n, K), and their residuals (`CardFit.residuals`). By table: the cells of the rows, the number of cells, the
+    order and the values.
+    """
+
+    loss: float
+    cost: float
+    scores: Array
+    residuals: list[Array]
+    cells: list[Index]
+    sizes: list[int]
+    orders: list[Order]
+    bias: Array
+    values: list[Array]
 
 
 class _Columns(NamedTuple):
@@ -237,53 +256,55 @@ def _with_pairs(
     members = sorted(small, key=lambda i: (i not in singles, -gains[i], i))[:MOST_IN_PAIRS]
     candidates = [pair for pair in itertools.combinations(sorted(members), 2) if allows(pair)]
 
-    def table_of(pair: tuple[int, int], scores: Array) -> tuple[float, Family, Index, Order]:
+    def table_of(pair: tuple[int, int], before: _PairFit) -> tuple[float, Family, Index, Order]:
         """Return the gain of a table of two attributes on the residuals, its family, the rows' cells and its order."""
         both, own = [schema.attributes[i] for i in pair], [codes[i] for i in pair]
-        gain, groupings = join_codes(fit, scores, own, both)
+        gain, groupings = join_codes(before.residuals, own, both)
         family = Family.over(pair, schema.cardinalities, groupings=groupings)
         cells = regrouped_cells(own, groupings, family.shape)
         each = np.arange(family.n_cells, dtype=np.intp)
         order = ascending_pairs(each, both, family.shape, n_ordered_groups(both, family))
         if order:
-            p = fit.probabilities(scores)
+            p = fit.probabilities(before.scores)
             free, kept = (newton_gain(fit, p, cells, family.n_cells, pairs)[0] for pairs in ([], order))
             gain -= free - kept
         return gain, family, cells, order
 
-    def fitted(own: tuple[int, ...], pairs: Sequence[tuple[int, int]]) -> tuple[float, Array]:
-        """Return the penalised loss with its costs, and the scores (n, K); the pairs join one after the other."""
-        cells, sizes = [grouped.of_rows[i] for i in own], [grouped.sizes[i] for i in own]
-        orders, cost = [grouped.orders[i] for i in own], 0.0
-        loss, bias, values = fit.free(cells, sizes, None, STEPS, TOLERANCE, orders)
-        for pair in pairs:
-            _, family, cells_of_rows, order = table_of(pair, fit.scores(bias, cells, values))
-            choices = itertools.starmap(
-                _log_choices, zip((schema.attributes[i] for i in pair), family.shape, strict=True)
-            )
-            cost += math.log(len(candidates)) + sum(choices)
-            cells.append(cells_of_rows)
-            sizes.append(family.n_cells)
-            orders.append(order)
-            loss, bias, values = fit.free(cells, sizes, None, STEPS, TOLERANCE, orders)
+    @cache
+    def fitted(own: tuple[int, ...], pairs: tuple[tuple[int, int], ...]) -> _PairFit:
+        """Return the fit of single attributes, then pairs, which join one after the other."""
+        if not pairs:
+            cells, sizes = [grouped.of_rows[i] for i in own], [grouped.sizes[i] for i in own]
+            orders, cost, start = [grouped.orders[i] for i in own], 0.0, None
+        else:
+            before, pair = fitted(own, pairs[:-1]), pairs[-1]
+            _, family, cells_of_rows, order = table_of(pair, before)
+            choices = zip((schema.attributes[i] for i in pair), family.shape, strict=True)
+            cost = before.cost + math.log(len(candidates)) + sum(itertools.starmap(_log_choices, choices))
+            cells, sizes = [*before.cells, cells_of_rows], [*before.sizes, family.n_cells]
+            orders = [*before.orders, order]
+            start = before.bias, [*before.values, np.zeros((family.n_cells, data.n_labels))]
+        loss, bias, values = fit.free(cells, sizes, start, STEPS, TOLERANCE, orders)
         n_groups = sum(n_distinct(v, order) - 1 for v, order in zip(values, orders, strict=True))
-        return loss + cost + COST * (data.n_labels - 1) * n_groups, fit.scores(bias, cells, values)
+        loss += cost + COST * (data.n_labels - 1) * n_groups
+        scores = fit.scores(bias, cells, values)
+        return _PairFit(loss, cost, scores, fit.residuals(scores), cells, sizes, orders, bias, values)
 
     found: tuple[tuple[int, int], ...] = ()
-    least, scores = fitted(singles, ())
     while len(found) < most:
-        gain_of = {pair: table_of(pair, scores)[0] for pair in candidates if pair not in found}
-        best = None
+        now = fitted(singles, found)
+        least, best = now.loss, None
+        gain_of = {pair: table_of(pair, now)[0] for pair in candidates if pair not in found}
         for pair in sorted(gain_of, key=lambda pair: (-gain_of[pair], pair))[:PAIRS_TRIED]:
             joined = (*found, pair)
             kept = _kept(singles, joined, columns, rows)
             if kept is not None:
-                loss, after = fitted(kept, joined)
+                loss = fitted(kept, joined).loss
                 if loss < least:
-                    best, least = (kept, joined, after), loss
+                    best, least = (kept, joined), loss
         if best is None:
             break
-        singles, found, scores = best
+        singles, found = best
     return (*((i,) for i in singles), *found)
 
 

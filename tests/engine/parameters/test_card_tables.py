@@ -122,7 +122,7 @@ def test_the_values_of_a_pair_are_joined_as_enumeration_joins_them(kinds: str) -
         for kind in kinds
     ]
     best = max(itertools.product(*splits), key=gain)
-    found, groupings = join_codes(fit, scores, codes, attributes)
+    found, groupings = join_codes(fit.residuals(scores), codes, attributes)
     own = tuple(grouping or tuple(range(6)) for grouping in groupings)
     assert found == pytest.approx(gain(own))
     assert found >= gain(best) - 1e-9
@@ -135,7 +135,7 @@ def test_the_values_of_a_pair_are_joined_as_enumeration_joins_them(kinds: str) -
 def test_a_missing_level_of_a_pair_stays_alone() -> None:
     fit, codes, _ = planted("nn", 1)
     attributes = [NumericAttribute(n, True, (1.0,) * 6, cuts=(0.0, 1.0, 2.0, 3.0)) for n in "ab"]
-    _, groupings = join_codes(fit, np.zeros((500, 2)), codes, attributes)
+    _, groupings = join_codes(fit.residuals(np.zeros((500, 2))), codes, attributes)
     for grouping in groupings:
         assert grouping is not None
         assert grouping[-1] == max(grouping)
