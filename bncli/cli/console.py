@@ -127,7 +127,8 @@ class Console:
         """Print, once, how many notes were not printed."""
         hidden = self._n_notes - _MOST_NOTES
         if hidden > 0 and not self.quiet:
-            _write_error_line(f"{hidden} more: bncli describe FILE")
+            notes = "note" if hidden == 1 else "notes"
+            _write_error_line(f"{hidden} more {notes}; bncli describe FILE shows how each column is read")
         self._n_notes = min(self._n_notes, _MOST_NOTES)
 
     def json(self, report: Report) -> None:

@@ -283,7 +283,7 @@ def _group_tables(report: EvaluateReport) -> Iterator[str | Table]:
         fairness = [entry for entry in report.groups.fairness if entry.by == by]
         if len(fairness) == 1:
             gaps = {**fairness[0].gaps, "equalized_odds": fairness[0].equalized_odds}
-            names = TextColumn(f"of {fairness[0].label}", [_RATE_TITLES[name] for name in gaps])
+            names = TextColumn(f"label {fairness[0].label}", [_RATE_TITLES[name] for name in gaps])
             columns = [
                 TextColumn(heading, [_decimals(None if gap is None else getattr(gap, field)) for gap in gaps.values()])
                 for heading, field in (("highest - lowest", "difference"), ("lowest / highest", "ratio"))

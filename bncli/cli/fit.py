@@ -235,8 +235,8 @@ def _summary(report: FitReport, structure_file: str | None, *, verbose: bool) ->
     if verbose:
         lines += move_lines(report.moves)
     if report.regions is not None:
-        of_component = f"component {heaviest!r}, which has the largest weight: " if heaviest else ""
-        lines.append(f"regions     {of_component}{regions_text(report.regions)}")
+        of_component = f", in component {heaviest!r}, which has the largest weight" if heaviest else ""
+        lines.append(f"regions     {regions_text(report.regions)}{of_component}")
     lines += report.card_lines()
     lines.append(f"parameters  {report.parameters:,} ({report.param})")
     if report.intervals is not None:

@@ -163,7 +163,7 @@ def path_table(steps: Sequence[NamedStep], best: int) -> Table:
         logs = (f"{step.log_likelihood:.4f}", f"{step.log_posterior:.4f}", f"{step.weight:.4f}")
         loss = () if step.bootstrap_log_loss is None else (f"{step.bootstrap_log_loss:.4f}",)
         rows.append((str(number), mark, region, f"{step.df:,}", *logs, *loss))
-    return filled_table("Path", headings, rows, numbers=(0, 3, 4, 5, 6, 7))
+    return filled_table("Steps of the search for regions", headings, rows, numbers=(0, 3, 4, 5, 6, 7))
 
 
 def _region_table(structure: NamedRegions, *, of_model: bool) -> Table:

@@ -73,7 +73,7 @@ def candidate_cells(candidate: TriedCandidate) -> tuple[str, ...]:
 def regions_text(report: RegionsReport) -> str:
     """Return the number of regions of each order and, if a search found them, the step with the best model."""
     counts = [f"{count:,} of order {order}" for order, count in report.orders.items()]
-    text = f"{', '.join(counts)} (attributes and the class)" if counts else "none, only the class frequencies"
+    text = f"{', '.join(counts)} (attributes and the class)" if counts else "none (class frequencies only)"
     if report.steps is None:
         return text
     return f"{text}; step {report.best_step} of {report.steps:,}, weight {report.weight:.3g}"

@@ -95,6 +95,8 @@ class Node:
         """Return an integer of at least `low`."""
         # In Python true and false are integers, in JSON they are not.
         if not isinstance(self.value, int) or isinstance(self.value, bool):
+            if isinstance(self.value, float):
+                self.fail(f"expected a whole number without a decimal point or exponent, found {self.value!r}")
             self.fail(f"expected a whole number, found {_describe(self.value)}")
         if not low <= self.value <= MAX_INTEGER:
             self.fail("the number is out of range")

@@ -17,6 +17,8 @@ from collections.abc import Iterable
 
 from bncli.errors import BncliError, UsageError
 
+CREATE_AGAIN = "create or download the file again"
+"""The hint of errors about damaged data files."""
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+.")
 DESCRIPTOR = re.compile(r"/dev/(?:stdout|stderr|fd/(\d+))|/proc/self/fd/(\d+)")

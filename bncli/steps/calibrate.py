@@ -127,7 +127,7 @@ def calibrate_model(
         weights = of_class if weights is None else of_class * weights
     on_training_rows = are_training_rows(rows, model, used)
     if on_training_rows:
-        what = "these look like the training rows of the model, which any model predicts better than new rows"
+        what = "the rows look like the training rows of the model, which any model predicts better than new rows"
         watch(Note(f"{what}; calibrate on held-out rows", warning=True))
     try:
         refuse_few(method, schema.labels, labels, None if by is None else by.units)

@@ -63,6 +63,8 @@ class LargestDifference(NamedTuple):
         return self.max_dp <= TOLERANCE
 
     def __str__(self) -> str:
+        if np.isnan(self.max_dp):
+            return f"some probabilities on {self.rows:,} synthetic rows are NaN"
         return f"the largest difference in probability is {self.max_dp:.1e} on {self.rows:,} synthetic rows"
 
 

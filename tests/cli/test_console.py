@@ -160,6 +160,6 @@ def test_after_five_notes_the_rest_is_counted(capfdbinary: pytest.CaptureFixture
         lines = capfdbinary.readouterr().err.decode().splitlines()
         assert sum(line.startswith("Note: ") for line in lines) == 5
         assert sum(line.startswith("Warning: ") for line in lines) == n
-        hidden = {5: [], 6: ["1 more: bncli describe FILE"]}
-        more = hidden.get(n, ["4 more: bncli describe FILE"])
+        hidden = {5: [], 6: ["1 more note; bncli describe FILE shows how each column is read"]}
+        more = hidden.get(n, ["4 more notes; bncli describe FILE shows how each column is read"])
         assert lines[-1 - len(more) :] == [*more, "the end"]

@@ -373,7 +373,7 @@ def test_bad_input_is_one_line(
 @pytest.mark.parametrize(("data", "warns"), [("train.csv", True), ("test.csv", False)])
 def test_training_rows_are_warned_about(bncli: Bncli, data: str, warns: bool) -> None:
     ran = bncli("dossier", "m.bnc", "--data", data, "-o", "out")
-    assert ("Warning: these look like the training rows" in ran.err) is warns
+    assert ("Warning: the rows look like the training rows" in ran.err) is warns
 
 
 @pytest.mark.usefixtures("table")

@@ -22,7 +22,7 @@ def test_what_is_shown_of_one_component_names_it(bncli: Bncli, tmp_path: Path) -
     assert isinstance(ensemble, Ensemble)
     components = ensemble.components
     heaviest = components[0].name
-    assert f"regions     component {heaviest!r}, which has the largest weight: " in fitted.err
+    assert f", in component {heaviest!r}, which has the largest weight" in fitted.err
     text = bncli("inspect", "m.bnc", "--tables").out
     assert f"Details of the component with the largest weight, {heaviest}:\n" in text
     assert [line for line in text.splitlines() if line.startswith("Component ")] == [
@@ -57,6 +57,6 @@ def test_it_is_told_whether_more_boosted_trees_would_have_helped(
     (tmp_path / "sharp.csv").write_text("\n".join(["a,b,c,d,class", *lines]) + "\n")
     fitted = bncli("fit", "sharp.csv", "--structure", "auto", "-v", "-o", "m.bnc")
     assert fitted.code == 0, fitted.err
-    assert "component 'boosted', which has the largest weight: " in fitted.err
+    assert ", in component 'boosted', which has the largest weight" in fitted.err
     (stopped,) = (line for line in fitted.err.splitlines() if line.startswith("stopped"))
     assert expected in stopped

@@ -17,7 +17,7 @@ def test_the_line_of_a_summary() -> None:
     assert (
         regions_text(RegionsReport({"2": 1, "3": 1200})) == "1 of order 2, 1,200 of order 3 (attributes and the class)"
     )
-    assert regions_text(RegionsReport({}, 0, 0, 1.0)) == "none, only the class frequencies; step 0 of 0, weight 1"
+    assert regions_text(RegionsReport({}, 0, 0, 1.0)) == "none (class frequencies only); step 0 of 0, weight 1"
     assert regions_text(RegionsReport({"2": 3})) == "3 of order 2 (attributes and the class)"
 
 

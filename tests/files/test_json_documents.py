@@ -66,7 +66,7 @@ def test_any_bytes_are_json_or_an_error(data: bytes) -> None:
         (["a", 1], "texts", "expected a string in quotes, found a number, f, x[1]"),
         (1, "flag", "expected true or false, found a number"),
         (True, "integer", "expected a whole number, found true"),
-        (1.0, "integer", "expected a whole number, found a number"),
+        (1.0, "integer", "expected a whole number without a decimal point or exponent, found 1.0"),
         (2**63, "integer", "out of range"),
         (10**400, "number", "the number is too large"),
         (float("inf"), "number", "the number is too large"),

@@ -125,7 +125,7 @@ def test_a_wrong_map_in_a_file_is_an_error(folder: Path, method: str, change: di
 
 
 def test_rows_that_the_model_was_learnt_from_are_warned_of(folder: Path) -> None:
-    model, warned = str(folder / "wine_holes.bnc"), "these look like the training rows of the model"
+    model, warned = str(folder / "wine_holes.bnc"), "the rows look like the training rows of the model"
     rows = (folder / "wine_holes_0.csv").read_text().splitlines()
     (folder / "shuffled_1.csv").write_text("\n".join([rows[0], *rows[:0:-1], ""]))
     (folder / "shuffled.bnc").write_bytes(Path(model).read_bytes())

@@ -155,7 +155,7 @@ def test_a_program_that_is_none_of_this_model(model: str, tmp_path: Path, conten
 def test_probabilities_that_are_none(model: str, tmp_path: Path) -> None:
     (tmp_path / "x.py").write_text("def predict_proba(row): return dict(zip('abc', [None] * 3))")
     report = verify(model, str(tmp_path / "x.py"))
-    assert "the largest difference in probability is nan" in str(report.fault)
+    assert "some probabilities on 1,000 synthetic rows are NaN" in str(report.fault)
     assert report.as_json()["verified"] is False
 
 

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from bncli.errors import BncliError
+from bncli.files.paths import CREATE_AGAIN
 
 _DICTIONARY, _BATCH = 2, 3
 """Message types that carry buffers."""
@@ -50,9 +51,10 @@ def check_sizes(file: BinaryIO, kind: str, path: str, memory: int | None) -> Non
         for message in _messages_of_stream(file, size) if kind == "stream" else _messages_of_file(file, size):
             _check_message(file, message, size, memory)
     except (struct.error, ValueError) as error:
-        raise BncliError("the file is damaged or cut off (invalid metadata)", where=path) from error
+        what = "the file is damaged or cut off (invalid metadata)"
+        raise BncliError(what, where=path, hint=CREATE_AGAIN) from error
     except _ClaimError as error:
-        raise BncliError(f"the file is damaged or cut off ({error})", where=path) from error
+        raise BncliError(f"the file is damaged or cut off ({error})", where=path, hint=CREATE_AGAIN) from error
     finally:
         file.seek(0)
 

@@ -75,7 +75,7 @@ def read_families(node: Node, schema: Schema, structure: Structure) -> tuple[Fam
         fields = item.fields(("attributes", "child"), (_MERGES, _GROUPS))
         names = fields["attributes"].texts()
         if not names or not all(name in index and schema.cardinalities[index[name]] for name in names):
-            fields["attributes"].fail("a table needs attributes of the schema with at least one value")
+            fields["attributes"].fail("every attribute of a table must be in the schema and have at least one value")
         if fields["child"].value not in (None, names[0]):
             fields["child"].fail("the child of a table must be its first attribute or null")
         attributes = tuple(index[name] for name in names)

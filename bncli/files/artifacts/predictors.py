@@ -147,7 +147,7 @@ def read_predictor(
         if isinstance(structure, Dag):
             node.fail("a Bayesian network cannot have steps of regions")
         if any(f.child is not None or f.groupings or list(f.attributes) != sorted(f.attributes) for f in families):
-            node.fail("the tables of a path must be those of regions, with the cuts and the order of the schema")
+            node.fail("a table of a path must have no child, and the cuts and the order of attributes of the schema")
         return PredictorDescription((n_labels,), steps=_read_steps(node, schema, families))
     return PredictorDescription((n_labels,))
 
@@ -198,7 +198,7 @@ def _read_weight(node: Node, pool: Pool, least: float = 0.0) -> float:
 def _read_share(node: Node, least: float = 0.0) -> float:
     number = node.number()
     if not least <= number <= 1.0 + _ROUNDING:
-        node.fail("a share must be between 0 and 1")
+        node.fail("the number must be between 0 and 1")
     return number
 
 

@@ -141,6 +141,7 @@ def run_program(command: Sequence[str], files: Mapping[str, str], rows: list[dic
         except (subprocess.SubprocessError, OSError, ValueError) as error:
             lines = (getattr(error, "stderr", "") or str(error)).strip().splitlines()
             reason = next((line for line in reversed(lines) if "Error" in line), lines[-1] if lines else "no output")
-            what = f"the exported program could not be run by {Path(command[0]).name}: {reason.strip()}"
-            raise BncliError(what, hint="try another version of it") from error
+            interpreter = Path(command[0]).name
+            what = f"the exported program could not be run by {interpreter}: {reason.strip()}"
+            raise BncliError(what, hint=f"try another version of {interpreter}") from error
     return answers

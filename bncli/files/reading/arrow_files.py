@@ -23,6 +23,7 @@ from bncli.engine.data.number_formats import DateForm, NumberForm
 from bncli.errors import BncliError
 from bncli.files.artifacts.arrow_sizes import check_sizes
 from bncli.files.artifacts.codes import FORMAT_MARK, HEADER_KEY
+from bncli.files.paths import CREATE_AGAIN
 from bncli.files.reading.dates import durations_of, holds_dates, is_temporal, order_of, seconds_of
 from bncli.files.reading.source import (
     BadRow,
@@ -179,7 +180,8 @@ def _report_damage(path: str) -> Iterator[None]:
         what = f"the file is damaged, or needs more memory than is available ({_reason(error)})"
         raise BncliError(what, where=path) from error
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise BncliError(f"the file is damaged or cut off ({_reason(error)})", where=path) from error
+        what = f"the file is damaged or cut off ({_reason(error)})"
+        raise BncliError(what, where=path, hint=CREATE_AGAIN) from error
 
 
 def _reason(error: Exception) -> str:

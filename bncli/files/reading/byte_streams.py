@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, cast
 import pyarrow as pa
 
 from bncli.errors import BncliError, UsageError
-from bncli.files.paths import cannot_read, check_data
+from bncli.files.paths import CREATE_AGAIN, cannot_read, check_data
 
 COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".data", ".parquet", ".pq", ".arrow", ".arrows", ".feather", ".ipc")
@@ -260,7 +260,7 @@ class Stream:
             return _read_fully(self._source, size, is_paused)
         except (OSError, EOFError, lzma.LZMAError) as error:
             what = f"the {self.compression}-compressed data are damaged or cut off ({error})"
-            raise BncliError(what, where=self.owner.name, hint="create or download the file again") from error
+            raise BncliError(what, where=self.owner.name, hint=CREATE_AGAIN) from error
 
     def spool(self) -> BinaryIO:
         """Return all bytes in a temporary file, which can be seeked."""

@@ -202,7 +202,7 @@ class _ColumnNotes:
             what = "read as numbers although some values have leading zeros"
             lines.append(f"{what}: {list_names(self.padded)} (if they are codes, add --categorical NAME)")
         if self.few_integers:
-            what = f"whole numbers with at most {_MAX_CODES} different values were read as numbers"
+            what = f"read as numbers although at most {_MAX_CODES} different whole numbers occur"
             lines.append(f"{what}: {list_names(self.few_integers)} (if they are codes, add --categorical NAME)")
         return lines
 
@@ -400,8 +400,8 @@ def _note_about_exception(name: str, column: ColumnBuilder, tokens: MissingToken
     text = shorten(column.non_numeric.text)
     place = f" ({column.non_numeric.where})" if column.non_numeric.where else ""
     what = f"column '{name}': {n_numbers} of {n_present} values are numbers, but '{text}'{place} is not"
-    ways = f"--numeric {shlex.quote(name)} reads it as numbers, --missing {shlex.quote(f'+{text}')} as missing"
-    return f"{what}; {ways}"
+    missing = f"add --missing {shlex.quote(f'+{text}')} to treat '{text}' as missing"
+    return f"{what}; {missing}, or --numeric {shlex.quote(name)} to read all values as numbers"
 
 
 def _near_miss(name: str, levels: pa.Array, *, is_text_file: bool, dates: str) -> tuple[str, str, list[str]]:
@@ -426,14 +426,14 @@ def _near_miss(name: str, levels: pa.Array, *, is_text_file: bool, dates: str) -
             text = shorten(others[0].as_py())
             return (
                 reason,
-                f"{counted} {len(others)} are not, such as '{text}'; --missing +TOKEN reads one as missing",
+                f"{counted} {len(others)} are not, such as '{text}'; add --missing +TOKEN to treat one as missing",
                 [],
             )
         advised = others.to_pylist()
         are, them = ("are", "them") if len(advised) > 1 else ("is", "it")
         options = " ".join(f"--missing {shlex.quote(f'+{other}')}" for other in advised)
         listed = list_names([f"'{shorten(other)}'" for other in advised])
-        return reason, f"{counted} {listed} {are} not; {options} reads {them} as missing", advised
+        return reason, f"{counted} {listed} {are} not; add {options} to treat {them} as missing", advised
     # All values are dates, or all are numbers, but they do not agree on one form.
     if what != "dates":
         note = f"column '{name}': both ',' and '.' could be the decimal mark of its numbers; set it with --decimal"

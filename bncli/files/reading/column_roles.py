@@ -127,12 +127,12 @@ def assign_roles(
     )
     if class_name not in names:
         raise _unknown_column(class_name, names, where)
-    for role, name, use, option in (
-        ("the class", class_name, "be labels", "--class"),
-        ("the weights", declared.weights, "be weights", "--weights"),
+    for name, use, option in (
+        (class_name, "be labels", "--class"),
+        (declared.weights, "be weights", "--weights"),
     ):
         if name is not None and name in all_nested:
-            what = f"column '{name}' is {role}, but contains {all_nested[name]}s, which cannot {use}"
+            what = f"column '{name}' contains {all_nested[name]}s, which cannot {use}"
             raise BncliError(what, where=where, hint=f"choose a column of single values with {option}")
     for role, columns in (("ignore", declared.ignore), ("numeric", declared.numeric), ("weights", (declared.weights,))):
         if class_name in columns:

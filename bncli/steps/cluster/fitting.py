@@ -81,7 +81,7 @@ def refuse_on_cluster(source: Source, recipe: Recipe, supplied: SuppliedFiles) -
         raise UsageError(what, hint="leave --cluster out")
     if source.group or source.time is not None:
         option = "--group" if source.group else "--time"
-        what = f"{option} splits rows by a column that the codes do not contain"
+        what = f"{option} needs a column by which to split rows, but the workers of a cluster do not have it"
         raise UsageError(what, hint="leave --cluster out")
     if recipe.missing_policy == "marginalize":
         what = "missing values cannot be marginalized on a cluster"

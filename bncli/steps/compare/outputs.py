@@ -89,7 +89,7 @@ def write_outputs(
     if diagram:
         drawing = rank_diagram(report, metric)
         if drawing is None:
-            what = f"average ranks need at least two learners with {metric_text(metric)} on two data sets"
+            what = f"average ranks need the {metric_text(metric)} of at least two learners on at least two data sets"
             raise BncliError(what, where=diagram)
         write_bytes(diagram, drawing.source().encode())
     if scatter:

@@ -123,7 +123,7 @@ def find_all(model_path: str, sources: DossierSources, about: About, run: Run) -
         raise BncliError(what, where=source.paths[0], hint="add rows with labels: a dossier needs them")
     on_training_rows = are_training_rows(rows, model, compile_scorer(model).used)
     if on_training_rows:
-        text = "these look like the training rows of the model, so the figures are too optimistic: use other rows"
+        text = "the rows look like the training rows of the model, so the figures are too optimistic; use other rows"
         watch(Note(text, warning=True))
     protocol = "a model on its training rows" if on_training_rows else "a model on a test set"
     report = replace(report_on_rows(model, rows, labelled, protocol, run), on_training_rows=on_training_rows)

@@ -137,8 +137,8 @@ def steps_of(description: dict[str, Any]) -> list[dict[str, Any]]:
         (lambda d: steps_of(d)[1].update(df=-1), r"out of range, .*steps\[1\].df"),
         (lambda d: steps_of(d)[1].update(log_likelihood=None), "expected a number, found null"),
         (lambda d: steps_of(d)[1].pop("log_posterior"), "the key 'log_posterior' is missing"),
-        (lambda d: d["families"][0].update(child="a0"), "the tables of a path must be those of regions"),
-        (lambda d: d["families"][2]["attributes"].reverse(), "the order of the schema"),
+        (lambda d: d["families"][0].update(child="a0"), "a table of a path must have no child"),
+        (lambda d: d["families"][2]["attributes"].reverse(), "the order of attributes of the schema"),
         (lambda d: d["families"].pop(), "a change must be a family number"),
         (
             lambda d: d.pop("path") and d["schema"].update(missing_policy="marginalize"),

@@ -300,7 +300,10 @@ def test_what_the_bootstrap_says_is_kept_where_it_was_asked(tmp_path: Path) -> N
         (STATISTICS | {"bootstrap_log_loss": [1.0]}, "bootstrap_log_loss has 1 values for 2 regions"),
         (STATISTICS | {"bootstrap_log_loss": [1.0, 2.0, None]}, r"found null, .*json, bootstrap_log_loss\[2\]"),
         (STATISTICS | {"df": [1, 2]}, "df has 2 values for 2 regions"),
-        (STATISTICS | {"df": [1, 2, 3.5]}, r"expected a whole number, found a number, .*json, df\[2\]"),
+        (
+            STATISTICS | {"df": [1, 2, 3.5]},
+            r"without a decimal point or exponent, found 3.5, .*json, df\[2\]",
+        ),
         (STATISTICS | {"df": [1, 2, -3]}, r"out of range, .*json, df\[2\]"),
         (STATISTICS | {"log_likelihood": [0.0, 0.0, None]}, r"expected a number, found null, .*log_likelihood\[2\]"),
         (STATISTICS | {"log_likelihood": [0.0, 0.0, 10**400]}, r"too large, .*json, log_likelihood\[2\]"),
@@ -312,7 +315,10 @@ def test_what_the_bootstrap_says_is_kept_where_it_was_asked(tmp_path: Path) -> N
             "map_step is 3, .*json; it must be the number of regions in the best model, from 0 to 2",
         ),
         (STATISTICS | {"map_step": -1}, "map_step is -1"),
-        (STATISTICS | {"map_step": 1.0}, "expected a whole number, found a number, .*json, map_step"),
+        (
+            STATISTICS | {"map_step": 1.0},
+            "without a decimal point or exponent, found 1.0, .*json, map_step",
+        ),
     ],
 )
 def test_faults_of_regions_name_the_place(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
@@ -347,8 +353,8 @@ def test_bins_stand_beside_the_regions(tmp_path: Path) -> None:
     ("bins", "message"),
     [
         (8, "expected a list, found a number, .*bins"),
-        ([2.5], r"expected a whole number, .*bins\[0\]"),
-        ([True], r"expected a whole number, .*bins\[0\]"),
+        ([2.5], r"expected a whole number.*bins\[0\]"),
+        ([True], r"expected a whole number.*bins\[0\]"),
         ([4, 1], r"bins\[1\] is 1, .*at least 2 intervals"),
         ([4] * 17, "bins has 17 entries"),
     ],

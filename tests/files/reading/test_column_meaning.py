@@ -413,7 +413,7 @@ def test_slips_among_numbers_are_noted(tmp_path: Path) -> None:
     content = numbers_and(*SLIPS)
     said = (
         r"column 'a': 40 of 44 values are numbers, but '1\.2x' \(.*t\.csv line 42\) is not; "
-        r"--numeric a reads it as numbers, --missing \+1.2x as missing"
+        r"add --missing \+1.2x to treat '1.2x' as missing, or --numeric a to read all values as numbers"
     )
     with pytest.raises(BncliError, match=f"look like identifiers.*{said}; add --categorical NAME to keep one"):
         table(tmp_path, content)
@@ -437,17 +437,17 @@ def test_a_slip_is_counted_over_all_blocks(tmp_path: Path, block_size: int) -> N
     [
         (
             ["k.A."] * 30,
-            r"40 of 41 different values are numbers, but 'k.A.' is not; --missing \+k.A. reads it as missing",
+            r"40 of 41 different values are numbers, but 'k.A.' is not; add --missing \+k.A. to treat it as missing",
         ),
         (
             ["k.A.", "<5", "a b", "n. b."] * 3,
-            r"40 of 44 different values are numbers, but 'k.A.', '<5', 'a b', 'n. b.' are not; --missing \+k.A. "
-            r"--missing '\+<5' --missing '\+a b' --missing '\+n. b.' reads them as missing",
+            r"40 of 44 different values are numbers, but 'k.A.', '<5', 'a b', 'n. b.' are not; add --missing \+k.A. "
+            r"--missing '\+<5' --missing '\+a b' --missing '\+n. b.' to treat them as missing",
         ),
         (
             [f"w{i}" for i in range(6)] * 3,
             r"60 of 66 different values are numbers, but 6 are not, such as 'w0'; "
-            r"--missing \+TOKEN reads one as missing",
+            r"add --missing \+TOKEN to treat one as missing",
         ),
     ],
 )
@@ -596,7 +596,7 @@ def test_integer_columns_of_few_values_are_named_once(tmp_path: Path) -> None:
     table(tmp_path, content, watch=notes.append)
     assert [note.text for note in notes if isinstance(note, Note)] == [
         (
-            "whole numbers with at most 10 different values were read as numbers: a, c "
+            "read as numbers although at most 10 different whole numbers occur: a, c "
             "(if they are codes, add --categorical NAME)"
         )
     ]

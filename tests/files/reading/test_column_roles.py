@@ -229,6 +229,6 @@ def test_a_wrong_delimiter_is_hinted_at(tmp_path: Path) -> None:
 def test_labels_and_weights_are_single_values(tmp_path: Path, option: str, value: Any, word: str) -> None:
     """Leaving the column out, as is advised for attributes, would be no help."""
     path = write_parquet(tmp_path, {"x": [1.5, 2.5, 3.5, 4.5], "n": [value] * 4, "class": ["u", "v"] * 2})
-    with pytest.raises(BncliError, match=f"column 'n' is the {option}, but contains {word}, which") as error:
+    with pytest.raises(BncliError, match=f"column 'n' contains {word}, which cannot be") as error:
         read(path, **{"class_name" if option == "class" else "weights": "n"})
     assert error.value.hint == f"choose a column of single values with --{option}"

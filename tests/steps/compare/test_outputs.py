@@ -130,7 +130,7 @@ def test_what_there_will_not_be_is_refused_before_the_work() -> None:
 
 def test_a_diagram_that_gaps_have_left_nothing_for(tmp_path: Path) -> None:
     report = analyse(trial_of({("s", "a"): [0.1, 0.2], ("t", "b"): [0.1, 0.2]}), metrics=["error"])
-    with pytest.raises(BncliError, match="need at least two learners with error on two data sets"):
+    with pytest.raises(BncliError, match="need the error of at least two learners on at least two data sets"):
         write_outputs(
             report, csv=str(tmp_path / "o.csv"), scatter=str(tmp_path / "s.svg"), diagram=str(tmp_path / "d.svg")
         )
