@@ -171,8 +171,11 @@ def _best_cut(items: _Items, whole: _Range) -> int | None:
         label = items.labels[block].astype(np.intp)
         left = items.after[block] - whole.start[label]
         right = whole.end[label] - items.after[block]
-        weight = np.int64(1) if items.weights is None else items.weights[block]
-        changes = n_log_n(left) - n_log_n(left - weight) + n_log_n(right) - n_log_n(right + weight)
+        if items.weights is None:
+            changes = n_log_n.step(left) - n_log_n.step(right + 1)
+        else:
+            weight = items.weights[block]
+            changes = n_log_n(left) - n_log_n(left - weight) + n_log_n(right) - n_log_n(right + weight)
         running = np.cumsum(changes)
         running += f
         f = running[-1]
@@ -218,15 +221,27 @@ class NLogN:
     def __init__(self, total: int, n_lookups: int) -> None:
         self.shift = 60 - math.ceil(math.log2(max(total, 2)) + math.log2(math.log2(max(total, 4))))
         self._table = self._compute(np.arange(total + 1)) if total <= n_lookups else None
+        self._steps: Counts | None = None
 
     def __call__(self, n: Counts) -> Counts:
         """Return n log2 n of every element, in multiples of 2^-shift."""
         return self._compute(n) if self._table is None else self._table[n]
 
+    def step(self, n: Counts) -> Counts:
+        """Return the value of every n >= 1 minus that of n - 1, in multiples of 2^-shift."""
+        if self._table is None:
+            return self._compute(n) - self._compute(n - 1)
+        if self._steps is None:
+            self._steps = np.diff(self._table, prepend=0)
+        return self._steps[n]
+
     def _compute(self, n: Counts) -> Counts:
         number = n.astype(np.float64)
         # 0 log2 0 = 0: the maximum keeps the logarithm finite
-        return np.rint(np.ldexp(number * np.log2(np.maximum(number, 1.0)), self.shift)).astype(np.int64)
+        values = np.log2(np.maximum(number, 1.0))
+        values *= number
+        values *= math.ldexp(1.0, self.shift)
+        return np.rint(values, out=values).astype(np.int64)
 
     def entropy(self, counts: Counts) -> float:
         """Return n Ent = n log2 n - sum over k of n_k log2 n_k of class counts (K,), in bits.

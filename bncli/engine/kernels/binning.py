@@ -18,6 +18,7 @@ _MOST_COMPARED = 100
 """Up to this many cuts, comparing beats binary search, and the number of cuts below a value fits a byte."""
 Numbers = NDArray[np.generic]
 _SIGN = np.uint32(0x80000000)
+_SIGN_64 = np.uint64(1 << 63)
 _MOST_SCALED = 2.0**31
 """Only numbers below it can be whole multiples of a tenth in 32 bits."""
 
@@ -146,8 +147,9 @@ def ordered(values: Numbers, labels: Codes, n_labels: int, weights: Numbers | No
     order of rows, apart from the order of items within a value. -0.0 and 0.0 are one value. Cost: one sort, O(N)
     memory. Columns of small whole numbers are counted in a table and never sorted. Columns whose values fit 32 bits
     (whole numbers, or numbers that float32 holds exactly) are sorted by 64-bit keys that hold value and class, about
-    three times faster than by row number. All others are sorted by row number. Numbers of at most four decimals are
-    ordered as whole numbers.
+    three times faster than by row number. Other unweighted numbers are sorted twice, alone and with the class in place
+    of their lowest bits, which is also faster unless two of them differ only in these bits. All others are sorted by
+    row number. Numbers of at most four decimals are ordered as whole numbers.
     """
     narrow = _narrowed(values)
     if narrow.dtype == np.float64 and (scaled := _whole_multiples(narrow.astype(np.float64, copy=False))) is not None:
@@ -164,8 +166,12 @@ def ordered(values: Numbers, labels: Codes, n_labels: int, weights: Numbers | No
             present, first = np.unique(cells // n_labels, return_index=True)
             ends = np.append(first[1:], len(cells))
             return Ordered((present + low).astype(np.float64), ends, item_labels, item_weights)
-    if weights is None and narrow.dtype.itemsize <= 4 and n_labels <= 1 << 16:
-        return _sort_by_key(narrow, labels)
+    if weights is None and n_labels <= 1 << 16 and len(values):
+        if narrow.dtype.itemsize <= 4:
+            return _sort_by_key(narrow, labels)
+        found = _sort_twice(values.astype(np.float64, copy=False), labels, n_labels)
+        if found is not None:
+            return found
     return _sort_by_row(values.astype(np.float64, copy=False), labels, n_labels, weights)
 
 
@@ -236,6 +242,39 @@ def _sort_by_key(values: Numbers, labels: Codes) -> Ordered:
         distinct = np.where(bits & _SIGN, bits & ~_SIGN, ~bits).view(np.float32).astype(np.float64)
     ends = np.append(firsts[1:], len(keys))
     return Ordered(distinct, ends, (keys & np.uint64(0xFFFF)).astype(labels.dtype), weights)
+
+
+def _sort_twice(values: Array, labels: Codes, n_labels: int) -> Ordered | None:
+    """Order 64-bit values by sorting them alone, and by sorting keys of their leading bits and the label.
+
+    Return None if the leading bits, of an order-preserving unsigned image, do not tell all values apart. If they do,
+    a value and its labels have the same positions in both orders. Sorting numbers is several times faster than sorting
+    row numbers.
+    """
+    n_bits = np.uint64(max(n_labels - 1, 1).bit_length())
+    signed = (values + 0.0).view(np.int64)
+    # negative numbers: all bits flip; others: the sign bit does
+    images = (signed >> 63).view(np.uint64)
+    images |= _SIGN_64
+    images ^= signed.view(np.uint64)
+    keys = images >> n_bits
+    keys <<= n_bits
+    keys |= labels.astype(np.uint64)
+    keys.sort()
+    images.sort()
+    starts = _run_starts(images)
+    if ((keys[starts[1:]] ^ keys[starts[1:] - 1]) >> n_bits == 0).any():
+        return None
+    distinct = images[starts]
+    distinct ^= (~distinct.view(np.int64) >> 63).view(np.uint64) | _SIGN_64
+    found = distinct.view(np.float64)
+    ends = np.append(starts[1:], len(values))
+    weights = None
+    if 4 * len(found) * n_labels < len(values):
+        items = _run_starts(keys)
+        keys, ends, weights = keys[items], np.searchsorted(items, ends), np.diff(items, append=len(keys))
+    own_labels = keys & ((np.uint64(1) << n_bits) - np.uint64(1))
+    return Ordered(found, ends, own_labels.astype(labels.dtype), weights)
 
 
 def _sort_by_row(values: Array, labels: Codes, n_labels: int, weights: Numbers | None) -> Ordered:

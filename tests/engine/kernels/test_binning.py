@@ -99,7 +99,7 @@ def test_laws(mass: list[float], n_groups: int) -> None:
         assert len(ends) + 1 == min(n_groups, len(mass))
 
 
-SCALES = [1.0, 0.1, 0.01, 0.003, 1e-4, 1e-5, 2.0**22, 1e300, 1e-320]
+SCALES = [1.0, 0.1, 0.01, 0.003, 1e-4, 1e-5, 2.0**22, 1e300, 1e-320, 5e-324]
 
 
 @given(
