@@ -131,7 +131,7 @@ def _required_sets(cuts: Cuts, structure: NamedStructure | None) -> RequestedSet
     # Any attribute may turn out to have missing values, and then it may be in the structure.
     attributes = tuple(replace(attribute, missing=True) for attribute in cuts.attributes)
     schema = Schema(cuts.class_name, (), attributes)
-    families = structure.resolve(schema).families(schema.cardinalities, whole=True)
+    families = structure.resolve(schema).families(schema.cardinalities, all_factors=True)
     return tuple(sorted({tuple(sorted(family.attributes)) for family in families if len(family.attributes) > 1}))
 
 

@@ -149,7 +149,7 @@ def _learn_tables(
     structure, schema = learn_structure(counts, recipe), counts.schema
     assert isinstance(structure, Dag)
     names = [attribute.name for attribute in schema.attributes]
-    families = structure.families(schema.cardinalities, whole=schema.marginalizes)
+    families = structure.families(schema.cardinalities, all_factors=schema.marginalizes)
     tables = tuple(ExpectedTable(tuple(names[i] for i in f.attributes), f.n_cells) for f in families)
     entries = len(schema.labels) * sum(family.n_cells for family in families)
     return tables, fitting_memory(structure, schema, recipe), entries

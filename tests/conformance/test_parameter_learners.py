@@ -102,7 +102,7 @@ def families_of(learnt: Parameters, structure: Structure, data: Dataset, whole: 
     """What the tables have to be for."""
     if isinstance(learnt.predictor, Path):
         return learnt.tables.families
-    return structure.families(data.schema.cardinalities, whole=whole)
+    return structure.families(data.schema.cardinalities, all_factors=whole)
 
 
 def learn(method: Any, data: Dataset, dag: Structure, options: dict[str, Any], **more: Any) -> Parameters:

@@ -229,7 +229,7 @@ def test_marginalized_missing_values_are_available_cases(structure: str) -> None
     assert isinstance(ages, NumericColumn)
     assert learnt.n_missing == data.n_missing[1] == np.isnan(ages.values).sum()
     families = learnt.model.tables.families
-    assert families == learnt.model.structure.families(schema.cardinalities, whole=True)
+    assert families == learnt.model.structure.families(schema.cardinalities, all_factors=True)
     for family, w in zip(families, learnt.model.tables.weights, strict=True):
         counts = oracles.count(complete_rows(data, set(family.attributes)), family.attributes)
         if family.child is not None and family.by_class:

@@ -100,7 +100,7 @@ def general_network(columns: Columns) -> NamedDag:
     schema = counts.data.schema
     while True:
         found = learn_structure(counts, recipe_of("GBN+OFE").replaced(epsilon=epsilon))
-        families = found.families(schema.cardinalities, whole=True)
+        families = found.families(schema.cardinalities, all_factors=True)
         if sum(f.n_cells * (len(schema.labels) if f.by_class else 1) for f in families) <= MOST_PROBABILITIES:
             return name_dag(found, schema)
         epsilon *= 2

@@ -266,7 +266,7 @@ def sum_out(place: Place) -> Model:
         missing_policy="marginalize",
     )
     dag = Dag(((), (0,)), (0, 1))
-    families = dag.families(schema.cardinalities, whole=True)
+    families = dag.families(schema.cardinalities, all_factors=True)
     theta = (np.array([[0.7, 0.2], [0.3, 0.8]]), np.array([[0.9, 0.5], [0.4, 0.1], [0.1, 0.5], [0.6, 0.9]]))
     tables = Tables(np.log([0.5, 0.5]), families, tuple(map(np.log, theta)))
     model = Model(schema, dag, tables, Recipe.of(missing_policy="marginalize", param="map"), 5, "1")

@@ -263,8 +263,8 @@ def _bits(s: Set) -> int:
 
 def _count(block: RowBlock, sets: list[tuple[Set, tuple[int, ...]]]) -> list[NDArray[np.generic]]:
     """Return the tables of one block, flattened, for every (set, shape)."""
-    kind = np.int64 if block.weights is None else np.float64
-    totals: list[NDArray[np.generic]] = [np.zeros(math.prod(shape), kind) for _, shape in sets]
+    dtype = np.int64 if block.weights is None else np.float64
+    totals: list[NDArray[np.generic]] = [np.zeros(math.prod(shape), dtype) for _, shape in sets]
     for rows in block.slices(BLOCK):
         weights = None if block.weights is None else block.weights[rows]
         for (members, shape), total in zip(sets, totals, strict=True):

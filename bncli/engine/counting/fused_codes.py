@@ -135,8 +135,8 @@ def fuse(data: Dataset, families: Sequence[Family], max_configurations: int, *, 
     states = [list(codes) for codes in zip(*(codes for _, codes in groups), strict=True)]
     del groups  # so that interleaving can free the codes of a block
     if interleaved:
-        kind = code_dtype(max(len(of_group) for of_group in members))
-        return Fusion(members, data.keep(_interleave, kind, states=states), offsets[-1])
+        dtype = code_dtype(max(len(of_group) for of_group in members))
+        return Fusion(members, data.keep(_interleave, dtype, states=states), offsets[-1])
     # indexing with narrow codes converts them in every pass; wide ones are converted once
     wide = data.n_rows * len(members) * 8 <= WIDE_BYTES
     kinds = [np.dtype(np.intp) if wide else code_dtype(len(of_group)) for of_group in members]
@@ -262,9 +262,9 @@ def _renumber(block: RowBlock, attribute: int, radix: int, renumber: Codes) -> C
     return codes
 
 
-def _interleave(block: RowBlock, kind: np.dtype[Any]) -> Integers:
+def _interleave(block: RowBlock, dtype: np.dtype[Any]) -> Integers:
     """Return the codes as one array; free the separate ones on the way, because memory may not hold both."""
-    codes = np.empty((block.n_rows, len(block.state)), kind)
+    codes = np.empty((block.n_rows, len(block.state)), dtype)
     for g in reversed(range(len(block.state))):
         codes[:, g] = block.state.pop()
     if block.n_rows >= MANY_ROWS:
@@ -275,7 +275,7 @@ def _interleave(block: RowBlock, kind: np.dtype[Any]) -> Integers:
 
 
 def _as_types(block: RowBlock, kinds: Sequence[np.dtype[Any]]) -> list[Integers]:
-    return [codes.astype(kind, copy=False) for codes, kind in zip(block.state, kinds, strict=True)]
+    return [codes.astype(dtype, copy=False) for codes, dtype in zip(block.state, kinds, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -94,9 +94,9 @@ class SuperAttribute:
     def of_cardinality(self, cardinality: int) -> tuple[list[int], Index]:
         """Return the attributes with this cardinality, and their rows in `margins`, (attributes, values)."""
         starts = list(itertools.accumulate(self.shape, initial=0))
-        places = [place for place, radix in enumerate(self.shape) if radix == cardinality]
-        rows = np.array([starts[place] for place in places])[:, np.newaxis] + np.arange(cardinality)
-        return [self.attributes[place] for place in places], rows
+        axes = [axis for axis, radix in enumerate(self.shape) if radix == cardinality]
+        rows = np.array([starts[axis] for axis in axes])[:, np.newaxis] + np.arange(cardinality)
+        return [self.attributes[axis] for axis in axes], rows
 
 
 def pair_batches(data: Dataset, attributes: Sequence[int]) -> Iterator[PairBatch]:
@@ -182,9 +182,9 @@ def _count_pairs(
     block: RowBlock, supers: list[SuperAttribute], pairs: list[tuple[int, int]], n_labels: int
 ) -> list[NDArray[np.generic]]:
     """Return the block's tables n[u, y, v] of pairs, flattened; n[u, y] for a super-attribute with itself."""
-    kind = np.int64 if block.weights is None else np.float64
+    dtype = np.int64 if block.weights is None else np.float64
     sizes = [_n_joint(supers, p, q) * n_labels for p, q in pairs]
-    totals: list[NDArray[np.generic]] = [np.zeros(size, kind) for size in sizes]
+    totals: list[NDArray[np.generic]] = [np.zeros(size, dtype) for size in sizes]
     used = sorted({k for pair in pairs for k in pair})
     for rows in block.slices(BLOCK):
         weights = None if block.weights is None else block.weights[rows]
@@ -255,9 +255,9 @@ def _margins(
     alike: dict[tuple[int, tuple[int, ...] | None], list[int]] = {}
     for k, (p, q) in enumerate(pairs):
         alike.setdefault((p, None if p == q else supers[q].shape), []).append(k)
-    for (p, shape), places in alike.items():
+    for (p, shape), pair_numbers in alike.items():
         packed = supers[p]
-        counted = np.stack([tables[k] for k in places]).astype(np.float64, copy=False)
+        counted = np.stack([tables[k] for k in pair_numbers]).astype(np.float64, copy=False)
         if shape is None:
             within = packed.margins[:, np.newaxis, :] * counted[0, :, :, 0].T
             for batch in _batches(packed, [packed], (within @ packed.margins.T)[np.newaxis]):
@@ -265,7 +265,7 @@ def _margins(
                 if once.any():
                     yield PairBatch(batch.i[once], batch.j[once], batch.counts[once])
             continue
-        others = [supers[pairs[k][1]] for k in places]
+        others = [supers[pairs[k][1]] for k in pair_numbers]
         n_labels = counted.shape[2]
         # the table of a single attribute is its own margin
         if len(shape) > 1:
@@ -325,9 +325,9 @@ def _count_columns(
     block: RowBlock, base: tuple[int, ...], cardinalities: tuple[int, ...], n_labels: int, candidates: list[int]
 ) -> list[NDArray[np.generic]]:
     """Return the block's tables n[x_base, y, x_j], flattened, for every candidate j."""
-    kind = np.int64 if block.weights is None else np.float64
+    dtype = np.int64 if block.weights is None else np.float64
     shape = (*(cardinalities[i] for i in base), n_labels)
-    totals: list[NDArray[np.generic]] = [np.zeros(math.prod(shape) * cardinalities[j], kind) for j in candidates]
+    totals: list[NDArray[np.generic]] = [np.zeros(math.prod(shape) * cardinalities[j], dtype) for j in candidates]
     for rows in block.slices(max(SWEEP_BLOCK, min(SPARSE_TABLE, max(map(len, totals))))):
         weights = None if block.weights is None else block.weights[rows]
         cells = cell_numbers([*(block.codes[i][rows] for i in base), block.labels[rows]], shape)

@@ -69,7 +69,7 @@ class CodedColumn:
     attribute: Attribute
 
     def take(self, rows: Index) -> CodedColumn:
-        return CodedColumn(ChunkedColumn((self.codes.whole()[rows],)), self.attribute)
+        return CodedColumn(ChunkedColumn((self.codes.joined()[rows],)), self.attribute)
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class ChunkedColumn:
     def _edges(self) -> tuple[int, ...]:
         return tuple(itertools.accumulate(map(len, self.parts), initial=0))
 
-    def whole(self) -> Codes:
+    def joined(self) -> Codes:
         """Return the codes of all rows, (N,): a copy unless there is only one part."""
         return self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
 
@@ -106,7 +106,7 @@ class ChunkedColumn:
     def count(self, n: int, weights: Array | None = None) -> Array:
         """Return the number, or weight, of the rows with each code, (at least n,), summed in row order."""
         if weights is not None:
-            return np.bincount(self.whole(), weights, n).astype(np.float64)
+            return np.bincount(self.joined(), weights, n).astype(np.float64)
         counted = self._counted.astype(np.float64)
         return np.append(counted, np.zeros(max(0, n - len(counted))))
 
@@ -139,7 +139,7 @@ class ColumnsJoinedOnDemand(Sequence[Codes]):
     def __getitem__(self, i):  # type: ignore[no-untyped-def]
         if isinstance(i, slice):
             return tuple(self[j] for j in range(len(self))[i])
-        joined = self.columns[i].whole()
+        joined = self.columns[i].joined()
         self.release()
         return joined
 
@@ -165,8 +165,8 @@ class Origin:
         return self.sample if self.seed in (None, seed) else None
 
     def take(self, rows: Index) -> Origin:
-        whole = self.sample is not None and self.seed is None
-        sample = self.sample.take(rows) if whole and self.sample is not None else None
+        has_all_rows = self.sample is not None and self.seed is None
+        sample = self.sample.take(rows) if has_all_rows and self.sample is not None else None
         return Origin(self.missing_tokens, sample, file=self.file, sampled_rows=self.sampled_rows)
 
 

@@ -169,7 +169,8 @@ class _ColumnEncoder:
     - units: the weights of the rows as integer multiples of a unit, and the unit (`whole_units`)
     - supplied: attributes by name, or None to learn them
     - uncut: numeric columns without missing values that are known to have no cut
-    - zeros: the codes (N,) of an uninformative attribute, without memory; whole: the weight of all rows
+    - zeros: the codes (N,) of an uninformative attribute, without memory
+    - total_weight: the weight of all rows, as the frequencies of an attribute with a single code
     """
 
     columns: Columns
@@ -181,7 +182,7 @@ class _ColumnEncoder:
     supplied: Mapping[str, Attribute] | None
     uncut: frozenset[str]
     zeros: Codes
-    whole: tuple[float]
+    total_weight: tuple[float]
     missing_policy: MissingPolicy
 
     def encode(self, name: str) -> tuple[Attribute, Codes | ChunkedColumn]:
@@ -189,10 +190,10 @@ class _ColumnEncoder:
         weights, column = self.columns.weights, self.columns.attributes.get(name)
         if name in self.uncut:
             # one interval that holds all rows
-            attribute: Attribute = NumericAttribute(name, False, self.whole, (), column.form)  # type: ignore[union-attr]
+            attribute: Attribute = NumericAttribute(name, False, self.total_weight, (), column.form)  # type: ignore[union-attr]
             return attribute, self.zeros
-        if self.supplied is None and is_constant(column) and self.whole[0] > 0:
-            return CategoricalAttribute(name, False, self.whole, column.levels), self.zeros
+        if self.supplied is None and is_constant(column) and self.total_weight[0] > 0:
+            return CategoricalAttribute(name, False, self.total_weight, column.levels), self.zeros
         attribute = self._learn(name) if self.supplied is None else self._adopt(name)
         codes: Codes | ChunkedColumn | None = None
         if isinstance(column, CodedColumn):
@@ -203,13 +204,13 @@ class _ColumnEncoder:
         elif isinstance(attribute, NumericAttribute):
             assert isinstance(column, NumericColumn)
             if not (attribute.cuts or attribute.missing or _has_missing(column)):
-                return replace(attribute, frequencies=self.whole), self.zeros
+                return replace(attribute, frequencies=self.total_weight), self.zeros
             codes = encode_column(column, attribute).codes
             missing, frequencies = _frequencies(codes, attribute.n_values, weights, level=attribute.missing)
             attribute = replace(attribute, missing=missing, frequencies=frequencies)
         if self.missing_policy == "marginalize":
-            seen, lost = attribute.frequencies[: attribute.n_values], attribute.frequencies[attribute.n_values :]
-            attribute = replace(attribute, missing=False, frequencies=seen, missing_weight=sum(lost))
+            observed, lost = attribute.frequencies[: attribute.n_values], attribute.frequencies[attribute.n_values :]
+            attribute = replace(attribute, missing=False, frequencies=observed, missing_weight=sum(lost))
         if codes is None:
             assert column is not None
             codes = encode_column(column, attribute).codes

@@ -107,7 +107,7 @@ def _recode_column(column: CodedColumn, attribute: Attribute) -> EncodedColumn:
         table = np.arange(own.n_values + 1)
     else:
         raise ModelError(f"the codes of column {attribute.name!r} do not match the cuts of the model")
-    codes = table.astype(code_dtype(unknown + 1))[column.codes.whole()]
+    codes = table.astype(code_dtype(unknown + 1))[column.codes.joined()]
     n_missing = int(column.codes.count(own.n_values + 1)[own.n_values])
     n_unknown = int(np.count_nonzero(codes == unknown))
     return EncodedColumn(codes, n_unknown - (0 if attribute.missing else n_missing), n_missing)

@@ -251,10 +251,10 @@ def nested_order(labels: Integers, seed: Seed) -> Index:
     own = labels[shuffled]
     by_class = np.argsort(own, kind="stable")
     sizes = np.bincount(own)
-    places = np.empty(len(labels))
-    places[by_class] = np.arange(len(labels)) - (np.cumsum(sizes) - sizes)[own[by_class]]
+    ranks = np.empty(len(labels))
+    ranks[by_class] = np.arange(len(labels)) - (np.cumsum(sizes) - sizes)[own[by_class]]
     # stable: rows with the same position stay in random order
-    return shuffled[np.argsort((places + 0.5) / sizes[own], kind="stable")]
+    return shuffled[np.argsort((ranks + 0.5) / sizes[own], kind="stable")]
 
 
 def units_of_several_rows(by: SplitBy | None) -> Index | None:

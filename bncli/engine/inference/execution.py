@@ -143,8 +143,10 @@ def _contract_logs(operation: Contract, run: ForwardPass, out: Array) -> None:
 
 
 def _contract(operation: Contract, run: ForwardPass, out: Array) -> None:
-    left = _factor(operation.left, run.slots, single=False)
-    right = None if operation.right is None else _factor(operation.right, run.slots, single=operation.right.single)
+    left = _factor_of_side(operation.left, run.slots, single=False)
+    right = (
+        None if operation.right is None else _factor_of_side(operation.right, run.slots, single=operation.right.single)
+    )
     total = contract(left, right, operation.n_axes)
     scale = _scale_of(run, operation)
     if operation.last:
@@ -159,8 +161,8 @@ def _contract(operation: Contract, run: ForwardPass, out: Array) -> None:
     run.contractions.append(_Contraction(left, right, total))
 
 
-def _factor(side: ProductOperand, slots: Sequence[Array], *, single: bool) -> Factor:
-    table = np.ascontiguousarray(slots[side.slot][..., side.ids[0]]) if single else _taken(side, slots)
+def _factor_of_side(side: ProductOperand, slots: Sequence[Array], *, single: bool) -> Factor:
+    table = np.ascontiguousarray(slots[side.slot][..., side.ids[0]]) if single else _operand_entries(side, slots)
     return Factor(table, side.axes, single)
 
 
@@ -170,11 +172,11 @@ def _aligned(operation: Join | Contract, slots: Sequence[Array]) -> list[Array]:
     for side in (operation.left, operation.right):
         if side is not None:
             lacking = tuple(axis for axis in range(1, operation.n_axes + 1) if axis not in side.axes)
-            tables.append(np.expand_dims(_taken(side, slots), lacking))
+            tables.append(np.expand_dims(_operand_entries(side, slots), lacking))
     return tables
 
 
-def _taken(side: ProductOperand, slots: Sequence[Array]) -> Array:
+def _operand_entries(side: ProductOperand, slots: Sequence[Array]) -> Array:
     """Return the side's table for each configuration of the product; a view if the configurations are consecutive."""
     slot = slots[side.slot]
     table: Array = slot[..., side.run] if side.run is not None else np.take(slot, side.ids, axis=-1)

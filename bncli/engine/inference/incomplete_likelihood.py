@@ -265,7 +265,7 @@ def _compile(block: RowBlock, plan: _Plan) -> list[CompiledRows]:
         try:
             compiled.append(_compile_rows(block, rows, plan))
         except TooManyError:
-            waiting += _split(block, rows, plan)
+            waiting += _group_by_pattern(block, rows, plan)
     return compiled
 
 
@@ -291,7 +291,7 @@ def _compile_rows(block: RowBlock, rows: Index, plan: _Plan) -> CompiledRows:
     return CompiledRows(rows, program, labels, signs, fused + [score_slot.codes for score_slot in program.score_slots])
 
 
-def _split(block: RowBlock, rows: Index, plan: _Plan) -> list[Index]:
+def _group_by_pattern(block: RowBlock, rows: Index, plan: _Plan) -> list[Index]:
     """Split rows by whether an attribute is hidden, as late as possible in the elimination order, or into halves.
 
     Rows that differ in such an attribute share few tables.

@@ -336,7 +336,7 @@ class _Builder:
             assert isinstance(table.content, _TablePair)
             # the cost of a contraction includes the entries of the product, and copies of its sides
             pair = table.content
-            self._check(pair.scope)
+            self._check_size(pair.scope)
             self.work += self._n_entries(pair.scope) * table.size
             copied = [
                 side for side in (pair.left, pair.right) if side is not None and not side.single and side.run is None
@@ -346,7 +346,7 @@ class _Builder:
 
     def _slot(self, scope: Scope, size: int) -> int:
         """Return a new slot for `size` configurations."""
-        self._check(scope)
+        self._check_size(scope)
         self._allot(self._n_entries(scope) * size)
         self.work += self._n_entries(scope) * size
         self.shapes.append((*(self.cardinalities[attribute] for attribute in scope), size))
@@ -375,7 +375,7 @@ class _Builder:
     def _n_entries(self, scope: Scope) -> int:
         return math.prod(self.cardinalities[attribute] for attribute in scope)
 
-    def _check(self, scope: Scope) -> None:
+    def _check_size(self, scope: Scope) -> None:
         """Raise TooWideError if a table of this scope exceeds the limit."""
         entries = self._n_entries(scope)
         if entries > self.limits.table:

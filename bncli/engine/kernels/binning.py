@@ -219,9 +219,9 @@ def _occupied_cells(
 
 def _sort_by_key(values: Numbers, labels: Codes) -> Ordered:
     """Order 32-bit values by sorting 64-bit keys: an order-preserving unsigned image of the value, then the label."""
-    whole = values.dtype.kind in "iu"
-    low = int(values.min()) if whole and len(values) else 0
-    if whole:
+    are_integers = values.dtype.kind in "iu"
+    low = int(values.min()) if are_integers and len(values) else 0
+    if are_integers:
         bits = (values.astype(np.int64) - low).astype(np.uint32)
     else:
         signed = (values.astype(np.float32, copy=False) + np.float32(0.0)).view(np.uint32)
@@ -235,7 +235,7 @@ def _sort_by_key(values: Numbers, labels: Codes) -> Ordered:
     keys = keys[starts]
     images = keys >> np.uint64(16)
     firsts = _run_starts(images)
-    if whole:
+    if are_integers:
         distinct = (images[firsts].astype(np.int64) + low).astype(np.float64)
     else:
         bits = images[firsts].astype(np.uint32)
@@ -319,6 +319,6 @@ def whole_units(weights: Array | None) -> tuple[NDArray[np.int64] | None, float]
         return None, 1.0
     largest = math.frexp(float(weights.max()))[1]
     bits = largest + math.frexp(float(np.ldexp(weights, -largest).sum()))[1]  # total < 2^bits, without overflow
-    whole = bits <= 52 and bool((weights == np.rint(weights)).all())
-    unit = 1.0 if whole else max(math.ldexp(1.0, bits - 52), 5e-324)
+    are_integers = bits <= 52 and bool((weights == np.rint(weights)).all())
+    unit = 1.0 if are_integers else max(math.ldexp(1.0, bits - 52), 5e-324)
     return np.rint(weights / unit).astype(np.int64), unit

@@ -100,15 +100,15 @@ class _Set:
     values: Array | None = None
 
 
-def pack(places: Sequence[Index], n: int) -> Packing:
+def pack_indicators(active: Sequence[Index], n: int) -> Packing:
     """Return the packing of n indicators.
 
-    places[g] (configurations, sets) is the indicator that a configuration of group g activates in each set, or n.
+    active[g] (configurations, sets) is the indicator that a configuration of group g activates in each set, or n.
     """
     sets = []
-    for g, place in enumerate(places):
+    for g, of_group in enumerate(active):
         # most of the sets of a wide table have no indicator: they are skipped together
-        for column in place.T[(place < n).any(axis=0)]:
+        for column in of_group.T[(of_group < n).any(axis=0)]:
             present = np.bincount(column, minlength=n + 1) > 0
             indicators = np.flatnonzero(present[:n])
             # n, "no indicator", comes last, so it gets the number after those of the indicators that occur

@@ -37,12 +37,12 @@ def conditional_mutual_information(table: Array) -> Array:
     independent = left * right
     # 0 ln 0 = 0: empty cells add nothing
     flat = table.ravel()
-    seen = flat.nonzero()[0]
-    terms = joint.ravel()[seen]
-    terms /= independent.ravel()[seen]
+    occurring = flat.nonzero()[0]
+    terms = joint.ravel()[occurring]
+    terms /= independent.ravel()[occurring]
     np.log(terms, out=terms)
-    terms *= flat[seen]
-    sums = np.bincount(seen // max(n_cells, 1), terms, math.prod(shape)).reshape(shape)
+    terms *= flat[occurring]
+    sums = np.bincount(occurring // max(n_cells, 1), terms, math.prod(shape)).reshape(shape)
     total = np.add.reduce(table.reshape(*shape, n_cells), axis=-1)
     # near independence, rounding may leave the sum just below 0
     return np.asarray(np.maximum(sums / np.where(total > 0, total, 1.0), 0.0))

@@ -178,9 +178,9 @@ def _logistic(margin: Array, spare: Array, residual: Array, weight: Array | None
 
 def _sum_of_logs(x: Array) -> float:
     """Return the sum of ln x for x between 1 and about 2^16, by products, which cost a tenth of a logarithm."""
-    whole = len(x) - len(x) % LOG_FACTORS
-    products = np.multiply.reduce(x[:whole].reshape(LOG_FACTORS, -1), axis=0)
-    return float(np.add.reduce(np.log(products)) + np.add.reduce(np.log(x[whole:])))
+    n_in_products = len(x) - len(x) % LOG_FACTORS
+    products = np.multiply.reduce(x[:n_in_products].reshape(LOG_FACTORS, -1), axis=0)
+    return float(np.add.reduce(np.log(products)) + np.add.reduce(np.log(x[n_in_products:])))
 
 
 def gradient_classes(
@@ -286,9 +286,9 @@ def residuals(scores: Array, labels: Integers, weights: Array | None) -> float:
     # ufuncs called directly: for few rows the methods max and sum cost twice as much
     scores -= np.maximum.reduce(scores, axis=0)
     flat = scores.reshape(-1)
-    places = labels * np.intp(scores.shape[1])
-    places += np.arange(len(labels))
-    own = flat[places]
+    entries = labels * np.intp(scores.shape[1])
+    entries += np.arange(len(labels))
+    own = flat[entries]
     np.exp(scores, out=scores)
     norm = np.add.reduce(scores, axis=0)
     if weights is None:
@@ -298,7 +298,7 @@ def residuals(scores: Array, labels: Integers, weights: Array | None) -> float:
         cll = float(own @ weights)
     np.divide(-1.0, norm, out=norm)
     scores *= norm
-    flat[places] += 1.0
+    flat[entries] += 1.0
     if weights is not None:
         scores *= weights
     return cll
@@ -313,14 +313,14 @@ def residuals_by_row(differences: Array, labels: Integers, weights: Array | None
     for rows in _rows_in_cache(differences):
         part, label = differences[rows], labels[rows]
         others = np.flatnonzero(label)  # the rows that are not of the first class
-        places = label[others].astype(np.intp) - 1
+        entries = label[others].astype(np.intp) - 1
         highest = np.maximum(part.max(axis=1), 0.0)
         own = -highest.astype(np.float64)
-        own[others] += part[others, places]
+        own[others] += part[others, entries]
         norm = _exponentials(part, highest)
         own -= np.log(norm)
         part *= (-1.0 / norm).astype(part.dtype)[:, np.newaxis]
-        part[others, places] += 1.0
+        part[others, entries] += 1.0
         if weights is None:
             cll += float(np.add.reduce(own))
             continue

@@ -135,17 +135,17 @@ def scaled_preconditioner(sample: SampledCurvature, scale: Array, penalty: float
 
     unscaled = bool((factor == 1.0).all())
     # if every cell is in the subspace, nothing is left to solve by the diagonal
-    whole = len(top) == sample.mass.shape[1]
+    has_all_cells = len(top) == sample.mass.shape[1]
     of_mean = penalty if penalty > 0 else _divisor(sample.mass * scale**2)[:, top]
 
     def apply(g: Array) -> Array:
         gradient = g.reshape(n_labels, -1)
-        out = np.zeros(gradient.shape) if whole else spread(gradient)
+        out = np.zeros(gradient.shape) if has_all_cells else spread(gradient)
         if alike:  # the mean over classes is solved by itself
             mean = _mean(gradient)
             out[:, top] = mean[top] / of_mean
             gradient = gradient - mean
-        elif not whole:
+        elif not has_all_cells:
             out[:, top] = 0.0
         if unscaled:
             subspace.add(out, dense(subspace.restrict(gradient)))
@@ -211,11 +211,11 @@ def _coupled(inverses: Array, of_penalty: Array, n_labels: int) -> Precondition:
         total = inverses.sum(axis=0, keepdims=True) * (n_labels / len(inverses))
     both_sides = d * total * d.transpose(0, 2, 1) if narrow else d @ total @ d  # L A^-1 L
     if len(of_penalty) == 1:
-        rest = (n_labels * of_penalty - both_sides)[0]
+        remainder = (n_labels * of_penalty - both_sides)[0]
     else:
-        rest = np.add.reduce(of_penalty - both_sides, axis=0)
+        remainder = np.add.reduce(of_penalty - both_sides, axis=0)
     least = RIDGE**2 * diagonals.max(axis=0)  # smaller values are rounding errors
-    inner = _inverse_in_units(np.maximum(np.diag(rest), least) ** -0.5, (rest + rest.T) / 2)
+    inner = _inverse_in_units(np.maximum(np.diag(remainder), least) ** -0.5, (remainder + remainder.T) / 2)
 
     def apply(g: Array) -> Array:
         solved = np.matmul(inverses, g[:, :, np.newaxis])
@@ -291,8 +291,8 @@ def shared_preconditioner(
         hessian += a @ grams[y] @ a.T
         both += a @ grams[y]
     hessian -= both @ inverse(grams.sum(axis=0)) @ both.T
-    rest = np.setdiff1d(np.arange(n_cells), sample.subspace.top)
-    left_out = np.bincount(index[:, rest].ravel(), curvature[:, rest].ravel(), n_parameters)
+    remainder = np.setdiff1d(np.arange(n_cells), sample.subspace.top)
+    left_out = np.bincount(index[:, remainder].ravel(), curvature[:, remainder].ravel(), n_parameters)
     hessian[np.diag_indices(len(hessian))] += left_out
     solver = inverse(hessian, penalty)
     return lambda g: solver @ g

@@ -104,9 +104,9 @@ def strongest_sets(ranked: Sequence[int], size: int, most: int) -> Index:
     n = size
     while n < len(ranked) and math.comb(n, size) < most:
         n += 1
-    places = all_sets(range(n), size)
-    places = places[np.lexsort(places.T)][:most]
-    sets = np.sort(np.array(ranked, np.intp)[places], axis=1)
+    sets_by_rank = all_sets(range(n), size)
+    sets_by_rank = sets_by_rank[np.lexsort(sets_by_rank.T)][:most]
+    sets = np.sort(np.array(ranked, np.intp)[sets_by_rank], axis=1)
     return sets[np.lexsort(sets.T[::-1])]
 
 

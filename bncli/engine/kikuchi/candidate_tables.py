@@ -119,19 +119,19 @@ def count(
     block: RowBlock, groups: Sequence[CandidateGroup], offsets: Index, n_labels: int
 ) -> list[NDArray[np.generic]]:
     """Return the counts n[place, y] of every group, flattened; offsets[i]: number of values of attributes 0..i-1."""
-    kind = np.int64 if block.weights is None else np.float64
-    totals: list[NDArray[np.generic]] = [np.zeros(group.n_cells * n_labels, kind) for group in groups]
+    dtype = np.int64 if block.weights is None else np.float64
+    totals: list[NDArray[np.generic]] = [np.zeros(group.n_cells * n_labels, dtype) for group in groups]
     for rows, values in _row_slices(block, offsets):
         labels = block.labels[rows].astype(np.intp)
         weights = None if block.weights is None else block.weights[rows]
         for group, total in zip(groups, totals, strict=True):
             shared = _shared_places(block, rows, group)
             for slots in _slot_slices(np.arange(len(group.lasts)), len(labels)):
-                places = _places(values, offsets, group, slots, shared)
-                places *= n_labels
-                places += labels
-                repeated = None if weights is None else np.tile(weights, len(places))
-                add_counts(total, places.ravel(), repeated)
+                cells = _cells_of_rows(values, offsets, group, slots, shared)
+                cells *= n_labels
+                cells += labels
+                repeated = None if weights is None else np.tile(weights, len(cells))
+                add_counts(total, cells.ravel(), repeated)
     return totals
 
 
@@ -146,42 +146,46 @@ def sum_logs(block: RowBlock, batches: Sequence[Batch], offsets: Index) -> Array
         for batch in batches:
             shared = _shared_places(block, rows, batch.group)
             for slots in _slot_slices(batch.slots, p.shape[1]):
-                places = _places(values, offsets, batch.group, slots, shared)
-                summed = _sum_steep(batch, places, logs, weights) if batch.steep else _sum(batch, places, p, weights)
-                totals[at : at + len(places)] += summed
-                at += len(places)
+                cells = _cells_of_rows(values, offsets, batch.group, slots, shared)
+                summed = (
+                    _sum_log_z_in_logs(batch, cells, logs, weights)
+                    if batch.steep
+                    else _sum_log_z(batch, cells, p, weights)
+                )
+                totals[at : at + len(cells)] += summed
+                at += len(cells)
     return totals
 
 
-def _sum(batch: Batch, places: Index, p: Array, weights: Array | None) -> Array:
-    """Return the sum of w ln z for each candidate, from places (candidates, rows) and p = P(y | x), (K, rows)."""
-    z: Array = np.empty(places.shape)
-    np.take(batch.tables[0], places, out=z, mode="clip")
+def _sum_log_z(batch: Batch, cells: Index, p: Array, weights: Array | None) -> Array:
+    """Return the sum of w ln z for each candidate, from cells (candidates, rows) and p = P(y | x), (K, rows)."""
+    z: Array = np.empty(cells.shape)
+    np.take(batch.tables[0], cells, out=z, mode="clip")
     z *= p[1]
     z += p[0]
     if len(batch.tables) > 1:
-        term = np.empty(places.shape)
+        term = np.empty(cells.shape)
         for table, of_class in zip(batch.tables[1:], p[2:], strict=True):
-            np.take(table, places, out=term, mode="clip")
+            np.take(table, cells, out=term, mode="clip")
             term *= of_class
             z += term
     if weights is not None:
         return np.asarray(np.log(z, out=z) @ weights)
     # one logarithm for a product of several rows
-    whole = z.shape[1] // ROWS_PER_LOGARITHM
-    factors = z[:, : whole * ROWS_PER_LOGARITHM].reshape(len(z), ROWS_PER_LOGARITHM, whole)
+    n_full_columns = z.shape[1] // ROWS_PER_LOGARITHM
+    factors = z[:, : n_full_columns * ROWS_PER_LOGARITHM].reshape(len(z), ROWS_PER_LOGARITHM, n_full_columns)
     products = np.multiply.reduce(factors, axis=1)
     sums = np.log(products, out=products).sum(axis=1)
-    if whole * ROWS_PER_LOGARITHM < z.shape[1]:
-        sums += np.log(z[:, whole * ROWS_PER_LOGARITHM :]).sum(axis=1)
+    if n_full_columns * ROWS_PER_LOGARITHM < z.shape[1]:
+        sums += np.log(z[:, n_full_columns * ROWS_PER_LOGARITHM :]).sum(axis=1)
     return np.asarray(sums)
 
 
-def _sum_steep(batch: Batch, places: Index, logs: Array, weights: Array | None) -> Array:
-    """Return the same as `_sum` for steep tables, computed with logarithms, from ln p (K, rows)."""
-    total = np.broadcast_to(logs[0], places.shape).copy()
+def _sum_log_z_in_logs(batch: Batch, cells: Index, logs: Array, weights: Array | None) -> Array:
+    """Return the same as `_sum_log_z` for steep tables, computed with logarithms, from ln p (K, rows)."""
+    total = np.broadcast_to(logs[0], cells.shape).copy()
     for table, of_class in zip(batch.tables, logs[1:], strict=True):
-        np.logaddexp(total, table[places] + of_class, out=total)
+        np.logaddexp(total, table[cells] + of_class, out=total)
     return np.asarray(total.sum(axis=1) if weights is None else total @ weights)
 
 
@@ -209,13 +213,13 @@ def _slot_slices(slots: Index, n_rows: int) -> Iterator[Index]:
     return (slots[start : start + step] for start in range(0, len(slots), step))
 
 
-def _places(values: Index, offsets: Index, group: CandidateGroup, slots: Index, shared: Index | int) -> Index:
+def _cells_of_rows(values: Index, offsets: Index, group: CandidateGroup, slots: Index, shared: Index | int) -> Index:
     """Return the positions of the rows in the tables of the candidates in `slots`, (candidates, rows)."""
     lasts = group.lasts[slots]
     shift = group.starts[slots] - offsets[lasts]
     first, last = int(lasts[0]), int(lasts[-1])
     if last - first + 1 == len(lasts) and shift[0] == shift[-1]:  # neighbours in the schema and in the tables
         return np.asarray(values[first : last + 1] + (shared + shift[0]))
-    places = values[lasts] + shift[:, np.newaxis]
-    places += shared
-    return np.asarray(places)
+    cells = values[lasts] + shift[:, np.newaxis]
+    cells += shared
+    return np.asarray(cells)

@@ -81,16 +81,16 @@ class GrowingModel:
         self.log_posterior: list[float] = []
         self.scores: list[Array] | None = None
         self._df = 0
-        self._grow((), [()])
+        self._visit_supersets((), [()])
 
     def add(self, region: Region) -> list[Region]:
         """Add a region to the model; return the sets that no region contained before."""
         new = cover(self.covered, region)
-        self._grow(region, new)
+        self._visit_supersets(region, new)
         self.regions.append(region)
         return new
 
-    def _grow(self, region: Region, newly_covered: list[Region]) -> None:
+    def _visit_supersets(self, region: Region, newly_covered: list[Region]) -> None:
         [table] = self._counts.tables([region])
         added = score_table(table, region, counting_changes(newly_covered), self.data.total_weight, self.theta)
         shape = table.shape[:-1]
@@ -181,8 +181,8 @@ class DegreesOfFreedom:
             for p, q in pairs:
                 changes[:, q] *= free[:, p]
             return changes
-        places = [[p for p in range(size) if q >> p & 1] for q in range(1 << size)]
-        members = [[tuple(region[p] for p in chosen) for chosen in places] for region in sets.tolist()]
+        subsets = [[p for p in range(size) if q >> p & 1] for q in range(1 << size)]
+        members = [[tuple(region[p] for p in chosen) for chosen in subsets] for region in sets.tolist()]
         known = self._count_occurring(set(itertools.chain.from_iterable(members)))
         changes = np.array([[known[region] for region in row] for row in members]).reshape(len(sets), 1 << size)
         # infinity minus infinity occurs if a region that is too large contains another one

@@ -159,10 +159,10 @@ class UpperBounds:
             usual = along[self.values.usual[i]].copy()
             along -= usual
             along[self.values.usual[i]] = usual
-        places = group.starts + self.values.usual[group.lasts]
-        of_usual = c[..., places]
+        usual_cells = group.starts + self.values.usual[group.lasts]
+        of_usual = c[..., usual_cells]
         c -= np.repeat(of_usual, group.last_radices, axis=-1)
-        c[..., places] = of_usual
+        c[..., usual_cells] = of_usual
         slack = ROUNDING * self.data.total_weight * (1.0 + float(np.abs(c).max(initial=0.0)))
         return Contrasts(group, coefficients, self.values.of_cells(group), batch.sums + slack)
 
@@ -210,9 +210,9 @@ def _find_row_sets(block: RowBlock, values: UnusualValues) -> tuple[NDArray[np.i
         which = values.first[attributes] + codes - (codes > values.usual[attributes])
         of_sets = []
         for n_members in range(min(size, n) + 1):
-            for places in itertools.combinations(range(n), n_members):
+            for usual_cells in itertools.combinations(range(n), n_members):
                 set_numbers = np.full(len(which), values.offsets[n_members])
-                for k, place in enumerate(places, 1):
+                for k, place in enumerate(usual_cells, 1):
                     set_numbers += values.binomials[k, which[:, place]]
                 of_sets.append(set_numbers)
         numbers.append(np.array(of_sets).astype(np.int32).ravel())

@@ -153,7 +153,7 @@ def _probabilities(log_theta: Array, axis: int, name: str) -> Array:
 
 def tables_by_child(model: Model) -> dict[int | None, Array]:
     """Return the table (cells, K) of every attribute that has one, and that over the class's parents under None."""
-    families = model.structure.families(model.schema.cardinalities, whole=model.schema.marginalizes)
+    families = model.structure.families(model.schema.cardinalities, all_factors=model.schema.marginalizes)
     if model.tables.families != families:
         raise ModelError("the tables of the model do not fit its structure", hint=LEARN_AGAIN)
     return {f.child: w for f, w in zip(model.tables.families, model.tables.weights, strict=True)}
@@ -174,7 +174,7 @@ def true_model(
     attributes = tuple(replace(a, frequencies=tuple(f), missing_weight=float(n)) for a, f, n in members)
     policy = network.schema.missing_policy if missing is None else "marginalize"
     schema = replace(network.schema, attributes=attributes, missing_policy=policy)
-    families = structure.families(schema.cardinalities, whole=schema.marginalizes)
+    families = structure.families(schema.cardinalities, all_factors=schema.marginalizes)
     weights = []
     for family in families:
         theta = network.theta_class if family.child is None else network.theta[family.child]
@@ -368,9 +368,9 @@ def value_names(attribute: Attribute) -> tuple[str, ...]:
 
 
 def _first_repeated(names: tuple[str, ...]) -> str | None:
-    seen: set[str] = set()
+    earlier_names: set[str] = set()
     for name in names:
-        if name in seen:
+        if name in earlier_names:
             return name
-        seen.add(name)
+        earlier_names.add(name)
     return None

@@ -88,7 +88,9 @@ class PriorNetwork:
                     f"leave out the column with --ignore {attribute.name}",
                 )
             positions.append(own.index(attribute.name))
-            orders.append(self._order(attribute, own.attributes[positions[-1]], marginalizes=schema.marginalizes))
+            orders.append(
+                self._codes_in_network(attribute, own.attributes[positions[-1]], marginalizes=schema.marginalizes)
+            )
         self._check_labels(schema.labels)
         labels = np.array([own.labels.index(label) for label in schema.labels])
         return AlignedPrior(self, tuple(positions), tuple(orders), labels, seed)
@@ -101,7 +103,7 @@ class PriorNetwork:
             self._known[key] = table / table.sum()
         return self._known[key].transpose(*(key.index(i) for i in members), len(key))
 
-    def drawn(self, n: int, seed: int) -> tuple[list[Index], Array]:
+    def draw_rows(self, n: int, seed: int) -> tuple[list[Index], Array]:
         """Draw n rows from the network; return their codes, one array per attribute, and Q(y | x), shape (n, K)."""
         network, structure = self.network, self.network.structure
         sampled = Sampler(network, np.random.Generator(np.random.PCG64(seed))).draw_codes(n)
@@ -139,13 +141,13 @@ class PriorNetwork:
             variable = min(sorted(hidden), key=lambda v: float(np.prod([float(sizes[u]) for u in joined[v]])))
             self._check_size(joined[variable], sizes)
             touched = [one for one in tables if variable in one[0]]
-            product = _product(touched, joined[variable]).sum(axis=joined[variable].index(variable))
-            rest = tuple(u for u in joined[variable] if u != variable)
-            tables = [*(one for one in tables if variable not in one[0]), (rest, product)]
+            product = _multiply_tables(touched, joined[variable]).sum(axis=joined[variable].index(variable))
+            other_variables = tuple(u for u in joined[variable] if u != variable)
+            tables = [*(one for one in tables if variable not in one[0]), (other_variables, product)]
             hidden.remove(variable)
         target = (*members, _CLASS)
         self._check_size(target, sizes)
-        return _product(tables, target)
+        return _multiply_tables(tables, target)
 
     def _check_size(self, scope: Collection[int], sizes: dict[int, int]) -> None:
         if np.prod([float(sizes[variable]) for variable in scope]) > MOST_ENTRIES:
@@ -157,7 +159,7 @@ class PriorNetwork:
             what = f"the class has the labels {', '.join(labels[:10])} in the table"
             raise self._error(f"{what} but {', '.join(own[:10])} in the network", "use the same labels in both")
 
-    def _order(self, attribute: Attribute, own: Attribute, *, marginalizes: bool) -> Index:
+    def _codes_in_network(self, attribute: Attribute, own: Attribute, *, marginalizes: bool) -> Index:
         """Return the network's code for each code of an attribute; raise BncliError if they do not correspond."""
         name = attribute.name
         if attribute.missing and not own.missing:
@@ -211,7 +213,7 @@ class AlignedPrior:
             joint = self.expected(range(len(shape))).reshape(-1, n_labels).T
             codes = list(np.indices(shape).reshape(len(shape), -1))
         else:
-            drawn, probabilities = self.prior.drawn(MOST_ROWS, self.seed)
+            drawn, probabilities = self.prior.draw_rows(MOST_ROWS, self.seed)
             codes = [np.argsort(o)[drawn[i]] for i, o in zip(self.positions, self.orders, strict=True)]
             joint = probabilities[:, self.labels].T * (self.prior.n_rows / MOST_ROWS)
         labels, rows = np.nonzero(joint)
@@ -228,7 +230,7 @@ class AlignedPrior:
         )
 
 
-def _product(tables: Sequence[tuple[tuple[int, ...], Array]], scope: Sequence[int]) -> Array:
+def _multiply_tables(tables: Sequence[tuple[tuple[int, ...], Array]], scope: Sequence[int]) -> Array:
     """Return the product of tables, with one axis per variable of `scope`, which includes all their variables."""
     result: Array = np.ones((1,) * len(scope))
     for own, table in tables:

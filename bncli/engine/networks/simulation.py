@@ -257,13 +257,13 @@ class Sampler:
             column: Column
             if isinstance(attribute, NumericAttribute):
                 form = attribute.form if isinstance(attribute.form, NumberForm) else None  # parts of dates have no form
-                column = NumericColumn(_numbers(attribute.cuts, codes[i], stream), form)
+                column = NumericColumn(_draw_numbers(attribute.cuts, codes[i], stream), form)
             else:
-                narrow = codes[i].astype(_signed(attribute.cardinality))
+                narrow = codes[i].astype(_signed_code_type(attribute.cardinality))
                 narrow[codes[i] >= attribute.n_values] = MISSING
                 column = CategoricalColumn(narrow, attribute.levels)
             attributes[attribute.name] = column
-        label = CategoricalColumn(codes[CLASS].astype(_signed(len(schema.labels))), schema.labels)
+        label = CategoricalColumn(codes[CLASS].astype(_signed_code_type(len(schema.labels))), schema.labels)
         return Columns(rows, attributes, schema.class_name, label)
 
 
@@ -284,9 +284,9 @@ def _draw_values(node: _Node, rows: int, codes: Mapping[int | None, Index]) -> I
     return count
 
 
-def _numbers(cuts: tuple[float, ...], codes: Index, stream: np.random.Generator) -> Array:
+def _draw_numbers(cuts: tuple[float, ...], codes: Index, stream: np.random.Generator) -> Array:
     """Draw a number from the interval of each code, NaN for the missing level; no sum here can overflow."""
-    edges = _edges(cuts)
+    edges = _finite_edges(cuts)
     bounds = edges[:-1], np.nextafter(edges[:-1], edges[1:]), edges[1:]
     open_low, low, high = (np.append(bound, np.nan)[codes] for bound in bounds)
     share = stream.random(len(codes))
@@ -294,7 +294,7 @@ def _numbers(cuts: tuple[float, ...], codes: Index, stream: np.random.Generator)
     return np.asarray(np.clip(share * open_low + (1.0 - share) * high, low, high))
 
 
-def _edges(cuts: tuple[float, ...]) -> Array:
+def _finite_edges(cuts: tuple[float, ...]) -> Array:
     """Return the cuts and two outer ends, all finite; the last interval is not empty if any number exceeds its cut."""
     if not cuts:
         return np.array([0.0, 1.0])
@@ -306,7 +306,7 @@ def _edges(cuts: tuple[float, ...]) -> Array:
     return np.array([max(cuts[0] - first, -largest), *cuts, min(end, largest)])
 
 
-def _signed(n_codes: int) -> np.dtype[np.signedinteger]:
+def _signed_code_type(n_codes: int) -> np.dtype[np.signedinteger]:
     """Return the narrowest signed type for codes below n_codes and for MISSING and UNSEEN."""
     return np.dtype(np.min_scalar_type(-max(n_codes, 1) - 1))
 

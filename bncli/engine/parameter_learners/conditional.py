@@ -295,7 +295,7 @@ def learn_extended(
         from bncli.engine.inference.incomplete_likelihood import IncompleteLikelihood
         from bncli.engine.parameter_learners.missing_values import report_work
 
-        families = structure.families(counts.data.schema.cardinalities, whole=True)
+        families = structure.families(counts.data.schema.cardinalities, all_factors=True)
         report_work(IncompleteLikelihood(counts.data, families).work, counts.data.schema, watch)
     space_of = partial(build_space_extended, structure=structure, smoothing=smoothing)
     if settings.early_stop == "cv":

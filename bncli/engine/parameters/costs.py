@@ -190,7 +190,7 @@ def _families(structure: Structure, schema: Schema, recipe: Recipe) -> tuple[Fam
     """
     cardinalities = schema.cardinalities
     if isinstance(structure, Dag) or recipe.optimizer is not None:
-        return structure.families(cardinalities, whole=schema.marginalizes)
+        return structure.families(cardinalities, all_factors=schema.marginalizes)
     return tuple(Family.over(region, cardinalities) for region in structure.regions)
 
 

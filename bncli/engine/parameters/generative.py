@@ -55,7 +55,7 @@ def family_tables(counts: Counts, structure: Structure, log_theta: LogTheta) -> 
     """Return the tables ln theta of every family that scoring needs, after at most one counting pass."""
     schema = counts.schema
     structure = only_network(structure)
-    families = structure.families(schema.cardinalities, whole=schema.marginalizes)
+    families = structure.families(schema.cardinalities, all_factors=schema.marginalizes)
     weights = []
     for family, table in zip(families, counts.tables([family.attributes for family in families]), strict=True):
         if family.by_class:

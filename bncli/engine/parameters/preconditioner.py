@@ -76,7 +76,15 @@ import numpy as np
 from bncli.engine.counting.fused_codes import Fusion
 from bncli.engine.data.dataset import RowBlock
 from bncli.engine.kernels.arrays import Array, Index, Integers, Mask
-from bncli.engine.kernels.gram import ROWS, Functions, Packing, co_occurrences, functions_work, pack, pack_functions
+from bncli.engine.kernels.gram import (
+    ROWS,
+    Functions,
+    Packing,
+    co_occurrences,
+    functions_work,
+    pack_functions,
+    pack_indicators,
+)
 from bncli.engine.kernels.passes import MANY_CLASSES
 from bncli.engine.kernels.preconditioning import (
     LEAST_SCALE,
@@ -271,7 +279,7 @@ class Whitening:
                 self.packings[key] = features_of(effects, fusion, columns.top, n_sampled, n_blocks)
             packing = self.packings[key]
         else:
-            packing = pack([columns.places(members) for members in fusion.members], columns.n)
+            packing = pack_indicators([columns.places(members) for members in fusion.members], columns.n)
         n_rows = max(least_rows, packing.affordable_rows(budget, n_blocks))
         # evenly spaced rather than drawn, so that the rows are the same every time
         stride = max(1, data.n_rows // n_rows)

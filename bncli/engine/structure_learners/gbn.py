@@ -384,11 +384,11 @@ class ConditionalInformation:
         """Return I(A; B | Z) for every Z of `sets`, never negative; 0 without rows."""
         questions: list[tuple[NodeSum, NodeSum, NodeSum, NodeSum]] = []
         for z in sets:
-            seen = frozenset(i for i in (z | {a, b}) if i != CLASS_NODE and self.data.n_missing[i])
-            questions.append(((z | {a, b}, seen), (z, seen), (z | {a}, seen), (z | {b}, seen)))
-            if seen not in self._weights:
-                all_rows = Cells((), (), self._with_cardinalities(sorted(seen)))
-                self._weights[seen] = float(self.data.reduce(_count_whole, [all_rows])[0][0])
+            observed = frozenset(i for i in (z | {a, b}) if i != CLASS_NODE and self.data.n_missing[i])
+            questions.append(((z | {a, b}, observed), (z, observed), (z | {a}, observed), (z | {b}, observed)))
+            if observed not in self._weights:
+                all_rows = Cells((), (), self._with_cardinalities(sorted(observed)))
+                self._weights[observed] = float(self.data.reduce(_count_all_cells, [all_rows])[0][0])
         self._count([node_sum for question in questions for node_sum in question], (a, b))
         answers = []
         for question in questions:
@@ -408,7 +408,7 @@ class ConditionalInformation:
                 cells[node_sum] = Cells(nodes, shape, self._with_cardinalities(sorted(node_sum[1])))
         limit = max(SMALL_TABLE, CELLS_PER_ROW * data.n_rows // len(data.bounds()))
         for small in in_rounds([s for s in cells if cells[s].bound <= limit], lambda s: limit, ROUND):
-            tables = data.reduce(_count_whole, [cells[s] for s in small])
+            tables = data.reduce(_count_all_cells, [cells[s] for s in small])
             self._sums.update((s, sum_n_log_n(table)) for s, table in zip(small, tables, strict=True))
         for large in in_rounds([s for s in cells if cells[s].bound > limit], lambda s: max(data.n_rows, 1), ROUND):
             single_block = len(data.bounds()) == 1  # then no cells of other blocks need be joined
@@ -466,9 +466,9 @@ def representatives(numbers: Index, bound: int) -> Index:
     """
     if bound > max(MOST_PLACES, NUMBERS_PER_ROW * len(numbers)):
         return np.unique(numbers, return_inverse=True)[1]
-    places = np.empty(bound, np.int32)  # only entries that were written are read
-    places[numbers] = np.arange(len(numbers), dtype=np.int32)
-    return places.take(numbers).astype(np.intp)
+    row_of_number = np.empty(bound, np.int32)  # only entries that were written are read
+    row_of_number[numbers] = np.arange(len(numbers), dtype=np.int32)
+    return row_of_number.take(numbers).astype(np.intp)
 
 
 def sum_n_log_n(counts: NDArray[np.generic]) -> float:
@@ -483,7 +483,7 @@ def sum_n_log_n(counts: NDArray[np.generic]) -> float:
     return float((weights * np.log(weights)).sum())
 
 
-def _count_whole(block: RowBlock, requested: list[Cells]) -> list[NDArray[np.generic]]:
+def _count_all_cells(block: RowBlock, requested: list[Cells]) -> list[NDArray[np.generic]]:
     tables: list[NDArray[np.generic]] = []
     for cells in requested:
         codes, n_rows, weights = _observed_rows(block, cells, cells.nodes)

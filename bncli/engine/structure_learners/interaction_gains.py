@@ -96,7 +96,9 @@ class Gains:
                     for a, b in zip(batch.i.tolist(), batch.j.tolist(), strict=True)
                 ]
                 sums = np.moveaxis(batch.counts, -1, 0).reshape(len(columns[0]), len(pairs), -1)
-                gains = self._gains(sums, np.array([self._new_share(binned, pair) for pair in pairs]))
+                gains = self._expected_gains(
+                    sums, np.array([self._share_of_new_dimensions(binned, pair) for pair in pairs])
+                )
                 for pair, gain in zip(pairs, gains.tolist(), strict=True):
                     total[pair] += gain
             self._add_extensions(total, binned, wide, columns)
@@ -129,26 +131,28 @@ class Gains:
     ) -> None:
         """Add the gains of all extensions of these sets to the total, each of them once."""
         extensions = Extensions(binned.data, tuple(binned.column[i] for i in self.attributes), columns)
-        seen: set[AttributeSet] = set()
+        counted_sets: set[AttributeSet] = set()
         for done, members in enumerate(sets):
             self.watch(Progress(done, len(sets), f"regions of {len(members) + 1} attributes"))
             room = MAX_CELLS // math.prod(binned.radices[i] for i in members)
             extended = {tuple(sorted((*members, i))): i for i in self.attributes if i not in members}
-            added = [binned.column[i] for s, i in extended.items() if s not in seen and binned.radices[i] <= room]
+            added = [
+                binned.column[i] for s, i in extended.items() if s not in counted_sets and binned.radices[i] <= room
+            ]
             # including sets that are too large, since they are so whichever subset they extend
-            seen.update(extended)
+            counted_sets.update(extended)
             for column, sums in extensions.sums([binned.column[i] for i in members], added):
                 larger = tuple(sorted((*members, binned.attribute[column])))
-                new = np.array([self._new_share(binned, larger)])
-                total[larger] += float(self._gains(sums[:, np.newaxis], new)[0])
+                new = np.array([self._share_of_new_dimensions(binned, larger)])
+                total[larger] += float(self._expected_gains(sums[:, np.newaxis], new)[0])
 
-    def _gains(self, sums: Array, new: Array) -> Array:
+    def _expected_gains(self, sums: Array, new: Array) -> Array:
         """Return gains (sets,), given `new` (sets,) and `sums` (2 C, sets, cells): g of C classes, then h."""
         g, h = sums[: len(sums) // 2], sums[len(sums) // 2 :]
         share = ((g * g - new[:, np.newaxis] * h) / (h + self.penalty)).sum(axis=(0, 2))
         return np.asarray(share if self.likelihood.data.n_labels == 2 else share / 2)
 
-    def _new_share(self, binned: _BinnedRows, members: AttributeSet) -> float:
+    def _share_of_new_dimensions(self, binned: _BinnedRows, members: AttributeSet) -> float:
         """Return the share of the dimensions of a table over `members` that no family of the model contains."""
         radices = {i: binned.radices[i] for i in members}
         subsets = (s for size in range(len(members) + 1) for s in itertools.combinations(members, size))

@@ -390,7 +390,7 @@ def squared_errors(margins: Array, labels: Integers) -> Array:
     >>> squared_errors(margins, np.array([0, 1])).round(12).tolist()
     [0.5625, 0.04]
     """
-    _, own, others = _shares(margins, labels)
+    _, own, others = _class_shares(margins, labels)
     error: Array = np.square(others / (own + others))
     return error
 
@@ -405,13 +405,13 @@ def errors(margins: Array, labels: Integers) -> Array:
 
 def log_losses(margins: Array, labels: Integers) -> Array:
     """Return -ln p of every row, in nats; arguments as for `squared_errors`."""
-    top, own, others = _shares(margins, labels)
+    top, own, others = _class_shares(margins, labels)
     # if the true class leads, own - 1 is exactly 0, and the sum keeps its digits
     loss: Array = top + np.log1p((own - 1.0) + others)
     return loss
 
 
-def _shares(margins: Array, labels: Integers) -> tuple[Array, Array, Array]:
+def _class_shares(margins: Array, labels: Integers) -> tuple[Array, Array, Array]:
     """Return the highest d, then exp(d - highest) of the true class, and its sum over the other classes."""
     top = margins.max(axis=0)
     shares = np.exp(margins - top)

@@ -57,14 +57,14 @@ def learn(
         else:
             branching = best_branching(weights[np.ix_(nodes, nodes)], forest=forest)
             parent_of = {nodes[v]: nodes[u] for v, u in enumerate(branching) if u is not None}
-        if constraints is not None and not _obeys(parent_of, constraints):
+        if constraints is not None and not _satisfies_constraints(parent_of, constraints):
             parent_of = _constrained_tree(weights, relevance(counts), nodes, constraints, forest=forest)
     parents = tuple((parent_of[i],) if i in parent_of else () for i in range(len(counts.schema.attributes)))
     options: dict[str, str | bool] = {"structure_score": structure_score, "forest": forest}
     return Dag(parents, nodes, method="tan", options=options)
 
 
-def _obeys(parent_of: Mapping[int, int], constraints: ArcConstraints) -> bool:
+def _satisfies_constraints(parent_of: Mapping[int, int], constraints: ArcConstraints) -> bool:
     """Return whether a tree has only allowed arcs, and all required ones."""
     n = len(constraints.names)
     parents = tuple((parent_of[i],) if i in parent_of else () for i in range(n))
@@ -80,8 +80,8 @@ def _constrained_tree(
     rounded to whole multiples of the twelfth significant digit of the largest, so that their sums are exact.
     """
     order = sorted(nodes, key=lambda i: (-relevant[i], i))
-    places = np.ix_(order, order)
-    allowed, required = constraints.allowed[places], constraints.required[places]
+    sub_matrix = np.ix_(order, order)
+    allowed, required = constraints.allowed[sub_matrix], constraints.required[sub_matrix]
     if constraints.max_parents == 0:
         allowed = np.zeros_like(allowed)
     for v, n_required in enumerate(required.sum(axis=0)):
@@ -90,9 +90,9 @@ def _constrained_tree(
             raise UsageError(what, hint="use --structure kdb or hill-climb")
     has_required: Mask = np.asarray(required.any(axis=0))
     allowed = np.where(has_required, required, allowed)
-    largest = np.abs(weights[places]).max(initial=0.0)
+    largest = np.abs(weights[sub_matrix]).max(initial=0.0)
     scale = 10.0 ** min(SIGNIFICANT_DIGITS - np.ceil(np.log10(largest)), 300.0) if largest > 0 else 1.0
-    limited = np.where(allowed, np.rint(weights[places] * scale), -np.inf)
+    limited = np.where(allowed, np.rint(weights[sub_matrix] * scale), -np.inf)
     branching = best_branching(limited, forest=forest, rooted=np.logical_not(has_required))
     return {order[v]: order[u] for v, u in enumerate(branching) if u is not None}
 

@@ -98,10 +98,10 @@ def prior_approximation(prior: str, n_labels: int) -> LinearApproximation:
         # Var(A) = psi'(a_+) - psi'(a_+ + b), Cov(A, B) = K Var(A), Var(B) = sum over c of psi'(a_c) - K^2 psi'(a_+ + b)
         from scipy.special import polygamma, psi
 
-        k, part, whole = len(parameters) - 1, parameters[:-1].sum(), parameters.sum()
-        rest = polygamma(1, whole)
-        beta = k * (polygamma(1, part) - rest) / (polygamma(1, parameters[:-1]).sum() - k**2 * rest)
-        gamma = psi(part) - psi(whole) - beta * (psi(parameters[:-1]).sum() - k * psi(whole))
+        k, sum_of_classes, sum_of_all = len(parameters) - 1, parameters[:-1].sum(), parameters.sum()
+        remainder = polygamma(1, sum_of_all)
+        beta = k * (polygamma(1, sum_of_classes) - remainder) / (polygamma(1, parameters[:-1]).sum() - k**2 * remainder)
+        gamma = psi(sum_of_classes) - psi(sum_of_all) - beta * (psi(parameters[:-1]).sum() - k * psi(sum_of_all))
         return LinearApproximation(np.asarray(beta), np.asarray(gamma))
     n_draws, seed = map(int, (*simulation, "0")[:2])
     rng = np.random.default_rng([seed, n_labels])

@@ -103,15 +103,15 @@ class Dag:
     method: str = "file"
     options: Mapping[str, int | float | str | bool] = field(default_factory=dict)
 
-    def families(self, cardinalities: tuple[int, ...], *, whole: bool = False) -> tuple[Family, ...]:
+    def families(self, cardinalities: tuple[int, ...], *, all_factors: bool = False) -> tuple[Family, ...]:
         """Return one family per child of the class, in attribute order, then the class's own parents if it has any.
 
         A node that is neither the class nor its child has a factor without the class, which cancels in P(y | x) if all
-        of x is known. `whole` adds these factors (`by_class` False, in attribute order, before the class's parents):
-        with them, the tables give P(y, x), and unknown attributes can be marginalized.
+        of x is known. `all_factors` adds these factors (`by_class` False, in attribute order, before those of the
+        class's parents): with them, the tables give P(y, x), and unknown attributes can be marginalized.
         """
         families = [Family.over((i, *self.parents[i]), cardinalities, i) for i in self.class_children]
-        if whole:
+        if all_factors:
             others = (i for i in self.nodes if i not in self.class_children)
             families += [Family.over((i, *self.parents[i]), cardinalities, i, by_class=False) for i in others]
         if self.class_parents:
@@ -224,8 +224,8 @@ class Regions:
         n_steps = len(self.regions) if self.trace is None else self.trace.map_step
         return outermost_positions(self.regions[:n_steps], self.bins, self.binnings)
 
-    def families(self, cardinalities: tuple[int, ...], *, whole: bool = False) -> tuple[Family, ...]:
-        """Return one family, without a child, per chosen region; `whole` has no effect, since all include the class."""
+    def families(self, cardinalities: tuple[int, ...], *, all_factors: bool = False) -> tuple[Family, ...]:
+        """Return one family, without a child, per chosen region; `all_factors` has no effect."""
         families = []
         for position in self._chosen_positions:
             region = self.regions[position]

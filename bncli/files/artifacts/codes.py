@@ -165,14 +165,14 @@ class CodesFile:
                     for part in column.parts:
                         checksum = zlib.crc32(np.ascontiguousarray(part).data, checksum)
                     is_written = str(checksum).encode() == self.tail.get(_WEIGHTS_CHECKSUM)
-                    if not is_written or not (column.whole() > 0).all():
+                    if not is_written or not (column.joined() > 0).all():
                         _fail(self.path, f"the weights '{name}' were changed after they were written")
         if self.end_pass is not None:
             self.end_pass()
         n = len(header.cuts.attributes)
         attributes = {a.name: CodedColumn(c, a) for a, c in zip(header.cuts.attributes, columns, strict=False)}
-        label = CategoricalColumn(cast(Any, columns[n].whole()), header.labels)
-        weights = None if header.weights is None else cast(Array, columns[n + 1].whole())
+        label = CategoricalColumn(cast(Any, columns[n].joined()), header.labels)
+        weights = None if header.weights is None else cast(Array, columns[n + 1].joined())
         origin = Origin(header.missing_tokens, file=True, sampled_rows=header.cuts.sampled_rows)
         sample, checksum_of_sample = self.tail.get(_SAMPLE), self.tail.get(_SAMPLE_CHECKSUM)
         if checksum_of_sample is not None and checksum_of_sample != _checksum(sample or b""):

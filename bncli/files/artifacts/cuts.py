@@ -226,17 +226,17 @@ def _read_groups(node: Node, levels: tuple[str, ...]) -> tuple[tuple[str, ...], 
     groups = tuple(_read_levels(item) for item in node.items())
     if len(groups) != len(levels):
         node.fail(f"{len(groups)} groups for {len(levels)} levels")
-    seen: set[str] = set()
+    earlier_texts: set[str] = set()
     for item, group, level in zip(node.items(), groups, levels, strict=True):
         if not group:
             item.fail("a group is empty", hint="every level must stand for at least one value")
-        if repeated := seen.intersection(group):
+        if repeated := earlier_texts.intersection(group):
             item.fail(f"the value '{min(repeated)}' is in two groups")
-        seen.update(group)
+        earlier_texts.update(group)
         if len(group) == 1 and group[0] != level:
             item.fail(f"the value '{group[0]}' is alone in its group, but its level is called '{level}'")
     for item, group, level in zip(node.items(), groups, levels, strict=True):
-        if len(group) > 1 and level in seen:
+        if len(group) > 1 and level in earlier_texts:
             item.fail(f"the pooled level '{level}' has the name of a value")
     return groups
 

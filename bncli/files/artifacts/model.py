@@ -238,7 +238,7 @@ def read_model(path: str) -> Model:
         if schema.marginalizes and not isinstance(structure, Dag):
             node.fail("missing values cannot be marginalized in a model of regions")
         families = read_families(fields["families"], schema, structure)
-        if schema.marginalizes and families != structure.families(schema.cardinalities, whole=True):
+        if schema.marginalizes and families != structure.families(schema.cardinalities, all_factors=True):
             fields["families"].fail("the tables must be those of all nodes of the structure")
         # The description gives the shape of every array; only then are the arrays read.
         description = read_predictor(fields, schema, structure, families)

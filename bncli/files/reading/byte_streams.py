@@ -71,12 +71,12 @@ def find_inputs(paths: Sequence[str], *, keep: bool) -> tuple[InputFile, ...]:
             raise BncliError("the folder contains no data files", where=path, hint=f"the known extensions are {known}")
         files += in_folder
     # The rows of a file that is named twice would silently count twice.
-    seen: set[str] = set()
+    real_paths: set[str] = set()
     for path in files:
         real = os.path.realpath(path)  # links to one file are one file
-        if real in seen:
+        if real in real_paths:
             raise UsageError("the same file is given twice", where=path)
-        seen.add(real)
+        real_paths.add(real)
     return tuple(InputFile(path, keep) for path in files)
 
 

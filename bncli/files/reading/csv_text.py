@@ -237,16 +237,16 @@ def check_distinct(names: tuple[str, ...], where: str, *, is_text: bool = True) 
             where=where,
             hint=f"{hint}; the header must be the first row" if is_text else hint,
         )
-    seen: set[str] = set()
+    earlier_names: set[str] = set()
     for name in names:
-        if name in seen:
+        if name in earlier_names:
             hint = "rename one of the columns"
             raise BncliError(
                 f"the column name '{shorten(name, 60)}' appears twice",
                 where=where,
                 hint=f"{hint}; or is the header missing? Add --names a,b,c to give one" if is_text else hint,
             )
-        seen.add(name)
+        earlier_names.add(name)
 
 
 def cut_blocks(

@@ -253,7 +253,7 @@ def _digest_of_table(columns: Columns) -> str:
         levels = column.levels if isinstance(column, CategoricalColumn) else None
         if isinstance(column, CodedColumn):
             digest.update(repr(attribute_json(column.attribute)).encode())
-            values = column.codes.whole()
+            values = column.codes.joined()
         else:
             values = column.codes if isinstance(column, CategoricalColumn) else column.values
         digest.update(repr((name, levels, values.dtype.str, len(values))).encode())

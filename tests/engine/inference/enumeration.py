@@ -48,7 +48,7 @@ def problem(
 ) -> Problem:
     """Return random rows, each value missing with probability `share`; a smaller `concentration` is more extreme."""
     rng = np.random.default_rng(seed)
-    families = dag.families(cardinalities, whole=True)
+    families = dag.families(cardinalities, all_factors=True)
     codes = tuple(
         np.where(rng.random(n_rows) < share, n, rng.integers(0, n, n_rows)).astype("u1") for n in cardinalities
     )

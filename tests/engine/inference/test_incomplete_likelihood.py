@@ -177,7 +177,7 @@ def wide_problem(n: int) -> IncompleteLikelihood:
     cardinalities = (16,) * n + (2,) * len(pairs)
     codes = tuple(np.full(1, 16 if i < n else 0, np.uint8) for i in range(n + len(pairs)))
     data = dataset.Dataset(schema_of(cardinalities, 2), codes, np.zeros(1, np.uint8))
-    return IncompleteLikelihood(data, dag.families(cardinalities, whole=True))
+    return IncompleteLikelihood(data, dag.families(cardinalities, all_factors=True))
 
 
 def test_only_what_bears_on_the_class_is_touched() -> None:
@@ -185,7 +185,7 @@ def test_only_what_bears_on_the_class_is_touched() -> None:
     dag = Dag(((1,), (2,), (), (0,)), (0,))
     codes = tuple(np.array([code], np.uint8) for code in (0, 1, 2, 2))
     data = dataset.Dataset(schema_of((2, 2, 2, 2), 2), codes, np.zeros(1, np.uint8))
-    likelihood = IncompleteLikelihood(data, dag.families((2, 2, 2, 2), whole=True))
+    likelihood = IncompleteLikelihood(data, dag.families((2, 2, 2, 2), all_factors=True))
     cells = problem(dag, (2, 2, 2, 2), 2, 1, 0.0).cells
     assert likelihood.work.entries == 0
     value, gradient = likelihood.value_and_gradient(cells)

@@ -108,7 +108,7 @@ def test_a_family_that_is_not_needed_changes_nothing(case: tuple[Problem, Proble
 
 def needed(dag: Dag, hidden: set[int]) -> tuple[set[int | None], set[int | None]]:
     n = len(dag.parents)
-    families: tuple[Family, ...] = dag.families((2,) * n, whole=True)
+    families: tuple[Family, ...] = dag.families((2,) * n, all_factors=True)
     rows = {i: np.array([i in hidden]) for i in range(n)}
     found = (requisite(families, rows, 1), supporting(families, rows, 1))
     conditional, joint = ({f.child for f, r in zip(families, each, strict=True) if r[0]} for each in found)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from bncli.engine.kernels import gram
-from bncli.engine.kernels.gram import Functions, co_occurrences, pack, pack_functions
+from bncli.engine.kernels.gram import Functions, co_occurrences, pack_functions, pack_indicators
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -57,7 +57,7 @@ def test_it_is_the_dense_product(case: tuple[list[Index], int, list[Index], Arra
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gram, "PACKED", packed)
         patch.setattr(gram, "ROWS", rows)
-        packing = pack(places, n)
+        packing = pack_indicators(places, n)
         found = co_occurrences(packing, configurations, factors)
     np.testing.assert_allclose(found, dense(places, n, configurations, factors), rtol=1e-12, atol=1e-12)
     assert packing.n == n
@@ -69,7 +69,7 @@ def test_packs_stay_within_the_limit(case: tuple[list[Index], int, list[Index], 
     places, n, configurations, _ = case
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gram, "PACKED", packed)
-        packing = pack(places, n)
+        packing = pack_indicators(places, n)
     for found in packing.packs:
         assert found.active is None or found.n_codes <= packed
         codes = found.codes(configurations)
@@ -84,7 +84,7 @@ def test_a_large_set_has_a_pack_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
     sizes = (2, 3, 9, 2, 2, 2)
     edges = np.cumsum([0, *sizes])
     places = [np.arange(a, b)[:, np.newaxis] for a, b in itertools.pairwise(edges)]
-    packing = pack(places, int(edges[-1]))
+    packing = pack_indicators(places, int(edges[-1]))
     assert [found.n_codes for found in packing.packs] == [6, 9, 4, 2]
     assert [found.active is None for found in packing.packs] == [False, True, False, True]
     configurations = [np.random.default_rng(g).integers(0, size, 30) for g, size in enumerate(sizes)]
@@ -95,7 +95,7 @@ def test_a_large_set_has_a_pack_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_nothing_to_pack() -> None:
-    packing = pack([np.full((3, 2), 4)], 4)
+    packing = pack_indicators([np.full((3, 2), 4)], 4)
     assert packing.packs == ()
     assert not co_occurrences(packing, [np.zeros(5, np.intp)], np.ones((2, 5))).any()
 
@@ -103,7 +103,7 @@ def test_nothing_to_pack() -> None:
 def test_the_input_is_left_alone() -> None:
     configurations = [np.array([0, 1, 1]), np.array([1, 0, 1])]
     factors = np.ones((1, 3))
-    packing = pack([np.array([[0], [1]]), np.array([[2], [3]])], 4)
+    packing = pack_indicators([np.array([[0], [1]]), np.array([[2], [3]])], 4)
     co_occurrences(packing, configurations, factors)
     assert [c.tolist() for c in configurations] == [[0, 1, 1], [1, 0, 1]]
     assert factors.tolist() == [[1.0, 1.0, 1.0]]
@@ -114,7 +114,7 @@ def test_what_is_affordable_costs_about_the_budget(
     case: tuple[list[Index], int, list[Index], Array], budget: float, n_blocks: int
 ) -> None:
     """No more up to ROWS rows; less than twice as much beyond, where tables are summed more than once."""
-    packing = pack([np.zeros((1, 1), np.intp), *case[0]], case[1])
+    packing = pack_indicators([np.zeros((1, 1), np.intp), *case[0]], case[1])
     n_rows = packing.affordable_rows(budget, n_blocks)
     assert n_rows >= 0
     if n_rows:

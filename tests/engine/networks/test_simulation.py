@@ -273,10 +273,10 @@ def test_a_number_lies_in_its_interval(cuts: tuple[float, ...], missing: bool) -
 
 
 def test_outer_intervals_are_as_wide_as_their_neighbours() -> None:
-    assert simulation._edges((1.0, 3.0, 4.0)).tolist() == [-1.0, 1.0, 3.0, 4.0, 5.0]
-    assert simulation._edges((4.0,)).tolist() == [0.0, 4.0, 8.0]
-    assert simulation._edges((0.0,)).tolist() == [-1.0, 0.0, 1.0]
-    assert simulation._edges(()).tolist() == [0.0, 1.0]
+    assert simulation._finite_edges((1.0, 3.0, 4.0)).tolist() == [-1.0, 1.0, 3.0, 4.0, 5.0]
+    assert simulation._finite_edges((4.0,)).tolist() == [0.0, 4.0, 8.0]
+    assert simulation._finite_edges((0.0,)).tolist() == [-1.0, 0.0, 1.0]
+    assert simulation._finite_edges(()).tolist() == [0.0, 1.0]
 
 
 def test_numbers_are_uniform_inside_their_interval() -> None:

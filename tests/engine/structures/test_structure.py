@@ -168,14 +168,14 @@ def test_the_whole_network_has_a_family_for_every_node() -> None:
     """a0 -> a1 -> a2, a3 apart; class -> a1, a3 and a0 -> class, a4 without an arc."""
     dag = Dag(((), (0,), (1,), (), ()), (1,), (3, 0))
     assert dag.nodes == (0, 1, 2, 3)
-    assert dag.families((2, 3, 4, 5, 6), whole=True) == (
+    assert dag.families((2, 3, 4, 5, 6), all_factors=True) == (
         Family((1, 0), (3, 2), 1),
         Family((0,), (2,), 0, by_class=False),
         Family((2, 1), (4, 3), 2, by_class=False),
         Family((3,), (5,), 3, by_class=False),
         Family((3, 0), (5, 2), None),
     )
-    assert Dag(((), ()), ()).families((2, 3), whole=True) == ()
+    assert Dag(((), ()), ()).families((2, 3), all_factors=True) == ()
 
 
 def test_regions_have_the_groupings_of_their_size() -> None:

@@ -56,7 +56,7 @@ def test_there_and_back(tmp_path_factory: pytest.TempPathFactory, n: int, weight
     for name, codes in zip(("n", "c"), rows.codes, strict=True):
         column = columns.attributes[name]
         assert isinstance(column, CodedColumn)
-        np.testing.assert_array_equal(column.codes.whole(), codes)
+        np.testing.assert_array_equal(column.codes.joined(), codes)
     assert columns.label is not None
     np.testing.assert_array_equal(columns.label.codes, rows.labels)
     assert (columns.weights is None) == (not weighted)
@@ -81,7 +81,7 @@ def test_a_column_lies_where_the_file_is_mapped(tmp_path: Path) -> None:
     _write(tmp_path / "x.codes")
     column = read_codes(str(tmp_path / "x.codes")).columns().attributes["n"]
     assert isinstance(column, CodedColumn)
-    assert not column.codes.whole().flags.owndata
+    assert not column.codes.joined().flags.owndata
 
 
 def test_other_files_are_no_codes(tmp_path: Path) -> None:
@@ -130,20 +130,20 @@ def test_a_heading_that_is_not_right_is_told(tmp_path: Path, changed: dict[str, 
 
 def test_a_file_cut_short_is_told(tmp_path: Path) -> None:
     _write(tmp_path / "x.codes")
-    whole = (tmp_path / "x.codes").read_bytes()
-    for size in [*range(0, len(whole), 97), len(whole) - 1]:
-        (tmp_path / "cut.codes").write_bytes(whole[:size])
+    content = (tmp_path / "x.codes").read_bytes()
+    for size in [*range(0, len(content), 97), len(content) - 1]:
+        (tmp_path / "cut.codes").write_bytes(content[:size])
         with pytest.raises(BncliError):
             read_columns(Source((str(tmp_path / "cut.codes"),)))
 
 
 def test_damage_in_the_rows_is_told(tmp_path: Path) -> None:
     _, rows = _write(tmp_path / "x.codes", weights="w")
-    whole = bytearray((tmp_path / "x.codes").read_bytes())
+    content = bytearray((tmp_path / "x.codes").read_bytes())
     assert rows.weights is not None
     for values in (*rows.codes, rows.labels, rows.weights):
-        at = whole.index(values.tobytes())
-        damaged = whole.copy()
+        at = content.index(values.tobytes())
+        damaged = content.copy()
         damaged[at + 10] ^= 1
         (tmp_path / "d.codes").write_bytes(damaged)
         with pytest.raises(BncliError, match="damaged"):
@@ -167,17 +167,17 @@ def test_damage_anywhere_is_an_error_or_nothing(
 @pytest.mark.slow
 def test_any_bit_of_the_sample_is_guarded(tmp_path: Path) -> None:
     path = _with_sample(tmp_path)
-    whole = path.read_bytes()
-    start = whole.index(b"bncli.sample")
+    content = path.read_bytes()
+    start = content.index(b"bncli.sample")
     for k in range(400):
-        damaged = bytearray(whole)
-        damaged[start + k * (len(whole) - start) // 400] ^= 1 << k % 8
+        damaged = bytearray(content)
+        damaged[start + k * (len(content) - start) // 400] ^= 1 << k % 8
         path.write_bytes(damaged)
         try:
             found = _sample(path)
         except BncliError:
             continue
-        path.write_bytes(whole)
+        path.write_bytes(content)
         assert found == _sample(path)
 
 
