@@ -238,7 +238,9 @@ def refuse_options_without_effect(
             ]
             idle = f"{' and '.join(dict.fromkeys(above))}, which does not use {' or '.join(flags)}"
         fitting = [as_typed(choice, m.word) for choice in takers for m in choice.methods if flag in m.options]
-        raise UsageError(f"{flag} has no effect with {idle}", hint=f"use it with {', '.join(dict.fromkeys(fitting))}")
+        *others, last = dict.fromkeys(fitting)
+        hint = f"use it with {', '.join(others)} or {last}" if others else f"use it with {last}"
+        raise UsageError(f"{flag} has no effect with {idle}", hint=hint)
 
 
 def as_typed(choice: Choice, word: str) -> str:

@@ -160,7 +160,7 @@ class ClassWeights(NamedTuple):
         }
         for label, number in numbers.items():
             if number is None or not 0 < number < math.inf:
-                raise ValueError(f"the number of {label!r} is not a finite number above 0")
+                raise ValueError(f"the number for label {label!r} must be finite and above 0")
         return format_label_numbers({label: number for label, number in numbers.items() if number is not None})
 
 

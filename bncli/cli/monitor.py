@@ -142,7 +142,7 @@ def _monitor_table(report: MonitorReport) -> Table:
         attributes = ", ".join(drifted[:3]) + (", ..." if len(drifted) > 3 else "")
         rows.append((name, f"{tally.rows:,}", *figures, attributes))
     model = report.overall.model
-    title = f"{model.class_name} ({', '.join(model.labels)}), a model of {model.rows:,} rows"
+    title = f"{model.class_name} ({', '.join(model.labels)}), a model fitted to {model.rows:,} rows"
     headings = ("monitor", "rows", "confidence", "ln P(x)", "log-loss", "drifted")
     return filled_table(title, headings, rows, numbers=(1, 2, 3, 4))
 

@@ -114,7 +114,9 @@ def _disclosure_lines(found: Disclosure) -> list[str]:
     few = f"fewer than {found.min_rows:,} training rows"
     n = len(found.values)
     lines = [f"disclosure  {n:,} value{'s have' if n != 1 else ' has'} {few}"]
-    lines += [f"            {v.attribute}={v.value}: {v.rows:,.6g} ({', '.join(v.where)})" for v in found.values]
+    for v in found.values:
+        rows = f"{v.rows:,.6g} row{'s' if v.rows != 1 else ''}"
+        lines.append(f"            {v.attribute}={v.value}: {rows}, in {', '.join(v.where)}")
     for table in found.tables:
         if table.below or table.unknown:
             have = "has" if table.below == 1 else "have"

@@ -40,7 +40,7 @@ def test_what_rests_on_few_rows(bncli: Bncli, model: str) -> None:
     ran = bncli("verify", model, "--disclosure", "--min-rows", "2")
     assert ran.code == 0
     assert "1 value has fewer than 2 training rows" in ran.err
-    assert "colour=grey: 1 (frequencies, tables, explanations)" in ran.err
+    assert "colour=grey: 1 row, in frequencies, tables, explanations" in ran.err
 
 
 @pytest.mark.usefixtures("fewer_export_rows")

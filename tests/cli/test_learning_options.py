@@ -178,7 +178,7 @@ WITHOUT_SUBSETS: dict[str, dict[str, object]] = {
             "unknown --param 'qqq'; the choices are map, acll, acll-uniform, weighted, discriminative, extended",
         ),
         ({"optimizer": "sgd"}, "unknown --optimizer 'sgd'"),
-        ({"k": 2}, "--k has no effect with --structure tan; use it with --structure kdb, --structure skdb"),
+        ({"k": 2}, "--k has no effect with --structure tan; use it with --structure kdb or --structure skdb"),
         ({"structure_score": "bdue"}, "unknown --structure-score 'bdue'; did you mean bdeu?"),
         ({"structure_score": "bic:2"}, "--structure-score bic does not take a number"),
         ({"structure_score": "acll:2"}, "--structure-score acll does not take a number"),

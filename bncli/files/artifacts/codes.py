@@ -250,33 +250,33 @@ def read_codes(path: str) -> CodesFile:
         with open(path, "rb") as file:
             message = _schema_message(file)
             if not message:
-                _fail(path, "it ends inside its header")
+                _fail(path, "the file ends inside its header")
             # `read_schema` expects the marker and the length in front of the message.
             schema = pa.ipc.read_schema(pa.py_buffer(b"\xff\xff\xff\xff" + struct.pack("<i", len(message)) + message))
             metadata = schema.metadata or {}
             text = metadata.get(HEADER_KEY, b"")
             if metadata.get(_HEADER_CHECKSUM, _checksum(text)) != _checksum(text):
-                _fail(path, "its header was changed after it was written")
+                _fail(path, "the header was changed after it was written")
             header = _read_header(text, path)
             file.seek(0)
             check_sizes(file, "file", path, None)
             content, end_pass = map_file(path, file)
         reader = pa.ipc.open_file(pa.py_buffer(content))
         if not reader.schema.equals(_arrow_schema(header)):
-            _fail(path, "its columns do not match its header")
+            _fail(path, "the columns do not match the header")
         *with_rows, last = [reader.get_batch_with_custom_metadata(i) for i in range(reader.num_record_batches)]
         tail = {} if last.custom_metadata is None else dict(last.custom_metadata)
         batches = tuple(each.batch for each in with_rows)
         for batch in batches:
             batch.validate()
             if any(column.null_count for column in batch.columns):
-                _fail(path, "it has null values")
+                _fail(path, "there are null values")
         if last.batch.num_rows or sum(batch.num_rows for batch in batches) != header.rows:
-            _fail(path, f"it does not have the {header.rows:,} rows that its header states")
+            _fail(path, f"the file does not have the {header.rows:,} rows that its header states")
         counts = json.loads(tail.get(_COUNTS, b"null"))
         sizes = [n for _, _, n in header.columns if n]
         if not isinstance(counts, list) or [len(c) if isinstance(c, list) else -1 for c in counts] != sizes:
-            _fail(path, "the counts of its codes are missing")
+            _fail(path, "the counts of the codes are missing")
         return CodesFile(path, header, batches, tuple(map(tuple, counts)), tail, end_pass)
 
 

@@ -177,7 +177,7 @@ def _with_checked_weights(fields: dict[str, Node], attribute: Attribute) -> Attr
         attribute = replace(attribute, missing_weight=missing_weight)
     weights, node = attribute.frequencies, fields["frequencies"]
     if len(weights) != attribute.cardinality:
-        node.fail(f"{len(weights)} frequencies for {attribute.cardinality} codes")
+        node.fail(f"expected {attribute.cardinality} frequencies, found {len(weights)}")
     total = math.fsum(weights) if all(w < 1e300 for w in weights) else math.inf
     if any(w < 0 for w in weights) or not math.isfinite(total) or (weights and total + attribute.missing_weight == 0):
         node.fail("the frequencies must be at least 0, with a finite sum above 0")

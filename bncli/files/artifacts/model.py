@@ -239,7 +239,7 @@ def read_model(path: str) -> Model:
             node.fail("missing values cannot be marginalized in a model of regions")
         families = read_families(fields["families"], schema, structure)
         if schema.marginalizes and families != structure.families(schema.cardinalities, all_factors=True):
-            fields["families"].fail("the tables must be those of all nodes of the structure")
+            fields["families"].fail("there must be one table per node of the structure, with its parents")
         # The description gives the shape of every array; only then are the arrays read.
         description = read_predictor(fields, schema, structure, families)
         names = [name for name in archive.names if not name.startswith("edits/") and name != INTERVALS_ARRAY]

@@ -220,7 +220,8 @@ def _read_steps(node: Node, schema: Schema, families: Sequence[Family]) -> tuple
         for pair in fields["changes"].items():
             numbers = [number.integer(-_MOST_CHANGE) for number in pair.items()]
             if len(numbers) != 2 or not -1 <= numbers[0] < len(families) or numbers[1] > _MOST_CHANGE:
-                pair.fail("a change must be a family number (-1 for the class) and a small whole number")
+                what = "a change must be a family number (-1 for the class) and a whole number"
+                pair.fail(f"{what} from -{_MOST_CHANGE:,} to {_MOST_CHANGE:,}")
             family, change = numbers
             if family >= 0 and not set(families[family].attributes) <= set(region):
                 pair.fail("a step may change only families inside its region")

@@ -176,7 +176,7 @@ class _ColumnNotes:
                 f"words in numeric columns were read as missing: {places} (--categorical NAME keeps them as values)"
             )
         if self.marks:
-            places = "; ".join(f"'{mark}' in {list_names(names)}" for mark, names in self.marks.items())
+            places = " and ".join(f"'{mark}' in {list_names(names)}" for mark, names in self.marks.items())
             options = " ".join(f"--missing {shlex.quote('+' + mark)}" for mark in self.marks)
             them = "it" if len(self.marks) == 1 else "them"
             then = " and ".join(f"{list_names(names)} as {what}" for what, names in self.without_marks.items())

@@ -326,7 +326,7 @@ class _TypeCheck:
         self._declared = self._declared or (word, path, str(kind))
         first_word, first_path, first_kind = self._declared
         if word != first_word:
-            raise _disagreement(name, first_path, first_kind, str(kind), path)
+            raise _disagreement(name, first_path, f"type {first_kind}", f"type {kind}", path)
 
     def take(self, path: str, block: ColumnBlock) -> None:
         """Record the next block, after the builder has taken it."""

@@ -256,7 +256,7 @@ def test_no_changed_letter_of_the_heading_is_taken_for_another_name(tmp_path: Pa
     content = path.read_bytes()
     assert content.count(b'"yes"') >= 2, "at the beginning and in the footer"
     path.write_bytes(content.replace(b'"yes"', b'"yea"'))
-    with pytest.raises(BncliError, match="its header was changed"):
+    with pytest.raises(BncliError, match="the header was changed"):
         read_codes(str(path))
 
 

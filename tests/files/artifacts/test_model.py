@@ -351,7 +351,7 @@ def test_a_label_of_frequency_0_is_allowed(tmp_path: Path) -> None:
         (lambda d: d["schema"].update(unseen="guess"), "'average' or 'error', .*schema.unseen"),
         (lambda d: d["schema"].update(missing_tokens="-"), "expected a list, found a string"),
         (lambda d: d["schema"]["attributes"][0].update(name="colour"), "the name 'colour' is given twice"),
-        (lambda d: d["schema"]["attributes"][0].update(frequencies=[1.0]), "1 frequencies for 3 codes"),
+        (lambda d: d["schema"]["attributes"][0].update(frequencies=[1.0]), "expected 3 frequencies, found 1"),
         (
             lambda d: d["schema"]["attributes"][0].update(frequencies=[0, 0, 0]),
             "frequencies must be at least 0, with a finite sum above 0",
@@ -521,7 +521,9 @@ def test_a_model_that_sums_out_needs_the_table_of_every_node(tmp_path: Path) -> 
     model = network_model(Dag(((), (0,), (1,)), (2,)), (2, 3, 2), 2, 0)
     families = model.structure.families(model.schema.cardinalities)
     tables = Tables(model.tables.bias, families, model.tables.weights[: len(families)])
-    with pytest.raises(ModelError, match=r"the tables must be those of all nodes of the structure, .*families"):
+    with pytest.raises(
+        ModelError, match=r"there must be one table per node of the structure, with its parents, .*families"
+    ):
         read(tmp_path, dump_model(replace(model, predictor=tables)))
 
 

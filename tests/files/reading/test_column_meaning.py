@@ -204,7 +204,7 @@ def test_marks_of_missing_values_are_told_once_for_the_whole_table(tmp_path: Pat
     assert list(columns.attributes) == ["a", "c", "d"]
     assert notes == [
         "left out as numbers except for markers of missing values: b (add --categorical NAME to keep one)",
-        "'n/a' in b; '-' in c may mean missing; "
+        "'n/a' in b and '-' in c may mean missing; "
         "add --missing +n/a --missing +- to treat them as missing, and to read b as numbers",
     ]
     columns, notes = noted(tmp_path, content, missing_tokens=("+n/a", "+-"))

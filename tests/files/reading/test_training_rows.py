@@ -348,11 +348,15 @@ X64, TEXT = pa.array(range(40)), pa.array([f"t{i % 3}" for i in range(40)])
 @pytest.mark.parametrize(
     ("first", "second", "found"),
     [
-        (X64, TEXT, "int64 in {0}, but string here"),
-        (TEXT, X64.cast(pa.float64()), "string in {0}, but double here"),
-        (X64, X64.cast(pa.timestamp("s")), "int64 in {0}, but timestamp[ms] here"),
-        (TEXT.dictionary_encode(), X64, "dictionary<values=string, indices=int32, ordered=0> in {0}, but int64 here"),
-        (X64.cast(pa.int32()).cast(pa.time32("s")), X64.cast(pa.timestamp("s")), "time32[ms] in {0}, but"),
+        (X64, TEXT, "type int64 in {0}, but type string here"),
+        (TEXT, X64.cast(pa.float64()), "type string in {0}, but type double here"),
+        (X64, X64.cast(pa.timestamp("s")), "type int64 in {0}, but type timestamp[ms] here"),
+        (
+            TEXT.dictionary_encode(),
+            X64,
+            "type dictionary<values=string, indices=int32, ordered=0> in {0}, but type int64 here",
+        ),
+        (X64.cast(pa.int32()).cast(pa.time32("s")), X64.cast(pa.timestamp("s")), "type time32[ms] in {0}, but"),
     ],
 )
 def test_columnar_files_are_compared_by_what_they_declare(
@@ -387,7 +391,7 @@ def test_a_columnar_class_of_two_types(tmp_path: Path) -> None:
     for number, label in enumerate((pa.array([0, 1] * 20), pa.array(["0", "1"] * 20))):
         paths.append(str(tmp_path / f"{number}.parquet"))
         parquet.write_table(pa.table({"x": TEXT, "class": label}), paths[-1])
-    with pytest.raises(BncliError, match="column 'class' has int64 in"):
+    with pytest.raises(BncliError, match="column 'class' has type int64 in"):
         read_columns(Source(tuple(paths)))
     assert read_columns(Source(tuple(paths), categorical=("class",))).label is not None
 
