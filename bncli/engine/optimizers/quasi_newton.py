@@ -62,6 +62,8 @@ LARGEST_GAP = 120
 COST = (12.0, 30.0)
 """A refresh may cost half of all evaluations made so far, but no fewer and no more evaluations than these."""
 TRUNCATION = 0.3
+CERTAIN = 1e-2
+"""A predicted decrease ends a run at this share of the tolerance, because its curvature is only an estimate."""
 MAX_PRODUCTS = 200
 FLAT = 1e-12
 UNLIMITED = 10**9
@@ -121,18 +123,18 @@ class Descent:
         self.iteration += 1
         self._report(step)
 
-    def stop_reason(self, predicted: float | None, values: deque[float]) -> StoppedBy | None:
+    def stop_reason(self, predicted: float | None, values: deque[float], certain: float = CERTAIN) -> StoppedBy | None:
         """Return the reason to stop, or None to go on.
 
-        `predicted` is the decrease that a quadratic model predicts for the next step, or None if there is no model.
-        `values` are those of the last iterations; they count once the deque is full.
+        `predicted` is the decrease that a quadratic model predicts for the next step, or None if there is no model; it
+        ends the run at the share `certain` of the tolerance. `values` are those of the last iterations; they count once
+        the deque is full.
         """
         # the values of separable rows fall to 0, so that no relative tolerance would ever be met: hence the floor
         negligible = self.tolerance * max(abs(self.current.value), self.floor)
         if self.objective.separable(self.current.value):
             return StoppedBy.SEPARABLE
-        # a hundredth, because the curvature of the model is only an estimate
-        if predicted is not None and predicted <= 1e-2 * negligible:
+        if predicted is not None and predicted <= certain * negligible:
             return StoppedBy.GRADIENT
         if len(values) == values.maxlen and values[0] - values[-1] <= negligible:
             return StoppedBy.TOLERANCE

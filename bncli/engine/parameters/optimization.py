@@ -318,7 +318,7 @@ def find_optimum(space: Space, settings: OptimizerSettings, report: Report) -> O
     space = _in_precision(space, settings)
     problem = Problem(space, settings)
     if settings.near is not None and isinstance(space.coordinates, EffectCoordinates):
-        optimum = _minimise_from(problem, space.coordinates.point_of(settings.near), report)
+        optimum = _minimise_near(problem, space.coordinates.point_of(settings.near), report)
     elif _begins_with_larger_penalty(problem):
         optimum = _minimise_twice(problem, report)
     else:
@@ -341,6 +341,26 @@ def _minimise_from(problem: Problem, point: Array, report: Report) -> Optimum:
     sizes = _sample_sizes(problem.space, problem.settings)[-1:]
     objective = problem.objective if sizes else _near(problem, point)
     return _minimise(objective, point, _samples(problem, sizes, point), problem.settings, report)
+
+
+def _minimise_near(problem: Problem, point: Array, report: Report) -> Optimum:
+    """Minimise from a point that was fitted to other rows with the same penalty, without monotone directions.
+
+    The optimum of a sample would be worse than such a point, so the sample serves only for its curvature.
+    """
+    settings = problem.settings
+    samples = _samples(problem, _sample_sizes(problem.space, settings)[-1:], None)
+    if samples is None:
+        return _minimise(_near(problem, point), point, None, settings, report)
+    return growing_samples.descend_near(
+        problem.objective,
+        point,
+        next(samples),
+        method=OPTIMIZERS.load(settings.optimizer, "minimise"),
+        tolerance=settings.tolerance,
+        max_iterations=settings.max_iterations,
+        report=report,
+    )
 
 
 def _in_precision(space: Space, settings: OptimizerSettings) -> Space:

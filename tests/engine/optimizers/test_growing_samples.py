@@ -59,6 +59,30 @@ def test_a_sample_of_another_optimum_leads_to_that_of_all_rows(seed: int) -> Non
     assert misled.value == pytest.approx(led.value, rel=1e-9)
 
 
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-6, 1e-10])
+def test_from_a_point_nearby_a_sample_serves_for_its_curvature_alone(tolerance: float) -> None:
+    function, other = multinomial(0, 1.0), multinomial(1, 1.0)
+    best, _ = grown(objective(function), np.zeros(15), [sample(function)])
+    values, points = counted(other)
+    start = best.point + 0.1
+    steps: list[Step] = []
+    found = growing.descend_near(
+        objective(function),
+        start,
+        SampleObjective(replace(objective(other), value_and_gradient=values), 0.25, 1e-3),
+        method=minimise_newton,
+        tolerance=tolerance,
+        max_iterations=500,
+        report=lambda step, _: steps.append(step),
+    )
+    assert not points
+    assert steps[0].value == function(start)[0]
+    assert best.value * (1 - 1e-12) <= found.value <= best.value * (1 + tolerance)
+    assert found.evaluations == len(steps)
+    # more steps for a smaller tolerance only
+    assert found.iterations <= (2 if tolerance == 1e-3 else 25)
+
+
 def test_where_a_sample_leads_away_the_start_is_kept() -> None:
     def wrong(x: Array) -> tuple[float, Array]:
         value, gradient = half_square(x - 100.0)

@@ -13,14 +13,18 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Parameters, Restarts, StoppedBy
 from bncli.engine.optimizers import quasi_newton
+from bncli.engine.optimizers.objective import Step
 from bncli.engine.parameter_learners.conditional import learn_extended
 from bncli.engine.parameter_learners.missing_values import learn_em
 from bncli.engine.parameters import optimization
 from bncli.engine.parameters.costs import free_table_flops, network_flops
+from bncli.engine.parameters.effect_coding import EffectCoordinates
 from bncli.engine.parameters.optimization import (
     ParameterSpace,
+    Problem,
     Starts,
     best_start,
+    find_optimum,
     find_optimum_from,
     random_point,
     with_tolerance,
@@ -182,6 +186,28 @@ def test_samples_lead_from_a_place_nearby_to_the_optimum_of_all_rows(name: str) 
     assert grown.value == pytest.approx(whole.value, rel=1e-9)
     assert grown.evaluations + grown.products < whole.evaluations
     np.testing.assert_allclose(grown.point, whole.point, atol=2e-3)
+
+
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-5, 1e-11])
+def test_tables_of_other_rows_lead_to_the_optimum_in_a_few_steps(tolerance: float) -> None:
+    """The optimum of a sample would be worse than tables fitted to half of the rows: only its curvature is used."""
+    data = random_dataset(8_000, (3, 2, 4), 3)
+    caught = catch("discriminative with lower orders", data, TAN)
+    space = ParameterSpace(caught.likelihood, caught.space)
+    settings = how(init="zero", penalty=1.0, tolerance=1e-11)
+    whole = find_optimum(space, settings, lambda step, p: None)
+    of_half = replace(space, likelihood=space.on(data.take(np.arange(4_000))))
+    tables = space.cells(find_optimum(of_half, settings, lambda step, p: None).point)
+    steps: list[Step] = []
+    near = replace(settings, tolerance=tolerance, growth=GROWTH, near=tables)
+    found = find_optimum(space, near, lambda step, p: steps.append(step))
+    assert isinstance(space.coordinates, EffectCoordinates)
+    start = space.coordinates.point_of(tables)
+    assert steps[0].value == Problem(space, settings).value_and_gradient(start)[0]
+    assert whole.value * (1 - 1e-12) <= found.value <= whole.value * (1 + tolerance)
+    assert all(later.value < earlier.value for earlier, later in itertools.pairwise(steps))
+    assert found.iterations <= (3 if tolerance > 1e-6 else 8)
+    assert steps[-1].step == 1.0
 
 
 def test_without_a_penalty_or_with_few_rows_all_rows_are_taken_from_the_first_pass_on() -> None:
