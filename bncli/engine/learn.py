@@ -57,6 +57,7 @@ from bncli.engine.parameters.penalty_choice import (
     base_log_loss,
     base_of_splits,
     choose_arcs,
+    fold_of_columns,
     fold_of_split,
     folds_with_own_cuts,
     held_out_folds,
@@ -94,6 +95,8 @@ MANY_VALUES = 20
 """A warning names a column with more values if its tables hold most of the parameters."""
 PARAMETERS_PER_ROW = 50
 """A warning is given for more parameters per training row than this without a penalty."""
+CLEAR, CLEAR_UNITS = 3.0, 100
+"""A difference is clear if it exceeds CLEAR standard errors, estimated from at least CLEAR_UNITS held-out units."""
 COMPARED_ROWS = MANY_ROWS
 """With at least this many rows, a sample is used to choose between the default structure and its alternative."""
 MOST_ATTRIBUTES, MOST_CLASSES = 100, 20
@@ -326,25 +329,25 @@ def _learn_better(table: list[Columns], recipe: Recipe, reading_rules: ReadingRu
     """Let held-out rows choose the recipe's structure or its alternative; `table` is as in `_learn_calibrated`.
 
     Both choose their penalty on the same folds. The alternative is taken if the log-likelihood of all held-out rows is
-    higher by more than EVIDENCE nats. With COMPARED_ROWS rows or more, the comparison uses a sample, and only the
-    winner learns from all rows. There is no comparison in the cases of `_not_compared`, or if the alternative needs too
-    much memory.
+    higher by more than EVIDENCE nats. With COMPARED_ROWS rows or more, the comparison uses a sample
+    (`_compare_on_sample`), and only the winner learns from all rows. There is no comparison in the cases of
+    `_not_compared`, or if the alternative needs too much memory.
     """
     own, other = recipe.competing()
     rows, supplied, seed = table[0], SuppliedParts(), recipe.seed or 0
     reason, is_sample = _not_compared(rows, run), rows.n_rows >= COMPARED_ROWS
-    chosen = []
-    if not reason:
-        if is_sample:
-            assert rows.label is not None
-            rows = rows.take(stratified_sample(rows.label.codes, COMPARED_ROWS - 1, seed, rows.split_by))
-        quiet = run._replace(watch=silent, hold_out=True)
-        if is_sample:
-            run.watch(Stage("compare"))
-            chosen = [_choose([rows], own, supplied, reading_rules, quiet)]
-        else:
-            chosen = [_choose([rows], own, supplied, reading_rules, run)]
-            run.watch(Stage("compare"))
+    chosen: list[_ChosenSettings] = []
+    tried: list[TriedStructure] = []
+    quiet = run._replace(watch=silent, hold_out=True)
+    if is_sample and not reason:
+        run.watch(Stage("compare"))
+        try:
+            best, tried = _compare_on_sample(rows, (own, other), reading_rules, quiet, run.watch)
+        except BncliError as refusal:
+            reason = refusal.what
+    elif not reason:
+        chosen = [_choose([rows], own, supplied, reading_rules, run)]
+        run.watch(Stage("compare"))
         try:
             chosen.append(_choose([rows], other, supplied, reading_rules, quiet))
         except BncliError as refusal:
@@ -352,25 +355,79 @@ def _learn_better(table: list[Columns], recipe: Recipe, reading_rules: ReadingRu
     if reason:
         if rows.n_rows > 1:
             run.watch(Note(f"--structure {other.structure} was not compared with {own.structure}: {reason}"))
-        if chosen and not is_sample:
+        if chosen:
             return _fit_parameters(chosen[0], run)
-        del rows, chosen
+        del rows
         return _fit_parameters(_choose(table, own, supplied, reading_rules, run), run)
-    tried = []
-    for each in chosen:
-        assert each.penalty is not None
-        log_loss = each.penalty.log_loss if each.held_out is None else each.held_out.log_loss
-        assert log_loss is not None
-        tried.append(TriedStructure(str(each.recipe.structure), each.penalty.penalty, log_loss))
-    assert rows.label is not None
-    held_out = np.concatenate([part for _, part in inner_splits(rows.label.codes, FOLDS, seed, rows.split_by)])
-    weight = len(held_out) if rows.weights is None else float(rows.weights[held_out].sum())
-    best = chosen[weight * (tried[0].log_loss - tried[1].log_loss) > EVIDENCE]
     if is_sample:
-        del chosen, rows
-        best = _choose(table, best.recipe, supplied, reading_rules, run)
-    assert best.penalty is not None
-    return _fit_parameters(best._replace(penalty=replace(best.penalty, structures=tuple(tried))), run)
+        del rows
+        settings = _choose(table, best, supplied, reading_rules, run)
+    else:
+        for each in chosen:
+            assert each.penalty is not None
+            log_loss = each.penalty.log_loss if each.held_out is None else each.held_out.log_loss
+            assert log_loss is not None
+            tried.append(TriedStructure(str(each.recipe.structure), each.penalty.penalty, log_loss))
+        assert rows.label is not None
+        held_out = np.concatenate([part for _, part in inner_splits(rows.label.codes, FOLDS, seed, rows.split_by)])
+        weight = len(held_out) if rows.weights is None else float(rows.weights[held_out].sum())
+        settings = chosen[weight * (tried[0].log_loss - tried[1].log_loss) > EVIDENCE]
+    assert settings.penalty is not None
+    return _fit_parameters(settings._replace(penalty=replace(settings.penalty, structures=tuple(tried))), run)
+
+
+def _compare_on_sample(
+    rows: Columns, recipes: tuple[Recipe, Recipe], reading_rules: ReadingRules, quiet: Run, watch: Watch
+) -> tuple[Recipe, list[TriedStructure]]:
+    """Compare two recipes on folds of a sample; return the better one, and what both reached.
+
+    The folds are held out one after the other, until the difference of the log-likelihoods of all rows held out so far
+    is clear: beyond CLEAR of its standard errors. The first recipe is returned unless the second one is better by more
+    than EVIDENCE nats. Each fold chooses its penalty; their median is returned, with the log-loss of all these rows.
+    """
+    assert rows.label is not None
+    seed, labels, n_units = recipes[0].seed or 0, rows.label.codes, 0
+    rows = rows.take(stratified_sample(labels, COMPARED_ROWS - 1, seed, rows.split_by))
+    splits = inner_splits(rows.label.codes, FOLDS, seed, rows.split_by)  # type: ignore[union-attr]
+    units = None if rows.split_by is None else rows.split_by.units
+    penalties: list[list[float]] = [[], []]
+    losses, weight, squares = np.zeros(2), 0.0, 0.0
+    for number, (others, held_out) in enumerate(splits):
+        watch(Progress(number, len(splits), f"fold {number + 1} of {len(splits)}"))
+        weights = np.ones(len(held_out)) if rows.weights is None else rows.weights[held_out]
+        of_rows = []
+        for recipe, chosen in zip(recipes, penalties, strict=True):
+            penalty, loss = _held_out_losses(rows.take(others), rows.take(held_out), recipe, reading_rules, quiet)
+            chosen.append(penalty)
+            of_rows.append(weights * loss)
+        losses, weight = losses + np.sum(of_rows, axis=1), weight + float(weights.sum())
+        gains: Array = of_rows[0] - of_rows[1]
+        if units is not None:
+            gains = np.asarray(np.bincount(np.unique(units[held_out], return_inverse=True)[1], gains), np.float64)
+        squares, n_units = squares + float(gains @ gains), n_units + len(gains)
+        gain = losses[0] - losses[1]
+        error = math.sqrt(max(squares - gain**2 / n_units, 0.0))
+        if n_units >= CLEAR_UNITS and abs(gain) > max(EVIDENCE, CLEAR * error):
+            break
+    tried = [
+        TriedStructure(str(recipe.structure), sorted(chosen)[len(chosen) // 2], 0.0 + float(loss) / weight)
+        for recipe, chosen, loss in zip(recipes, penalties, losses, strict=True)
+    ]
+    return recipes[int(losses[0] - losses[1] > EVIDENCE)], tried
+
+
+def _held_out_losses(
+    training: Columns, held_out: Columns, recipe: Recipe, reading_rules: ReadingRules, quiet: Run
+) -> tuple[float, Array]:
+    """Learn without the held-out rows, which choose the penalty; return it, and the log-loss of each of these rows."""
+    fold = fold_of_columns(training, held_out, lambda rows: encode_needed(rows, recipe, None, reading_rules, quiet))
+    structure = _structure(fold.counts, recipe, SuppliedParts(), quiet)
+    tables: list[Array] | None = None if recipe.arcs == "cv" else []
+    word, penalty = _choose_penalty_and_arcs(fold.counts, structure, [fold], recipe, None, quiet, tables)
+    models = _HeldOutModels(recipe, SuppliedParts(), reading_rules, structure, word, penalty, quiet)
+    predictor = models.fit(fold.counts.data, quiet, tables[0] if tables else None).predictor
+    log_p = log_probabilities_of(predictor, fold.rows)
+    return penalty.penalty, 0.0 - log_p[fold.rows.labels, np.arange(fold.rows.n_rows)]
 
 
 def _not_compared(columns: Columns, run: Run) -> str:
@@ -662,12 +719,12 @@ class _HeldOutModels:
             self.run.watch(Progress(number, len(splits), f"fold {number + 1} of {len(splits)}"))
             if as_read is None:
                 training, held_out = data.take(others), data.take(rows)
-                log_p = log_probabilities_of(self._learn(training, quiet).predictor, held_out)
+                log_p = log_probabilities_of(self.fit(training, quiet).predictor, held_out)
                 log_p_true = log_p[held_out.labels, np.arange(held_out.n_rows)]
             else:
                 training = encode_needed(as_read.take(others), self.recipe, None, self.reading_rules, quiet)
                 held_out_columns = as_read.take(rows)
-                log_p = predict(self._learn(training, quiet), held_out_columns)
+                log_p = predict(self.fit(training, quiet), held_out_columns)
                 log_p_true = log_p_of_true_labels(log_p, held_out_columns)
             kept += [log_p] if self.run.keep_predictions else []
             weights = np.ones(len(rows)) if data.weights is None else data.weights[rows]
@@ -687,7 +744,7 @@ class _HeldOutModels:
         self.run.watch(Stage("evaluate"))
         others, rows = split
         held_out = data.take(rows)
-        model = self._learn(data.take(others), self.run._replace(watch=silent, distribute=None), near)
+        model = self.fit(data.take(others), self.run._replace(watch=silent, distribute=None), near)
         log_p = log_probabilities_of(model.predictor, held_out)
         weights = np.ones(len(rows)) if data.weights is None else data.weights[rows]
         loss = 0.0 - float(weights @ log_p[held_out.labels, np.arange(held_out.n_rows)]) / float(weights.sum())
@@ -702,7 +759,7 @@ class _HeldOutModels:
         weights_of_rows = None if data.weights is None else data.weights[rows]
         return HeldOutPredictions(np.concatenate(kept, axis=1), data.labels[rows], weights_of_rows, units)
 
-    def _learn(self, training: Dataset, quiet: Run, near: Array | None = None) -> Model:
+    def fit(self, training: Dataset, quiet: Run, near: Array | None = None) -> Model:
         """Learn the structure, unless tables `near` the optimum with that of all rows are given, and parameters."""
         counts, structure = Counts(training), self.structure
         if near is None and structure.method in STRUCTURES.words:

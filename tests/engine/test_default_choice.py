@@ -14,14 +14,17 @@ from bncli.catalogue import LEARNING
 from bncli.catalogue.choices import key_of
 from bncli.engine import learn as learning
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
+from bncli.engine.data.schema import ReadingRules
+from bncli.engine.data.splits import SplitBy
 from bncli.engine.learn import learn
-from bncli.engine.model import Model, Tables
+from bncli.engine.model import Model, Tables, TriedStructure
+from bncli.engine.prediction.out_of_fold import predict
 from bncli.engine.structures.structure import Regions, Structure
 from bncli.errors import BncliError
 from bncli.files.artifacts.model import read_model, write_model
 from bncli.recipe import Recipe
 from bncli.recipe.defaults import GO_WITH_ALTERNATIVE, SuppliedKinds
-from bncli.watch import Event, Note, Run, Stage
+from bncli.watch import Event, Note, Run, Stage, silent
 
 TREE: dict[str, Any] = {"structure": "tan", "arcs": "cv"}
 INTERACTIONS: dict[str, Any] = {"structure": "interactions"}
@@ -76,7 +79,7 @@ def test_the_model_is_that_of_the_structure_with_the_lower_loss(columns: Columns
             assert chosen.recipe == model.recipe
     assert chosen.penalty_cv is not None
     assert {tried.structure: tried.log_loss for tried in chosen.penalty_cv.structures} == losses
-    assert ("chosen on held-out rows" in chosen.structure_learned) == (words == INTERACTIONS)
+    assert (chosen.structure_learned == "interactions, chosen on held-out rows") == (words == INTERACTIONS)
 
 
 @pytest.mark.slow
@@ -91,10 +94,66 @@ def test_many_rows_are_compared_on_a_sample_and_learned_from_in_full(monkeypatch
     model = learn(curve(), default()).model
     assert model.n_rows == 200
     assert same_tables(model, alone("interactions"))
-    rows = np.sort(learning.stratified_sample(curve().label.codes, 99, 0))  # type: ignore[union-attr]
-    own = learn(curve().take(rows), Recipe.of(**TREE), run=Run(hold_out=True)).model.held_out_log_loss
     assert model.penalty_cv is not None
-    assert model.penalty_cv.structures[0].log_loss == own
+    assert [tried.structure for tried in model.penalty_cv.structures] == ["tan", "interactions"]
+
+
+def compared(
+    monkeypatch: pytest.MonkeyPatch, columns: Columns, means: tuple[float, float], spread: float
+) -> tuple[str, list[TriedStructure], list[int]]:
+    """Compare two recipes whose losses are normal variates around `means`; return the winner and the folds' sizes."""
+    rng, sizes = np.random.default_rng(0), []
+
+    def losses(training: Columns, held_out: Columns, recipe: Recipe, *_: object) -> tuple[float, Any]:
+        assert training.n_rows + held_out.n_rows == columns.n_rows
+        is_other = recipe.structure == "interactions"
+        sizes.append(held_out.n_rows)
+        return 10.0 ** len(sizes), means[is_other] + spread * is_other * rng.normal(size=held_out.n_rows)
+
+    monkeypatch.setattr(learning, "_held_out_losses", losses)
+    best, tried = learning._compare_on_sample(columns, default().competing(), ReadingRules(), Run(), silent)
+    return str(best.structure), tried, sizes[::2]
+
+
+@pytest.mark.parametrize(
+    ("means", "spread", "best", "n_folds"),
+    [
+        ((0.5, 0.3), 0.5, "interactions", 1),
+        ((0.3, 0.5), 0.5, "tan", 1),
+        ((0.5, 0.49), 0.5, "interactions", 5),
+        ((0.5, 0.5 - 5e-4), 0.0, "tan", 5),
+        ((0.5, 0.5 - 5e-3), 0.0, "interactions", 2),
+    ],
+)
+def test_a_sample_is_compared_until_the_difference_is_clear(
+    means: tuple[float, float], spread: float, best: str, n_folds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fold has 200 rows: 0.2 nats per row are six standard errors, 0.01 not one. EVIDENCE is 1.1 nats."""
+    found, tried, sizes = compared(monkeypatch, curve(1000), means, spread)
+    assert (found, sizes) == (best, [200] * n_folds)
+    for trial, mean in zip(tried, means, strict=True):
+        assert trial.log_loss == pytest.approx(mean, abs=4 * spread / np.sqrt(200 * n_folds) + 1e-12)
+    assert tried[0].penalty == 10.0 ** (2 * (n_folds // 2) + 1)
+
+
+def test_few_units_are_never_clear(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = replace(curve(1000), split_by=SplitBy(np.arange(1000) // 50))
+    assert len(compared(monkeypatch, columns, (0.5, 0.4), 0.1)[2]) == 5
+    columns = replace(curve(1000), split_by=SplitBy(np.arange(1000) // 2))
+    assert len(compared(monkeypatch, columns, (0.5, 0.4), 0.1)[2]) == 1
+
+
+@pytest.mark.parametrize("words", [TREE, INTERACTIONS])
+def test_losses_of_a_sample_are_those_of_models_without_these_rows(words: dict[str, Any]) -> None:
+    columns, recipe = curve(), Recipe.of(**words)
+    training, held_out = columns.take(np.arange(50, 200)), columns.take(np.arange(50))
+    penalty, losses = learning._held_out_losses(training, held_out, recipe, ReadingRules(), Run())
+    model = learn(training, recipe.replaced(penalty=penalty, **({"arcs": "off"} if "arcs" in words else {}))).model
+    assert held_out.label is not None
+    expected = -predict(model, held_out)[held_out.label.codes, np.arange(50)]
+    if words is INTERACTIONS:
+        np.testing.assert_allclose(losses, expected, atol=0.01)
+    assert losses.mean() == pytest.approx(expected.mean(), rel=0.05)
 
 
 LIMITS = (("MOST_ATTRIBUTES", 1, "attributes"), ("MOST_CLASSES", 1, "classes"), ("MOST_CELLS", 100, "values"))

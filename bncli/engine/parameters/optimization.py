@@ -352,6 +352,7 @@ def _minimise_near(problem: Problem, point: Array, report: Report) -> Optimum:
     samples = _samples(problem, _sample_sizes(problem.space, settings)[-1:], None)
     if samples is None:
         return _minimise(_near(problem, point), point, None, settings, report)
+    assert settings.tolerance is not None
     return growing_samples.descend_near(
         problem.objective,
         point,

@@ -365,11 +365,14 @@ def folds_with_own_cuts(sample: Columns, recode: Callable[[Columns], Dataset], s
     Cuts depend on the class, so the loss of held-out rows would be too low if these rows took part in the choice.
     """
     assert sample.label is not None
-    folds = []
-    for others, rows in _draw_splits(sample.label.codes, seed, sample.split_by):
-        data = recode(sample.take(others))
-        folds.append(HeldOutFold(Counts(data), _encode_held_out(data, sample.take(rows))))
-    return folds
+    splits = _draw_splits(sample.label.codes, seed, sample.split_by)
+    return [fold_of_columns(sample.take(others), sample.take(rows), recode) for others, rows in splits]
+
+
+def fold_of_columns(training: Columns, held_out: Columns, recode: Callable[[Columns], Dataset]) -> HeldOutFold:
+    """Return a fold with cuts and levels learned from its training rows; `recode` learns them and encodes rows."""
+    data = recode(training)
+    return HeldOutFold(Counts(data), _encode_held_out(data, held_out))
 
 
 def with_recut_rows(data: Dataset, columns: Columns, recode: Callable[[Columns], Dataset], seed: int) -> Dataset:
