@@ -195,18 +195,18 @@ def _arrow_table(data: Any) -> pa.Table:
     return table.drop_columns(index) if index else table
 
 
-def _plain_type(kind: pa.DataType) -> pa.DataType:
+def _plain_type(arrow_type: pa.DataType) -> pa.DataType:
     """Return the type without what Arrow cannot sort: extension types and views of strings (as Polars has)."""
-    if isinstance(kind, pa.BaseExtensionType):
-        return _plain_type(kind.storage_type)
-    if pa.types.is_dictionary(kind):
-        return pa.dictionary(kind.index_type, _plain_type(kind.value_type), kind.ordered)
-    return pa.large_string() if pa.types.is_string_view(kind) else kind
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return _plain_type(arrow_type.storage_type)
+    if pa.types.is_dictionary(arrow_type):
+        return pa.dictionary(arrow_type.index_type, _plain_type(arrow_type.value_type), arrow_type.ordered)
+    return pa.large_string() if pa.types.is_string_view(arrow_type) else arrow_type
 
 
-def _is_extension(kind: pa.DataType) -> bool:
+def _is_extension(arrow_type: pa.DataType) -> bool:
     """Return whether a type, or the type of its categories, is an extension type, such as periods of pandas."""
-    return isinstance(kind.value_type if pa.types.is_dictionary(kind) else kind, pa.BaseExtensionType)
+    return isinstance(arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type, pa.BaseExtensionType)
 
 
 def column_of(values: Any, name: str) -> pa.Array:

@@ -114,7 +114,7 @@ def _heading(report: DescribeReport) -> list[str]:
         return [size, f"Class {_clipped(known.name)}"]
     total = max(sum(known.rows), 1)
     order = sorted(range(len(known.rows)), key=lambda i: -known.rows[i])
-    parts = [f"{_clipped(known.labels[i])} {_percent(known.rows[i], total)}" for i in order[:_MOST_LABELS]]
+    parts = [f"{_clipped(known.labels[i])} {_percentage(known.rows[i], total)}" for i in order[:_MOST_LABELS]]
     parts += [f"{len(order) - _MOST_LABELS} more labels"] if len(order) > _MOST_LABELS else []
     parts += [f"{known.unlabelled:,} rows without a class"] if known.unlabelled else []
     return [size, *_wrapped(f"Class {_clipped(known.name)}: {', '.join(parts)}; {known.bits:.3f} bits")]
@@ -129,7 +129,7 @@ def _column_table(columns: list[ColumnReport], report: DescribeReport) -> Table:
         bits = "-" if column.bits is None else f"{about}{column.bits:.3f}"
         does = "uses" if column.use else "leaves out"
         does = "the class" if column.use and column.name == report.class_name else does
-        share = _percent(column.missing, report.rows) if column.missing else "-"
+        share = _percentage(column.missing, report.rows) if column.missing else "-"
         rows.append((_clipped(column.name), column.type, distinct, share, bits, does))
     return filled_table("Columns", ("name", "type", "distinct", "missing", "bits", "fit"), rows, numbers=(2, 3, 4))
 
@@ -144,10 +144,10 @@ def _value_table(columns: list[ColumnReport]) -> Table:
         else:
             values = ""
             for value, n_rows in column.commonest:
-                part = f"{_clipped(value)} {n_rows:,}"
-                if len(values) + len(part) > _VALUES_WIDTH - 2:
+                text = f"{_clipped(value)} {n_rows:,}"
+                if len(values) + len(text) > _VALUES_WIDTH - 2:
                     break
-                values += f"{', ' if values else ''}{part}"
+                values += f"{', ' if values else ''}{text}"
         rows.append((_clipped(column.name), _clipped(column.example, _EXAMPLE_WIDTH), values))
     return filled_table("Values", ("name", "example", "smallest, median, largest; most frequent"), rows)
 
@@ -183,9 +183,9 @@ def _clipped(text: str, most: int = _NAME_WIDTH) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
-def _percent(part: int, whole: int) -> str:
+def _percentage(n_part: int, n_total: int) -> str:
     """Return a percentage; only the shares 0 and 1 themselves are printed as 0 and 100 %."""
-    share = 100 * part / whole
+    share = 100 * n_part / n_total
     if 0 < share < 0.1:
         return "<0.1 %"
     return ">99.9 %" if 99.9 < share < 100 else f"{share:.1f} %"

@@ -149,8 +149,8 @@ def _page(word: str) -> str:
     if singular != word and any(choice.method(singular) for choice in CHOICES):
         return _page(singular)
     if hits := search(word):
-        places = (f"- `bncli help {hit.topic}`{hit.heading and f', {hit.heading}'}: {hit.line}" for hit in hits)
-        return "\n".join([f"# {word} in the manual", "", *places, ""])
+        hit_lines = (f"- `bncli help {hit.topic}`{hit.heading and f', {hit.heading}'}: {hit.line}" for hit in hits)
+        return "\n".join([f"# {word} in the manual", "", *hit_lines, ""])
     from difflib import get_close_matches
 
     known = [*TOPICS, *BY_WORD, *(w for choice in CHOICES for w in choice.words)]

@@ -178,13 +178,13 @@ def _attribute_table(report: MonitorReport) -> Table:
         figures = [f"{psi:.3f}" for psi in (known[-1], max(known))] if known else ["", ""]
         shares = (f"{count / n_rows:.1%}" for count in (tally.missing, tally.unseen))
         times = sum(drift.drifted for drift in drifts)
-        rows.append((name, "".join(_bar(drift.psi) for drift in drifts), *figures, *shares, f"{times:,}"))
+        rows.append((name, "".join(_psi_bar(drift.psi) for drift in drifts), *figures, *shares, f"{times:,}"))
     headings = ("attribute", "PSI", "last", "highest", "missing", "unseen", "drifted")
     title = f"PSI of each attribute, a bar per file (a full bar is {_FULL_BAR:g} or more)"
     return filled_table(title, headings, rows, numbers=(2, 3, 4, 5, 6))
 
 
-def _bar(psi: float | None) -> str:
+def _psi_bar(psi: float | None) -> str:
     """Return a block character as high as the PSI, or a blank if it is unknown."""
     if psi is None:
         return " "

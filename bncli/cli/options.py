@@ -91,7 +91,7 @@ class Flag(click.Option):
         return values[0] if values else None
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:
-        """Return the value, or None if an option of one value was not typed, for which click has an empty tuple."""
+        """Return the value; for an option that is allowed once and was not typed, None in place of an empty tuple."""
         processed = super().process_value(ctx, value)
         return None if self.once and processed == () else processed
 

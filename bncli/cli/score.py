@@ -291,6 +291,7 @@ def _what_if_questions(typed: Mapping[str, Any]) -> WhatIfQuestions:
         if not equals or not name.strip():
             raise UsageError(f"--set must be COLUMN=VALUE, not {text!r}", hint="for example --set smoker=no")
         changes.append((name.strip(), value))
+    seconds_per_row = 1.0 if typed["because_seconds"] is None else float(typed["because_seconds"])
     return WhatIfQuestions(
         next_best=typed["next_best"],
         changes=tuple(changes),
@@ -298,16 +299,9 @@ def _what_if_questions(typed: Mapping[str, Any]) -> WhatIfQuestions:
         flip_columns=tuple(name.strip() for names in csv.reader(typed["flip_columns"]) for name in names),
         flip_changes=typed["flip_changes"] or 2,
         surprise=typed["surprise"],
-        because=_seconds_per_row(typed),
+        because=seconds_per_row if typed["because"] else None,
         labels_only=typed["labels_only"],
     )
-
-
-def _seconds_per_row(typed: Mapping[str, Any]) -> float | None:
-    """Return the seconds per row to search for sufficient reasons, or None if they are not requested."""
-    if not typed["because"]:
-        return None
-    return 1.0 if typed["because_seconds"] is None else float(typed["because_seconds"])
 
 
 def _values_text(total: int, what: str, by_attribute: Mapping[str, int]) -> str:

@@ -196,7 +196,7 @@ def settings_file_of_run() -> SettingsFile:
 
 def with_place_of_setting(error: BncliError) -> BncliError:
     """Return the error with the place where the value that it mentions was set, if it was set."""
-    places = [
+    locations = [
         setting.where
         for name, setting in settings_of_run().items()
         for text in (setting.value if isinstance(setting.value, tuple) else [setting.value])
@@ -206,9 +206,9 @@ def with_place_of_setting(error: BncliError) -> BncliError:
             and (any(repr(part) in error.what for part in (text, *text.split(","))) or text == error.where)
         )
     ]
-    if not places or places[0] in error.where:
+    if not locations or locations[0] in error.where:
         return error
-    where = ", ".join(filter(None, (error.where, places[0])))
+    where = ", ".join(filter(None, (error.where, locations[0])))
     return type(error)(error.what, where=where, hint=error.hint)
 
 

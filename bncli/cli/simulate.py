@@ -31,7 +31,7 @@ _network_flag = partial(flag, group="Network")
 _DEFAULT_ROWS = 1000
 
 
-def _range(text: str) -> Range:
+def _parse_range(text: str) -> Range:
     """Return the bounds of a range N-N; for a single N both are N."""
     least, hyphen, most = text.partition("-")
     number = integer(2)
@@ -57,7 +57,7 @@ ORIGIN = (
     _network_flag(
         "--values",
         metavar="N|N-N",
-        type=_range,
+        type=_parse_range,
         default_text="3",
         help="nb, tan and kdb: number of values of each attribute, or a range to draw it from.",
     ),
@@ -176,8 +176,8 @@ def _refuse_contradictions(typed: Mapping[str, Any], network_options: Sequence[s
         raise UsageError(
             "--json needs -o FILE", hint="the standard output cannot take both the rows and the JSON report"
         )
-    places = [typed["output"] or "-", typed["network_out"], typed["model_out"], "-" if typed["as_json"] else None]
-    if places.count("-") > 1:
+    outputs = [typed["output"] or "-", typed["network_out"], typed["model_out"], "-" if typed["as_json"] else None]
+    if outputs.count("-") > 1:
         raise UsageError("the standard output can take only one result", hint="write the others to files")
     to_terminal = rows_to_stdout and sys.stdout is not None and sys.stdout.isatty()
     if to_terminal and typed["output_format"] == "parquet":

@@ -149,16 +149,16 @@ def _search_topic(
 
     in_title = position(read_topic(topic).partition("\n")[0]) >= 0
     n_headings = n_prose = 0
-    places: list[tuple[tuple[bool, ...], Hit]] = []
+    passages: list[tuple[tuple[bool, ...], Hit]] = []
     for heading, line, is_code in _passages(topic):
         in_heading, start = position(heading) >= 0, position(line)
         if in_heading or start >= 0:
             n_headings += in_heading
             n_prose += not is_code
-            places.append(((in_heading, not is_code, start >= 0), Hit(topic, heading, _context(line, max(start, 0)))))
+            passages.append(((in_heading, not is_code, start >= 0), Hit(topic, heading, _context(line, max(start, 0)))))
     hits = [Hit(topic, "", subject_of(topic))] if in_title or is_meant else []
     shown = set[str]()
-    for (in_heading, is_prose, _), hit in sorted(places, key=lambda place: place[0], reverse=True):
+    for (in_heading, is_prose, _), hit in sorted(passages, key=lambda place: place[0], reverse=True):
         if hit.heading not in shown and (in_heading or is_prose or not n_prose):  # one line of each part
             shown.add(hit.heading)
             hits.append(hit)

@@ -24,16 +24,16 @@ _MAX_DIGITS = 4000
 class Node:
     """A JSON value with its location in the document, for error messages.
 
-    source: the file. key: the location in it, such as `structure.arcs[3]`. kind: the class of the errors.
+    source: the file. key: the location in it, such as `structure.arcs[3]`. error_class: the class of the errors.
     """
 
     value: Any
     source: str
     key: str = ""
-    kind: type[BncliError] = BncliError
+    error_class: type[BncliError] = BncliError
 
     def fail(self, what: str, *, hint: str = "") -> NoReturn:
-        raise self.kind(what, where=f"{self.source}, {self.key}" if self.key else self.source, hint=hint)
+        raise self.error_class(what, where=f"{self.source}, {self.key}" if self.key else self.source, hint=hint)
 
     def members(self) -> dict[str, Node]:
         """Return the values of an object by key."""
@@ -44,7 +44,7 @@ class Node:
             place = f"{self.key}[{json.dumps(key)}]"
             if key.isidentifier():
                 place = f"{self.key}.{key}" if self.key else key
-            members[key] = Node(value, self.source, place, self.kind)
+            members[key] = Node(value, self.source, place, self.error_class)
         return members
 
     def fields(self, required: Iterable[str], optional: Iterable[str] = ()) -> dict[str, Node]:
@@ -63,7 +63,7 @@ class Node:
     def items(self) -> list[Node]:
         if not isinstance(self.value, list):
             self.fail(f"expected a list, found {_describe(self.value)}")
-        return [Node(value, self.source, f"{self.key}[{i}]", self.kind) for i, value in enumerate(self.value)]
+        return [Node(value, self.source, f"{self.key}[{i}]", self.error_class) for i, value in enumerate(self.value)]
 
     def text(self) -> str:
         if not isinstance(self.value, str):
@@ -136,12 +136,12 @@ class Node:
 
 
 class _TooLongError(ValueError):
-    """A number with more than _MAX_DIGITS digits."""
+    """Raised for a number with more than _MAX_DIGITS digits."""
 
 
-def parse_json(data: bytes, source: str, kind: type[BncliError] = BncliError) -> Node:
-    """Return the JSON document in `data`; raise an error of class `kind` that names `source` if it is not valid."""
-    text = decode_utf8(data, source, kind)
+def parse_json(data: bytes, source: str, error_class: type[BncliError] = BncliError) -> Node:
+    """Return the JSON document in `data`; raise an `error_class` that names `source` if it is not valid."""
+    text = decode_utf8(data, source, error_class)
     try:
         value = json.loads(
             text, object_pairs_hook=_object_of_pairs, parse_constant=_refuse_constant, parse_int=_parse_integer
@@ -149,17 +149,17 @@ def parse_json(data: bytes, source: str, kind: type[BncliError] = BncliError) ->
         if b"\\u" in data:  # only an escape can hold half a surrogate pair, which no file or terminal accepts
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        raise kind("a string contains half of a surrogate pair", where=source) from error
+        raise error_class("a string contains half of a surrogate pair", where=source) from error
     except json.JSONDecodeError as error:
         place = f"{source}, line {error.lineno}, column {error.colno}"
-        raise kind(f"not valid JSON: {error.msg[:1].lower()}{error.msg[1:]}", where=place) from error
+        raise error_class(f"not valid JSON: {error.msg[:1].lower()}{error.msg[1:]}", where=place) from error
     except RecursionError as error:  # the parser of the standard library recurses for every bracket
-        raise kind("the JSON document is nested too deeply", where=source) from error
+        raise error_class("the JSON document is nested too deeply", where=source) from error
     except _TooLongError as error:
-        raise kind(str(error), where=source, hint="check whether the file is damaged") from error
+        raise error_class(str(error), where=source, hint="check whether the file is damaged") from error
     except ValueError as error:
-        raise kind(f"not valid JSON: {error}", where=source) from error
-    return Node(value, source, "", kind)
+        raise error_class(f"not valid JSON: {error}", where=source) from error
+    return Node(value, source, "", error_class)
 
 
 def _object_of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -183,13 +183,13 @@ def _parse_integer(digits: str) -> int:
     return int(digits)
 
 
-def decode_utf8(data: bytes, source: str, kind: type[BncliError] = BncliError) -> str:
-    """Return the text in UTF-8 `data`, without a byte-order mark; raise an error of class `kind` if it is not UTF-8."""
+def decode_utf8(data: bytes, source: str, error_class: type[BncliError] = BncliError) -> str:
+    """Return the text in UTF-8 `data`, without a byte-order mark; raise an `error_class` if it is not UTF-8."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise kind("the file is not UTF-8 text", where=f"{source}, line {line}") from error
+        raise error_class("the file is not UTF-8 text", where=f"{source}, line {line}") from error
 
 
 def dump_json(members: Mapping[str, Any]) -> str:
@@ -218,4 +218,4 @@ def _describe(value: object) -> str:
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     words = {dict: "an object", list: "a list", str: "a string"}
-    return next((word for kind, word in words.items() if isinstance(value, kind)), "a number")
+    return next((word for json_type, word in words.items() if isinstance(value, json_type)), "a number")

@@ -102,17 +102,17 @@ def check_data(path: str) -> None:
 
 
 def cannot_read(
-    path: str, error: OSError, kind: type[BncliError] = BncliError, *, what: str = "", is_data: bool = False
+    path: str, error: OSError, error_class: type[BncliError] = BncliError, *, what: str = "", is_data: bool = False
 ) -> BncliError:
-    """Return the error of class `kind` for a failure to open `path`.
+    """Return the error of class `error_class` for a failure to open `path`.
 
     `what` names the input, with a space before it. With `is_data` the hint for a URL shows how to pipe the table into
     bncli.
     """
     if not isinstance(error, FileNotFoundError):
-        return kind(f"cannot read{what}: {(error.strerror or str(error)).lower()}", where=path)
+        return error_class(f"cannot read{what}: {(error.strerror or str(error)).lower()}", where=path)
     reason, hint = explain_missing(path, is_data=is_data)
-    return kind(reason, where=path, hint=hint)
+    return error_class(reason, where=path, hint=hint)
 
 
 def explain_missing(path: str, *, is_data: bool = False) -> tuple[str, str]:

@@ -21,7 +21,7 @@ from bncli.engine.data.number_formats import NumberForm
 from bncli.errors import UsageError
 from bncli.files.atomic import AbandonableStream, open_output
 from bncli.files.exports.csv import LINES
-from bncli.files.reading.column_builder import more_than_two
+from bncli.files.reading.column_builder import has_more_than_two
 from bncli.files.reading.numbers import to_numbers
 
 FORMATS = ("csv", "parquet")
@@ -152,4 +152,4 @@ def _to_float64(values: Any) -> pa.Array:
 def would_read_as_numbers(levels: Sequence[str]) -> bool:
     """Return whether a reader of tables would take a column of these levels for numbers."""
     numbers, non_numeric = to_numbers(pa.array(levels, pa.string()), [])
-    return non_numeric is None and more_than_two([numbers])
+    return non_numeric is None and has_more_than_two([numbers])

@@ -113,8 +113,8 @@ def _count_batches(
             text = f"{path} has the same rows as {first_path[part.fingerprint]}, which are counted twice"
             run.watch(Note(text, warning=True))
             break
-    in_order = tuple(sorted(parts.values(), key=lambda part: (part.fingerprint, part.n_rows)))
-    total = replace(total, missing_tokens=batches.missing_tokens, parts=in_order)
+    run_in_order = tuple(sorted(parts.values(), key=lambda part: (part.fingerprint, part.n_rows)))
+    total = replace(total, missing_tokens=batches.missing_tokens, parts=run_in_order)
     return relabel(total, sort_levels(batches.labels))
 
 

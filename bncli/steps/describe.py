@@ -39,7 +39,7 @@ from bncli.files.reading.column_roles import (
     DeclaredRoles,
     are_too_many_labels,
     look_like_data,
-    look_measured,
+    look_like_measurements,
     read_schema_file,
     split_names,
     write_schema_file,
@@ -340,7 +340,7 @@ def _report_column(name: str, summary: TableSummary, of_class: ClassCounts | Non
         if report.type == "constant":
             return replace(report, use=False, reason=f"the class, but {report.reason}")
         if of_class is not None and not are_too_many_labels(report.distinct, summary.n_rows):
-            measured = "; it looks like a number" if look_measured(of_class.labels, summary.n_rows) else ""
+            measured = "; it looks like a number" if look_like_measurements(of_class.labels, summary.n_rows) else ""
             return replace(report, use=True, reason=f"the class ({_why_class(source, summary)}){measured}")
         if column.is_plain or isinstance(column.decision.form, NumberForm):
             return replace(

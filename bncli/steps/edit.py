@@ -190,7 +190,8 @@ def edit_model(model: Model, choice: EditChoice, refit: Source | None = None, *,
         run.watch(
             Note("the edited model has no intervals of probabilities, because they were computed for the fitted model")
         )
-    if edited.schema.directed and lowest_difference(edited, _whole_tables(edited)) < -TOLERANCE:
+    tables = edited.predictor if isinstance(edited.predictor, Tables) else edited.predictor.combined  # type: ignore[union-attr]
+    if edited.schema.directed and lowest_difference(edited, tables) < -TOLERANCE:
         directed = [a.name for i, a in enumerate(edited.schema.attributes) if direction_of(edited.schema, i)]
         what = (
             f"the edit of {','.join(choice.effect)} violates a monotone direction of the model ({', '.join(directed)})"
@@ -248,11 +249,6 @@ def _label_position(choice: EditChoice, labels: Sequence[str]) -> int:
         listed = ", ".join(labels[:8])
         raise UsageError(f"--label {choice.label}: the class has no such label", hint=f"its labels are {listed}")
     return labels.index(choice.label)
-
-
-def _whole_tables(model: Model) -> Tables:
-    predictor = model.predictor
-    return predictor if isinstance(predictor, Tables) else predictor.combined  # type: ignore[union-attr]
 
 
 def _refit(

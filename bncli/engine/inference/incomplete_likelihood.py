@@ -68,7 +68,7 @@ class PassSize(NamedTuple):
 
 @dataclass(frozen=True)
 class IncompleteLikelihood:
-    """The likelihood of rows under the families of a whole network (`Dag.families` with `whole`).
+    """The likelihood of rows under the families of a whole network (`Dag.families` with `all_factors`).
 
     If `joint`, `value_and_gradient` and `work` are those of LL instead of CLL. The first pass raises BncliError if the
     missing values of some row need too large a table. Tables are one array of shape (K, n_cells).

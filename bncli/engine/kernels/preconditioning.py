@@ -62,7 +62,7 @@ class Subspace:
         cells = np.flatnonzero(self.columns[0] < self.n)
         return cells[np.argsort(self.columns[0][cells])]
 
-    def places(self, members: Index) -> Index:
+    def columns_of(self, members: Index) -> Index:
         """Return the columns of R of the cells that each configuration activates, `members` (configurations, any)."""
         return np.concatenate([columns[members] for columns in self.columns], axis=1)
 

@@ -13,7 +13,7 @@ logarithms.
 The tables of a batch are in one array [cell of the shared attributes, value of a last attribute]: with B the number of
 values of all its last attributes together and b_k the first value of attribute k,
 
-    place = cell_t(shared) B + b_k + x_tk
+    cell = cell_t(shared) B + b_k + x_tk
 
 takes one addition per row and candidate. Cost: about 2 + 2 (K - 1) ns per row and candidate.
 """
@@ -118,14 +118,14 @@ def tabulate(group: CandidateGroup, counted: NDArray[np.generic], changes: Array
 def count(
     block: RowBlock, groups: Sequence[CandidateGroup], offsets: Index, n_labels: int
 ) -> list[NDArray[np.generic]]:
-    """Return the counts n[place, y] of every group, flattened; offsets[i]: number of values of attributes 0..i-1."""
+    """Return the counts n[cell, y] of every group, flattened; offsets[i]: number of values of attributes 0..i-1."""
     dtype = np.int64 if block.weights is None else np.float64
     totals: list[NDArray[np.generic]] = [np.zeros(group.n_cells * n_labels, dtype) for group in groups]
     for rows, values in _row_slices(block, offsets):
         labels = block.labels[rows].astype(np.intp)
         weights = None if block.weights is None else block.weights[rows]
         for group, total in zip(groups, totals, strict=True):
-            shared = _shared_places(block, rows, group)
+            shared = _shared_cells(block, rows, group)
             for slots in _slot_slices(np.arange(len(group.lasts)), len(labels)):
                 cells = _cells_of_rows(values, offsets, group, slots, shared)
                 cells *= n_labels
@@ -144,7 +144,7 @@ def sum_logs(block: RowBlock, batches: Sequence[Batch], offsets: Index) -> Array
         weights = None if block.weights is None else block.weights[rows]
         at = 0
         for batch in batches:
-            shared = _shared_places(block, rows, batch.group)
+            shared = _shared_cells(block, rows, batch.group)
             for slots in _slot_slices(batch.slots, p.shape[1]):
                 cells = _cells_of_rows(values, offsets, batch.group, slots, shared)
                 summed = (
@@ -199,7 +199,7 @@ def _row_slices(block: RowBlock, offsets: Index) -> Iterator[tuple[slice, Index]
         yield rows, values
 
 
-def _shared_places(block: RowBlock, rows: slice, group: CandidateGroup) -> Index | int:
+def _shared_cells(block: RowBlock, rows: slice, group: CandidateGroup) -> Index | int:
     """Return cell_t(shared) B of the rows."""
     if not group.shared:
         return 0
@@ -214,7 +214,7 @@ def _slot_slices(slots: Index, n_rows: int) -> Iterator[Index]:
 
 
 def _cells_of_rows(values: Index, offsets: Index, group: CandidateGroup, slots: Index, shared: Index | int) -> Index:
-    """Return the positions of the rows in the tables of the candidates in `slots`, (candidates, rows)."""
+    """Return the cells of the rows in the tables of the candidates in `slots`, (candidates, rows)."""
     lasts = group.lasts[slots]
     shift = group.starts[slots] - offsets[lasts]
     first, last = int(lasts[0]), int(lasts[-1])

@@ -279,7 +279,7 @@ class Whitening:
                 self.packings[key] = features_of(effects, fusion, columns.top, n_sampled, n_blocks)
             packing = self.packings[key]
         else:
-            packing = pack_indicators([columns.places(members) for members in fusion.members], columns.n)
+            packing = pack_indicators([columns.columns_of(members) for members in fusion.members], columns.n)
         n_rows = max(least_rows, packing.affordable_rows(budget, n_blocks))
         # evenly spaced rather than drawn, so that the rows are the same every time
         stride = max(1, data.n_rows // n_rows)

@@ -193,8 +193,8 @@ def joint_effects(score: Score, schema: Schema, unit: float) -> list[JointEffect
         parts.setdefault(tensor.attributes, []).append(EffectPart(tensor, tuple(range(len(tensor.attributes)))))
     for table in score.tables:
         for key, axes in zip(table.terms, table.subsets[1:], strict=True):
-            in_order = tuple(sorted(axes, key=table.attributes.__getitem__))
-            parts.setdefault(key, []).append(EffectPart(table, in_order))
+            run_in_order = tuple(sorted(axes, key=table.attributes.__getitem__))
+            parts.setdefault(key, []).append(EffectPart(table, run_in_order))
     groupings_of = {key: _joint_groupings(key, members, schema) for key, members in parts.items()}
     variances: dict[Attributes, float] = {}
     for table in score.tables:

@@ -160,7 +160,8 @@ class IntervalFinder:
 
     def _two_class_intervals(self, variance: Array, raw: Array) -> tuple[Array, Array]:
         s, width = raw[1] - raw[0], self._z * np.sqrt(np.maximum(variance, 0.0))
-        ends = [self._finish(_two_class_log_probabilities(s + sign * width)) for sign in (-1.0, 0.0, 1.0)]
+        differences = (s + sign * width for sign in (-1.0, 0.0, 1.0))
+        ends = [self._finish(-np.logaddexp(0.0, np.stack([d, -d]))) for d in differences]
         return np.minimum.reduce(ends), np.maximum.reduce(ends)
 
     def _many_class_intervals(self, drawn: Array, raw: Array) -> tuple[Array, Array]:
@@ -223,8 +224,3 @@ def effect_margins(model: Model, effects: Effects) -> list[Array] | None:
             squares[places[tensor.attributes]] += np.square(tensor.shown)
     z = NormalDist().inv_cdf((1 + LEVEL) / 2)
     return [z * np.sqrt(total / EFFECT_DRAWS) for total in squares]
-
-
-def _two_class_log_probabilities(s: Array) -> Array:
-    """Return ln P (2, N) from differences s (N,) of scores."""
-    return -np.logaddexp(0.0, np.stack([s, -s]))

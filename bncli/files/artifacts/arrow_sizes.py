@@ -30,7 +30,7 @@ _BLOCK = np.dtype([("offset", "<i8"), ("metadata", "<i4"), ("", "<i4"), ("body",
 
 
 class _ClaimError(Exception):
-    """The file claims a size that cannot be true."""
+    """Raised for a file that claims a size that cannot be true."""
 
 
 class _Message(NamedTuple):

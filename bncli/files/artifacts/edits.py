@@ -107,8 +107,8 @@ def read_edits(
             if len(rows) != len(cells) or any(len(row) != len(labels) for row in rows):
                 fields[key].fail(f"expected {len(cells)} rows of {len(labels)} numbers")
             numbers[key] = rows
-        places = [entry.integer(0) for entry in fields["arrays"].items()]
-        if sorted(set(places)) != places or any(place >= n_arrays for place in places):
+        array_numbers = [entry.integer(0) for entry in fields["arrays"].items()]
+        if sorted(set(array_numbers)) != array_numbers or any(place >= n_arrays for place in array_numbers):
             fields["arrays"].fail(f"the arrays must be whole numbers below {n_arrays}, in increasing order")
         label = None if fields["label"].value is None else fields["label"].text()
         if label is not None and label not in labels:
@@ -135,7 +135,7 @@ def read_edits(
                 by=fields["by"].text(),
                 when=fields["when"].text(),
                 refit=refit,
-                previous={place: read(f"edits/{number}/{place}.npy", place) for place in places},
+                previous={place: read(f"edits/{number}/{place}.npy", place) for place in array_numbers},
                 previous_test=read(f"edits/{number}/self_test.npy", None) if test_rows else None,
                 added=fields["added"].flag(),
             )

@@ -30,7 +30,7 @@ from bncli.files.exports.names import (
     restore_network,
     to_identifier,
 )
-from bncli.files.exports.tokens import NUMBER, Token, Tokens, describe
+from bncli.files.exports.tokens import NUMBER, Token, Tokens, quoted_token
 
 if TYPE_CHECKING:
     from bncli.engine.kernels.arrays import Array
@@ -151,7 +151,7 @@ def read_bif(data: bytes, where: str) -> NamedNetwork:
 
 def _take_name(tokens: Tokens, what: str) -> Token:
     if tokens.next.kind not in ("word", "quoted"):
-        tokens.fail(f"expected {what}, found {describe(tokens.next)}")
+        tokens.fail(f"expected {what}, found {quoted_token(tokens.next)}")
     return tokens.take()
 
 
@@ -243,7 +243,7 @@ def _read_numbers(tokens: Tokens) -> list[float]:
     numbers = []
     for token in _take_names(tokens, ";", "a number"):
         if not NUMBER.fullmatch(token.text):
-            tokens.fail(f"expected a number, found {describe(token)}", at=token.at)
+            tokens.fail(f"expected a number, found {quoted_token(token)}", at=token.at)
         numbers.append(float(token.text))
     return numbers
 

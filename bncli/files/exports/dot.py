@@ -29,7 +29,7 @@ from bncli.files.exports.names import (
     read_origin,
     to_visible_line,
 )
-from bncli.files.exports.tokens import Tokens, describe
+from bncli.files.exports.tokens import Tokens, quoted_token
 
 if TYPE_CHECKING:
     from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure
@@ -123,7 +123,7 @@ def read_dot(data: bytes, where: str) -> NamedDag:
     _read_block(tokens, graph, 0)
     if tokens.next.kind != "end":
         tokens.fail(
-            f"expected the end of the file after the graph, found {describe(tokens.next)}",
+            f"expected the end of the file after the graph, found {quoted_token(tokens.next)}",
             hint="write one graph per file",
         )
     try:
@@ -146,14 +146,14 @@ def _read_identifier(tokens: Tokens) -> str:
         html = tokens.take_raw(re.compile(r"<[^<>]*(?:<[^<>]*>[^<>]*)*+>"))
         return html or tokens.fail("the HTML text is not closed")
     if tokens.next.kind not in ("word", "quoted"):
-        tokens.fail(f"expected a name, found {describe(tokens.next)}")
+        tokens.fail(f"expected a name, found {quoted_token(tokens.next)}")
     first = tokens.take()
     if first.kind == "word":
         return first.text
     texts = [first.text]
     while tokens.take_if("+"):
         if tokens.next.kind != "quoted":
-            tokens.fail(f"expected a string in quotes, found {describe(tokens.next)}")
+            tokens.fail(f"expected a string in quotes, found {quoted_token(tokens.next)}")
         texts.append(tokens.take().text)
     return "".join(texts).replace("\\\n", "").replace('\\"', '"')
 

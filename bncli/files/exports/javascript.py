@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bncli.files.exports import ProgramFormat
-from bncli.files.exports.programs import ProgramTarget, data_text, decides, literal, run_program
+from bncli.files.exports.programs import ProgramTarget, data_text, has_decision_rule, literal, run_program
 
 if TYPE_CHECKING:
     from bncli.engine.kernels.arrays import Array
@@ -277,5 +277,5 @@ FORMAT = ProgramFormat(
     partial(_run, _PROBABILITIES),
     "Node",
     decide=partial(_run, "program.decide"),
-    decides=decides,
+    decides=has_decision_rule,
 )

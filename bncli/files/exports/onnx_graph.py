@@ -58,9 +58,9 @@ def graph_bytes(scorer: PortableScorer, target: ProgramTarget) -> bytes:
         effects = target.effects(apart=True)
     graph = _Graph(scorer.inputs)
     tables = [table.expanded() for table in scorer.tables]
-    codes = _codes(graph, scorer.inputs, target.missing)
+    codes = _add_codes(graph, scorer.inputs, target.missing)
     digits = _Digits(graph, codes, [*tables, *(effects.tables if effects else ())])
-    probabilities = _probabilities(graph, digits, scorer)
+    probabilities = _add_probabilities(graph, digits, scorer)
     label_name, probabilities_name = graph.output("label"), graph.output("probabilities")
     best = graph.node("ArgMax", probabilities, axis=1, keepdims=0)
     graph.node("Gather", graph.constant(list(scorer.labels), object), best, output=label_name)
@@ -72,7 +72,7 @@ def graph_bytes(scorer: PortableScorer, target: ProgramTarget) -> bytes:
     # The meaning of the outputs: the class and its labels; for contributions the sets of attributes and the base.
     properties = {"class": scorer.class_name, "labels": json.dumps(scorer.labels)}
     if effects is not None:
-        outputs.append(_contributions(graph, digits, effects, len(scorer.labels)))
+        outputs.append(_add_contributions(graph, digits, effects, len(scorer.labels)))
         names = [[scorer.inputs[p].name for p in tables[0].inputs] for tables in _tables_by_set(effects)]
         properties |= {"contributions": json.dumps(names), "base": json.dumps(effects.constant.tolist())}
     inputs = []
@@ -127,7 +127,7 @@ class _Graph:
         return names
 
 
-def _codes(graph: _Graph, inputs: Sequence[Input], missing_texts: Sequence[str]) -> str:
+def _add_codes(graph: _Graph, inputs: Sequence[Input], missing_texts: Sequence[str]) -> str:
     """Add nodes for the codes of the rows, (N, inputs), numeric columns first; return the name of the result."""
     parts = []
     numeric = [column for column in inputs if column.cuts is not None]
@@ -188,12 +188,12 @@ class _Digits:
         # The column of each input among the codes, where numbers come first.
         inputs = graph.columns
         order = sorted(range(len(inputs)), key=lambda p: inputs[p].cuts is None)
-        places = [order.index(p) for p, _ in self._columns] or [0]
+        columns_in_order = [order.index(p) for p, _ in self._columns] or [0]
         doubles = graph.node("Cast", codes, to=TensorProto.DOUBLE)
         if len(inputs) > MOST_MULTIPLIED:
-            self._name = graph.node("Gather", doubles, graph.constant(places), axis=1)
+            self._name = graph.node("Gather", doubles, graph.constant(columns_in_order), axis=1)
         else:
-            picked = graph.constant(np.eye(len(inputs))[:, places], np.float64)
+            picked = graph.constant(np.eye(len(inputs))[:, columns_in_order], np.float64)
             self._name = graph.node("MatMul", doubles, picked)
         if any(digits != tuple(range(len(digits))) for _, digits in self._columns):
             sizes = [len(digits) for _, digits in self._columns]
@@ -228,10 +228,10 @@ def _axes(table: PortableTable) -> Iterator[tuple[int, tuple[int, ...]]]:
     return zip(table.inputs, table.digits, strict=True)
 
 
-def _probabilities(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> str:
+def _add_probabilities(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> str:
     """Add nodes for the probabilities, (N, K), and return the name of the result."""
     n_stages, n_labels = len(scorer.stages), len(scorer.labels)
-    joined = graph.node("Concat", *_scores(graph, digits, scorer), axis=1)
+    joined = graph.node("Concat", *_add_scores(graph, digits, scorer), axis=1)
     scores = graph.node("Reshape", joined, graph.constant([-1, n_stages, 1 if n_labels == 2 else n_labels]))
     if n_labels == 2:
         first = graph.node("Mul", scores, graph.constant(0.0, np.float64))
@@ -252,7 +252,7 @@ def _probabilities(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> st
     return _apply_powers(graph, graph.node("Log", positive), calibration)
 
 
-def _scores(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> list[str]:
+def _add_scores(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> list[str]:
     """Add nodes for the scores of every stage, (N, R) each, and return their names."""
     owned = [
         (s, table.expanded())
@@ -260,7 +260,7 @@ def _scores(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> list[str]
         for table in sorted(stage.tables, key=lambda table: len(table.inputs))
     ]
     parts: list[list[str]] = [[] for _ in scorer.stages]
-    for block in _blocks(owned):
+    for block in _blocks_of_tables(owned):
         entries = digits.entries([table for _, table in block])
         runs = [(s, len(list(run))) for s, run in groupby(s for s, _ in block)]
         pieces = [entries] if len(runs) == 1 else graph.split(entries, [n for _, n in runs])
@@ -273,7 +273,7 @@ def _scores(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> list[str]
     return scores
 
 
-def _blocks(owned: Sequence[tuple[int, PortableTable]]) -> list[list[tuple[int, PortableTable]]]:
+def _blocks_of_tables(owned: Sequence[tuple[int, PortableTable]]) -> list[list[tuple[int, PortableTable]]]:
     """Return the blocks of tables that are looked up together; each table comes with the number of its owner."""
     blocks: list[list[tuple[int, PortableTable]]] = []
     for pair in owned:
@@ -312,13 +312,15 @@ def _apply_lines(graph: _Graph, probabilities: str, calibration: PortableMap, n_
     return graph.node("Div", values, total)
 
 
-def _contributions(graph: _Graph, digits: _Digits, effects: PortableEffects, n_labels: int) -> onnx.ValueInfoProto:
+def _add_contributions(graph: _Graph, digits: _Digits, effects: PortableEffects, n_labels: int) -> onnx.ValueInfoProto:
     """Add the output `contributions`, (N, sets of attributes, K), and return its description."""
     name, by_set, parts = graph.output("contributions"), _tables_by_set(effects), []
     for n_tables, sets in groupby(by_set, key=len):
         owned = [(s, table) for s, tables in enumerate(sets) for table in tables]
         most = max(1, MOST_TOGETHER // n_tables) * n_tables
-        blocks = _blocks(owned) if n_tables == 1 else [owned[i : i + most] for i in range(0, len(owned), most)]
+        blocks = (
+            _blocks_of_tables(owned) if n_tables == 1 else [owned[i : i + most] for i in range(0, len(owned), most)]
+        )
         for block in blocks:
             values = digits.entries([table for _, table in block])
             if n_tables > 1:

@@ -106,7 +106,7 @@ def data_text(
     return "{\n" + ",\n".join(fields) + "\n}"
 
 
-def decides(text: str) -> bool:
+def has_decision_rule(text: str) -> bool:
     """Return whether the data in a program contain a decision rule."""
     return '\n  "decisions": ' in text
 

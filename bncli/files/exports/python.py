@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bncli.files.exports import ProgramFormat
-from bncli.files.exports.programs import ProgramTarget, data_text, decides, literal, run_program
+from bncli.files.exports.programs import ProgramTarget, data_text, has_decision_rule, literal, run_program
 
 if TYPE_CHECKING:
     from bncli.engine.prediction.portable import PortableScorer
@@ -210,5 +210,5 @@ FORMAT = ProgramFormat(
     python_text,
     partial(_run, "list(program.predict_proba(row).values())"),
     decide=partial(_run, "program.decide(row)"),
-    decides=decides,
+    decides=has_decision_rule,
 )

@@ -272,9 +272,9 @@ def contribution_objects(explanation: Explanation) -> list[pa.Array]:
 
 def _per_row(explanation: Explanation, k: int, describe: Callable[[TermText], str]) -> pa.Array:
     """Return the text before the number of each row's k-th contribution, made once per distinct term."""
-    terms, places = np.unique(explanation.term_of[k], return_inverse=True)
+    terms, term_numbers = np.unique(explanation.term_of[k], return_inverse=True)
     texts = [None if term < 0 else describe(explanation.terms[term]) for term in terms.tolist()]
-    return pa.array(texts, pa.string()).take(pa.array(places.ravel()))
+    return pa.array(texts, pa.string()).take(pa.array(term_numbers.ravel()))
 
 
 def _term_text(term: TermText) -> str:

@@ -197,18 +197,18 @@ def _own_rows(
         cells = np.flatnonzero(row_of == row)
         axes = [set(axis.tolist()) for axis in np.unravel_index(cells, table.shape)]
         listed.append((axes, np.rint(numbers[cells[0]]).tolist()))
-    whole = table.expanded()
-    points = (whole.entries / unit).T.reshape(*whole.shape, -1)
+    expanded_table = table.expanded()
+    points = (expanded_table.entries / unit).T.reshape(*expanded_table.shape, -1)
     listed += [
         ([{place} for place in cell], points[cell].tolist())
-        for cell in np.ndindex(whole.shape)
+        for cell in np.ndindex(expanded_table.shape)
         if any(place == n for place, n in zip(cell, table.shape, strict=True))
     ]
     rows = []
     for axes, own in listed:
         values = tuple(
-            _value_texts(column, tuple(int(place in axis) for place in places), 2)[1]
-            for column, places, axis in zip(inputs, table.digits, axes, strict=True)
+            _value_texts(column, tuple(int(place in axis) for place in axis_digits), 2)[1]
+            for column, axis_digits, axis in zip(inputs, table.digits, axes, strict=True)
         )
         if all(values):
             rows.append((values, tuple(x if digits is None else round(x, digits or None) + 0 for x in own)))

@@ -104,9 +104,9 @@ def sql_model(scorer: PortableScorer) -> SqlModel:
     if size > MOST_NUMBERS:
         what = f"the model is too large to be written as SQL: {size:,} table entries"
         raise ModelError(what, hint=f"the maximum is {MOST_NUMBERS:,}; learn with fewer parents, or with --effort 1")
-    places: dict[Coding, int] = {}
+    number_of_coding: dict[Coding, int] = {}
     for p, column in enumerate(scorer.inputs):
-        places[p, tuple(range(column.unobserved + 1))] = p
+        number_of_coding[p, tuple(range(column.unobserved + 1))] = p
     blocks: list[Array] = [np.zeros((len(scorer.stages[0].shift), 0))]
     n_cells = 0
     stages = []
@@ -119,13 +119,13 @@ def sql_model(scorer: PortableScorer) -> SqlModel:
         terms = []
         for table in merged.values():
             codings = zip(table.inputs, table.digits, strict=True)
-            positions = [places.setdefault(coding, len(places)) for coding in codings]
+            positions = [number_of_coding.setdefault(coding, len(number_of_coding)) for coding in codings]
             strides = [math.prod(table.shape[i + 1 :]) for i in range(len(table.shape))]
             terms.append(Term(n_cells, tuple(zip(positions, strides, strict=True))))
             blocks.append(table.entries)
             n_cells += table.entries.shape[1]
         stages.append(SqlStage(stage.weight, stage.anew, tuple(stage.shift.tolist()), tuple(terms)))
-    return SqlModel(tuple(places), tuple(stages), np.concatenate(blocks, axis=1))
+    return SqlModel(tuple(number_of_coding), tuple(stages), np.concatenate(blocks, axis=1))
 
 
 def _over_codes(table: PortableTable) -> PortableTable:
@@ -222,7 +222,7 @@ def _add_codes(layers: Layers, inputs: Sequence[Input], levels: str) -> list[str
     columns = []
     for p, column in enumerate(inputs):
         if column.cuts is not None:
-            code = _search(f"v{p}", column.cuts, list(map(str, range(len(column.cuts) + 1))))
+            code = _choose_by_cuts(f"v{p}", column.cuts, list(map(str, range(len(column.cuts) + 1))))
         elif p in mapped:
             code = f"coalesce(known[{mapped[p]}][v{p}], {column.unobserved})"
         else:
@@ -234,14 +234,14 @@ def _add_codes(layers: Layers, inputs: Sequence[Input], levels: str) -> list[str
     return [name for _, name in columns]
 
 
-def _search(value: str, cuts: Sequence[float], choices: Sequence[str]) -> str:
+def _choose_by_cuts(value: str, cuts: Sequence[float], choices: Sequence[str]) -> str:
     """Return the expression choices[i], where i is the number of cuts below the value."""
     if len(cuts) <= MOST_FLAT_CUTS:
         tests = " ".join(f"WHEN {value} <= {number_constant(cut)} THEN {choices[i]}" for i, cut in enumerate(cuts))
         return f"CASE {tests} ELSE {choices[-1]} END" if cuts else choices[0]
     half = len(cuts) // 2
-    below = _search(value, cuts[:half], choices[: half + 1])
-    above = _search(value, cuts[half + 1 :], choices[half + 1 :])
+    below = _choose_by_cuts(value, cuts[:half], choices[: half + 1])
+    above = _choose_by_cuts(value, cuts[half + 1 :], choices[half + 1 :])
     return f"CASE WHEN {value} <= {number_constant(cuts[half])} THEN {below} ELSE {above} END"
 
 
@@ -367,7 +367,7 @@ def _add_lines(layers: Layers, lines: Sequence[PortableLine], shares: Sequence[s
             f"{number_constant(level)} + {number_constant(slope)} * ({p} - {number_constant(start)})"
             for start, level, slope in segments
         ]
-        levels.append(_search(p, line.ends, choices))
+        levels.append(_choose_by_cuts(p, line.ends, choices))
     if len(levels) == len(shares):
         layers.add("lines", [*_unchanged("row_key"), *zip(levels, shares, strict=True)])
         return

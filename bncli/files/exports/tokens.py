@@ -67,7 +67,7 @@ class Tokens:
     def expect(self, *texts: str) -> Token:
         """Take one of these marks or keywords; raise BncliError for anything else."""
         if not self.at(*texts):
-            self.fail(f"expected {' or '.join(repr(text) for text in texts)}, found {describe(self.next)}")
+            self.fail(f"expected {' or '.join(repr(text) for text in texts)}, found {quoted_token(self.next)}")
         return self.take()
 
     def take_raw(self, pattern: re.Pattern[str]) -> str | None:
@@ -86,7 +86,7 @@ class Tokens:
         raise BncliError(what, where=f"{self._where}, line {line}, column {column}", hint=hint)
 
 
-def describe(token: Token) -> str:
+def quoted_token(token: Token) -> str:
     """Return the token in quotes for an error message, at most 40 characters of it."""
     if token.kind == "end":
         return "the end of the file"

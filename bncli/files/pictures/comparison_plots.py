@@ -63,7 +63,9 @@ def critical_difference_diagram(
     half = n // 2
     sides = worst_first[:half], worst_first[: half - 1 if half else None : -1]
     margins = [max((_label_width(name) for name in side), default=0.0) + 2 * _EDGE for side in sides]
-    spans = _layers([(max(ranks[name] for name in group), min(ranks[name] for name in group)) for group in groups])
+    spans = _assign_layers(
+        [(max(ranks[name] for name in group), min(ranks[name] for name in group)) for group in groups]
+    )
     first_row = _AXIS_TOP + 2 * _BAR + _BAR * max((layer for *_, layer in spans), default=0) + 2 * _BAR
     width = max(sum(margins) + _AXIS, text_width(title) + 2 * _EDGE)
     drawing = Drawing(width, first_row + _ROW * max(map(len, sides)) + _EDGE, title)
@@ -105,7 +107,7 @@ def _label_width(name: str) -> float:
     return min(_LABEL, text_width(name)) + text_width(" (00.00)")
 
 
-def _layers(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float, int]]:
+def _assign_layers(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float, int]]:
     """Return each span (high rank, low rank) with the first layer, 0 on top, in which it overlaps no earlier span."""
     ends: list[float] = []
     placed: list[tuple[float, float, int]] = []

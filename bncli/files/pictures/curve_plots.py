@@ -103,8 +103,8 @@ def unit_curves(
         with frame.drawing.label_group(label):
             for kind, points in (("dashed", reference), ("curve", curve)):
                 if len(points) > 1:
-                    places = [frame.place(_UNIT.share(x), upwards.share(y)) for x, y in points]
-                    frame.drawing.path(kind, "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places))
+                    pixels = [frame.place(_UNIT.share(x), upwards.share(y)) for x, y in points]
+                    frame.drawing.path(kind, "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in pixels))
     return frame.drawing
 
 
@@ -175,10 +175,10 @@ def _draw_learning_curve(frame: Frame, across: Axis, ticks: Sequence[int], panel
             drawing.line("ink", (x, low), (x, high))
             for y in (low, high):
                 drawing.line("ink", (x - _CAP, y), (x + _CAP, y))
-    places = [frame.place(across.share(rows), upwards.share(mean)) for rows, mean, _ in points]
-    if len(places) > 1:
-        drawing.line("curve", *places)
-    for place, (rows, mean, std) in zip(places, points, strict=True):
+    pixels = [frame.place(across.share(rows), upwards.share(mean)) for rows, mean, _ in points]
+    if len(pixels) > 1:
+        drawing.line("curve", *pixels)
+    for place, (rows, mean, std) in zip(pixels, points, strict=True):
         spread = f" (standard deviation {std:.2g})" if std > 0 else ""
         drawing.dot(*place, f"{rows:,} rows: {panel.name} {mean:.6g}{spread}")
 
@@ -211,19 +211,19 @@ def series_plot(
     for number in range(0, len(values), math.ceil(len(values) / 12)):
         frame.tick_below(xs[number], f"{number + 1}")
     for run in _runs_of_known_values(dashed):
-        places = [(xs[i], frame.place(0.0, axis.share(value))[1]) for i, value in run]
+        pixels = [(xs[i], frame.place(0.0, axis.share(value))[1]) for i, value in run]
         half = _SERIES_WIDTH / len(values) / 2
         # half a step farther at both ends, so that a run of one file is visible too
-        drawing.line("dashed", (places[0][0] - half, places[0][1]), *places, (places[-1][0] + half, places[-1][1]))
+        drawing.line("dashed", (pixels[0][0] - half, pixels[0][1]), *pixels, (pixels[-1][0] + half, pixels[-1][1]))
     for i, low, high in bars:
         ends = [frame.place(0.0, axis.share(end))[1] for end in (low, high)]
         drawing.line("ink", *((xs[i], y) for y in ends))
         for y in ends:
             drawing.line("ink", (xs[i] - _CAP, y), (xs[i] + _CAP, y))
     for run in _runs_of_known_values(values):
-        places = [(xs[i], frame.place(0.0, axis.share(value))[1]) for i, value in run]
-        drawing.line("curve", *places)
-        for place, (i, value) in zip(places, run, strict=True):
+        pixels = [(xs[i], frame.place(0.0, axis.share(value))[1]) for i, value in run]
+        drawing.line("curve", *pixels)
+        for place, (i, value) in zip(pixels, run, strict=True):
             drawing.dot(*place, f"{names[i]}: {value:.4g}")
     return drawing
 

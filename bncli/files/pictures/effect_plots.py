@@ -227,10 +227,10 @@ def heat_map(title: str, down: HeatAxis, across: HeatAxis, cells: Array) -> Draw
     if down.single is not None:
         _draw_shades(drawing, down.single[:, None] / scale, right + 4, top, MAP_EDGE, high)
     drawing.line("faint", (left, top), (right, top), (right, bottom), (left, bottom), (left, top))
-    for i in _spaced(n_down, high):
+    for i in _spaced_positions(n_down, high):
         name, y = down.values[i], top + (i + 0.5) * high + 3
         drawing.text(left - 5, y, shortened(name, left - 10, 10), anchor="end", size=10, tip=name)
-    for j in range(n_across) if fits else _spaced(n_across, wide):
+    for j in range(n_across) if fits else _spaced_positions(n_across, wide):
         name, x = across.values[j], left + (j + 0.5) * wide
         if fits:
             drawing.text(x, bottom + 12, name, anchor="middle", size=10)
@@ -247,7 +247,7 @@ def _upright_height(names: Sequence[str]) -> float:
     return min(_UPRIGHT, max((text_width(name, 10) for name in names), default=0.0)) + 10
 
 
-def _spaced(n: int, room: float) -> range:
+def _spaced_positions(n: int, room: float) -> range:
     """Return the positions of n names with this room each, leaving out as many as needed to keep 12 pixels."""
     return range(0, n, max(1, -int(-12 // room)))
 
@@ -331,18 +331,18 @@ def nomogram(points: NomogramPoints, label: str) -> Drawing:
     ticks = [(f"{tick + 0.0:.4g}", tick) for tick in axis_of([low, high], logarithmic=False).ticks]
     probabilities = [(f"{p:g}", value) for p, value in points.sums]
     for row, name, marks in ((n + 1, "sum of points", ticks), (n + 2, f"P({label})", probabilities)):
-        places = [(text, room * (value - low) / (high - low)) for text, value in marks if low <= value <= high]
-        _draw_scale(drawing, row, name, places)
+        marks_at = [(text, room * (value - low) / (high - low)) for text, value in marks if low <= value <= high]
+        _draw_scale(drawing, row, name, marks_at)
     return drawing
 
 
-def _draw_scale(drawing: Drawing, row: int, name: str, places: Sequence[tuple[str, float]]) -> None:
+def _draw_scale(drawing: Drawing, row: int, name: str, marks_at: Sequence[tuple[str, float]]) -> None:
     """Draw a line with ticks (text, x); texts stand above or below it, and are left out where there is no room."""
     y = _NOMOGRAM_ROW * row + 26
     drawing.text(4, y + 4, shortened(name, _NOMOGRAM_NAMES - 16, 12), size=12, tip=name)
-    if not places:
+    if not marks_at:
         return
-    ordered = sorted(places, key=lambda place: place[1])
+    ordered = sorted(marks_at, key=lambda place: place[1])
     drawing.line("ink", (_NOMOGRAM_NAMES + ordered[0][1], y), (_NOMOGRAM_NAMES + ordered[-1][1], y))
     ends, ticks = [-math.inf, -math.inf], ""
     for text, offset in ordered:

@@ -30,7 +30,7 @@ _THICKEST = 6.0
 class NetworkLayout(NamedTuple):
     """The layout of a network: (depth, breadth) of every node by number, and the points of every arc."""
 
-    places: dict[int, tuple[float, float]]
+    positions: dict[int, tuple[float, float]]
     arcs: dict[tuple[int, int], list[tuple[float, float]]]
 
 
@@ -57,16 +57,16 @@ def tree_layout(parents: Mapping[int, int | None]) -> NetworkLayout:
     children: dict[int | None, list[int]] = {}
     for node, parent in parents.items():
         children.setdefault(parent, []).append(node)
-    places: dict[int, tuple[float, float]] = {}
+    positions: dict[int, tuple[float, float]] = {}
     below = 0.0
     for root in children.get(None, []):
         breadths, upper, lower = _subtree_layout(root, children)
         shift = below - min(upper)
         for node, (depth, breadth) in breadths.items():
-            places[node] = (depth, breadth + shift)
+            positions[node] = (depth, breadth + shift)
         below = max(lower) + shift + 1
-    arcs = {(p, n): [places[p], places[n]] for n, p in parents.items() if p is not None}
-    return NetworkLayout(places, arcs)
+    arcs = {(p, n): [positions[p], positions[n]] for n, p in parents.items() if p is not None}
+    return NetworkLayout(positions, arcs)
 
 
 def _subtree_layout(
@@ -82,10 +82,10 @@ def _subtree_layout(
         upper += [breadth + shift for breadth in top[len(upper) :]]
         lower = [breadth + shift for breadth in bottom] + lower[len(bottom) :]
     middle = (shifts[0] + shifts[-1]) / 2 if shifts else 0.0
-    places = {root: (0, 0.0)}
+    positions = {root: (0, 0.0)}
     for (inner, _, _), shift in zip(subtrees, shifts, strict=True):
-        places |= {node: (depth + 1, breadth + shift - middle) for node, (depth, breadth) in inner.items()}
-    return places, [0.0, *(b - middle for b in upper)], [0.0, *(b - middle for b in lower)]
+        positions |= {node: (depth + 1, breadth + shift - middle) for node, (depth, breadth) in inner.items()}
+    return positions, [0.0, *(b - middle for b in upper)], [0.0, *(b - middle for b in lower)]
 
 
 def layered_layout(parents: Mapping[int, Sequence[int]]) -> NetworkLayout:
@@ -109,9 +109,9 @@ def layered_layout(parents: Mapping[int, Sequence[int]]) -> NetworkLayout:
             before[node].append(chain[-1])
             chains[parent, node] = [*chain, node]
     breadths = _order_layers(layers, before)
-    places = {node: (float(depth), breadths[node]) for depth, layer in enumerate(layers) for node in layer}
-    arcs = {ends: [places[node] for node in chain] for ends, chain in chains.items()}
-    return NetworkLayout({node: places[node] for node in depths}, arcs)
+    positions = {node: (float(depth), breadths[node]) for depth, layer in enumerate(layers) for node in layer}
+    arcs = {ends: [positions[node] for node in chain] for ends, chain in chains.items()}
+    return NetworkLayout({node: positions[node] for node in depths}, arcs)
 
 
 def _longest_paths(parents: Mapping[int, Sequence[int]]) -> dict[int, int]:
@@ -166,12 +166,12 @@ def network_drawing(
 ) -> Drawing:
     """Draw a network; strengths: (strength from 0 to 1, tip) by arc."""
     widths = [min(_MOST_WIDTH, text_width(node.name, 12) + 14) for node in nodes]
-    deepest = max((depth for depth, _ in layout.places.values()), default=0.0)
-    broadest = max((breadth for _, breadth in layout.places.values()), default=0.0)
+    deepest = max((depth for depth, _ in layout.positions.values()), default=0.0)
+    broadest = max((breadth for _, breadth in layout.positions.values()), default=0.0)
     step = max(widths, default=_MOST_WIDTH) + _GAP
     drawing = Drawing(2 * _EDGE + deepest * step + _MOST_WIDTH, 2 * _EDGE + broadest * _ROW + _HEIGHT, title)
-    for (parent, child), places in layout.arcs.items():
-        points = [(_EDGE + depth * step, _EDGE + breadth * _ROW + _HEIGHT / 2) for depth, breadth in places]
+    for (parent, child), positions in layout.arcs.items():
+        points = [(_EDGE + depth * step, _EDGE + breadth * _ROW + _HEIGHT / 2) for depth, breadth in positions]
         points[0] = (points[0][0] + widths[parent], points[0][1])
         outline = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
         for (x0, y0), (x1, y1) in pairwise(points):
@@ -182,8 +182,8 @@ def network_drawing(
         x, y = points[-1]
         drawing.path("tip", f"M{x:.1f} {y:.1f}l-8 -4v8z")
     for number, node in enumerate(nodes):
-        if number in layout.places:
-            depth, breadth = layout.places[number]
+        if number in layout.positions:
+            depth, breadth = layout.positions[number]
             x, y = _EDGE + depth * step, _EDGE + breadth * _ROW + _HEIGHT / 2
             with drawing.link(node.link):
                 kind = "root" if node.is_class else "node"
@@ -197,16 +197,16 @@ def region_drawing(title: str, nodes: Sequence[Node], regions: Sequence[Region])
     radius, margin = max(120.0, 26.0 * len(nodes) / math.pi), 150.0
     drawing = Drawing(2 * (radius + margin), 2 * (radius + 30), title)
     angles = [2 * math.pi * (i + 0.5) / max(len(nodes), 1) - math.pi / 2 for i in range(len(nodes))]
-    places = [(radius + margin + radius * math.cos(a), radius + 30 + radius * math.sin(a)) for a in angles]
+    positions = [(radius + margin + radius * math.cos(a), radius + 30 + radius * math.sin(a)) for a in angles]
     for region in sorted(regions, key=lambda region: -len(region.nodes)):
         if len(region.nodes) > 1:
-            outline = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in (places[i] for i in sorted(region.nodes)))
+            outline = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in (positions[i] for i in sorted(region.nodes)))
             with drawing.link(region.link):
                 if len(region.nodes) == 2:
                     drawing.path("arc", outline, width=1.5 + (_THICKEST - 1) * region.strength, tip=region.tip)
                 else:
                     drawing.path("region", outline + "Z", tip=region.tip)
-    for node, (x, y), angle in zip(nodes, places, angles, strict=True):
+    for node, (x, y), angle in zip(nodes, positions, angles, strict=True):
         with drawing.link(node.link):
             drawing.dot(x, y, node.tip, radius=7, kind="node")
             is_right = math.cos(angle) >= 0

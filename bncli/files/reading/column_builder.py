@@ -129,7 +129,7 @@ class ColumnBuilder:
             self.request = ColumnRequest(self.request.name, ValueKind.TEXT)
         elif not self.has_leading_zeros and has_leading_zeros(texts):
             self.has_leading_zeros = True
-        elif not self.has_leading_zeros and self.request.kind is ValueKind.TEXT and more_than_two([numbers]):
+        elif not self.has_leading_zeros and self.request.kind is ValueKind.TEXT and has_more_than_two([numbers]):
             self.request = ColumnRequest(self.request.name, ValueKind.NUMBER)
 
     def settle(self) -> list[int]:
@@ -137,7 +137,7 @@ class ColumnBuilder:
         if self.is_free:
             # Blocks mostly share their texts, which are parsed once.
             distinct = {id(b.texts if isinstance(b, CodedTexts) else b): b for b in self.blocks}.values()
-            if not more_than_two(
+            if not has_more_than_two(
                 (to_numbers(block.texts, self._tokens.number)[0] if isinstance(block, CodedTexts) else block)
                 for block in distinct
             ) or (self.has_leading_zeros and self._all_whole):
@@ -243,23 +243,23 @@ def encode_texts(values: pa.Array, shared: pa.Array) -> CodedTexts:
     return CodedTexts(narrow_codes(encoded.indices.to_numpy(), len(encoded.dictionary)), encoded.dictionary)
 
 
-def more_than_two(blocks: Iterable[NDArray[Any]]) -> bool:
+def has_more_than_two(blocks: Iterable[NDArray[Any]]) -> bool:
     """Return whether there are more than two distinct numbers in all blocks together."""
-    seen: list[float] = []
+    found: list[float] = []
     for values in blocks:
-        add_distinct(seen, values)
-        if len(seen) > 2:
+        append_distinct(found, values)
+        if len(found) > 2:
             return True
     return False
 
 
-def add_distinct(seen: list[float], values: NDArray[Any]) -> None:
-    """Append numbers that are not yet in `seen`, until it has three."""
-    if len(seen) > 2:
+def append_distinct(found: list[float], values: NDArray[Any]) -> None:
+    """Append numbers that are not yet in `found`, until it has three."""
+    if len(found) > 2:
         return
-    rest = values[~np.isnan(values)] if values.dtype.kind == "f" else values
-    for known in seen:
-        rest = rest[rest != known]
-    while len(rest) and len(seen) <= 2:
-        seen.append(rest[0])
-        rest = rest[rest != rest[0]]
+    unseen = values[~np.isnan(values)] if values.dtype.kind == "f" else values
+    for known in found:
+        unseen = unseen[unseen != known]
+    while len(unseen) and len(found) <= 2:
+        found.append(unseen[0])
+        unseen = unseen[unseen != unseen[0]]

@@ -33,7 +33,7 @@ from bncli.engine.data.columns import Column, NumericColumn
 from bncli.engine.data.number_formats import DATE_ORDERS, DateForm, DateOrder, Form, NumberForm
 from bncli.engine.kernels.arrays import Mask
 from bncli.errors import BncliError
-from bncli.files.reading.column_builder import MOSTLY, CodedTexts, ColumnBuilder, more_than_two
+from bncli.files.reading.column_builder import MOSTLY, CodedTexts, ColumnBuilder, has_more_than_two
 from bncli.files.reading.column_roles import ColumnRoles, missing_column, split_names
 from bncli.files.reading.dates import are_of_shape, shape_of, to_seconds
 from bncli.files.reading.numbers import (
@@ -171,17 +171,17 @@ class _ColumnNotes:
             for why, names in self.left_out.items()
         ]
         if self.words:
-            places = "; ".join(f"'{shorten(word)}' in {list_names(names)}" for word, names in self.words.items())
+            listed = "; ".join(f"'{shorten(word)}' in {list_names(names)}" for word, names in self.words.items())
             lines.append(
-                f"words in numeric columns were read as missing: {places} (--categorical NAME keeps them as values)"
+                f"words in numeric columns were read as missing: {listed} (--categorical NAME keeps them as values)"
             )
         if self.marks:
-            places = " and ".join(f"'{mark}' in {list_names(names)}" for mark, names in self.marks.items())
+            listed = " and ".join(f"'{mark}' in {list_names(names)}" for mark, names in self.marks.items())
             options = " ".join(f"--missing {shlex.quote('+' + mark)}" for mark in self.marks)
             them = "it" if len(self.marks) == 1 else "them"
             then = " and ".join(f"{list_names(names)} as {what}" for what, names in self.without_marks.items())
             then = f", and to read {then}" if then else ""
-            lines.append(f"{places} may mean missing; add {options} to treat {them} as missing{then}")
+            lines.append(f"{listed} may mean missing; add {options} to treat {them} as missing{then}")
         lines += self.near_misses
         for what, names in self.dates.items():
             column, was = ("columns", "were") if len(names) > 1 else ("column", "was")
@@ -236,7 +236,7 @@ class _ColumnInterpreter:
             self.attributes[name] = column.categorical()
         elif column.has_leading_zeros and column.non_numeric is None:
             texts, counts = column.count(self._tokens.number)
-            is_number = more_than_two([to_numbers(texts, ())[0]])
+            is_number = has_more_than_two([to_numbers(texts, ())[0]])
             if is_number and not look_like_codes(texts, counts):
                 self.notes.padded.append(name)
                 self._add_numbers(name, column.numeric().values, None)
@@ -357,7 +357,7 @@ class _ColumnInterpreter:
 def are_plain_numbers(levels: pa.Array) -> bool:
     """Return whether the distinct values would make a column of numbers."""
     numbers, wrong = to_numbers(levels, ())
-    return wrong is None and more_than_two([numbers])
+    return wrong is None and has_more_than_two([numbers])
 
 
 def _are_few_integers(values: NDArray[Any]) -> bool:
@@ -464,10 +464,10 @@ def _recognize_numbers_with_words(
     has_digit = pc.match_substring_regex(sample, "[0-9]").to_numpy(zero_copy_only=False)
     if (~has_digit).sum() > MOST_WORDS:
         return None  # most columns of text end here, or with the next test
-    if not any(int((~fits).sum()) <= MOST_WORDS for fits in _masks_of_numbers(sample, source)):
+    if not any(int((~fits).sum()) <= MOST_WORDS for fits in _number_masks(sample, source)):
         return None
     texts, counts = column.count(tokens.number)
-    for fits in _masks_of_numbers(texts, source):
+    for fits in _number_masks(texts, source):
         n_words = int((~fits).sum())
         if not 0 < n_words <= MOST_WORDS or counts[fits].sum() < MOSTLY * counts.sum():
             continue
@@ -485,14 +485,14 @@ def _recognize_numbers_with_words(
             if is_plain
             else _recognize_numbers(numbers, source.decimal, delimiter)
         )
-        if recognized is None or not more_than_two([parse_in_form(recognized.form, numbers, ())[0]]):
+        if recognized is None or not has_more_than_two([parse_in_form(recognized.form, numbers, ())[0]]):
             continue
         assert isinstance(recognized.form, NumberForm)
         return recognized._replace(form=replace(recognized.form, words=tuple(sorted(words.to_pylist()))))
     return None
 
 
-def _masks_of_numbers(texts: pa.Array, source: Source) -> list[Mask]:
+def _number_masks(texts: pa.Array, source: Source) -> list[Mask]:
     """Return two masks: which texts are plain numbers, and which are numbers in a national form (such as 1.234,5).
 
     If the decimal mark is a comma, return the second mask only.
@@ -522,7 +522,7 @@ def recognize_format(
     if may_be_numbers and delimiter is not None:
         recognized = _recognize_numbers(present, source.decimal, delimiter)
     recognized = recognized or _recognize_dates(name, present, source.dates)
-    if recognized is None or not more_than_two([parse_in_form(recognized.form, present, ())[0]]):
+    if recognized is None or not has_more_than_two([parse_in_form(recognized.form, present, ())[0]]):
         return None
     return recognized
 

@@ -488,14 +488,14 @@ def are_too_many_labels(n_labels: int, n_rows: int) -> bool:
 
 def warn_about_numeric_labels(class_name: str, labels: tuple[str, ...], n_rows: int, watch: Watch) -> None:
     """Warn if the labels look like measurements."""
-    if look_measured(labels, n_rows):
+    if look_like_measurements(labels, n_rows):
         what = f"the class '{class_name}' looks like a numeric variable, not a class: {len(labels):,} different numbers"
         advice = "cut its values into a few intervals first, or choose another column with --class"
         codes = f"if they are codes, add --categorical '{class_name}'"
         watch(Note(f"{what} in {n_rows:,} rows; {advice} ({codes})", warning=True))
 
 
-def look_measured(labels: tuple[str, ...], n_rows: int) -> bool:
+def look_like_measurements(labels: tuple[str, ...], n_rows: int) -> bool:
     """Return whether labels look like measurements: many numbers with few rows each, or with fractions."""
     if len(labels) <= _MAX_NUMERIC_LABELS:
         return False

@@ -43,7 +43,7 @@ from bncli.files.reading.column_meaning import (
 from bncli.files.reading.column_roles import ColumnRoles, assign_roles
 from bncli.files.reading.numbers import to_numbers
 from bncli.files.reading.source import BLANKS, ColumnRequest, MissingTokens, RowBlock, Source, ValueKind, is_text
-from bncli.files.reading.table import BadRows, RawBlock, Table, in_order, parse
+from bncli.files.reading.table import BadRows, RawBlock, Table, parse, run_in_order
 from bncli.files.reading.training_rows import mix_bits, start_columns
 from bncli.files.reading.values import SignedCodes, parse_in_form
 from bncli.watch import Watch, silent
@@ -140,9 +140,9 @@ def summarise_table(source: Source, *, threads: int = 1, watch: Watch = silent) 
         requests = [reader.request for reader in readers.values()]
         with BadRows(source.on_bad_row, watch) as bad_rows:
             tasks = (partial(_parse_distinct, raw, requests, tokens) for raw in table.raw_blocks(names, watch))
-            for block, columns in in_order(tasks, threads):
+            for block, columns in run_in_order(tasks, threads):
                 bad_rows.take(block.bad)
-                places = mix_bits(np.arange(n_rows, n_rows + block.n_rows, dtype=np.uint64)) | np.uint64(1)
+                position_hashes = mix_bits(np.arange(n_rows, n_rows + block.n_rows, dtype=np.uint64)) | np.uint64(1)
                 n_rows += block.n_rows
                 labels = np.zeros(block.n_rows, np.int64)
                 if class_name is not None and label_numbers is not None:
@@ -160,7 +160,7 @@ def summarise_table(source: Source, *, threads: int = 1, watch: Watch = silent) 
                 if roles.weights is not None:
                     distinct = columns[names.index(roles.weights)]
                     weights = distinct.values.to_numpy()[distinct.codes]
-                rows = BlockRows(labels, max(len(label_numbers or ()), 1), weights, places, block.locate)
+                rows = BlockRows(labels, max(len(label_numbers or ()), 1), weights, position_hashes, block.locate)
                 for reader, distinct in zip(readers.values(), columns, strict=True):
                     reader.take(distinct, rows)
 
@@ -236,7 +236,7 @@ class BlockRows:
     labels: NDArray[np.int64]
     n_labels: int
     weights: Array | None
-    places: Hashes
+    position_hashes: Hashes
     locate: Callable[[int], str]
 
 
@@ -264,13 +264,13 @@ class _ColumnReader:
 
     def take(self, distinct: DistinctValues, rows: BlockRows) -> None:
         """Count the values of the next block."""
-        self._digest += int((distinct.hashes[distinct.codes] * rows.places).sum(dtype=np.uint64))
+        self._digest += int((distinct.hashes[distinct.codes] * rows.position_hashes).sum(dtype=np.uint64))
         if self._is_text:
             self._builder.add(CodedTexts(distinct.codes, distinct.values), rows.locate)
             self._builder.blocks.clear()
         if self._example is None:
             first = _present(distinct.values, self._tokens.number).slice(0, 1)
-            self._example = next(iter(self._texts(first).to_pylist()), None)
+            self._example = next(iter(self._values_as_text(first).to_pylist()), None)
         # table[i]: the rows of positive weight with value i, then their weight in each class.
         n = len(distinct.values)
         codes, labels, weights = distinct.codes, rows.labels, rows.weights
@@ -334,7 +334,7 @@ class _ColumnReader:
         if isinstance(column, NumericColumn):
             self._record_extremes(column.values.astype(np.float64))
         has_extremes = self._low <= self._high and isinstance(column, NumericColumn)
-        texts = self._texts(counted.values)
+        texts = self._values_as_text(counted.values)
         return ColumnSummary(
             replace(counted, values=texts),
             column,
@@ -354,7 +354,7 @@ class _ColumnReader:
         times: NDArray[np.int64] = scaled.astype(np.int64)
         codes = np.append(np.repeat(np.arange(n), times), n + np.arange(len(self._witnesses))).astype(np.int64)
         values = pa.concat_arrays([counted.values, self._witnesses]) if self._is_text else counted.values
-        self._put(values, codes)
+        self._replace_rows(values, codes)
         n_shown = round(n_rows * n / max(float(counted.scale.sum()), 1.0))
         name = self.request.name
         decision = decide_column(name, self._builder, len(codes), n_shown, self._roles, self._table, self._source)
@@ -367,16 +367,16 @@ class _ColumnReader:
             return decision, NumericColumn(parse_in_form(decision.form, counted.values, self._tokens.number)[0])
         if name in attributes and not is_class:
             return decision, attributes[name]
-        self._put(values, codes)
+        self._replace_rows(values, codes)
         return decision, self._builder.categorical().take(first)
 
-    def _put(self, values: pa.Array, codes: NDArray[np.int64]) -> None:
+    def _replace_rows(self, values: pa.Array, codes: NDArray[np.int64]) -> None:
         """Replace the rows of the builder by these, in the type that all rows allow."""
         self._builder.blocks = [CodedTexts(codes, values) if self._is_text else values.to_numpy()[codes]]
         for i in self._builder.settle():
-            self._builder.blocks[i] = CodedTexts(codes, self._texts(values))
+            self._builder.blocks[i] = CodedTexts(codes, self._values_as_text(values))
 
-    def _texts(self, values: pa.Array) -> pa.Array:
+    def _values_as_text(self, values: pa.Array) -> pa.Array:
         """Return the values as text: numbers and dates of a columnar file as Arrow writes them."""
         if self._is_text:
             return values

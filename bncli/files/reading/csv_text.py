@@ -104,10 +104,10 @@ class TextFile:
     def __init__(
         self, stream: Stream, delimiter: bytes | None, names: tuple[str, ...] | None, block_size: int | None
     ) -> None:
-        layout, rest, line = read_header(stream, delimiter, names)
+        layout, pending, line = read_header(stream, delimiter, names)
         self.names = layout.names
         self.delimiter = layout.delimiter.decode()
-        self.blocks: Iterator[TextBlock] = cut_blocks(stream, layout, rest, line, block_size)
+        self.blocks: Iterator[TextBlock] = cut_blocks(stream, layout, pending, line, block_size)
 
     def first_block(self) -> TextBlock | None:
         """Return the first block without removing it from `blocks`, or None if there is none."""
@@ -250,11 +250,11 @@ def check_distinct(names: tuple[str, ...], where: str, *, is_text: bool = True) 
 
 
 def cut_blocks(
-    stream: Stream, layout: TextLayout, rest: bytes, line: int, size: int | None = None
+    stream: Stream, layout: TextLayout, pending: bytes, line: int, size: int | None = None
 ) -> Iterator[TextBlock]:
     """Yield the blocks of a file after its header, in order.
 
-    rest, line: bytes that were read beyond the header, and the number of their first line. size: bytes of a block;
+    pending, line: bytes that were read beyond the header, and the number of their first line. size: bytes of a block;
     None = BLOCK_SIZE, or more if the table is wide.
     """
     n_wanted = min(size or BLOCK_SIZE, FIRST_BLOCK_SIZE)
@@ -264,43 +264,43 @@ def cut_blocks(
     n_unclosed = 0
     after_unclosed = memoryview(b"")  # bytes that were read in search of the end of a row that has none
     while True:
-        again = bytes(after_unclosed[: max(n_wanted - len(rest), 1)])
-        paused_already = stream.paused and b"\n" in rest  # rows that came with the header should not wait
-        more = b"" if paused_already else again or stream.read_ready(max(n_wanted - len(rest), 1))
-        if not rest and not more:
+        again = bytes(after_unclosed[: max(n_wanted - len(pending), 1)])
+        paused_already = stream.paused and b"\n" in pending  # rows that came with the header should not wait
+        more = b"" if paused_already else again or stream.read_ready(max(n_wanted - len(pending), 1))
+        if not pending and not more:
             return
         paused, stream.paused = stream.paused, False
         # Fewer bytes than requested: the file has ended, unless the input only paused.
-        at_end = not paused_already and not again and (not more or (len(rest) + len(more) < n_wanted and not paused))
+        at_end = not paused_already and not again and (not more or (len(pending) + len(more) < n_wanted and not paused))
         if not paused_already:
             after_unclosed = after_unclosed[len(again) :]
-        data, rest, bad = _split_rows(layout, rest, more, line, at_end)
+        data, pending, bad = _split_rows(layout, pending, more, line, at_end)
         n_unclosed += len(bad)
         if n_unclosed > MAX_UNCLOSED:
             what = f"more than {MAX_UNCLOSED} quotes are opened and never closed"
             raise BncliError(what, where=bad[0].where, hint="a quote inside a quoted field must be doubled")
         if bad:
-            after_unclosed, rest = memoryview(rest + bytes(after_unclosed)), b""
+            after_unclosed, pending = memoryview(pending + bytes(after_unclosed)), b""
         if data or bad:
             yield TextBlock(layout, data, line, bad, paused)
             line += count_lines(data) + sum(count_lines(row.raw) for row in bad)
             n_wanted = size
-        elif len(rest) > MAX_ROW:
+        elif len(pending) > MAX_ROW:
             what = f"a line of more than {MAX_ROW >> 20} MB"
             raise BncliError(what, where=f"{layout.path} line {line}", hint="is the file a table in text form?")
         else:
-            n_wanted = max(n_wanted, min(2 * len(rest), MAX_ROW + 1))
+            n_wanted = max(n_wanted, min(2 * len(pending), MAX_ROW + 1))
 
 
 def _split_rows(
-    layout: TextLayout, rest: bytes, more: bytes, line: int, at_end: bool
+    layout: TextLayout, pending: bytes, more: bytes, line: int, at_end: bool
 ) -> tuple[bytes, bytes, tuple[BadRow, ...]]:
     """Return the whole rows, the bytes after them, and the row with an unclosed quote between them, if there is one."""
     line_feed = more.rfind(b"\n")
     # Without a quote every line feed ends a row; this decides most blocks.
-    if line_feed >= 0 and b'"' not in more and b'"' not in rest and not at_end:
-        return b"".join((rest, memoryview(more)[: line_feed + 1])), more[line_feed + 1 :], ()
-    data = rest + more
+    if line_feed >= 0 and b'"' not in more and b'"' not in pending and not at_end:
+        return b"".join((pending, memoryview(more)[: line_feed + 1])), more[line_feed + 1 :], ()
+    data = pending + more
     sections = quoted_sections(data, layout.delimiter)
     if at_end and not sections.unclosed:
         return data, b"", ()

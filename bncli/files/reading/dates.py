@@ -49,9 +49,9 @@ def to_seconds(texts: pa.Array, order: DateOrder) -> tuple[Array, Mask]:
         return seconds, np.ones(len(seconds), np.bool_)
     seconds = np.full(len(texts), np.nan)
     for shape in shapes_of_order(order):
-        rest = np.flatnonzero(np.isnan(seconds))
-        if len(rest):
-            seconds[rest] = _parse_shape(texts.take(pa.array(rest)), shape, order)
+        remaining = np.flatnonzero(np.isnan(seconds))
+        if len(remaining):
+            seconds[remaining] = _parse_shape(texts.take(pa.array(remaining)), shape, order)
     return seconds, ~np.isnan(seconds)
 
 
@@ -139,19 +139,19 @@ def are_of_shape(texts: pa.Array, shape: str) -> bool:
     return bool(pc.all(pc.match_substring_regex(texts, f"^{date_pattern(shape)}$")).as_py())
 
 
-def is_temporal(kind: pa.DataType) -> bool:
+def is_temporal(arrow_type: pa.DataType) -> bool:
     """Return whether values of an Arrow type are dates or times of the day."""
-    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind))
+    return bool(pa.types.is_timestamp(arrow_type) or pa.types.is_date(arrow_type) or pa.types.is_time(arrow_type))
 
 
-def order_of(kind: pa.DataType) -> DateOrder:
+def order_of(arrow_type: pa.DataType) -> DateOrder:
     """Return the order under which values of a temporal Arrow type are read."""
-    return "time" if pa.types.is_time(kind) else "ymd"
+    return "time" if pa.types.is_time(arrow_type) else "ymd"
 
 
-def holds_dates(kind: pa.DataType, order: DateOrder) -> bool:
+def holds_dates(arrow_type: pa.DataType, order: DateOrder) -> bool:
     """Return whether an Arrow type has times of the day, for the order `time`, or dates, for the other orders."""
-    return is_temporal(kind) and (order_of(kind) == "time") == (order == "time")
+    return is_temporal(arrow_type) and (order_of(arrow_type) == "time") == (order == "time")
 
 
 def durations_of(array: pa.Array) -> Array:
@@ -162,14 +162,14 @@ def durations_of(array: pa.Array) -> Array:
 
 def seconds_of(array: pa.Array) -> Array:
     """Return an array of a temporal type in whole seconds since 1970 (of the day for times), NaN for nulls."""
-    kind = array.type
-    if pa.types.is_timestamp(kind) and kind.tz is not None:
+    arrow_type = array.type
+    if pa.types.is_timestamp(arrow_type) and arrow_type.tz is not None:
         array = pc.local_timestamp(array)
-    ticks = array.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
+    ticks = array.cast(pa.int32() if arrow_type.bit_width == 32 else pa.int64())
     counts: NDArray[np.int64] = ticks.fill_null(0).to_numpy().astype(np.int64)
-    unit = "ms" if kind == pa.date64() else getattr(kind, "unit", "")  # date32 has no unit: it counts days
-    whole = counts // _TICKS_PER_SECOND[unit] if unit else counts * DAY
-    seconds: Array = whole.astype(np.float64)
+    unit = "ms" if arrow_type == pa.date64() else getattr(arrow_type, "unit", "")  # date32 has no unit: it counts days
+    counted_seconds = counts // _TICKS_PER_SECOND[unit] if unit else counts * DAY
+    seconds: Array = counted_seconds.astype(np.float64)
     seconds[array.is_null().to_numpy(zero_copy_only=False)] = np.nan
     return seconds
 
@@ -177,10 +177,10 @@ def seconds_of(array: pa.Array) -> Array:
 def part_of(seconds: Array, part: DatePart, origin: int = 0) -> Array:
     """Return one part of each date, NaN if the date is missing; `days` are counted from the day `origin`."""
     present = ~np.isnan(seconds)
-    whole = np.where(present, seconds, 0).astype(np.int64)
-    days = whole // DAY
+    counted_seconds = np.where(present, seconds, 0).astype(np.int64)
+    days = counted_seconds // DAY
     if part == "hour":
-        values = (whole - days * DAY) // 3600
+        values = (counted_seconds - days * DAY) // 3600
     elif part == "days":
         values = days - origin
     elif part == "weekday":

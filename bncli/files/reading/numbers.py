@@ -116,9 +116,9 @@ def guess_kinds(columns: Sequence[pa.Array], missing: Sequence[str]) -> list[Val
     # There are more than two distinct numbers if one lies strictly between the smallest and the largest.
     low = np.where(present, values, np.inf).min(axis=1, initial=np.inf)
     high = np.where(present, values, -np.inf).max(axis=1, initial=-np.inf)
-    more_than_two = (present & (values != low[:, np.newaxis]) & (values != high[:, np.newaxis])).any(axis=1)
+    has_more_than_two = (present & (values != low[:, np.newaxis]) & (values != high[:, np.newaxis])).any(axis=1)
     has_zeros = pc.match_substring_regex(texts, _LEADING_ZEROS).to_numpy(zero_copy_only=False)
-    is_numeric = ((is_number | is_missing) & ~has_zeros).reshape(values.shape).all(axis=1) & more_than_two
+    is_numeric = ((is_number | is_missing) & ~has_zeros).reshape(values.shape).all(axis=1) & has_more_than_two
     is_whole = pc.match_substring_regex(texts, _INTEGER).to_numpy(zero_copy_only=False) | ~is_number
     is_integer = is_whole.reshape(values.shape).all(axis=1)
     is_large = (np.abs(np.where(present, values, 0.0)) >= _MAYBE_BEYOND_INT64).any(axis=1)

@@ -49,7 +49,7 @@ from bncli.files.reading.column_roles import (
 from bncli.files.reading.numbers import to_numbers
 from bncli.files.reading.rows_by_schema import ColumnEncoder, parse_encoded
 from bncli.files.reading.source import ColumnRequest, MissingTokens, RowBlock, Source, ValueKind
-from bncli.files.reading.table import BadRows, RawBlock, Table, in_order
+from bncli.files.reading.table import BadRows, RawBlock, Table, run_in_order
 from bncli.files.reading.training_rows import read_rows
 from bncli.files.reading.values import strip_texts
 from bncli.watch import Note, Run
@@ -120,7 +120,7 @@ class CodedBatches:
         with BadRows(self._source.on_bad_row, self._run.watch) as bad_rows:
             raw_blocks = self._table.raw_blocks([request.name for request in requests], self._run.watch)
             tasks = (partial(self._encode, raw, requests) for raw in raw_blocks)
-            for path, block, columns, codes in in_order(tasks, self._run.threads):
+            for path, block, columns, codes in run_in_order(tasks, self._run.threads):
                 bad_rows.take(block.bad)
                 yield self._usable_rows(path, block, columns, codes)
         # Rows without a class are reported together, when all are read.
@@ -304,14 +304,14 @@ class SampledTable:
                 waiting.append(block)
             last = waiting[-1]
             cut = len(last.labels) - (n_waiting - n_wanted)
-            pieces = [*waiting[:-1], _slice(last, 0, cut)]
+            pieces = [*waiting[:-1], _slice_rows(last, 0, cut)]
             weights = [rows.weights for rows in pieces if rows.weights is not None]
             yield CodedRows(
                 [np.concatenate(column) for column in zip(*(rows.codes for rows in pieces), strict=True)],
                 np.concatenate([rows.labels for rows in pieces]),
                 np.concatenate(weights) if weights else None,
             )
-            waiting = [_slice(last, cut, len(last.labels))]
+            waiting = [_slice_rows(last, cut, len(last.labels))]
         for rest in (*waiting, *blocks):
             if len(rest.labels):
                 raise _changed_file(self.files[0][0])
@@ -345,7 +345,7 @@ class SampledTable:
                 raise _changed_file(path)
 
 
-def _slice(rows: CodedRows, start: int, stop: int) -> CodedRows:
+def _slice_rows(rows: CodedRows, start: int, stop: int) -> CodedRows:
     weights = None if rows.weights is None else rows.weights[start:stop]
     return CodedRows([codes[start:stop] for codes in rows.codes], rows.labels[start:stop], weights)
 
@@ -390,7 +390,7 @@ def encode_files(
             drop_incomplete=source.drop_incomplete,
         )
         raw_blocks = table.raw_blocks([encoder.request.name for encoder in encoders], run.watch, begin)
-        for block, n_unlabelled, rows in in_order((partial(encode, raw) for raw in raw_blocks), run.threads):
+        for block, n_unlabelled, rows in run_in_order((partial(encode, raw) for raw in raw_blocks), run.threads):
             if block.bad and source.on_bad_row == "fail":
                 raise _changed_file(block.bad[0].path)
             yield block.n_rows, n_unlabelled, rows

@@ -36,7 +36,7 @@ from bncli.files.reading.source import (
     list_names,
 )
 from bncli.files.reading.split_columns import check_split, read_split_columns
-from bncli.files.reading.table import BadRows, RawBlock, Table, in_order, parse
+from bncli.files.reading.table import BadRows, RawBlock, Table, parse, run_in_order
 from bncli.files.reading.values import (
     SignedCodes,
     column_in_form,
@@ -226,7 +226,7 @@ class Batches:
     def with_bad_rows(self, begin: int = 0) -> Iterator[tuple[Batch, tuple[BadRow, ...]]]:
         """Yield every batch of the files from index `begin` on, and its malformed rows, which the caller handles."""
         with self._table:
-            yield from in_order(self._tasks(begin), self._run.threads)
+            yield from run_in_order(self._tasks(begin), self._run.threads)
 
     def _tasks(self, begin: int) -> Iterator[Callable[[], tuple[Batch, tuple[BadRow, ...]]] | None]:
         requests = [encoder.request for encoder in self._encoders]
@@ -323,7 +323,7 @@ def read_labelled(
         with BadRows(source.on_bad_row, watch) as bad_rows:
             raw_blocks = table.raw_blocks([request.name for request in requests], watch)
             tasks = (partial(parse_encoded, raw, encoders, requests, tokens) for raw in raw_blocks)
-            for block, parts in in_order(tasks, threads):
+            for block, parts in run_in_order(tasks, threads):
                 bad_rows.take(block.bad)
                 unseen = np.flatnonzero(_values(parts[0][class_column]) == UNSEEN)
                 if len(unseen):
@@ -342,7 +342,7 @@ def read_labelled(
             if not sum(len(_values(columns[0][1])) for columns in blocks):
                 raise BncliError("the table has no rows", where=table.name, hint="add rows below the header")
         split_by = read_split_columns(builders, group, time, table, source)
-    joined = [_join(items) for items in zip(*blocks, strict=True)]
+    joined = [_join_column(items) for items in zip(*blocks, strict=True)]
     label = joined.pop(0)[1]
     weights = None if source.weights is None else np.asarray(_values(joined.pop()[1]), np.float64)
     assert isinstance(label, CategoricalColumn)
@@ -361,7 +361,7 @@ def _values(column: Column) -> np.ndarray:
     return column.codes if isinstance(column, CategoricalColumn) else column.values
 
 
-def _join(blocks: Sequence[tuple[str, Column]]) -> tuple[str, Column]:
+def _join_column(blocks: Sequence[tuple[str, Column]]) -> tuple[str, Column]:
     """Return the name and the values of a column, given its name and its values in every block."""
     name, first = blocks[0]
     values = np.concatenate([_values(column) for _, column in blocks])

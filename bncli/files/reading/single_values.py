@@ -123,20 +123,20 @@ class ValueEncoder:
         if is_missing_value(value):
             return self.missing
         if self.cuts is None:
-            text = self._text(value).strip(BLANKS)
+            text = self._table_text(value).strip(BLANKS)
             code = self.codes.get(text, self.unknown)
             if self.strict and text not in self.codes:
                 what = f"column {self.name!r} has the value {text!r}, which was not seen in training"
                 raise ModelError(what, hint="fit the model with unseen='average' to score such rows")
             return code
-        number = self._number(value)
+        number = self._number_or_seconds(value)
         if math.isnan(number):
             return self.missing
         if isinstance(self.form, DateForm):
             number = _part_of(int(number), self.form)
         return bisect_left(self.cuts, number)
 
-    def _number(self, value: Any) -> float:
+    def _number_or_seconds(self, value: Any) -> float:
         """Return a number or the seconds of a date, NaN for a missing one."""
         form = self.form
         if isinstance(form, DateForm):
@@ -157,7 +157,7 @@ class ValueEncoder:
             if math.isinf(number):
                 raise self._refusal(str(value))
             return number
-        text = self._text(value).strip(BLANKS)
+        text = self._table_text(value).strip(BLANKS)
         if text in self.missing_words:
             return math.nan
         if form is None:
@@ -174,7 +174,7 @@ class ValueEncoder:
         what = f"column '{self.name}' contains '{shorten(text)}', which is not {describe_expected(self.form)}"
         return BncliError(what, hint="use None for a missing value")
 
-    def _text(self, value: Any) -> str:
+    def _table_text(self, value: Any) -> str:
         """Return the text that represents a value in a table; raise BncliError for a value that has none."""
         if isinstance(value, str):
             return value
@@ -210,9 +210,9 @@ def _text_of_float(value: float) -> str:
 
 def _part_of(seconds: int, form: DateForm) -> int:
     """Return the part of a date (see `dates.part_of`)."""
-    days, rest = divmod(seconds, DAY)
+    days, seconds_of_day = divmod(seconds, DAY)
     if form.part == "hour":
-        return rest // 3600
+        return seconds_of_day // 3600
     if form.part == "days":
         return days - form.origin
     if form.part == "weekday":

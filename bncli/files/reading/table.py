@@ -1,7 +1,7 @@
 """A table open for reading: one or several files with the same columns, as raw blocks in order.
 
 The columns of the files are matched by name, and their order is that of the first file. Raw blocks are blocks of text
-or record batches; `parse` turns them into row blocks, and `in_order` does so on several threads.
+or record batches; `parse` turns them into row blocks, and `run_in_order` does so on several threads.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def parse(raw: RawBlock, requests: Sequence[ColumnRequest], tokens: MissingToken
     return parse_batch(raw, requests, tokens, n_dictionaries)
 
 
-def in_order(tasks: Iterable[Callable[[], T] | None], threads: int) -> Iterator[T]:
+def run_in_order(tasks: Iterable[Callable[[], T] | None], threads: int) -> Iterator[T]:
     """Run tasks on several threads and yield their results in order.
 
     At most `threads` + 1 tasks are running or waiting to be yielded. `tasks` is iterated on the thread of the caller;

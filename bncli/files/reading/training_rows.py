@@ -37,7 +37,14 @@ from bncli.engine.data.splits import latest_rows
 from bncli.engine.kernels.arrays import Index, Mask
 from bncli.errors import BncliError
 from bncli.files.reading.arrow_files import ArrowBatch, type_word
-from bncli.files.reading.column_builder import EMPTY, CodedTexts, ColumnBlock, ColumnBuilder, add_distinct, encode_texts
+from bncli.files.reading.column_builder import (
+    EMPTY,
+    CodedTexts,
+    ColumnBlock,
+    ColumnBuilder,
+    append_distinct,
+    encode_texts,
+)
 from bncli.files.reading.column_meaning import find_attributes
 from bncli.files.reading.column_roles import (
     ColumnRoles,
@@ -54,7 +61,7 @@ from bncli.files.reading.csv_text import TextBlock, columns_with_leading_zeros, 
 from bncli.files.reading.numbers import guess_kinds, to_numbers
 from bncli.files.reading.source import BadRow, ColumnRequest, MissingTokens, Source, ValueKind, is_text, shorten
 from bncli.files.reading.split_columns import check_split, read_split_columns
-from bncli.files.reading.table import BadRows, RawBlock, Table, in_order, parse
+from bncli.files.reading.table import BadRows, RawBlock, Table, parse, run_in_order
 from bncli.files.reading.values import (
     column_in_form,
     distinct_levels,
@@ -201,13 +208,15 @@ def _parsed_blocks(
     if run.each_file is None:
         names = [builder.request.name for builder in builders]
         tasks = (
-            partial(_parse_compactly, raw, [(b.request, b.shared) for b in builders], _watched(builders), tokens)
+            partial(
+                _parse_compactly, raw, [(b.request, b.shared) for b in builders], _columns_to_search(builders), tokens
+            )
             for raw in table.raw_blocks(names, run.watch)
         )
-        yield from in_order(tasks, run.threads)
+        yield from run_in_order(tasks, run.threads)
         return
     for path, blocks, error in run.each_file(
-        parse_files, lambda: ([builder.request for builder in builders], _watched(builders))
+        parse_files, lambda: ([builder.request for builder in builders], _columns_to_search(builders))
     ):
         for number, block in enumerate(blocks):
             bad = tuple(replace(row, path=path) for row in block.bad)
@@ -217,7 +226,7 @@ def _parsed_blocks(
             raise error
 
 
-def _watched(builders: Sequence[ColumnBuilder]) -> list[str]:
+def _columns_to_search(builders: Sequence[ColumnBuilder]) -> list[str]:
     """Return the columns that are to be searched for leading zeros."""
     return [builder.request.name for builder in builders if builder.may_be_codes]
 
@@ -285,7 +294,7 @@ def _read_again(
     needed = set().union(*blocks_of.values())
     raw_blocks = enumerate(table.raw_blocks([request.name for request in again], silent))
     tasks = (partial(parse, raw, again, tokens) for i, raw in raw_blocks if i in needed)
-    for block, i in zip(in_order(tasks, threads), sorted(needed), strict=False):
+    for block, i in zip(run_in_order(tasks, threads), sorted(needed), strict=False):
         if block.n_rows != sampler.sizes[i]:
             raise BncliError("the file changed while it was being read", where=table.name, hint="repeat the command")
         for name, values in zip(names, block.values, strict=False):
@@ -349,7 +358,7 @@ class _TypeCheck:
                 used = used[:_N_SAMPLED] if self._has_text else used
                 block, wrong = to_numbers(block.texts.take(pa.array(used)), self._tokens.number)
                 self._has_text = self._has_text or wrong is not None
-            add_distinct(self._numbers, block)
+            append_distinct(self._numbers, block)
         self._is_settled = self._first is None and self._has_text and bool(self._numbers)
 
     def end_file(self) -> None:
@@ -465,7 +474,7 @@ class RowSampler:
             for is_certain, rows in of_column:
                 keys[self._first_rows((name, is_certain), block, rows)] = 0
         self._keys.append(keys)
-        self._keep(columns, i, keys <= self._limit)
+        self._keep_rows(columns, i, keys <= self._limit)
 
     def _first_rows(self, key: tuple[str, bool], block: ColumnBlock, mask: Mask) -> Index:
         """Return the rows of the mask with texts that are new for the column, or its first row without a number."""
@@ -495,9 +504,9 @@ class RowSampler:
         sampled = np.concatenate([keys[keys > 0] for keys in self._keys])
         self._limit = np.partition(sampled, SAMPLE_ROWS - 1)[SAMPLE_ROWS - 1]
         for i, keys in enumerate(self._keys):
-            self._keep(columns, i, keys <= self._limit)
+            self._keep_rows(columns, i, keys <= self._limit)
 
-    def _keep(self, columns: Sequence[ColumnBuilder], i: int, mask: Mask) -> None:
+    def _keep_rows(self, columns: Sequence[ColumnBuilder], i: int, mask: Mask) -> None:
         """Of the kept rows of block i, keep only those in the mask."""
         kept = self.rows[i]
         self.rows[i] = np.flatnonzero(mask) if kept is None else kept[mask]

@@ -318,7 +318,7 @@ def test_configurations_activate_the_columns_of_their_cells() -> None:
     columns = np.array([[0, 1, 4, 4], [4, 4, 2, 3]])
     found = Subspace(columns, 4)
     members = np.array([[0, 1], [0, 3]])
-    assert found.places(members).tolist() == [[0, 1, 4, 4], [0, 4, 4, 3]]
+    assert found.columns_of(members).tolist() == [[0, 1, 4, 4], [0, 4, 4, 3]]
 
 
 @pytest.mark.parametrize("degenerate", [False, True])

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from bncli.errors import BncliError
-from bncli.files.exports.tokens import Token, Tokens, describe
+from bncli.files.exports.tokens import Token, Tokens, quoted_token
 
 GRAMMAR = re.compile(r'(?P<skip>\s+)|"(?P<quoted>[^"]*)"|(?P<mark>[;{])|(?P<word>[a-z]+)')
 
@@ -41,5 +41,5 @@ def test_a_stretch_may_be_taken_raw() -> None:
 
 
 def test_descriptions_are_short() -> None:
-    assert describe(Token("end", "", 0)) == "the end of the file"
-    assert describe(Token("word", "a" * 41, 0)) == "'" + "a" * 37 + "...'"
+    assert quoted_token(Token("end", "", 0)) == "the end of the file"
+    assert quoted_token(Token("word", "a" * 41, 0)) == "'" + "a" * 37 + "...'"

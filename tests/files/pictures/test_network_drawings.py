@@ -23,7 +23,7 @@ def graphs() -> st.SearchStrategy[dict[int, list[int]]]:
 
 
 def apart(layout: NetworkLayout) -> bool:
-    pairs = combinations(layout.places.values(), 2)
+    pairs = combinations(layout.positions.values(), 2)
     return all(a[0] != b[0] or abs(a[1] - b[1]) >= 1 - 1e-9 for a, b in pairs)
 
 
@@ -31,11 +31,11 @@ def apart(layout: NetworkLayout) -> bool:
 @given(forests())
 def test_trees_are_tidy(parents: dict[int, int | None]) -> None:
     layout = tree_layout(parents)
-    assert set(layout.places) == set(parents)
+    assert set(layout.positions) == set(parents)
     assert apart(layout)
     for node in parents:
-        below = [layout.places[child] for child, parent in parents.items() if parent == node]
-        depth, breadth = layout.places[node]
+        below = [layout.positions[child] for child, parent in parents.items() if parent == node]
+        depth, breadth = layout.positions[node]
         assert all(place[0] == depth + 1 for place in below)
         if below:
             assert breadth == pytest.approx((min(b for _, b in below) + max(b for _, b in below)) / 2)
@@ -45,14 +45,14 @@ def test_trees_are_tidy(parents: dict[int, int | None]) -> None:
 @given(graphs())
 def test_layers_rise_along_every_arc(parents: dict[int, list[int]]) -> None:
     layout = layered_layout(parents)
-    assert set(layout.places) == set(parents)
+    assert set(layout.positions) == set(parents)
     assert apart(layout)
     assert set(layout.arcs) == {(parent, node) for node, listed in parents.items() for parent in listed}
     for (parent, node), points in layout.arcs.items():
-        assert (points[0], points[-1]) == (layout.places[parent], layout.places[node])
+        assert (points[0], points[-1]) == (layout.positions[parent], layout.positions[node])
         assert [b[0] - a[0] for a, b in pairwise(points)] == [1] * (len(points) - 1)
 
 
 def test_crossings_that_need_not_be_are_not() -> None:
     layout = layered_layout({0: [], 1: [], 2: [1], 3: [0]})
-    assert (layout.places[2][1] - layout.places[3][1]) * (layout.places[1][1] - layout.places[0][1]) > 0
+    assert (layout.positions[2][1] - layout.positions[3][1]) * (layout.positions[1][1] - layout.positions[0][1]) > 0

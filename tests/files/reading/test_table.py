@@ -14,7 +14,7 @@ import pytest
 
 from bncli.errors import BncliError
 from bncli.files.reading.source import Source
-from bncli.files.reading.table import in_order
+from bncli.files.reading.table import run_in_order
 from bncli.files.reading.training_rows import read_columns
 from bncli.watch import Event, Progress
 from tests.files.reading.tables import (
@@ -60,8 +60,8 @@ def late(i: int) -> int:
 
 @pytest.mark.parametrize("threads", [1, 2, 7])
 def test_results_come_in_order(threads: int) -> None:
-    assert list(in_order((partial(late, i) for i in range(20)), threads)) == list(range(20))
-    assert list(in_order(iter(()), threads)) == []
+    assert list(run_in_order((partial(late, i) for i in range(20)), threads)) == list(range(20))
+    assert list(run_in_order(iter(()), threads)) == []
 
 
 def test_no_more_than_asked_is_drawn_ahead() -> None:
@@ -72,7 +72,7 @@ def test_no_more_than_asked_is_drawn_ahead() -> None:
             drawn.append(i)
             yield partial(late, i)
 
-    results = in_order(tasks(), 3)
+    results = run_in_order(tasks(), 3)
     assert [next(results), next(results)] == [0, 1]
     assert len(drawn) <= 6
     results.close()  # type: ignore[attr-defined]
@@ -85,7 +85,7 @@ def test_an_error_comes_where_its_result_would_have_come(threads: int) -> None:
     def fail() -> int:
         raise ValueError("third")
 
-    results = in_order(iter([partial(late, 1), partial(late, 2), fail, partial(late, 4)]), threads)
+    results = run_in_order(iter([partial(late, 1), partial(late, 2), fail, partial(late, 4)]), threads)
     assert [next(results), next(results)] == [1, 2]
     with pytest.raises(ValueError, match="third"):
         next(results)
