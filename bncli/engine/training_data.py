@@ -27,6 +27,7 @@ def encode_training_rows(
         discretize=recipe.discretize,
         group_levels=recipe.group_levels,
         shrinks=recipe.structure == "interactions",
+        few_digits=recipe.structure == "card",
         cuts=cuts,
         missing_policy=missing_policy(recipe),
         reading=reading_rules,

@@ -63,7 +63,7 @@ from bncli.engine.data.schema import (
     Schema,
 )
 from bncli.engine.kernels.arrays import Array, Codes, Index, Integers
-from bncli.engine.kernels.binning import whole_units
+from bncli.engine.kernels.binning import round_cuts, whole_units
 from bncli.engine.kernels.level_variation import evidence_of_effects
 from bncli.engine.kernels.value_grouping import group_values
 from bncli.errors import BncliError
@@ -94,6 +94,7 @@ def learn_dataset(
     discretize: str | CutPoints = "mdl",
     group_levels: PoolingRule = "off",
     shrinks: bool = False,
+    few_digits: bool = False,
     cuts: Cuts | None = None,
     missing_policy: MissingPolicy = "level",
     reading: ReadingRules = ReadingRules(),
@@ -103,8 +104,9 @@ def learn_dataset(
     """Learn a schema from labelled training rows, and return the rows encoded with it.
 
     The discretizer, a name or a function, makes the cuts unless `cuts` are supplied; `options` are its options, where
-    None means its default. `shrinks`: whether the learner shrinks the effects of many levels. Raises BncliError for
-    rows without a class, and if the cuts do not fit the columns.
+    None means its default. `shrinks`: whether the learner shrinks the effects of many levels; `few_digits`: whether the
+    cuts it makes are rounded, within the same rows. Raises BncliError for rows without a class, and if the cuts do not
+    fit the columns.
     """
     if columns.label is None or (columns.label.codes < 0).any():
         raise BncliError(f"the class {columns.class_name!r} is missing in some rows")
@@ -122,6 +124,7 @@ def learn_dataset(
         cut_points and partial(cut_points, **{key: value for key, value in options.items() if value is not None}),
         group_levels,
         shrinks and group_levels == "auto",
+        few_digits,
         whole_units(columns.weights),
         None if cuts is None else {attribute.name: attribute for attribute in cuts.attributes},
         frozenset() if cuts is not None else _surely_uncut(columns, labels, module),
@@ -178,6 +181,7 @@ class _ColumnEncoder:
     cut_points: CutPoints | None
     rule: PoolingRule
     shrinks: bool
+    few_digits: bool
     units: tuple[NDArray[np.int64] | None, float]
     supplied: Mapping[str, Attribute] | None
     uncut: frozenset[str]
@@ -241,7 +245,7 @@ class _ColumnEncoder:
         assert self.columns.label is not None
         assert self.cut_points is not None
         cuts = self.cut_points(values, labels, len(self.columns.label.levels), weights)
-        return NumericAttribute(name, False, (), cuts, column.form)
+        return NumericAttribute(name, False, (), round_cuts(cuts, values) if self.few_digits else cuts, column.form)
 
     def _adopt(self, name: str) -> Attribute:
         """Return the supplied attribute, with frequencies if it is categorical.

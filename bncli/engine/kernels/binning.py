@@ -309,6 +309,24 @@ def midpoints(below: Array, above: Array) -> Array:
     return np.where(middle == above, below, middle) + 0.0
 
 
+def round_cuts(cuts: Sequence[float], values: NDArray[np.generic]) -> tuple[float, ...]:
+    """Return cuts with few digits, each strictly between the two of the values that its cut lies between.
+
+    Of the numbers with the fewest digits, the one nearest to the cut is taken. A cut stays if no number is found.
+
+    >>> round_cuts([0.24864999999999998, 1.5, 10_234.5], np.array([0.2482, 0.2491, 1, 2, 10_178, 10_291]))
+    (0.249, 1.5, 10200.0)
+    """
+    distinct = np.unique(values).astype(np.float64)
+    above = np.searchsorted(distinct, cuts, side="right")
+    rounded = []
+    for cut, low, high in zip(cuts, distinct[above - 1].tolist(), distinct[above].tolist(), strict=True):
+        first = -math.ceil(math.log10(high - low)) if high - low < 1e300 else 0  # larger numbers may overflow
+        numbers = (round(cut, digits) + 0.0 for digits in range(first, first + 4))
+        rounded.append(next((number for number in numbers if low < number < high), cut))
+    return tuple(rounded)
+
+
 def whole_units(weights: Array | None) -> tuple[NDArray[np.int64] | None, float]:
     """Return the weights as integer multiples of a unit, and the unit; None and 1 if there are no weights.
 

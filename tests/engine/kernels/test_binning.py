@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.kernels.binning import group_ends, interval_codes, midpoints, ordered
+from bncli.engine.kernels.binning import group_ends, interval_codes, midpoints, ordered, round_cuts
 
 some_cuts = st.lists(
     st.one_of(
@@ -139,3 +139,18 @@ def test_midpoints_separate(a: float, b: float) -> None:
 def test_numbers_at_the_edges_of_narrow_types_survive(value: float) -> None:
     found = ordered(np.array([value, 0.0, value]), np.array([1, 0, 0], np.uint8), 2, None)
     assert sorted(found.values.tolist()) == sorted([0.0, value])
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=20, unique=True), st.data())
+def test_rounded_cuts_keep_the_rows_in_their_intervals(values: list[float], data: st.DataObject) -> None:
+    column = np.sort(np.array(values) + 0.0)
+    distinct = np.unique(column)
+    cuts = midpoints(distinct[:-1], distinct[1:])[:: data.draw(st.integers(1, 3))]
+    rounded = round_cuts(cuts.tolist(), column)
+    kinds = np.dtype(np.uint8)
+    assert interval_codes(column, rounded, kinds).tolist() == interval_codes(column, cuts.tolist(), kinds).tolist()
+
+
+def test_rounded_cuts_have_as_few_digits_as_the_values_allow() -> None:
+    values = np.array([-1.0, 30.0, 31.0, 31.25, 31.5, 1000.0, 1002.5])
+    assert round_cuts(midpoints(values[:-1], values[1:]).tolist(), values) == (0.0, 30.5, 31.1, 31.4, 500.0, 1001.0)
