@@ -117,7 +117,7 @@ def _prepare(column: Ordered, n_labels: int, unit: float) -> _Items:
     n_items = len(column.labels)
     weights = None if column.weights is None else column.weights.astype(np.int64)
     by_class = _rows_by_class(column.labels, n_labels)
-    running = np.cumsum(np.ones(n_items, np.int64) if weights is None else weights[by_class])
+    running = np.arange(1, n_items + 1) if weights is None else np.cumsum(weights[by_class])
     total = int(running[-1])
     # half the memory to walk through, if the counts allow it
     storage = np.int32 if total < 2**31 else np.int64
@@ -220,7 +220,11 @@ class NLogN:
 
     def __init__(self, total: int, n_lookups: int) -> None:
         self.shift = 60 - math.ceil(math.log2(max(total, 2)) + math.log2(math.log2(max(total, 4))))
-        self._table = self._compute(np.arange(total + 1)) if total <= n_lookups else None
+        self._table: Counts | None = None
+        if total <= n_lookups:
+            self._table = np.empty(total + 1, np.int64)
+            for first in range(0, total + 1, _BLOCK):
+                self._table[first : first + _BLOCK] = self._compute(np.arange(first, min(first + _BLOCK, total + 1)))
         self._steps: Counts | None = None
 
     def __call__(self, n: Counts) -> Counts:
@@ -232,7 +236,8 @@ class NLogN:
         if self._table is None:
             return self._compute(n) - self._compute(n - 1)
         if self._steps is None:
-            self._steps = np.diff(self._table, prepend=0)
+            self._steps = self._table.copy()
+            self._steps[1:] -= self._table[:-1]
         return self._steps[n]
 
     def _compute(self, n: Counts) -> Counts:

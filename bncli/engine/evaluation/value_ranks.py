@@ -107,7 +107,8 @@ class _Numbers(RankedValues):
         if self._has_missing:
             starts = np.append(starts, n_present)
         self._distinct = ascending[starts]
-        self.sizes = np.diff(starts, append=len(values))
+        self.sizes = np.append(starts[1:], len(values)) if len(starts) else np.zeros(0, np.int64)
+        self.sizes -= starts
 
     def ranks(self, rows: Index | None = None) -> Integers:
         found = np.searchsorted(self._distinct, self._values if rows is None else self._values[rows])
