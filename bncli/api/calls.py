@@ -1,6 +1,6 @@
-"""Code that all calls from Python share: errors that name keywords, warnings and progress bars, one BLAS thread.
+"""Code that all calls from Python share: wording of errors, warnings and progress bars, one BLAS thread.
 
-- Errors and notes name keywords where the command line names flags:
+- In errors and notes, keyword arguments replace the flags of the command line:
 
       --categorical NAME keeps one           ->  categorical=NAME keeps one
       --k has no effect with --structure nb  ->  k= has no effect with structure='nb'
@@ -67,7 +67,10 @@ _REDRAW_SECONDS = 0.1
 
 @contextmanager
 def python_call(progress: ProgressOption = None) -> Iterator[Watch]:
-    """Yield the watch that `progress` selects, with one BLAS thread; a BncliError that leaves it names keywords."""
+    """Yield the watch that `progress` selects, and limit the BLAS to one thread within the block.
+
+    In the message of a BncliError raised in the block, keyword arguments replace flags (`error_in_keywords`).
+    """
     try:
         with one_blas_thread(), _watching(progress) as watch:
             yield watch

@@ -86,7 +86,7 @@ class NumberChoice(NamedTuple):
 
 
 class Switch(NamedTuple):
-    """True if the option is typed, else false."""
+    """A truth value; on the command line, true if the option is given."""
 
     def parse(self, value: object) -> bool:
         if not isinstance(value, bool):

@@ -70,7 +70,7 @@ ALL_METHODS = (*FAST, *_MODELS_OF_PAPERS, *_OTHER_STRUCTURES, *_OTHER_PARAMS)
 
 
 class PublishedLearner(NamedTuple):
-    """A learner of a paper: its name, its options, and the sections of the paper that describe it."""
+    """A learner described in a paper: its name, its options, and the sections that describe it."""
 
     name: str
     options: str
@@ -199,7 +199,7 @@ def parse_learners(texts: Iterable[str], presets: Iterable[str], seed: int) -> l
 
 
 def parse_learner(text: str, seed: int) -> Learner:
-    """Return the learner of one text; raise a UsageError that quotes the text if it is invalid."""
+    """Return the learner that a value of --learner describes; raise a UsageError that quotes an invalid value."""
     from bncli.steps.compare.trials import Learner
 
     place = f"in --learner {text!r}"

@@ -78,7 +78,7 @@ class Flag(click.Option):
         self.everyday = everyday
 
     def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
-        """Convert what was typed; an empty text is an error, unless it may be the name of a column."""
+        """Convert the typed value; raise BadParameter for an empty text, unless it may be the name of a column."""
         if value == "" and self.metavar not in ("COLUMN", "COLUMN,..."):
             raise click.BadParameter("the value is empty", ctx, self)
         values = super().type_cast_value(ctx, value)
@@ -197,7 +197,7 @@ class KindType(_ParamType):
         self.name = kind_metavar(kind) or "flag"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the value that was typed; for weights and costs, a file stands for its content."""
+        """Parse the value that was typed; class weights, costs and domain knowledge may be the path of a file."""
         try:
             if isinstance(self.kind, ClassWeights):
                 from bncli.files.label_numbers import resolve_label_numbers

@@ -94,7 +94,7 @@ class ChosenMethods(NamedTuple):
 
     @property
     def structure_method(self) -> Method | None:
-        """The structure learner; for a structure file the learner of such regions, or None if it holds a network."""
+        """The structure learner; with a file, the method that learns its kind of regions, or None for a network."""
         return self.structure or (STRUCTURES.method(self.kind) if self.kind else None)
 
     def value(self, flag: str) -> Any:

@@ -57,7 +57,7 @@ class MonitorReport:
 
     @cached_property
     def overall(self) -> Monitor:
-        """The monitor of all rows together."""
+        """The monitor of the rows of all files together."""
         first, *others = self.monitors
         tally = copy.deepcopy(first.tally)
         for other in others:

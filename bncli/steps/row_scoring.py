@@ -284,7 +284,7 @@ class RowScorer:
 
 
 class WhatIfAnswers:
-    """Answers what-if questions about rows; raise UsageError or ModelError for a question that the model cannot answer.
+    """Answers what-if questions about rows. Raises UsageError or ModelError for those that the model cannot answer.
 
     used: the schema's attributes that the codes belong to. score: returns the final log P(y | x_t) (K, N) of codes.
     finish: returns them for the log-probabilities of the tables. rule: decides rows for `flip` and `because`; without a

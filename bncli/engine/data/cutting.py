@@ -76,7 +76,7 @@ CutPoints = Callable[..., tuple[float, ...]]
 FEW = 20
 """With the rule `auto`, attributes of at most this many levels are not pooled."""
 LEAST_ROWS, MOST_KEPT = 2.0, 1_000
-"""Of levels that are shrunk, at most MOST_KEPT keep effects of their own, and only those of LEAST_ROWS rows or more."""
+"""If effects of levels are shrunk, at most MOST_KEPT levels of LEAST_ROWS rows or more have effects of their own."""
 LEAST_EVIDENCE = 2.0
 """An attribute is left out if letting effects vary between its levels raises the log-likelihood by fewer nats."""
 MOST_NAMED_WHOLE, NAMED, LONGEST_VALUE = 3, 2, 24

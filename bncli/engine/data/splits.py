@@ -19,8 +19,8 @@ rows.
 
 **Time.** The rows are cut into blocks of about equal numbers of rows, with rows of equal times in one block. A block is
 held out, and the rows of earlier blocks are learned from. Rows within a gap before the first time of the block are left
-out. Of the block only units without a row to learn from are kept. For a choice among training rows the last rows are
-held out, once.
+out. Rows of the block are held out only if their unit has no training row. To choose a setting within training rows,
+the last of these rows are held out once.
 
 **Samples.** A stratified sample takes rows at even distances. Nested samples are the beginnings of one order, in which
 the m-th of the n_c rows of class c has the position

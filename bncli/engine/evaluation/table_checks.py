@@ -23,7 +23,7 @@
 - `grouped-rows`: a column of names or whole numbers whose rows with the same value have the same label far more often
   than rows of neighbouring values. With A the chance that two such rows agree and C that of any two rows, the agreement
   is (A - C) / (1 - C), as Cohen's kappa.
-- `leak`: an attribute that almost determines the class. Of the entropy of the class, its values explain at least
+- `leak`: an attribute that almost determines the class. The share of the class entropy that it explains is at least
   LEAK, measured by predicting each row from the others with the same value (numbers: in 32 intervals of equal weight),
   or from those of other units.
 - `drift`: along a date the class, or many attributes, change.

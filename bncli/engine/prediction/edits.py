@@ -304,18 +304,18 @@ def change_by_set(
         if name in targets:
             raise UsageError(f"--set names the value '{name}' twice")
         targets[name] = log_odds
-    places = [cells[name] for name in targets]
+    cells_to_set = [cells[name] for name in targets]
     gaps = np.array([number - now[(*cells[name], label)] for name, number in targets.items()])
     # moves[i, j]: how much the effect of cell i rises if 1 is added at cell j
-    moves = np.ones((len(places), len(places)))
+    moves = np.ones((len(cells_to_set), len(cells_to_set)))
     for axis, frequencies in enumerate(effect.frequencies):
-        codes = np.array([place[axis] for place in places])
+        codes = np.array([place[axis] for place in cells_to_set])
         moves *= (codes[:, np.newaxis] == codes) - frequencies[codes]
     steps = np.linalg.lstsq(moves, gaps, rcond=None)[0]
     if np.abs(moves @ steps - gaps).max() > ROUNDING * (1 + np.abs(gaps).max()):
         steps = gaps  # all values are set, but their mean must be 0: the numbers hold up to a constant
     change = np.zeros(now.shape)
-    for place, step in zip(places, steps, strict=True):
+    for place, step in zip(cells_to_set, steps, strict=True):
         change[place] = step * _one_against_others(label, now.shape[-1])
     return change, targets
 

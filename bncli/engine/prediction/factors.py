@@ -256,13 +256,13 @@ def table_factors(
         family for (family, _, _), packed in zip(families, is_packed, strict=True) if not packed
     )
     axes: list[BinnedAttribute] = [*((a, None) for a in used), *regrouped]
-    places = {axis: place for place, axis in enumerate(axes)}
+    position_of = {axis: place for place, axis in enumerate(axes)}
     factors: list[tuple[tuple[int, ...], Factor | WideFactor | PackedTables]] = []
     packed_tables: dict[tuple[int, ...], list[SmallTable]] = {}
     for (family, owners, entries), packed in zip(families, is_packed, strict=True):
         shape, expanded_shape = family.shape, tuple(n + 1 for n in family.shape)
         if packed:
-            positions = tuple(places[a, None] for a in family.attributes)
+            positions = tuple(position_of[a, None] for a in family.attributes)
             digits = tuple(
                 np.array((*(grouping or range(n)), n), np.intp)
                 for (_, grouping), n in zip(family.binned_attributes, shape, strict=True)
@@ -270,7 +270,7 @@ def table_factors(
             averages_of = partial(unobserved_averages, family, schema)
             packed_tables.setdefault(owners, []).append(SmallTable(positions, digits, shape, entries, averages_of))
             continue
-        positions = tuple(places[axis] for axis in family.binned_attributes)
+        positions = tuple(position_of[axis] for axis in family.binned_attributes)
         averages = unobserved_averages(family, schema)
         if len(entries) * math.prod(expanded_shape) > max(EXPANDED_ENTRIES, 2 * entries.size):
             factors.append((owners, WideFactor(positions, shape, entries, averages)))
@@ -284,7 +284,9 @@ def table_factors(
         packing = PackedTables(tuple(tables), tuple(sorted(unobserved.items())))
         _ = packing.complete  # made here, so that a scorer is ready for complete rows wherever it is sent
         factors.append((owners, packing))
-    coarse = tuple((places[a, None], np.array((*grouping, max(grouping) + 1), np.intp)) for a, grouping in regrouped)
+    coarse = tuple(
+        (position_of[a, None], np.array((*grouping, max(grouping) + 1), np.intp)) for a, grouping in regrouped
+    )
     if len(models) == 1:
         return tuple(factor for _, factor in factors), coarse
     n_rows = len(score_rows(models[0].bias[None, :]))
@@ -351,12 +353,12 @@ def _add_packed_entries(
     look_ups: Sequence[LookUps], scores: Scores, codes: Sequence[Index], rows: slice | Index
 ) -> None:
     """Add the entries of these rows to scores[:, rows], slice by slice."""
-    places = np.arange(len(scores[0]))[rows]
+    row_numbers = np.arange(len(scores[0]))[rows]
     step = max(1, NUMBERS_PER_SLICE // len(scores))
     used = {p for look_up in look_ups for p, _ in look_up.words}
-    for start in range(0, len(places), step):
-        stop = min(start + step, len(places))
-        part: Any = slice(start, stop) if isinstance(rows, slice) else places[start:stop]
+    for start in range(0, len(row_numbers), step):
+        stop = min(start + step, len(row_numbers))
+        part: Any = slice(start, stop) if isinstance(rows, slice) else row_numbers[start:stop]
         sums = np.zeros((stop - start, len(scores)) if len(scores) > 1 else stop - start)
         codes_of = {p: codes[p][part] for p in used}
         word, added = np.empty(len(sums), np.uint64), np.empty(len(sums), np.uint64)

@@ -462,9 +462,9 @@ def summarise_log_p(model: Model, columns: Columns, used: Sequence[int]) -> Trai
     weights = np.ones(len(log_p)) if columns.weights is None else columns.weights
     order = np.argsort(log_p, kind="stable")
     shares = weights[order].cumsum() / weights.sum()
-    places = np.minimum(np.searchsorted(shares, QUANTILES), len(order) - 1)
+    indices = np.minimum(np.searchsorted(shares, QUANTILES), len(order) - 1)
     mean = float(np.average(log_p, weights=weights))
-    return TrainingLogP(len(log_p), mean, tuple(log_p[order][places].tolist()))
+    return TrainingLogP(len(log_p), mean, tuple(log_p[order][indices].tolist()))
 
 
 def are_training_rows(rows: Columns, model: Model, used: Sequence[int]) -> bool:

@@ -212,7 +212,7 @@ def effect_margins(model: Model, effects: Effects) -> list[Array] | None:
     if schema.marginalizes:
         entries = np.split(entries, 2, axis=1)[0]
     squares = [np.zeros(effect.tensor.shown.shape) for effect in effects.effects]
-    places = {effect.tensor.attributes: place for place, effect in enumerate(effects.effects)}
+    effect_numbers = {effect.tensor.attributes: place for place, effect in enumerate(effects.effects)}
     for _ in range(EFFECT_DRAWS):
         if uncertainty.method.is_diagonal:
             cells = np.sqrt(entries) * rng.standard_normal(entries.shape)
@@ -221,6 +221,6 @@ def effect_margins(model: Model, effects: Effects) -> list[Array] | None:
             cells = np.concatenate([np.zeros((1, drawn.shape[1])), drawn])
         score = mixture_of(Tables.of_cells(cells, model.predictor.families), schema).averaged().purified(schema)
         for tensor in score.calibrated(model.calibration).tensors:
-            squares[places[tensor.attributes]] += np.square(tensor.shown)
+            squares[effect_numbers[tensor.attributes]] += np.square(tensor.shown)
     z = NormalDist().inv_cdf((1 + LEVEL) / 2)
     return [z * np.sqrt(total / EFFECT_DRAWS) for total in squares]

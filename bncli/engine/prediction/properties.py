@@ -332,7 +332,10 @@ class Prover:
         if not n_attributes:
             return None
         # all single changes of an input
-        places, codes = np.repeat(np.arange(n_attributes), sizes), np.concatenate([np.arange(n) for n in sizes])
+        attributes_of_changes, codes = (
+            np.repeat(np.arange(n_attributes), sizes),
+            np.concatenate([np.arange(n) for n in sizes]),
+        )
         firsts, changes = np.cumsum(sizes) - sizes, np.arange(len(codes))
         inputs = np.random.default_rng(0).integers(0, sizes, (_STARTS, n_attributes))
         everyone = np.arange(_STARTS)
@@ -340,7 +343,7 @@ class Prover:
         def margins(inputs: Index) -> tuple[Array, Array]:
             """Return, for each label, input and change, the margins of the label itself and of the best other label."""
             tried = np.repeat(inputs[:, None], len(codes), axis=1)
-            tried[:, changes, places] = codes
+            tried[:, changes, attributes_of_changes] = codes
             log_p = self.log_p(tried.reshape(-1, n_attributes)).reshape(self._n_labels, len(inputs), len(codes))
             others = np.array([np.delete(log_p, c, axis=0).max(axis=0) for c in range(self._n_labels)])
             lead = log_p - others
@@ -351,7 +354,7 @@ class Prover:
             sure, flipped = margins(inputs)
             both = np.minimum(*(np.maximum.reduceat(part, firsts, axis=2) for part in (sure, flipped)))
             label, position = np.divmod(both.transpose(1, 0, 2).reshape(_STARTS, -1).argmax(axis=1), n_attributes)
-            is_own = places == position[:, None]
+            is_own = attributes_of_changes == position[:, None]
             before, after = (
                 codes[np.where(is_own, part[label, everyone], -np.inf).argmax(axis=1)] for part in (sure, flipped)
             )
@@ -368,7 +371,7 @@ class Prover:
                 break
             closest = np.maximum(closest, both[everyone, best])
             inputs = first
-            inputs[everyone, places[best]] = codes[best]
+            inputs[everyone, attributes_of_changes[best]] = codes[best]
         return None
 
     def _no_bound(self, part: Index) -> _Part:

@@ -1,7 +1,7 @@
 """What-if questions: the fewest changes of values that change a decision, and the missing value most worth asking for.
 
 Counterfactuals (Wachter, Mittelstadt & Russell 2018). All changes of one attribute are tried, then all of two, and so
-on up to a limit, within which the search is exact. Of the smallest sets of changes that lead to another label, the one
+on up to a limit, within which the search is exact. If several smallest sets of changes lead to another label, the one
 that makes its label most probable is returned. The label of a row is the most probable one, or the one that a decision
 rule chooses.
 

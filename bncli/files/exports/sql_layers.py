@@ -91,7 +91,7 @@ class SqlStage(NamedTuple):
 
 
 class SqlModel(NamedTuple):
-    """The numbers (R, cells) of a model; the first `codings` are the inputs themselves, code by code."""
+    """A model as one array of numbers (R, cells); the first `codings` are those of the inputs, one digit per code."""
 
     codings: tuple[Coding, ...]
     stages: tuple[SqlStage, ...]

@@ -507,7 +507,7 @@ class RowSampler:
             self._keep_rows(columns, i, keys <= self._limit)
 
     def _keep_rows(self, columns: Sequence[ColumnBuilder], i: int, mask: Mask) -> None:
-        """Of the kept rows of block i, keep only those in the mask."""
+        """Drop the rows of block i that are not in the mask over its kept rows."""
         kept = self.rows[i]
         self.rows[i] = np.flatnonzero(mask) if kept is None else kept[mask]
         self._keys[i] = self._keys[i][mask]

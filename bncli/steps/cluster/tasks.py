@@ -272,7 +272,7 @@ def each_file_in_turn(
     """Run one task per file of a table, and report progress in bytes.
 
     `make_task` gets the absolute paths of the first file, which determines the columns of all, and of the file itself.
-    Yields for every file its path as it was typed, the result, and the typed path of each absolute path in the task.
+    Yields for every file its typed path, the result, and the typed path of each absolute path in the task.
     """
     typed = [table_file.path for table_file in find_inputs(paths, keep=False)]
     absolute = [os.path.abspath(path) for path in typed]

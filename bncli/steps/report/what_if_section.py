@@ -47,7 +47,7 @@ _ZERO = 1e-13
 def what_if_sections(model: Model, path: str, effects: EffectsReport) -> Iterator[tuple[Section, str]]:
     """Yield versions of the section on the model at `path`, with the JavaScript of its panel, the largest first.
 
-    The caller takes the first with which the whole page is small enough. The last one has no panel but a reason.
+    The caller takes the first with which the whole page is small enough. The last one states why it has no panel.
     """
     n_entries = 0
     try:
