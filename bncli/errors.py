@@ -4,6 +4,7 @@ The command line prints an error as one line, `Error: what, where; hint`, and ex
 """
 
 import re
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -45,6 +46,12 @@ class DriftError(BncliError):
     """The command succeeded, and found that the rows differ from those the model was trained on (exit code 4)."""
 
     exit_code = 4
+
+
+def alternatives(words: Iterable[str]) -> str:
+    """Return the words as a choice: "a", "a or b", "a, b or c"."""
+    *others, last = words
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def printable(text: str) -> str:

@@ -33,7 +33,7 @@ from bncli.catalogue.choices import (
 from bncli.catalogue.option_kinds import Costs, Integer, Real, ThresholdRule, Word
 from bncli.catalogue.parameter_learners import MARGINALIZED, OPTIMIZERS, PARAMETERS, SMOOTHINGS
 from bncli.catalogue.structure_learners import SCORES, STRUCTURES
-from bncli.errors import UsageError
+from bncli.errors import UsageError, alternatives
 
 __all__ = [
     "CHOICES",
@@ -238,8 +238,7 @@ def refuse_options_without_effect(
             ]
             idle = f"{' and '.join(dict.fromkeys(above))}, which does not use {' or '.join(flags)}"
         fitting = [as_typed(choice, m.word) for choice in takers for m in choice.methods if flag in m.options]
-        *others, last = dict.fromkeys(fitting)
-        hint = f"use it with {', '.join(others)} or {last}" if others else f"use it with {last}"
+        hint = f"use it with {alternatives(dict.fromkeys(fitting))}"
         raise UsageError(f"{flag} has no effect with {idle}", hint=hint)
 
 

@@ -95,7 +95,7 @@ def calibration_facts(calibration: Calibration, labels: tuple[str, ...]) -> dict
         lines = zip(labels, found.scales, found.shifts, strict=True)
         parts = [f"{label} x {scale:.4g} {shift:+.4g}" for label, scale, shift in lines]
         text = f"per-class, {first_names(parts, 5, 'labels')}"
-    change = f"{calibration.before:.4f} before, {calibration.after:.4f} after, on the {rows} that it was fitted to"
+    change = f"{calibration.before:.4f} before, {calibration.after:.4f} after, on the {rows} used for calibration"
     return {"calibration": text, "log-loss": change}
 
 

@@ -77,6 +77,9 @@ def _read_toml(path: str) -> dict[str, Any]:
     try:
         with open(path, "rb") as file:
             content = file.read(_MOST_BYTES + 1)
+    except IsADirectoryError as error:
+        what = "cannot read the configuration: this is a folder"
+        raise UsageError(what, where=path, hint="give the path of a file") from error
     except (OSError, ValueError) as error:
         what = f"cannot read the configuration: {(getattr(error, 'strerror', None) or str(error)).lower()}"
         raise UsageError(what, where=path) from error

@@ -110,6 +110,8 @@ def cannot_read(
     bncli.
     """
     if not isinstance(error, FileNotFoundError):
+        if isinstance(error, IsADirectoryError):
+            return error_class(f"cannot read{what}: this is a folder", where=path, hint="give the path of a file")
         return error_class(f"cannot read{what}: {(error.strerror or str(error)).lower()}", where=path)
     reason, hint = explain_missing(path, is_data=is_data)
     return error_class(reason, where=path, hint=hint)
@@ -184,6 +186,8 @@ def inspect_target(path: str) -> tuple[str, int | None]:
 
 def cannot_write(path: str, error: OSError) -> BncliError:
     if not isinstance(error, FileNotFoundError):
+        if isinstance(error, IsADirectoryError):
+            return BncliError("cannot write: this is a folder", where=path, hint="give the path of a file")
         reason = (error.strerror or str(error)).lower()
         is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         hint = "free some space or choose another place" if is_full else ""
@@ -194,7 +198,7 @@ def cannot_write(path: str, error: OSError) -> BncliError:
     elif (home := os.path.expanduser(path)) != path:
         what, hint = "cannot write: the shell does not expand '~' in quotes or after '='", f"write {home}"
     elif os.path.isdir(folder):  # file systems such as /proc accept no new files
-        what, hint = f"cannot write in the folder '{folder}'", "choose another folder"
+        what, hint = f"cannot create a file in the folder '{folder}'", "choose another folder"
     else:
         what, hint = f"cannot write: there is no folder '{folder}'", "create it first"
     return BncliError(what, where=path, hint=hint)

@@ -18,7 +18,7 @@ from bncli.catalogue import (
 from bncli.catalogue.choices import Choice, Method, flag_of, key_of
 from bncli.catalogue.knowledge import Knowledge
 from bncli.catalogue.option_kinds import format_number, parse_decimal
-from bncli.errors import UsageError
+from bncli.errors import UsageError, alternatives
 from bncli.recipe.defaults import (
     ChosenMethods,
     SuppliedKinds,
@@ -99,7 +99,7 @@ def _refuse_beside_files(
     for choice, method in learners:
         if method is not None and not method.from_counts:
             words = [m.word for m in choice.methods if m.from_counts]
-            fitting = f"use {choice.flag} {', '.join(words[:-1])} or {words[-1]}"
+            fitting = f"use {choice.flag} {alternatives(words)}"
             what = f"{choice.flag} {method.word} needs the rows, which counts do not contain"
             raise UsageError(what, hint=f"{fitting}, or fit the table itself")
 

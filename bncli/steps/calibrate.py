@@ -37,7 +37,7 @@ from bncli.engine.prediction.decision_rules import without_held_out
 from bncli.engine.prediction.monitoring import are_training_rows, drift_of
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.engine.prediction.verification import with_self_test
-from bncli.errors import BncliError, UsageError
+from bncli.errors import BncliError, UsageError, alternatives
 from bncli.files.artifacts.model import calibration_json, read_model, split_json, write_model
 from bncli.files.paths import check_outputs
 from bncli.files.reading.rows_by_schema import read_labelled
@@ -100,7 +100,7 @@ def calibrate_model(
     Raises UsageError for an unknown method, ModelError for rows that do not fit the model, BncliError for too few rows.
     """
     if method not in METHODS:
-        raise UsageError(f"there is no calibration {method!r}", hint=f"choose {', '.join(METHODS)}")
+        raise UsageError(f"there is no calibration {method!r}", hint=f"choose {alternatives(METHODS)}")
     schema, watch = model.schema, run.watch
     if schema.directed:
         refuse_directed(method, len(schema.labels))

@@ -63,9 +63,10 @@ def merge(
     everywhere = set(total.labels).intersection(*labels_of_files)
     rare = [label for label in total.labels if label not in everywhere]
     if rare and labels_of_files:
+        plural = "s" if len(rare) > 1 else ""
         more = f" and {len(rare) - 3} more" if len(rare) > 3 else ""
         listed = ", ".join(f"'{label}'" for label in rare[:3])
-        run.watch(Note(f"some files lack the class label {listed}{more}"))
+        run.watch(Note(f"some files lack the class label{plural} {listed}{more}"))
     write_counts(output, total)
     return MergeReport(output, total, len(paths), decay)
 

@@ -334,7 +334,7 @@ def test_a_class_that_only_some_parts_have_is_told(bncli: Bncli) -> None:
     bncli("count", "iris.csv", "--cuts", "cuts.json")
     bncli("count", "slip.csv", "--cuts", "cuts.json")
     ran = bncli("merge", "iris.counts", "slip.counts", "-o", "sum.counts")
-    assert "Note: some files lack the class label 'setosa', 'setsoa', 'versicolor' and 1 more" in ran.err
+    assert "Note: some files lack the class labels 'setosa', 'setsoa', 'versicolor' and 1 more" in ran.err
     ran = bncli("merge", "iris.counts", "iris.counts", "--allow-repeated", "-o", "twice.counts")
     assert (ran.code, "rows        300" in ran.err) == (0, True)
 

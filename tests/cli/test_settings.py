@@ -267,7 +267,7 @@ def test_one_line_says_what_is_wrong(bncli: Bncli, tmp_path: Path, text: str, li
 
 def test_files_that_are_none(bncli: Bncli, tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(bytes(range(256)) * 40)
-    refused(bncli("fit", "iris.csv", "--config", tmp_path), "is a directory")
+    refused(bncli("fit", "iris.csv", "--config", tmp_path), "this is a folder")
     refused(bncli("fit", "iris.csv", "--config", "binary"), "the configuration is not valid TOML", "binary")
     refused(bncli("fit", "iris.csv", "--config", "/dev/zero"), "the configuration is longer than the maximum of")
     refused(bncli("fit", "iris.csv", "--config", ""), "the value is empty")

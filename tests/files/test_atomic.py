@@ -112,13 +112,13 @@ def test_a_folder_that_takes_no_files_is_not_said_to_be_missing(
         raise FileNotFoundError(errno.ENOENT, "No such file or directory")
 
     monkeypatch.setattr(atomic, "_open_unnamed", refuse)
-    with pytest.raises(BncliError, match=r"^cannot write in the folder '.*', .*/a; choose another folder$"):
+    with pytest.raises(BncliError, match=r"^cannot create a file in the folder '.*', .*/a; choose another folder$"):
         write_bytes(str(tmp_path / "a"), b"")
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")
 def test_the_folder_of_processes_takes_no_files() -> None:
-    with pytest.raises(BncliError, match=r"cannot write in the folder '/proc'|permission"):
+    with pytest.raises(BncliError, match=r"cannot create a file in the folder '/proc'|permission"):
         write_bytes("/proc/a", b"")
 
 

@@ -151,7 +151,7 @@ def test_a_file_that_looks_like_a_url_is_read(folder: Path) -> None:
         ("https://a/m.bnc", "cannot write to a URL", "write a file, then copy it there"),
         ("~/m.bnc", f"cannot write: {TILDE}", "write /home/someone/m.bnc"),
         ("no/m.bnc", "cannot write: there is no folder '{here}/no'", "create it first"),
-        ("data/m.bnc", "cannot write in the folder '{here}/data'", "choose another folder"),
+        ("data/m.bnc", "cannot create a file in the folder '{here}/data'", "choose another folder"),
     ],
 )
 def test_why_a_file_cannot_be_written(folder: Path, path: str, what: str, hint: str) -> None:
@@ -163,7 +163,10 @@ def test_what_is_there_and_cannot_be_read_is_told_by_the_system(folder: Path) ->
     with pytest.raises(BncliError, match=r"^cannot read: not a directory, data/train\.csv/x$"):
         check_data("data/train.csv/x")
     error = cannot_read("m", IsADirectoryError(21, "Is a directory"), ModelError, what=" the model")
-    assert (type(error), str(error)) == (ModelError, "cannot read the model: is a directory, m")
+    assert (type(error), str(error)) == (
+        ModelError,
+        "cannot read the model: this is a folder, m; give the path of a file",
+    )
 
 
 @pytest.mark.parametrize("path", ["", "~", "://", "a://", ":", "\n", "/", "x" * 5000, "é/\x1b", "http:/"])

@@ -303,7 +303,7 @@ def test_the_summary_and_inspect_tell_of_the_map(folder: Path, capsys: pytest.Ca
     assert run(["calibrate", *words]) == 0
     told = capsys.readouterr().err
     assert "calibration temperature" in told
-    assert "on the 89 rows that it was fitted to" in told
+    assert "on the 89 rows used for calibration" in told
     assert run(["inspect", str(folder / "t.bnc"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["calibration"]
     assert found["method"] == "temperature"

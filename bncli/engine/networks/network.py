@@ -55,10 +55,10 @@ from bncli.engine.kernels.arrays import Array, log_sum
 from bncli.engine.model import Ensemble, Model, Tables
 from bncli.engine.structures.named_structure import NamedDag
 from bncli.engine.structures.structure import Dag
-from bncli.errors import BncliError, ModelError
+from bncli.errors import BncliError, ModelError, alternatives
 from bncli.recipe import Recipe
 
-LEARN_AGAIN = f"learn the model with --param {', '.join(MARGINALIZED)}"
+LEARN_AGAIN = f"learn the model with --param {alternatives(MARGINALIZED)}"
 TINY = float(np.finfo(np.float64).tiny)
 """Replaces a probability of 0."""
 TINY_WITHOUT_CLASS = 1e-12

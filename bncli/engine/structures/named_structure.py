@@ -151,7 +151,7 @@ class NamedRegions:
             if not math.isfinite(gain):
                 yield f"gains[{position}] is {gain}", "give a finite number of nats"
         if self.cuts and len(self.cuts) != n_regions:
-            what = f"cuts has {len(self.cuts)} entries for {n_regions} regions"
+            what = f"cuts must have {n_regions} entries, one per region, but has {len(self.cuts)}"
             yield what, "give one for each region, or leave cuts out"
         for position, (region, listed) in enumerate(zip(self.regions, self.cuts, strict=False)):
             for name, cuts in zip(region, listed, strict=True):

@@ -151,7 +151,7 @@ def _read_regions(node: Node, fields: Mapping[str, Node]) -> dict[str, Any]:
     if "cuts" in fields:
         items = fields["cuts"].items()
         if len(items) != len(regions):
-            what = f"{len(items)} entries for {len(regions)} regions"
+            what = f"expected {len(regions)} entries, found {len(items)}"
             fields["cuts"].fail(what, hint="give an object for each region")
         for item, region in zip(items, regions, strict=True):
             columns = item.fields((), region)

@@ -58,7 +58,8 @@ class Table:
         self._memory = memory
         self._inputs = find_inputs(source.paths, keep=keep) if source.rows is None else ()
         if source.on_bad_row in [file.path for file in self._inputs]:
-            raise UsageError("--on-bad-row would overwrite the data", where=source.on_bad_row)
+            hint = "choose another file for the malformed rows"
+            raise UsageError("--on-bad-row would overwrite the data", where=source.on_bad_row, hint=hint)
         self._spools: dict[str, BinaryIO] = {}
         """Decompressed copies of columnar files, which must be seekable, by path."""
         self._first: TextFile | ColumnarFile | None = None

@@ -29,7 +29,7 @@ import numpy as np
 from bncli.catalogue.option_kinds import parse_decimal
 from bncli.engine.data.dataset import Dataset, DistributedDataset, RowBlock
 from bncli.engine.data.schema import Schema
-from bncli.errors import BncliError, UsageError
+from bncli.errors import BncliError, UsageError, alternatives
 from bncli.files.artifacts.codes import CodesFile, read_codes
 from bncli.files.paths import is_special
 from bncli.files.reading.column_roles import is_codes_table
@@ -57,10 +57,10 @@ def refuse_on_cluster(source: Source, recipe: Recipe, supplied: SuppliedFiles) -
     if supplied.region_method or (supplied.structure is None and recipe.structure not in _STRUCTURES):
         word = supplied.region_method or recipe.structure
         what = f"--structure {word} needs single rows, which stay on the workers of a cluster"
-        raise UsageError(f"{what}; with --cluster use {_alternatives(_STRUCTURES)}, or the file of a network")
+        raise UsageError(f"{what}; with --cluster use {alternatives(_STRUCTURES)}, or the file of a network")
     if recipe.param not in _PARAMETERS:
         what = f"--param {recipe.param} is not learned on a cluster"
-        raise UsageError(what, hint=f"with --cluster use {_alternatives(_PARAMETERS)}")
+        raise UsageError(what, hint=f"with --cluster use {alternatives(_PARAMETERS)}")
     if recipe.coding == "thermometer" or recipe.early_stop not in (None, "none"):
         option = "--coding thermometer" if recipe.coding == "thermometer" else "--early-stop"
         raise UsageError(
@@ -87,10 +87,6 @@ def refuse_on_cluster(source: Source, recipe: Recipe, supplied: SuppliedFiles) -
         what = "missing values cannot be marginalized on a cluster"
         raise UsageError(what, hint="use --missing-policy level, or leave --cluster out")
     files_of([source])
-
-
-def _alternatives(words: tuple[str, ...]) -> str:
-    return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 @contextmanager

@@ -188,7 +188,7 @@ def test_cuts_that_the_data_do_not_have(regions: Any, cuts: Any, message: str) -
 @pytest.mark.parametrize(
     ("cuts", "message"),
     [
-        (((None,),), "cuts has 1 entries for 2 regions"),
+        (((None,),), "cuts must have 2 entries, one per region, but has 1"),
         (((None,), ((2.0, 1.0),)), r"cuts\[1\] of 'b' are not increasing"),
         (((None,), ((math.nan,),)), r"cuts\[1\] of 'b' has a cut that is not a finite number"),
     ],

@@ -135,7 +135,7 @@ def test_faults_are_told_in_a_line_with_the_place(tmp_path: Path, content: objec
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(BncliError, match=r"no such file, .*nothing\.json"):
         read_cuts(str(tmp_path / "nothing.json"))
-    with pytest.raises(BncliError, match="cannot read: is a directory"):
+    with pytest.raises(BncliError, match="cannot read: this is a folder"):
         read_cuts(str(tmp_path))
 
 

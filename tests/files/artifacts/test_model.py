@@ -296,7 +296,7 @@ def test_what_is_no_model_is_named(tmp_path: Path, content: bytes, message: str)
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="no such file, "):
         read_model(str(tmp_path / "nothing.bnc"))
-    with pytest.raises(ModelError, match="cannot read the model: is a directory"):
+    with pytest.raises(ModelError, match="cannot read the model: this is a folder"):
         read_model(str(tmp_path))
 
 

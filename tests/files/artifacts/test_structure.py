@@ -386,7 +386,7 @@ def test_cuts_stand_beside_the_regions(tmp_path: Path) -> None:
     ("cuts", "message"),
     [
         ({}, "expected a list, found an object, .*cuts"),
-        ([{}], "1 entries for 2 regions, .*give an object for each region"),
+        ([{}], "expected 2 entries, found 1, .*give an object for each region"),
         ([{}, []], r"expected an object, found a list, .*cuts\[1\]"),
         ([{"b": [1]}, {}], r"unknown key 'b', .*cuts\[0\]"),
         ([{"a": 1}, {}], r"expected a list, found a number, .*cuts\[0\]\.a"),

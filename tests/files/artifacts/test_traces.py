@@ -114,7 +114,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         read_trace(str(tmp_path / "b.csv"))
     with pytest.raises(BncliError, match=r"no such file.*did you mean .*b\.csv"):
         read_trace(str(tmp_path / "c.csv"))
-    with pytest.raises(BncliError, match="cannot read: is a directory"):
+    with pytest.raises(BncliError, match="cannot read: this is a folder"):
         read_trace(str(tmp_path))
 
 
