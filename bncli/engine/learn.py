@@ -382,8 +382,9 @@ def _compare_on_sample(
     """Compare two recipes on folds of a sample; return the better one, and what both reached.
 
     The folds are held out one after the other, until the difference of the log-likelihoods of all rows held out so far
-    is clear: beyond CLEAR of its standard errors. The first recipe is returned unless the second one is better by more
-    than EVIDENCE nats. Each fold chooses its penalty; their median is returned, with the log-loss of all these rows.
+    is clear, which is beyond CLEAR of its standard errors, or clearly below EVIDENCE in all folds together. The first
+    recipe is returned unless the second one is better by more than EVIDENCE nats. Each fold chooses its penalty; their
+    median is returned, with the log-loss of all these rows.
     """
     assert rows.label is not None
     seed, labels, n_units = recipes[0].seed or 0, rows.label.codes, 0
@@ -406,8 +407,10 @@ def _compare_on_sample(
             gains = np.asarray(np.bincount(np.unique(units[held_out], return_inverse=True)[1], gains), np.float64)
         squares, n_units = squares + float(gains @ gains), n_units + len(gains)
         gain = losses[0] - losses[1]
-        error = math.sqrt(max(squares - gain**2 / n_units, 0.0))
-        if n_units >= CLEAR_UNITS and abs(gain) > max(EVIDENCE, CLEAR * error):
+        error = CLEAR * math.sqrt(max(squares - gain**2 / n_units, 0.0))
+        is_different = abs(gain) > max(EVIDENCE, error)
+        is_equal = len(splits) / (number + 1) * (abs(gain) + error) < EVIDENCE
+        if n_units >= CLEAR_UNITS and (is_different or is_equal):
             break
     tried = [
         TriedStructure(str(recipe.structure), sorted(chosen)[len(chosen) // 2], 0.0 + float(loss) / weight)
