@@ -218,7 +218,8 @@ def refuse_few(method: str, names: tuple[str, ...], labels: Integers, units: Int
         counted, noun = np.unique(np.stack((units, labels)), axis=1)[1], "group"
     for name, n in zip(names, np.bincount(counted, minlength=len(names)).tolist(), strict=True):
         if n < FEWEST_ROWS:
-            what = f"{method} calibration fits a map for each label, but only {n} {noun}{'s' * (n != 1)} have {name!r}"
+            few = f"only {n} {noun}{'s' * (n != 1)} have the label {name!r}"
+            what = f"{method} calibration fits a map for each label, but {few}"
             raise BncliError(
                 what, hint=f"give at least {FEWEST_ROWS} {noun}s of each label, or use --method temperature"
             )

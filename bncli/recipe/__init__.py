@@ -36,6 +36,7 @@ from bncli.recipe.defaults import (
 )
 from bncli.recipe.refusals import refuse
 
+_TYPE_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
 _OF_REGIONS = ("theta", "degrees_of_freedom")
 """Options of the structure kikuchi that its parameter learner takes too."""
 
@@ -199,7 +200,7 @@ def check_structure_option(key: str, value: Any) -> Any:
         return float(value)
     hint = ""
     if type(value) is not required:
-        hint = f"it should be of type {required.__name__}"
+        hint = f"it should be {_TYPE_NAMES[required]}"
     elif isinstance(entry, Choice):
         try:
             if entry is SCORES:
@@ -207,7 +208,7 @@ def check_structure_option(key: str, value: Any) -> Any:
             else:
                 parse_rule(str(value), entry)
         except UsageError as error:
-            hint = error.what
+            hint = f"{error.what}; {error.hint}" if error.hint else error.what
         except ValueError as error:
             hint = str(error)
     elif isinstance(entry.kind, Word) and value not in entry.kind.words:

@@ -76,7 +76,7 @@ def card_lines(card: dict[str, Any], label: str) -> list[str]:
     """Return the card as it is printed: a line per row, then the probability of `label` for some totals."""
     lines = [f"card        {card['columns']:,} columns, {card['rows']:,} rows"]
     if card["log_loss"] is not None and card["log_loss_unlimited"] is not None:
-        losses = f"{card['log_loss']:.4g}, without these limits {card['log_loss_unlimited']:.4g}"
+        losses = f"{card['log_loss']:.4g}, without the limits of the card {card['log_loss_unlimited']:.4g}"
         lines[0] += f"; held-out log-loss {losses}"
     for name, entries in itertools.groupby(card["points"], key=lambda one: one["attribute"]):
         listed = list(entries)

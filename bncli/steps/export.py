@@ -165,8 +165,9 @@ def _export_network(
     lost = [attributes[i].name for i in dag.attributes if dag.parents[i] and i not in dag.class_children]
     if lost and not model.schema.marginalizes:
         listed = ", ".join(lost[:_LISTED]) + (f" and {len(lost) - _LISTED:,} more" if len(lost) > _LISTED else "")
-        what = f"the class is not a parent of {listed}, so the model has no table for"
-        watch(Note(f"{what} {'it; it is' if len(lost) == 1 else 'them; they are'} written without parents"))
+        nodes, are = ("this node", "is") if len(lost) == 1 else ("these nodes", "are")
+        what = f"the class is not a parent of {listed}, so the model has no tables over the parents of {nodes}"
+        watch(Note(f"{what}, which {are} written without parents"))
     text = form.write(network)
     max_dp = None
     if form.read is not None:

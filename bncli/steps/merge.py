@@ -53,7 +53,7 @@ def merge(
             repeated = [part for part in other.parts if part.fingerprint in file_of_part]
             if repeated:
                 rows, first = sum(part.n_rows for part in repeated), file_of_part[repeated[0].fingerprint]
-                what = f"{rows:,} of its {other.n_rows:,} rows were already counted in {first}"
+                what = f"{rows:,} of the {other.n_rows:,} rows were already counted in {first}"
                 hint = "leave one of the files out, or add --allow-repeated to count the rows twice"
                 raise BncliError(what, where=path, hint=hint)
             file_of_part |= {part.fingerprint: path for part in other.parts}

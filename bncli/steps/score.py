@@ -252,8 +252,9 @@ def score(
                 _score_on_cluster(cluster, plan, batches, scorer, scores, watch)
     counts = scorer.counts
     if counts.unproven:
-        text = f"for {counts.unproven:,} row{'s' * (counts.unproven != 1)}, a smaller set of values may exist"
-        watch(Note(f"{text} (because_exact is false), with at most {counts.excess:,} values fewer"))
+        rows = f"{counts.unproven:,} row{'s' * (counts.unproven != 1)}"
+        fewer = f"up to {counts.excess:,} fewer values" if counts.excess != 1 else "one value fewer"
+        watch(Note(f"for {rows}, a set with {fewer} may exist (because_exact is false)"))
     warn_about_threshold(rule, model.schema.labels, counts.highest, watch)
     summary = None
     if monitor is not None:

@@ -95,7 +95,7 @@ def test_fit_prints_the_card_and_options_without_effect_are_refused(bncli: Bncli
     _table(tmp_path / "t.csv", 2)
     table, model = str(tmp_path / "t.csv"), str(tmp_path / "m.bnc")
     printed = bncli("fit", table, "--structure", "card", "-o", model)
-    assert "without these limits" in printed.out + printed.err
+    assert "without the limits of the card" in printed.out + printed.err
     for typed in (("--structure", "tan", "--rows", "9"), ("--structure", "card", "--rows", "1")):
         refused = bncli("fit", table, *typed, "-o", model)
         assert refused.code == 2

@@ -168,11 +168,11 @@ def test_every_file_of_a_count_is_a_part(bncli: Bncli, tmp_path: Path) -> None:
     assert (ran.code, Path("no.counts").exists()) == (1, False)
     n_rows, three = (read_counts(str(path)).n_rows for path in (made[1], "three.counts"))
     assert (
-        f"{n_rows} of its {n_rows} rows were already counted in three.counts, {made[1]}; leave one of the files out"
+        f"{n_rows} of the {n_rows} rows were already counted in three.counts, {made[1]}; leave one of the files out"
         in ran.err
     )
     ran = bncli("merge", made[1], made[3], "three.counts", "-o", "no.counts")
-    assert f"{n_rows} of its {three} rows were already counted in {made[1]}, three.counts;" in ran.err
+    assert f"{n_rows} of the {three} rows were already counted in {made[1]}, three.counts;" in ran.err
     assert bncli("merge", made[3], "three.counts", "-o", "all.counts").code == 0
     assert read_counts("all.counts").n_rows == 150
 
@@ -290,7 +290,7 @@ REFUSED = [
         1,
         "the tokens for missing values differ from those in iris.counts: 'none' instead",
     ),
-    ("merge iris.counts iris.counts -o x.counts", 1, "150 of its 150 rows were already counted in iris.counts"),
+    ("merge iris.counts iris.counts -o x.counts", 1, "150 of the 150 rows were already counted in iris.counts"),
     ("merge iris.counts cut.counts -o x.counts", 1, "damaged or incomplete"),
     ("merge iris.counts cuts.json -o x.counts", 1, "this is a bncli cuts file, not a bncli counts file"),
     ("merge iris.counts gone.counts -o x.counts", 1, "gone.counts"),

@@ -137,5 +137,5 @@ def test_too_few_rows_of_a_label_are_named() -> None:
     labels = np.repeat([0, 1], [FEWEST_ROWS, FEWEST_ROWS - 1])
     refuse_few("temperature", ("no", "yes"), labels)
     refuse_few("isotonic", ("no", "yes"), np.append(labels, 1))
-    with pytest.raises(BncliError, match="per-class calibration fits a map for each label, but only 4 rows have 'yes'"):
+    with pytest.raises(BncliError, match="a map for each label, but only 4 rows have the label 'yes'"):
         refuse_few("per-class", ("no", "yes"), labels)

@@ -179,7 +179,10 @@ def test_arcs_into_nodes_without_the_class_are_named(tmp_path: Path) -> None:
     notes: list[Event] = []
     report = export(str(tmp_path / "m.bnc"), "bif", watch=notes.append)
     assert notes == [
-        Note("the class is not a parent of a1, so the model has no table for it; it is written without parents")
+        Note(
+            "the class is not a parent of a1, so the model has no tables over the parents of this node, "
+            "which is written without parents"
+        )
     ]
     assert (report.nodes, report.arcs) == (3, 2)
     assert export(str(tmp_path / "m.bnc"), "json").arcs == 3

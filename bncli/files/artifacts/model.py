@@ -234,7 +234,7 @@ def read_model(path: str) -> Model:
         try:
             structure = read_graph(node).resolve(schema)
         except BncliError as error:
-            node.fail(error.what)
+            node.fail(error.what, hint=error.hint)
         if schema.marginalizes and not isinstance(structure, Dag):
             node.fail("missing values cannot be marginalized in a model of regions")
         families = read_families(fields["families"], schema, structure)

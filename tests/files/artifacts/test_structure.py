@@ -418,7 +418,7 @@ def test_a_graph_has_no_bins(tmp_path: Path) -> None:
         ),
         ({"structure_score": "bdeu:x"}, "needs a number above 0, not 'x'"),
         ({"loss": "none"}, "it should be one of rmse, error, log-loss"),
-        ({"forest": "maybe"}, "it should be of type bool"),
+        ({"forest": "maybe"}, "it should be true or false"),
     ],
 )
 def test_an_option_with_a_value_of_no_choice(tmp_path: Path, options: Any, message: str) -> None:
