@@ -65,8 +65,8 @@ class Scorer:
         self._encoders = [_Encoder.of(encoder) for encoder in self._full_encoders]
         # several attributes may be parts of one date
         self._sources = [source_column(attribute) for attribute in attributes]
-        places = [self.columns.index(source) for source in self._sources]
-        self._parts_of = None if places == list(range(len(places))) else _getter(places)
+        positions = [self.columns.index(source) for source in self._sources]
+        self._parts_of = None if positions == list(range(len(positions))) else _getter(positions)
 
     def __call__(self, row: Mapping[str, Any] | Sequence[Any]) -> list[float]:
         """Return the probability of each label, as `score` gives it, in the order of `classes_`.

@@ -15,7 +15,6 @@ from bncli.engine.model import (
     DecisionRule,
     Ensemble,
     Model,
-    ParameterUncertainty,
     Path,
     Predictor,
     Tables,
@@ -51,6 +50,11 @@ def with_positive_label(model: Model, positive: str | None) -> Model:
         return model
     towards = schema.towards or (schema.labels[1] if schema.directed else None)
     test = model.self_test
+    uncertainty = model.uncertainty
+    if uncertainty is not None:
+        entries = uncertainty.entries
+        reversed_entries = _reverse(entries, axis=0) if uncertainty.method.is_diagonal else -entries
+        uncertainty = replace(uncertainty, entries=reversed_entries)
     return replace(
         model,
         schema=replace(
@@ -65,13 +69,8 @@ def with_positive_label(model: Model, positive: str | None) -> Model:
         rule=None if model.rule is None else _reverse_rule(model.rule),
         calibration=None if model.calibration is None else _reverse_calibration(model.calibration),
         edits=tuple(map(reverse_edit, model.edits)),
-        uncertainty=None if model.uncertainty is None else _reverse_uncertainty(model.uncertainty),
+        uncertainty=uncertainty,
     )
-
-
-def _reverse_uncertainty(uncertainty: ParameterUncertainty) -> ParameterUncertainty:
-    entries = uncertainty.entries
-    return replace(uncertainty, entries=_reverse(entries, axis=0) if uncertainty.method.is_diagonal else -entries)
 
 
 def _reverse(values: Array, axis: int = -1) -> Array:

@@ -95,12 +95,12 @@ def largest_edit_difference(model: Model) -> float:
                     editable_effect(replace(state, calibration=None), edit.effect), temperature=edit.temperature
                 )
                 cells = effect.cells
-                places = [cells[name] for name in edit.cells]
+                edited_cells = [cells[name] for name in edit.cells]
             except (BncliError, KeyError) as error:
                 what = f"the recorded edit of {' & '.join(edit.effect)} does not match the model"
                 raise ModelError(what, hint="fit the model again, or use a copy from before the edit") from error
             now = effect.read(parameter_arrays(state.predictor))
-            found = np.array([now[place] for place in places])
+            found = np.array([now[place] for place in edited_cells])
             largest = max(largest, float(np.abs(found - np.array(recorded)).max(initial=0.0)))
         model = before
     return largest

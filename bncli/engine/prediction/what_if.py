@@ -121,9 +121,9 @@ class CounterfactualSearch:
         return best_changes
 
     def _all_changes(self, size: int) -> Iterator[Change]:
-        for places in itertools.combinations(self._n_values, size):
-            for values in itertools.product(*(range(self._n_values[p]) for p in places)):
-                yield tuple(zip(places, values, strict=True))
+        for positions in itertools.combinations(self._n_values, size):
+            for values in itertools.product(*(range(self._n_values[p]) for p in positions)):
+                yield tuple(zip(positions, values, strict=True))
 
 
 class NextBest:

@@ -79,11 +79,11 @@ def convergence_plots(
         _draw_axes(frame, effort_axis, value_axis, panel.title, "", across, upwards)
         for name, curve in panel.curves.items():
             # a logarithmic axis has effort 0 at its left end
-            places = [
+            pixels = [
                 frame.place(effort_axis.share(max(effort, effort_axis.low)), value_axis.share(value))
                 for effort, value in curve
             ]
-            drawing.series(names.index(name), *places, *(places if len(places) == 1 else ()))
+            drawing.series(names.index(name), *pixels, *(pixels if len(pixels) == 1 else ()))
     return drawing
 
 
