@@ -153,7 +153,7 @@ def _strongest_entries(effect: NamedEffect, labels: Sequence[str], title: str) -
         for cell in cells[:_MOST_STRONGEST]
     )
     headings = (*effect.attributes, "class", "log-odds")
-    return filled_table(f"{title}, strongest", headings, rows, (len(headings) - 1,))
+    return filled_table(f"{title}, strongest effects", headings, rows, (len(headings) - 1,))
 
 
 def _nomogram(report: EffectsReport, label: str) -> list[str | Table]:

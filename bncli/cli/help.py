@@ -122,7 +122,9 @@ def _write_files(folder: str, files: Mapping[str, str], mark: str) -> None:
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
-        raise BncliError(f"cannot make the folder: {(error.strerror or str(error)).lower()}", where=folder) from error
+        from bncli.files.paths import reason_of
+
+        raise BncliError(f"cannot make the folder: {reason_of(error)}", where=folder) from error
     for name, text in files.items():
         write_bytes(os.path.join(folder, name), text.encode())
 

@@ -112,7 +112,7 @@ def cannot_read(
     if not isinstance(error, FileNotFoundError):
         if isinstance(error, IsADirectoryError):
             return error_class(f"cannot read{what}: this is a folder", where=path, hint="give the path of a file")
-        return error_class(f"cannot read{what}: {(error.strerror or str(error)).lower()}", where=path)
+        return error_class(f"cannot read{what}: {reason_of(error)}", where=path)
     reason, hint = explain_missing(path, is_data=is_data)
     return error_class(reason, where=path, hint=hint)
 
@@ -184,11 +184,18 @@ def inspect_target(path: str) -> tuple[str, int | None]:
     return target, mode
 
 
+def reason_of(error: OSError) -> str:
+    """Return the reason of the operating system for a failure with a path, which it calls a directory, not a folder."""
+    if isinstance(error, NotADirectoryError):
+        return "part of the path is a file, not a folder"
+    return (error.strerror or str(error)).lower()
+
+
 def cannot_write(path: str, error: OSError) -> BncliError:
     if not isinstance(error, FileNotFoundError):
         if isinstance(error, IsADirectoryError):
             return BncliError("cannot write: this is a folder", where=path, hint="give the path of a file")
-        reason = (error.strerror or str(error)).lower()
+        reason = reason_of(error)
         is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         hint = "free some space or choose another place" if is_full else ""
         return BncliError(f"cannot write: {reason}", where=path, hint=hint)

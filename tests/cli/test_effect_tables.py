@@ -36,7 +36,7 @@ def test_a_grid_is_for_what_is_narrow(capfdbinary: pytest.CaptureFixture[bytes])
     assert "average score of 12 models" in text
     assert " colour     <=27.5      >27.5" in text
     assert " c0       █ +1.000   █ +1.000" in text
-    assert "age by colour (5.0%), strongest" in text
+    assert "age by colour (5.0%), strongest effects" in text
     assert " >27.5   c29      yes     +119.000" in text
     assert "+118.000" not in text
 
@@ -81,7 +81,9 @@ def test_many_classes_are_columns_or_the_strongest(capfdbinary: pytest.CaptureFi
     assert " <=27.5   +1.000   -1.000   +0.000" in text
     assert "age by colour (10.0%), log-odds of c" in text
     many = NamedEffect(("age",), 1.0, np.arange(20.0).reshape(2, 10), (AGE,), (None,))
-    assert "age (100.0%), strongest" in shown(EffectsReport(np.zeros(10), (many,), 1), list("abcdefghij"), capfdbinary)
+    assert "age (100.0%), strongest effects" in shown(
+        EffectsReport(np.zeros(10), (many,), 1), list("abcdefghij"), capfdbinary
+    )
 
 
 def test_the_rest_is_counted(capfdbinary: pytest.CaptureFixture[bytes]) -> None:

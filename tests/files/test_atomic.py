@@ -124,7 +124,7 @@ def test_the_folder_of_processes_takes_no_files() -> None:
 
 def test_a_file_among_the_folders_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"")
-    with pytest.raises(BncliError, match="cannot write: not a directory"):
+    with pytest.raises(BncliError, match="cannot write: part of the path is a file, not a folder"):
         write_bytes(str(tmp_path / "a" / "b"), b"")
 
 

@@ -67,7 +67,12 @@ def test_no_output_is_written_twice(tmp_path: Path) -> None:
 
 def test_where_nothing_can_be_written_is_known_beforehand(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    for name, fault in (("no/x", "there is no folder"), ("", "a folder"), ("d/", "a folder"), ("file/x", "not a dir")):
+    for name, fault in (
+        ("no/x", "there is no folder"),
+        ("", "a folder"),
+        ("d/", "a folder"),
+        ("file/x", "a file, not a folder"),
+    ):
         with pytest.raises(BncliError, match=fault):
             check_outputs([None, f"{tmp_path}/{name}"], [])
     check_outputs([None, "-", "/dev/stdout", "/dev/null", f"{tmp_path}/file", f"{tmp_path}/new"], [])
@@ -160,7 +165,7 @@ def test_why_a_file_cannot_be_written(folder: Path, path: str, what: str, hint: 
 
 
 def test_what_is_there_and_cannot_be_read_is_told_by_the_system(folder: Path) -> None:
-    with pytest.raises(BncliError, match=r"^cannot read: not a directory, data/train\.csv/x$"):
+    with pytest.raises(BncliError, match=r"^cannot read: part of the path is a file, not a folder, data/train\.csv/x$"):
         check_data("data/train.csv/x")
     error = cannot_read("m", IsADirectoryError(21, "Is a directory"), ModelError, what=" the model")
     assert (type(error), str(error)) == (

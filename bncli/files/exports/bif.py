@@ -296,7 +296,9 @@ def _table_of_rows(tokens: Tokens, variable: _Variable, block: _Block, states: l
         if place in rows:
             tokens.fail(f"the row ({', '.join(row.states)}) of '{variable.name}' is given twice", at=row.at)
         if len(row.numbers) != size:
-            tokens.fail(f"the row has {len(row.numbers)} numbers for {size} states of '{variable.name}'", at=row.at)
+            tokens.fail(
+                f"expected {size} numbers, one per state of '{variable.name}', found {len(row.numbers)}", at=row.at
+            )
         rows[place] = row.numbers
     if len(rows) < n_rows:
         if block.default is None:

@@ -286,7 +286,7 @@ def cut_blocks(
             line += count_lines(data) + sum(count_lines(row.raw) for row in bad)
             n_wanted = size
         elif len(pending) > MAX_ROW:
-            what = f"a line of more than {MAX_ROW >> 20} MB"
+            what = f"a line is longer than {MAX_ROW >> 20} MB"
             raise BncliError(what, where=f"{layout.path} line {line}", hint="is the file a table in text form?")
         else:
             n_wanted = max(n_wanted, min(2 * len(pending), MAX_ROW + 1))

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from bncli.errors import BncliError, UsageError
 from bncli.files.atomic import write_bytes
-from bncli.files.paths import check_target
+from bncli.files.paths import check_target, reason_of
 from bncli.files.pictures.curve_plots import CurvePanel, MetricPanel, curve_plots, learning_curve_plot, series_plot
 from bncli.files.pictures.drawing import Drawing
 from bncli.steps.evaluate.report import BlockReport, CurvePoint, EvaluateReport
@@ -46,7 +46,7 @@ def write_drawings(folder: str, drawings: Mapping[str, Drawing]) -> None:
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
-        raise BncliError(f"cannot make the folder: {(error.strerror or str(error)).lower()}", where=folder) from error
+        raise BncliError(f"cannot make the folder: {reason_of(error)}", where=folder) from error
     for name, drawing in drawings.items():
         write_bytes(os.path.join(folder, name), drawing.source().encode())
 

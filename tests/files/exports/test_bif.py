@@ -120,7 +120,7 @@ probability ( b | a ) { (u) 0.5, 0.5; (v) 0.5, 0.5; }
         ("(v)", "(u)", r"the row \(u\) of 'b' is given twice, f\.bif, line 5"),
         ("(v)", "(w)", "'w' is not a state of 'a', f.bif, line 5"),
         ("(v)", "(v, v)", "the row lists 2 states for 1 parents"),
-        ("(v) 0.5, 0.5;", "(v) 0.5;", "the row has 1 numbers for 2 states of 'b'"),
+        ("(v) 0.5, 0.5;", "(v) 0.5;", "expected 2 numbers, one per state of 'b', found 1"),
         ("(v) 0.5, 0.5;", "", "'b' has only 1 of 2 rows"),
         ("(v) 0.5, 0.5;", "default 1;", "the default row of 'b' has the wrong length"),
         ("(v) 0.5, 0.5;", "default .5 .5; default .5 .5;", "there are two entries 'default'"),
