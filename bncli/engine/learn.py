@@ -363,15 +363,8 @@ def _learn_better(table: list[Columns], recipe: Recipe, reading_rules: ReadingRu
         del rows
         settings = _choose(table, best, supplied, reading_rules, run)
     else:
-        for each in chosen:
-            assert each.penalty is not None
-            log_loss = each.penalty.log_loss if each.held_out is None else each.held_out.log_loss
-            assert log_loss is not None
-            tried.append(TriedStructure(str(each.recipe.structure), each.penalty.penalty, log_loss))
-        assert rows.label is not None
-        held_out = np.concatenate([part for _, part in inner_splits(rows.label.codes, FOLDS, seed, rows.split_by)])
-        weight = len(held_out) if rows.weights is None else float(rows.weights[held_out].sum())
-        settings = chosen[weight * (tried[0].log_loss - tried[1].log_loss) > EVIDENCE]
+        tried = _tried_structures(chosen)
+        settings = chosen[_is_second_better(tried, rows, seed)]
     assert settings.penalty is not None
     return _fit_parameters(settings._replace(penalty=replace(settings.penalty, structures=tuple(tried))), run)
 
@@ -381,42 +374,51 @@ def _compare_on_sample(
 ) -> tuple[Recipe, list[TriedStructure]]:
     """Compare two recipes on folds of a sample; return the better one, and what both reached.
 
-    The folds are held out one after the other, until the difference of the log-likelihoods of all rows held out so far
-    is clear, which is beyond CLEAR of its standard errors, or clearly below EVIDENCE in all folds together. The first
-    recipe is returned unless the second one is better by more than EVIDENCE nats. Each fold chooses its penalty; their
-    median is returned, with the log-loss of all these rows.
+    If the difference of the log-likelihoods of the first fold is clear, that fold decides: it is beyond CLEAR standard
+    errors, or clearly below EVIDENCE in all folds together. Otherwise all folds decide, as for few rows.
     """
     assert rows.label is not None
-    seed, labels, n_units = recipes[0].seed or 0, rows.label.codes, 0
-    rows = rows.take(stratified_sample(labels, COMPARED_ROWS - 1, seed, rows.split_by))
-    splits = inner_splits(rows.label.codes, FOLDS, seed, rows.split_by)  # type: ignore[union-attr]
-    units = None if rows.split_by is None else rows.split_by.units
-    penalties: list[list[float]] = [[], []]
-    losses, weight, squares = np.zeros(2), 0.0, 0.0
-    for number, (others, held_out) in enumerate(splits):
-        watch(Progress(number, len(splits), f"fold {number + 1} of {len(splits)}"))
-        weights = np.ones(len(held_out)) if rows.weights is None else rows.weights[held_out]
-        of_rows = []
-        for recipe, chosen in zip(recipes, penalties, strict=True):
-            penalty, loss = _held_out_losses(rows.take(others), rows.take(held_out), recipe, reading_rules, quiet)
-            chosen.append(penalty)
-            of_rows.append(weights * loss)
-        losses, weight = losses + np.sum(of_rows, axis=1), weight + float(weights.sum())
-        gains: Array = of_rows[0] - of_rows[1]
-        if units is not None:
-            gains = np.asarray(np.bincount(np.unique(units[held_out], return_inverse=True)[1], gains), np.float64)
-        squares, n_units = squares + float(gains @ gains), n_units + len(gains)
-        gain = losses[0] - losses[1]
-        error = CLEAR * math.sqrt(max(squares - gain**2 / n_units, 0.0))
-        is_different = abs(gain) > max(EVIDENCE, error)
-        is_equal = len(splits) / (number + 1) * (abs(gain) + error) < EVIDENCE
-        if n_units >= CLEAR_UNITS and (is_different or is_equal):
-            break
-    tried = [
-        TriedStructure(str(recipe.structure), sorted(chosen)[len(chosen) // 2], 0.0 + float(loss) / weight)
-        for recipe, chosen, loss in zip(recipes, penalties, losses, strict=True)
-    ]
-    return recipes[int(losses[0] - losses[1] > EVIDENCE)], tried
+    seed = recipes[0].seed or 0
+    rows = rows.take(stratified_sample(rows.label.codes, COMPARED_ROWS - 1, seed, rows.split_by))
+    assert rows.label is not None
+    splits = inner_splits(rows.label.codes, FOLDS, seed, rows.split_by)
+    others, held_out = splits[0]
+    weights = np.ones(len(held_out)) if rows.weights is None else rows.weights[held_out]
+    tried, losses = [], []
+    for recipe in recipes:
+        penalty, loss = _held_out_losses(rows.take(others), rows.take(held_out), recipe, reading_rules, quiet)
+        losses.append(weights * loss)
+        tried.append(TriedStructure(str(recipe.structure), penalty, float(np.average(loss, weights=weights))))
+    gains: Array = losses[0] - losses[1]
+    if rows.split_by is not None and rows.split_by.units is not None:
+        units = np.unique(rows.split_by.units[held_out], return_inverse=True)[1]
+        gains = np.asarray(np.bincount(units, gains), np.float64)
+    gain, error = abs(float(gains.sum())), CLEAR * math.sqrt(len(gains)) * float(gains.std())
+    is_clear = gain > max(EVIDENCE, error) or len(splits) * (gain + error) < EVIDENCE
+    if len(gains) >= CLEAR_UNITS and is_clear:
+        return recipes[int(gains.sum() > EVIDENCE)], tried
+    watch(Progress(1, len(splits), "all folds"))
+    tried = _tried_structures([_choose([rows], recipe, SuppliedParts(), reading_rules, quiet) for recipe in recipes])
+    return recipes[int(_is_second_better(tried, rows, seed))], tried
+
+
+def _tried_structures(chosen: Sequence[_ChosenSettings]) -> list[TriedStructure]:
+    """Return the penalty and the held-out log-loss of each candidate."""
+    tried = []
+    for each in chosen:
+        assert each.penalty is not None
+        log_loss = each.penalty.log_loss if each.held_out is None else each.held_out.log_loss
+        assert log_loss is not None
+        tried.append(TriedStructure(str(each.recipe.structure), each.penalty.penalty, log_loss))
+    return tried
+
+
+def _is_second_better(tried: Sequence[TriedStructure], rows: Columns, seed: int) -> bool:
+    """Return whether the second candidate is better by more than EVIDENCE nats on all held-out rows."""
+    assert rows.label is not None
+    held_out = np.concatenate([part for _, part in inner_splits(rows.label.codes, FOLDS, seed, rows.split_by)])
+    weight = len(held_out) if rows.weights is None else float(rows.weights[held_out].sum())
+    return weight * (tried[0].log_loss - tried[1].log_loss) > EVIDENCE
 
 
 def _held_out_losses(

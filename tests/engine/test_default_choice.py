@@ -98,50 +98,44 @@ def test_many_rows_are_compared_on_a_sample_and_learned_from_in_full(monkeypatch
     assert [tried.structure for tried in model.penalty_cv.structures] == ["tan", "interactions"]
 
 
-def compared(
-    monkeypatch: pytest.MonkeyPatch, columns: Columns, means: tuple[float, float], spread: float
-) -> tuple[str, list[TriedStructure], list[int]]:
-    """Compare two recipes whose losses are normal variates around `means`; return the winner and the folds' sizes."""
-    rng, sizes = np.random.default_rng(0), []
+def is_clear(monkeypatch: pytest.MonkeyPatch, columns: Columns, means: tuple[float, float], spread: float) -> bool:
+    """Compare two recipes whose losses are normal variates around `means`; return whether the first fold decides."""
+    rng = np.random.default_rng(0)
 
     def losses(training: Columns, held_out: Columns, recipe: Recipe, *_: object) -> tuple[float, Any]:
-        assert training.n_rows + held_out.n_rows == columns.n_rows
+        assert (training.n_rows, held_out.n_rows) == (800, 200)
         is_other = recipe.structure == "interactions"
-        sizes.append(held_out.n_rows)
-        return 10.0 ** len(sizes), means[is_other] + spread * is_other * rng.normal(size=held_out.n_rows)
+        return 3.0, means[is_other] + spread * is_other * rng.normal(size=held_out.n_rows)
 
+    of_all = [TriedStructure("tan", 1.0, 0.5), TriedStructure("interactions", 1.0, 0.4)]
     monkeypatch.setattr(learning, "_held_out_losses", losses)
+    monkeypatch.setattr(learning, "_choose", lambda *_: None)
+    monkeypatch.setattr(learning, "_tried_structures", lambda _: of_all)
     best, tried = learning._compare_on_sample(columns, default().competing(), ReadingRules(), Run(), silent)
-    return str(best.structure), tried, sizes[::2]
+    if tried == of_all:
+        assert best.structure == "interactions"
+        return False
+    gain = 200 * (tried[0].log_loss - tried[1].log_loss)
+    assert (best.structure == "interactions") == (gain > learning.EVIDENCE)
+    assert [trial.log_loss for trial in tried] == pytest.approx(means, abs=spread / 3 + 1e-12)
+    return True
 
 
 @pytest.mark.parametrize(
-    ("means", "spread", "best", "n_folds"),
-    [
-        ((0.5, 0.3), 0.5, "interactions", 1),
-        ((0.3, 0.5), 0.5, "tan", 1),
-        ((0.5, 0.49), 0.5, "interactions", 5),
-        ((0.5, 0.5 - 5e-4), 0.0, "tan", 1),
-        ((0.5, 0.5 - 1.5e-3), 0.0, "interactions", 4),
-        ((0.5, 0.5 - 5e-3), 0.0, "interactions", 2),
-    ],
+    ("gain", "spread", "clear"),
+    [(0.2, 0.5, True), (-0.2, 0.5, True), (0.01, 0.5, False), (0.0, 0.1, False), (5e-4, 0.0, True), (2e-3, 0.0, False)],
 )
-def test_a_sample_is_compared_until_the_difference_is_clear(
-    means: tuple[float, float], spread: float, best: str, n_folds: int, monkeypatch: pytest.MonkeyPatch
+def test_one_fold_of_a_sample_decides_if_the_difference_is_clear(
+    gain: float, spread: float, clear: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A fold has 200 rows: 0.2 nats per row are six standard errors, 0.01 not one. EVIDENCE is 1.1 nats."""
-    found, tried, sizes = compared(monkeypatch, curve(1000), means, spread)
-    assert (found, sizes) == (best, [200] * n_folds)
-    for trial, mean in zip(tried, means, strict=True):
-        assert trial.log_loss == pytest.approx(mean, abs=4 * spread / np.sqrt(200 * n_folds) + 1e-12)
-    assert tried[0].penalty == 10.0 ** (2 * (n_folds // 2) + 1)
+    assert is_clear(monkeypatch, curve(1000), (0.5, 0.5 - gain), spread) == clear
 
 
 def test_few_units_are_never_clear(monkeypatch: pytest.MonkeyPatch) -> None:
-    columns = replace(curve(1000), split_by=SplitBy(np.arange(1000) // 50))
-    assert len(compared(monkeypatch, columns, (0.5, 0.4), 0.1)[2]) == 5
-    columns = replace(curve(1000), split_by=SplitBy(np.arange(1000) // 2))
-    assert len(compared(monkeypatch, columns, (0.5, 0.4), 0.1)[2]) == 1
+    for n_rows, clear in ((50, False), (2, True)):
+        columns = replace(curve(1000), split_by=SplitBy(np.arange(1000) // n_rows))
+        assert is_clear(monkeypatch, columns, (0.5, 0.4), 0.1) == clear
 
 
 @pytest.mark.parametrize("words", [TREE, INTERACTIONS])
