@@ -113,7 +113,7 @@ def _with_heading(path: Path, **changed: Any) -> None:
         ({"version": 2}, "newer bncli"),
         ({"rows": 999}, "does not have the 999 rows"),
         ({"labels": ["a"]}, "two labels"),
-        ({"labels": ["a", "b", "c"]}, "the counts of its codes are missing"),
+        ({"labels": ["a", "b", "c"]}, "the counts of the codes are missing"),
         ({"missing": ["z"]}, "no attribute 'z'"),
         ({"weights": "n"}, "given twice"),
         ({"more": 1}, "unknown key 'more'"),
