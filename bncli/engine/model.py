@@ -102,13 +102,12 @@ class Model:
         if not arcs or not isinstance(self.structure, Dag):
             return str(method)
         if not self.structure.class_children and not self.structure.class_parents:
-            return f"the class alone, chosen over {method} on held-out rows"
+            return f"the class alone, chosen from {method} on held-out rows"
         n_left, n_learned = self.structure.n_arcs, arcs[-1].n_arcs
         if n_left == n_learned:
             return str(method)
-        if not n_left:
-            return f"naive Bayes, chosen over {method} on held-out rows"
-        return f"{n_left:,} of {n_learned:,} arcs of {method}, chosen on held-out rows"
+        left = f"{n_left:,} of {n_learned:,} arcs" if n_left else "naive Bayes"
+        return f"{left}, chosen from {method} on held-out rows"
 
     @property
     def penalty(self) -> float | None:

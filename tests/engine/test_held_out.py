@@ -134,7 +134,7 @@ def test_the_arcs_that_were_chosen_are_kept_in_every_fold() -> None:
     """On these rows no arc is worth keeping, so the figure is that of naive Bayes."""
     columns = table()
     learned = learn(columns, Recipe.of(), run=MEASURED)
-    assert learned.model.structure_learned == "naive Bayes, chosen over tan on held-out rows"
+    assert learned.model.structure_learned == "naive Bayes, chosen from tan on held-out rows"
     assert learned.parameters.held_out is not None
     expected = of_folds(columns, with_chosen_settings(learned, structure="nb"))
     assert learned.parameters.held_out.log_loss == pytest.approx(expected, rel=1e-3)
