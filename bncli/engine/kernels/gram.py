@@ -48,7 +48,7 @@ class Pack:
         return total
 
     def project(self, tables: Array) -> Array:
-        """Return, per indicator, the sum over its codes of `tables` (any, any, n_codes), (any, any, indicators)."""
+        """Return `tables` (..., n_codes) summed over codes, weighted by `active`, as (..., indicators in the pack)."""
         if self.active is None:
             return tables[..., : len(self.indicators)]
         return np.asarray(tables @ self.active)

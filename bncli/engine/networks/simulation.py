@@ -177,7 +177,7 @@ def numbered(letter: str, n: int, first: int = 0) -> tuple[str, ...]:
 
 
 def conditioning_network(exponent: float) -> Network:
-    """Return a network of three independent uniform binary attributes whose effects on the class differ by 10^a.
+    """Return a network of independent uniform binary attributes x_1, x_2, x_3 with log-odds effects 10^a, 1, 10^-a.
 
         P(y = 1 | x) = 1 / (1 + exp(-(10^a x_1 + x_2 + 10^-a x_3))),   x_i in {0, 1}, a = exponent
 

@@ -69,7 +69,7 @@ class Inequalities:
         return x
 
     def transposed(self, force: Array) -> Array:
-        """Return C' times `force`, shape (R,) or (R, any)."""
+        """Return C' times `force`, shape (n,) or (n, any), for `force` (R,) or (R, any)."""
         for factor in self._transposes:
             force = factor @ force
         return force

@@ -189,8 +189,9 @@ class ParameterSpace(Space):
 
 @dataclass(frozen=True)
 class OptimizerSettings:
-    """The settings of an optimization: start (`zero` or `generative`), penalty, center, optimizer, stopping rules.
+    """The settings of an optimization: initial point, penalty, optimizer and stopping rules.
 
+    - init: the initial point of start 0, `zero` or `generative`; other starts are random
     - tolerance: None means the tolerance `auto` that the module describes
     - seed: for the folds of early_stop `cv`, and for the random starts
     - restarts: the number of random starts in addition to the usual one; start: the number of the current start

@@ -355,7 +355,7 @@ def _curvature(
 
 
 def _row_sums(block: RowBlock, families: Sequence[Family], cells: Array) -> Array:
-    """Return the sums (..., rows) over the cells of each row of entries (..., n_cells)."""
+    """Return the sum of `cells` (..., n_cells) over the cells of each row, shape (..., rows)."""
     sums = np.empty((*cells.shape[:-1], block.n_rows))
     for rows in block.slices(max(1, NUMBERS_PER_SLICE // (cells[..., 0].size * (len(families) + 1)))):
         sums[..., rows] = cells[..., _cells_of_rows(block, rows, families)].sum(axis=-1)

@@ -75,7 +75,7 @@ class Explanation:
     terms: tuple[TermText, ...]
 
     def scaled(self, factor: float) -> Explanation:
-        """Return all numbers times a factor."""
+        """Return the explanation with log-odds, base, rest and contributions multiplied by `factor`."""
         log_odds, base, rest = self.log_odds * factor, self.base * factor, self.rest * factor
         contributions = self.contributions * factor
         return replace(self, log_odds=log_odds, base=base, rest=rest, contributions=contributions)

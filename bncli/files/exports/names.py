@@ -78,7 +78,7 @@ def _name_property(legal: str, name: str) -> dict[str, str]:
 
 
 def origin_properties(method: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Return how a structure was learned as properties; nothing for the method `file`, and without options."""
+    """Return a structure's method (except `file`) and its options (if any), percent-encoded, as properties."""
     properties = {} if method == "file" else {"bncli_method": percent_encode(method)}
     if options:
         import json  # imported here, because help and the recognition of files do not need it
