@@ -8,7 +8,7 @@ try:
 except KeyboardInterrupt:  # ^C so early that there is no handler yet
     os._exit(130)
 
-TYPE_CHECKING = False  # as in __init__: nothing that takes time is loaded before the handlers stand
+TYPE_CHECKING = False  # as in __init__: nothing that takes time is loaded before the handlers are set
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
@@ -80,7 +80,7 @@ def _interrupt(number: int, _frame: "FrameType | None") -> None:
 
 
 def _report_ignored(ignored: "sys.UnraisableHookArgs") -> None:
-    """End the process if an interrupt came within a callback or a destructor, where Python ignores exceptions."""
+    """End the process if an exception that Python ignores, as in a destructor, is an interrupt; print any other."""
     if isinstance(ignored.exc_value, KeyboardInterrupt):
         os._exit(128 + int(ignored.exc_value.args[0]))
     sys.__unraisablehook__(ignored)

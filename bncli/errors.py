@@ -58,8 +58,8 @@ def printable(text: str) -> str:
     """Return the text without control characters, and short enough for a terminal.
 
     Names and values from a file must not break the line, control the terminal, reverse the direction of the text that
-    follows, or fill the screen. Control characters become `?`. A word of more than 300 characters keeps its first 60
-    and its last 20; a text of more than 4,000 keeps its beginning and its end.
+    follows, or fill the screen. Characters that could do so become `?`. A word of more than 300 characters keeps its
+    first 60 and its last 20; a text of more than 4,000 keeps its beginning and its end.
     """
     text = _LONG_WORD.sub(lambda word: f"{word[0][:60]}...{word[0][-20:]}", text.translate(_CONTROLS))
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}...{text[-_LONGEST // 4 :]}"

@@ -16,7 +16,10 @@ class Stage(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """The event that `done` of `total` units of the current stage are done (None: unknown); `detail` names the item."""
+    """The event that `done` of `total` units of the current stage are done; `detail` names the item.
+
+    total: None if it is unknown.
+    """
 
     done: float
     total: float | None
@@ -52,7 +55,7 @@ class Iteration(NamedTuple):
 class SelectedRun(NamedTuple):
     """The event that the result comes from run number `run`, counted from 0, of several optimizer runs in this stage.
 
-    A run begins with each event `Iteration` of iteration 0. With one run there is no such event.
+    A run begins with each event `Iteration` of iteration 0. A stage with a single run does not report `SelectedRun`.
     """
 
     run: int
@@ -62,7 +65,10 @@ MoveKind = Literal["add", "delete", "reverse"]
 
 
 class Move(NamedTuple):
-    """A greedy search changed the arc `parent` -> `child` (attribute indices); its score rose by `gain` nats."""
+    """The event that a greedy search changed the arc `parent` -> `child` (indices of attributes).
+
+    gain: the increase of the score in nats.
+    """
 
     kind: MoveKind
     parent: int
@@ -101,7 +107,7 @@ EachFile = Callable[[Callable[..., Iterable[Any]], Callable[[], tuple[Any, ...]]
 
 
 class Run(NamedTuple):
-    """The settings of a run; none of them changes a result, except a recipe's limit in seconds.
+    """The settings of a run; none of them changes predictions, unless the recipe has a limit in seconds (`clock`).
 
     threads: number of threads for work on columns and row blocks.
     memory: bytes that may be used, None for no limit; work that needs more is refused before it begins.
@@ -109,13 +115,13 @@ class Run(NamedTuple):
     watch: is called with every event.
     cluster: address of a Dask cluster whose workers do the work; None uses this machine alone.
     distribute: takes the coded rows (a Dataset) and returns them distributed over the cluster; None leaves them here.
-    each_file: has every file of a table read by a worker; None reads the files here. `each_file(work, arguments)`
-        yields per file, in order: its name, the list of what `work(source, begin, run, *arguments())` yields on the
-        worker (only the files of `source` from number `begin` on are meant), and the BncliError that ended it, or None.
+    each_file: a function by which workers read the files of a table; None reads them here. `each_file(work, arguments)`
+        yields per file, in order: its path, the list of what `work(source, begin, run, *arguments())` yields on the
+        worker (for the files of `source` from index `begin` on), and the BncliError that ended the work, or None.
     advise: whether to spend time on notes about settings that would predict held-out rows better.
     hold_out: whether to measure the log-loss of held-out rows where learning has chosen something by such rows. The
         model records it. Folds of a cross-validation leave it out.
-    keep_predictions: whether to return the predictions of these rows too, with `hold_out`.
+    keep_predictions: whether to return the predictions of the held-out rows too; needs `hold_out`.
     alternatives: number of alternatives to a card to search for, each without one of its columns.
     intervals: whether the model records the uncertainty of its parameters, from which scoring makes intervals.
     class_weights: the factors per class (K,) that the row weights contain, which do not count as rows in intervals.

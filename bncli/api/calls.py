@@ -86,7 +86,7 @@ def make_run(threads: int, watch: Watch = silent) -> Run:
 
 
 def error_in_keywords(error: BncliError) -> BncliError:
-    """Return the same error with keywords in place of flags."""
+    """Return the error with keywords in place of flags, without a hint that has a flag without a keyword."""
     hint = in_keywords(error.hint)
     hint = "" if _FLAG.search(hint) else hint
     return type(error)(in_keywords(error.what), where=in_keywords(error.where), hint=hint)
@@ -103,10 +103,11 @@ def in_keywords(text: str) -> str:
 
 
 def _keyword(match: re.Match[str], keywords: dict[str, str]) -> str:
-    """Return a flag as a keyword, with the word after it if that is a value of the option.
+    """Return a flag and the word after it as `k=2` if the word is a value of the option, otherwise as `k= word`.
 
-    Values are words that the option accepts, numbers, names in capital letters, anything in quotes or with a dot or
-    comma inside, and most words after an option about a table that takes any text (see _NO_VALUE).
+    A switch becomes `k=True`, and a flag without a keyword is unchanged. Values are words that the option accepts,
+    numbers, names in capital letters, anything in quotes or with a dot or comma inside, and most words after an option
+    about a table that takes any text (see _NO_VALUE).
     """
     flag, word = match[1], match[2]
     if flag not in keywords:
@@ -133,7 +134,7 @@ def _keyword(match: re.Match[str], keywords: dict[str, str]) -> str:
 
 @contextmanager
 def _watching(progress: ProgressOption) -> Iterator[Watch]:
-    """Yield the watch that `progress` selects; a bar is drawn until the end."""
+    """Yield the watch that `progress` selects, and draw a bar if it is True; raise UsageError for an invalid value."""
     if progress is True:
         with Console(bar=_notebook_bar()) as console:
             yield lambda event: _warn(event) if isinstance(event, Note) else console.watch(event)
@@ -211,7 +212,7 @@ def one_blas_thread() -> Iterator[None]:
 
 @cache
 def _blas_functions() -> tuple[tuple[Callable[[], int], Callable[[int], Any]], ...]:
-    """Return the functions that get and set the number of threads of each BLAS that numpy and scipy use."""
+    """Return for each BLAS of numpy and scipy the functions that get and set its threads; empty if none is found."""
     functions = _openblas_functions()
     if functions:
         return functions
@@ -226,7 +227,7 @@ def _blas_functions() -> tuple[tuple[Callable[[], int], Callable[[int], Any]], .
 
 
 def _openblas_functions() -> tuple[tuple[Callable[[], int], Callable[[int], Any]], ...]:
-    """Return the functions that get and set the number of threads, for every OpenBLAS in the wheels."""
+    """Return for each OpenBLAS in the wheels of numpy and scipy the functions that get and set its threads."""
     import scipy
 
     functions = []

@@ -85,11 +85,11 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Classifier:
-        """Learn from rows X (N, n) with classes y (N,); rows whose sample_weight (N,) is 0 do not count.
+        """Learn from rows X (N, n) with classes y (N,), and return self; rows of `sample_weight` 0 are ignored.
 
-        Rows of equal groups (N,) belong together: no split inside learning has them on both sides. A row whose group is
-        None or NaN is a group of its own, with a warning. Raises ValueError for missing or mixed labels, and for
-        everything that bncli refuses.
+        sample_weight: one weight per row, shape (N,). groups: rows of equal groups (N,) belong together: no split
+        inside learning has them on both sides. A row whose group is None or NaN is a group of its own, with a warning.
+        Raises ValueError for missing or mixed labels, and for everything that bncli refuses.
         """
         if y is None:
             raise ValueError("This Classifier estimator requires y to be passed, but the target y is None.")
@@ -115,7 +115,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _fit_model(self, columns: dict[str, Any], codes: NDArray[Any], weights: Array, groups: Any) -> Model:
-        """Fit the model to a table with these columns, the class code of each row, and its weight if necessary."""
+        """Return a model fitted to these columns, class codes (N,), weights (N,), and groups (N,) or None."""
         other_options = self.options or {}
         class_column = _unused_name(_CLASS, columns)
         columns[class_column] = pa.array(codes.astype(str))
@@ -177,7 +177,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(str(error)) from error
 
     def _label_options(self) -> dict[str, Any]:
-        """Return the options that name labels (class_weights, towards) with the codes of the labels."""
+        """Return class_weights and towards with codes in place of labels; raise ValueError for labels that y lacks."""
         options, labels = self.options or {}, self.classes_.tolist()
         class_weights = options.get("class_weights", self.class_weight)
         if class_weights is not self.class_weight and self.class_weight is not None:
@@ -238,7 +238,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return ends
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable class of each row (N,)."""
+        """Return the most probable class of each row, shape (N,)."""
         best = self.predict_proba(X).argmax(axis=1)
         classes: NDArray[Any] = self.classes_[best]
         return classes
@@ -275,7 +275,10 @@ def _unused_name(name: str, columns: Mapping[str, Any]) -> str:
 
 
 def _array_column(values: NDArray[Any]) -> pa.Array:
-    """Return a column of an array: numbers, with NaN missing; strings as numbers if all can be read as such."""
+    """Return a column of an array for Arrow; NaN becomes missing, and strings become numbers if all can be read so.
+
+    Raises TypeError for values that are dicts, lists, sets or tuples.
+    """
     if values.dtype.kind in "biuf":
         return pa.array(values.astype(np.float64) if values.dtype.kind == "f" else values, from_pandas=True)
     if container := next((value for value in values if isinstance(value, (dict, list, set, tuple))), None):

@@ -1,4 +1,4 @@
-"""Learn, evaluate, compare and simulate from Python, on tables that need not be files."""
+"""The functions `fit`, `evaluate`, `compare` and `simulate` of the Python interface."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def compare(
     progress: ProgressOption = None,
     **columns: Any,
 ) -> dict[str, Any]:
-    """Compare learners on several tables (files), on the same folds, as `bncli compare --json` prints it.
+    """Return a comparison of learners on the same folds of several files, with the fields of `bncli compare --json`.
 
     learners: the options of each learner by its name, as on a command line: {"tree": "--structure tan --param map"}.
     `unseen` and options about the columns are as in `fit`. Raises BncliError, and TypeError for an unknown option.
@@ -192,6 +192,8 @@ def simulate(
     model: Model | str | os.PathLike[str], rows: int, *, seed: int = 0, missing: float | None = None
 ) -> pa.Table:
     """Return rows drawn from a model that is a network, with the class, as an Arrow table.
+
+    missing: the probability with which each attribute value is removed; None removes none.
 
     Raises UsageError for fewer than 1 row, ModelError for a model that is not a network.
     """

@@ -59,9 +59,10 @@ class RowExplanation(NamedTuple):
 
 
 class SufficientReason(NamedTuple):
-    """A smallest set of a row's values that alone fixes its decision: values by attribute, in the words of the model.
+    """The smallest set of values of a row that was found to fix its decision, whatever the other values are.
 
-    exact: it is proven that no smaller set does. See `bncli help what-if`.
+    values: by attribute, as the model writes them. exact: whether it is proven that no smaller set fixes the decision.
+    See `bncli help what-if`.
     """
 
     values: dict[str, str]
@@ -80,8 +81,8 @@ class Model:
     """A fitted classifier, returned by `fit` and `load`; it does not change.
 
     classes_: the labels (K,), as strings, in the order of the columns of `predict_proba`. class_name: the column that
-    is predicted. feature_names_in_: the columns that the model uses. report: what `fit --json` prints, or None for a
-    model that was loaded.
+    is predicted. feature_names_in_: the columns that the model uses. report: the fields of `fit --json`
+    without the path of the model, or None for a model that was loaded.
 
     All methods that take a table accept a path, a data frame, or a dictionary of columns. `allow_missing_columns`
     treats columns that the table lacks as missing in every row; otherwise they are an error. Columns that the model
@@ -158,7 +159,7 @@ class Model:
     def predict(
         self, table: Any, *, threads: int = 1, allow_missing_columns: bool = False, **options: Any
     ) -> NDArray[Any]:
-        """Return the most probable label of each row (N,); ties go to the first label."""
+        """Return the most probable label of each row, shape (N,); ties go to the first label."""
         blocks = self._score(self._row_scorer(), table, threads, allow_missing_columns, options)
         labels = [self.classes_[block.log_p.argmax(axis=0)] for block in blocks]
         return np.concatenate(labels) if labels else self.classes_[:0]
@@ -340,11 +341,12 @@ class Model:
                 yield from scorer.score(batch)
 
     def verify(self, properties: str | Iterable[str], *, seconds: float = 60.0) -> list[dict[str, Any]]:
-        """Prove or refute properties over all inputs, as `verify --property --json` prints them.
+        """Prove or refute properties over all inputs; return a result per property, as `verify --property --json` does.
 
         properties: one or several, in the words of `bncli help properties`. seconds: time for each. Each result has
-        `property`, `holds` (None if the time ran out), `counter_example` (value by column, or None), and if there is
-        one its probabilities `p`. Raises UsageError for a string that states no property of this model.
+        `property`, `holds` (None if the time ran out) and `counter_example` (value by column, or None). With a
+        counter-example it has the probabilities `p`, or for a value that decides alone the `decision`; for a property
+        of two inputs also `changed` and `p_changed`. Raises UsageError for a text that states no property of the model.
         """
         from bncli.api.calls import python_call
         from bncli.steps.properties import prove_properties
@@ -356,8 +358,8 @@ class Model:
     def effects(self) -> tuple[NamedEffect, ...]:
         """Return the effects of sets of attributes on the log-odds of the classes, the largest first.
 
-        Each effect has `attributes`, `share` (of the score's variance), `values` (one axis per attribute, and the
-        classes last), and `names` (of the values along each axis).
+        Each effect has `attributes`, `share` (of the score's variance), `values` (in nats: one axis per attribute, and
+        the classes last), and `names` (of the values of each attribute).
         """
         from bncli.steps.effects_and_regions import effects_report
 
@@ -404,7 +406,7 @@ class Model:
         allow_missing_columns: bool = False,
         **options: Any,
     ) -> Model:
-        """Return a model with the same tables and calibrated probabilities, fitted on rows it was not trained on.
+        """Return a model with the same tables, calibrated on `table`, whose rows it must not have been trained on.
 
         method: temperature, isotonic or per-class (see `bncli help calibration`). Options about the table: `class_`,
         `weights`, `missing`, `drop_unlabelled`, `on_bad_row`, `group`, `time`, `gap`, `window`, and for a file how to

@@ -43,7 +43,7 @@ class _Encoder(NamedTuple):
 
 
 class Scorer:
-    """A function from one row to the probabilities of its labels, made by `Model.scorer`; it takes microseconds.
+    """A function from one row to the probabilities of the labels, made by `Model.scorer`; a call takes microseconds.
 
     classes_: the labels (K,), in the order of the probabilities. columns: the columns that the model uses, in the order
     of the table that it was fitted on; all_columns: also those that it does not use.
@@ -125,7 +125,10 @@ class Scorer:
         return f"<bncli.Scorer {self._model.schema.class_name}: {n} columns, {k} labels>"
 
     def _values_in_order(self, row: Any) -> Sequence[Any]:
-        """Return a value per attribute of a row in the order of the columns."""
+        """Return the value of each attribute; the row is in the order of `columns` or of `all_columns`.
+
+        Raises UsageError if the row is no sequence, and ModelError if it has another number of values.
+        """
         if isinstance(row, np.ndarray) and row.ndim == 1:
             row = row.tolist()
         if isinstance(row, (str, bytes)) or not isinstance(row, Sequence):
@@ -142,9 +145,10 @@ class Scorer:
         return values
 
     def _values_of_parts(self, row: Mapping[str, Any]) -> tuple[list[Any], list[_Encoder]]:
-        """Return a value and an encoder per attribute of a row that lacks columns.
+        """Return the values and the encoders of the attributes, for a row that lacks some of the columns.
 
-        A row may have parts of a date, such as `signup.month`, in place of the date; other columns are an error.
+        A row may have parts of a date, such as `signup.month`, in place of the date. Raises ModelError if it lacks any
+        other column.
         """
         values, encoders, absent = [], [], []
         for source, encoder in zip(self._sources, self._full_encoders, strict=True):
@@ -166,7 +170,11 @@ class Scorer:
 
 
 def _single_row(table: Any) -> dict[str, Any] | None:
-    """Return the values by column of a table of one row, of any library; None for anything else."""
+    """Return the values by column of a table of one row, or None.
+
+    The table is a mapping, a data frame of pandas or a table of pyarrow. The result is also None if names of columns
+    are repeated, and for a data frame of dates alone.
+    """
     if isinstance(table, Mapping):
         names, columns = table.keys(), table.values()
         if not all(isinstance(column, (list, tuple, np.ndarray)) and len(column) == 1 for column in columns):

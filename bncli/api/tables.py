@@ -64,7 +64,10 @@ _ARROW = (pa.Table, pa.RecordBatch)
 def source_options(
     options: Mapping[str, Any], allowed: Sequence[str] = (*COLUMN_OPTIONS, *FILE_OPTIONS)
 ) -> dict[str, Any]:
-    """Return options about a table as fields of `Source`; raise TypeError for an option that is not `allowed`."""
+    """Return options about a table as fields of `Source`.
+
+    Raises TypeError for an option that is not `allowed`, and UsageError for an invalid value.
+    """
     for key in options:
         if key not in allowed:
             raise TypeError(f"there is no option {key!r} for this table; the options are {', '.join(allowed)}")
@@ -175,7 +178,7 @@ def table_of(data: Any) -> pa.Table:
 
 
 def _arrow_table(data: Any) -> pa.Table:
-    """Return a table of any library with the Arrow C interface, without the index of a pandas data frame.
+    """Return an object with the Arrow C interface as an Arrow table, without the index of a pandas data frame.
 
     Where Arrow does not know the type of a column, the values of the column are converted one by one.
     """
@@ -210,9 +213,9 @@ def _is_extension(arrow_type: pa.DataType) -> bool:
 
 
 def column_of(values: Any, name: str) -> pa.Array:
-    """Return values as an Arrow column, or if Arrow refuses, as numbers or strings.
+    """Return values as an Arrow column; if Arrow refuses them, as numbers if all are numbers, otherwise as strings.
 
-    Raises UsageError for anything else.
+    Raises UsageError, which mentions `name`, for values that are no list or array, and for lists or dicts among them.
     """
     if isinstance(values, str) or not hasattr(values, "__iter__"):
         what = f"column {name!r} is of type {type(values).__name__}; it should be a list or an array"

@@ -245,6 +245,6 @@ def refuse_options_without_effect(
 def as_typed(choice: Choice, word: str) -> str:
     """Return a method as the user chooses it, such as `--param map`.
 
-    Parameters that come with only one structure, such as auto, are chosen by that structure: `--structure auto`.
+    Parameters that have the same word as a structure (auto) are chosen by that structure: `--structure auto`.
     """
     return f"{STRUCTURES.flag if choice is PARAMETERS and word in STRUCTURES.words else choice.flag} {word}"

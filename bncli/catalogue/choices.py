@@ -52,7 +52,7 @@ class Method(NamedTuple):
         without_effect: flags that have no effect with the structure, and the reason as the end of a sentence.
         single_attribute_limit: an option and its largest value with which every table has a single attribute; the
             option is "" if they always have, and the pair is None if they need not.
-        requires: triples of a flag, another option, and a limit: the flag has an effect only above the limit.
+        requires: triples of a flag, an option, and a limit: the flag has an effect only if the option is above it.
 
     Parameters:
         networks: whether they can be learned for networks.

@@ -28,7 +28,7 @@ MOST_PARENTS = 1000
 
 @dataclass(frozen=True)
 class Knowledge:
-    """Constraints by names of columns, as the module explains; each list is sorted, without repetitions."""
+    """Constraints by column names, as the module explains; pairs, and the names of a tier, are sorted and unique."""
 
     forbid: tuple[Pair, ...] = ()
     require: tuple[Pair, ...] = ()
@@ -80,7 +80,7 @@ class Knowledge:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every column that is named, in the order of the keys."""
+        """Every column that is named, without repetitions: first those of pairs, then those of tiers, then the root."""
         pairs = (*self.forbid, *self.require, *self.no_interaction)
         root = () if self.root is None else (self.root,)
         named = (*(name for listed in (*pairs, *self.before) for name in listed), *root)

@@ -232,7 +232,7 @@ class DomainKnowledge(NamedTuple):
 
 
 class NetworkFile(NamedTuple):
-    """A model file of a network; a model records its name and checksum instead."""
+    """The path of a model file of a network; a fitted model records the file's name and checksum instead."""
 
     def parse(self, value: object) -> str:
         """Return the text, which must not be empty."""

@@ -18,9 +18,9 @@ from bncli.catalogue.structure_learners import ACLL
 
 _SEARCH = tuple(flag for flag in OPTIMIZATION if flag not in ("--early-stop", "--restarts"))
 _ARCS = ("--arcs",)
-"""The option of methods that can be fitted without some of the arcs, which held-out rows then choose."""
+"""The option of methods that can be fitted with fewer arcs; the arcs are then chosen on held-out rows."""
 _CENTERED = (("--penalty-center", "0"),)
-"""Fixed for all methods except `weighted`, which alone can shrink towards another value than 0."""
+"""Fixed for all methods with a penalty except `weighted`, which alone can shrink towards another value than 0."""
 
 PARAMETERS = Choice(
     "--param",

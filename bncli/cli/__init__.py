@@ -1,6 +1,6 @@
 """The command line: one module per command, which turns typed words into a call of the step of the same name.
 
-Modules import numpy, rich and the steps only inside functions, because help must appear at once.
+Modules that `--help` loads import numpy, rich and the steps only inside functions, so that help appears at once.
 
 - `main`, `memory_limit`: run a command; errors as one line and an exit code
 - `commands`, `command`: the list of commands, and the layout of their help

@@ -28,7 +28,7 @@ LIBRARIES = ("numpy", "scipy", "click", "rich", "pyarrow")
 OPTIONAL_PACKAGES = ("scikit-learn", "onnx", "onnxruntime", "dask", "distributed", "duckdb", "pandas", "polars")
 """Packages that some commands, or tables given to the Python API, need."""
 _VERBOSE = "bncli.verbose"
-"""The key in the context of the group: whether --verbose was typed."""
+"""The key under which the context of the group stores whether --verbose was typed."""
 
 
 class Command(NamedTuple):
@@ -256,7 +256,7 @@ def write_examples(formatter: click.HelpFormatter, examples: str) -> None:
 
 
 def fit_examples(lines: Sequence[str], width: int) -> Iterator[str]:
-    """Yield the examples in at most `width` columns: remarks go below their commands, long commands are continued."""
+    """Yield the lines; if one is longer than `width`, put remarks below their commands, and split long commands."""
     if all(len(line) <= width for line in lines):
         yield from lines
         return

@@ -194,7 +194,7 @@ def command(**typed: Any) -> None:
 
 
 def _row_bounds(texts: Sequence[str]) -> tuple[int, ...]:
-    """Return the numbers in texts such as `rows:1000,10000`; raise UsageError unless they ascend."""
+    """Return the ascending numbers in texts such as `rows:1000,10000`; raise UsageError for other texts."""
     bounds: list[int] = []
     for text in texts:
         key, _, numbers = text.partition(":")

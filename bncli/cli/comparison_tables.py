@@ -1,9 +1,10 @@
 """The tables of a comparison: figures on every data set, ranks and tests over all of them, and seconds.
 
 With one data set there is one table with a line per learner. With several there are two tables per metric: the figures
-with a line per data set, and the ranks and tests with a line per learner; groups of data sets add one each. A legend
-is printed below the first of these. Marks follow the figures, because colours do not survive a pipe. The seconds come
-last, because they differ from run to run.
+with a line per data set, and the ranks and tests with a line per learner; each group of data sets adds a table of ranks
+and tests. The differences between learners follow the figures. A legend is printed below the first table of ranks.
+Marks follow the figures, because colours do not survive a pipe. The seconds come last, because they differ from run to
+run.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def _number(value: float | None, metric: str) -> str:
 
 
 def _tables_of_metric(report: CompareReport, metric: str) -> Iterator[str | Table]:
-    """Yield the figures of a metric on every data set, then ranks and tests if there are enough data sets."""
+    """Yield the figures of a metric on every data set, the differences, and the ranks and tests, if there are any."""
     data, learners = report.results.data, report.results.learners
     with_std = len(learners) <= _MOST_WITH_STD
     columns = [
@@ -202,7 +203,7 @@ def _rank_cells(summary: Summary, metric: str, name: str, baseline: str) -> dict
 
 
 def _p_value(p: float | None) -> str:
-    """Return a p-value with four decimals, or "<0.0001" if it would be rounded to 0."""
+    """Return a p-value with four decimals, or "<0.0001" if it is smaller; "-" for None."""
     if p is None:
         return "-"
     return f"{p:.4f}" if p >= 0.0001 else "<0.0001"

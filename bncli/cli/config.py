@@ -107,7 +107,7 @@ def schema_files() -> dict[str, Traversable]:
 
 
 def _configuration_lines(file: SettingsFile) -> Iterator[str]:
-    """Yield a section per group of options, then the tables of the file.
+    """Yield the lines of a section per group of options, then those of the tables of the file.
 
     The meaning, the words and the default of an option are comments above the line that sets it.
     """

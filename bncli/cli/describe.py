@@ -174,7 +174,7 @@ def _bin_tables(bins: tuple[AttributeBins, ...], event: str) -> list[str | Table
 
 
 def _number(value: float | str | None) -> str:
-    """Return a number, or a date without its time of day."""
+    """Return a number with six significant digits, or a date without its time of day, as text; "" for None."""
     return (value or "")[:_DATE_WIDTH] if isinstance(value, str) or value is None else f"{value:.6g}"
 
 

@@ -122,7 +122,7 @@ def _text(value: object) -> str:
 
 
 def _table_lines(report: DiffReport) -> list[str]:
-    """Return how many tables of scores differ, in their numbers or in their attributes."""
+    """Return a line with the numbers of tables of scores that differ and that are equal, or no line if none differs."""
     tables = report.tables
     counts = {"added": tables.added, "removed": tables.removed, "with other cuts or levels": tables.recut}
     parts = [f"{len(names):,} {word}" for word, names in counts.items() if names]

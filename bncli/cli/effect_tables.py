@@ -138,7 +138,7 @@ def _heat_map(effect: NamedEffect, labels: Sequence[str], title: str) -> list[st
 
 
 def _shade(share: float) -> str:
-    """Return the cell of a heat map for a number between -1 and 1."""
+    """Return the character that shows a number between -1 and 1 in a heat map."""
     return (_POSITIVE_SHADES if share >= 0 else _NEGATIVE_SHADES)[math.ceil(4 * abs(share) - 0.5)]
 
 

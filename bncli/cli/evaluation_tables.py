@@ -237,7 +237,7 @@ def _reliability_tables(figures: CalibrationFigures) -> Iterator[str | Table]:
 
 
 def _two_class_tables(report: EvaluateReport) -> Iterator[Table]:
-    """Yield the gains table with the figures beside it, and the net benefit, if they were requested."""
+    """Yield the figures of ranking and calibration with the gains table, and the net benefit, each if requested."""
     figures = report.two_class
     if figures is None:
         return

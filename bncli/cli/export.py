@@ -150,7 +150,7 @@ def command(**typed: Any) -> None:
 
 
 def _format_word(typed: Mapping[str, Any]) -> str:
-    """Return the word of the format that was typed, or that belongs to the ending of the file."""
+    """Return the word of the format that was typed or that fits the file's extension; raise UsageError for none."""
     if typed["form"] is not None:
         return str(typed["form"])
     formats = export_formats()

@@ -291,7 +291,7 @@ def _model_facts(report: step.ModelReport) -> dict[str, str]:
 
 
 def _tokens_text(tokens: tuple[str, ...] | None) -> str:
-    """Return the texts that mean a missing value besides the empty field; a plus means in addition to the default."""
+    """Describe the tokens that mean a missing value; tokens that all begin with a plus are added to the default."""
     if tokens is None:
         return "the default tokens"
     added = [token.removeprefix("+") for token in tokens if token.startswith("+")]
@@ -301,7 +301,7 @@ def _tokens_text(tokens: tuple[str, ...] | None) -> str:
 
 
 def _score_tables(schema: Schema, tables: Sequence[step.NamedTable] | None) -> list[Table]:
-    """Return the scores that each family adds: a line per cell, a column per class."""
+    """Return the tables of scores that the model adds up, each with a line per cell and a column per class."""
     import numpy as np
 
     from bncli.engine.data.schema import NumericAttribute

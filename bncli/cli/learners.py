@@ -55,7 +55,7 @@ _MODELS_OF_PAPERS = (
     "kmap=--structure kikuchi --param kmap",
     "kbma=--structure kikuchi --param kbma",
 )
-"""Models of the papers, learned with the penalty and the optimizer of this program."""
+"""Models of the papers, learned with the default penalty and optimizer of bncli."""
 
 
 _NAMED = set(" ".join((*FAST, *_MODELS_OF_PAPERS)).replace("=", " ").split())
@@ -278,7 +278,7 @@ def _learning_command() -> click.Command:
 
 
 def notes_about_coded_tables(learners: Iterable[Learner], sources: Iterable[Source]) -> list[str]:
-    """Return a note for each learner with options for cuts, which have no effect on a `.codes` file."""
+    """Return a note per `.codes` table and learner with options for cuts, which have no effect on such a table."""
     from bncli.files.reading.column_roles import is_codes_table
 
     coded = [source.paths[0] for source in sources if is_codes_table(source.paths)]

@@ -273,7 +273,8 @@ def typed_learning_flags(typed: Mapping[str, Any]) -> list[str]:
 def counts_file(typed: Mapping[str, Any]) -> str | None:
     """Return the file of --from-counts, which replaces DATA, or None.
 
-    Raises UsageError for both, for neither, and for a flag about how a table is read, since no table is read.
+    Raises MissingParameter for neither, and UsageError for both and for DATA that is a counts file. With
+    --from-counts, also raises UsageError for --cluster and for flags about how a table is read.
     """
     import click
     from click.core import ParameterSource

@@ -1,4 +1,4 @@
-"""Run a command, and turn an exception into a one-line error and an exit code.
+"""The run of a command, in which an exception becomes a one-line error and an exit code.
 
 The codes are 0 done, 1 failed, 2 usage, 3 model, 4 drift, and 128 plus the number of a signal.
 """

@@ -24,7 +24,7 @@ MARK = "Written by bncli help --man"
 _TABLE_WIDTH = 70
 """The width of a table in characters."""
 _BREAK = r"(?<=\w)(\\?[-|/,_=])(?=[^\W\d])"
-"""The characters after which a word in a narrow column may be broken, in text and in the source of a page."""
+"""A pattern of characters after which a word in a narrow column may be broken, in text and in source."""
 _EXIT_STATUS = (
     ("0", "The command succeeded."),
     ("1", "The data or the computation failed."),
@@ -128,7 +128,7 @@ def _blocks(tokens: Sequence[Token]) -> list[str]:
 
 
 def _inline(token: Token) -> str:
-    """Return the text of a paragraph, a heading or a cell."""
+    """Return the source of a paragraph or a cell."""
     parts = []
     for child in token.children or ():
         if child.type == "text":

@@ -269,7 +269,7 @@ def _search_entries(page: _Page) -> Iterator[tuple[str, str, str]]:
 
 
 def _option_entries() -> Iterator[tuple[str, str, str]]:
-    """Yield every option and every word that it accepts, a link to its first command, and the commands with it."""
+    """Yield a name, a link, and a text with commands and meaning for each option and each word that it accepts."""
     owners: dict[tuple[str, str], list[str]] = {}
     for command in COMMANDS:
         for rows in option_groups(command.word).values():

@@ -1,4 +1,4 @@
-"""Run the command in a child process if there is a limit on its address space (`ulimit -v`).
+"""The run of a command in a child process if the address space is limited (`ulimit -v`).
 
 At such a limit, C++ libraries that cannot start a thread or map a buffer end the process (abort, segmentation fault, or
 exit) before Python can catch anything. Therefore a child does the work. It is forked before any library is loaded, and

@@ -150,7 +150,7 @@ def seconds_text(seconds: Mapping[str, float]) -> str:
 
 
 def first_names(names: Sequence[str], most: int = 8, noun: str = "") -> str:
-    """Return the first names, '' for a column without one, and how many more there are."""
+    """Return at most `most` names as text, and how many more there are; an empty name is written as ''."""
     more = f" and {len(names) - most:,} more{f' {noun}' if noun else ''}" if len(names) > most else ""
     return ", ".join(name or "''" for name in names[:most]) + more
 

@@ -78,7 +78,11 @@ class Flag(click.Option):
         self.everyday = everyday
 
     def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
-        """Convert the typed value; raise BadParameter for an empty text, unless it may be the name of a column."""
+        """Convert the typed value.
+
+        Raises BadParameter for an empty text, unless it may be the name of a column, and for a second value of an
+        option that is allowed once.
+        """
         if value == "" and self.metavar not in ("COLUMN", "COLUMN,..."):
             raise click.BadParameter("the value is empty", ctx, self)
         values = super().type_cast_value(ctx, value)
@@ -512,7 +516,7 @@ CLUSTER = other_flag(
 
 
 RUNNING = (JSON, QUIET, THREADS, SEED, CONFIG, DEBUG)
-"""Flags of every command that works on rows."""
+"""Flags of most commands that read rows."""
 
 
 _SOURCE_FIELDS = (

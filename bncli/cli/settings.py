@@ -121,7 +121,7 @@ def settings_of(word: str) -> dict[str, Flag]:
 
 
 def all_settings() -> dict[str, Flag]:
-    """Return every option that may be set, by its key, in the order of the commands and of their help."""
+    """Return every option that may be set, by its key; of several commands with an option, the flag of the first."""
     flags: dict[str, Flag] = {}
     for word in BY_WORD:
         flags = {**settings_of(word), **flags}
@@ -216,7 +216,7 @@ def with_place_of_setting(error: BncliError) -> BncliError:
 
 
 def clipped(text: str) -> str:
-    """Return the text, cut off if it is longer than a few lines."""
+    """Return the text, cut off after _MOST_LETTERS characters."""
     return text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]}..."
 
 
@@ -229,7 +229,7 @@ def suggestion(word: str, words: Iterable[str]) -> str:
 
 
 def refuse_cluster(typed: Mapping[str, Any], reason: str) -> None:
-    """Raise UsageError if --cluster was typed but has no effect; as a setting it may stay."""
+    """Raise UsageError if --cluster, which has no effect with `reason`, was typed rather than set."""
     if typed["cluster"] and "cluster" not in settings_of_run():
         raise UsageError(f"--cluster has no effect with {reason}", hint="leave one of them out")
 

@@ -1,6 +1,6 @@
 """Tables and trees for the terminal, drawn by rich.
 
-rich and numpy are imported inside functions, so that the modules of commands can import this one for their help.
+rich is imported inside functions, so that modules of commands can import this one without slowing down their help.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def plain_table(title: str, *headings: str, numbers: Sequence[int] = ()) -> Tabl
 
 
 def add_row(table: Table, *cells: str) -> None:
-    """Add a row to a table; control characters, which names may contain, are escaped."""
+    """Add a row to a table; control characters, which names may contain, become `?`."""
     table.add_row(*map(printable, cells))
 
 
@@ -76,11 +76,11 @@ def fact_table(title: str, facts: Mapping[str, object]) -> Table:
 
 
 def fitted_tables(title: str, names: TextColumn, columns: Sequence[TextColumn], further: str = "") -> Iterator[Table]:
-    """Yield tables as wide as the page, without wrapped cells.
+    """Yield the columns in as many tables as the width of the page requires.
 
-    Columns that do not fit follow in further tables, each of which begins with the column `names` and whose titles end
-    with `further`. Names and headings longer than a third of the page are shortened, unless they would become equal;
-    then they are wrapped between words.
+    Each table begins with the column `names`, and the titles of all but the first end with `further`. Names and
+    headings longer than a third of the page are shortened, unless different ones would become equal. Only names that
+    remain longer are wrapped.
     """
     most = page_width() // 3
     names = TextColumn(names.heading, _shortened_texts(names.cells, most), is_number=False)

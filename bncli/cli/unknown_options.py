@@ -1,6 +1,6 @@
 """Suggestions for options that do not exist, from misspellings and from the names that other programs have.
 
-The module is imported only after an option was not found.
+Commands import this module only if what was typed may be wrong.
 """
 
 from __future__ import annotations

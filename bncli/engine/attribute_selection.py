@@ -111,8 +111,8 @@ def with_attributes(columns: Columns, names: set[str]) -> Columns:
 def rank_attributes(columns: Columns, recipe: Recipe, n: int, run: Run) -> list[str]:
     """Return the n attributes that forward selection by held-out log-loss adds first, in this order.
 
-    If the columns are coded and a sample of raw rows was kept, the ranking uses that sample. Raises BncliError if no
-    row can be held out.
+    If the columns are coded and a sample of raw rows was kept, the ranking uses that sample. Raises BncliError if the
+    class is missing in a row, or if there is only one row.
     """
     origin, seed = columns.origin, recipe.seed or 0
     rows = columns if origin is None or origin.sample is None else origin.sample
@@ -211,7 +211,7 @@ def _log_ratios(data: Dataset, i: int) -> Array:
 
 
 def _best_weight(scores: Array, own: Array, data: Dataset) -> float:
-    """Return the w in [0, LARGEST_WEIGHT] that maximises the penalised likelihood of the scores + w * own."""
+    """Return the w in [0, LARGEST_WEIGHT] of highest penalised likelihood for scores + w * own, both (K, N)."""
     of_rows = np.ones(data.n_rows) if data.weights is None else data.weights
     of_label = own[data.labels, np.arange(data.n_rows)]
     weight = 0.0

@@ -210,7 +210,10 @@ def _fit_knots(probabilities: Array, has_label: Array, weights: Array) -> Knots:
 
 
 def refuse_few(method: str, names: tuple[str, ...], labels: Integers, units: Integers | None = None) -> None:
-    """Raise BncliError if the method has a map per label and a label has fewer than FEWEST_ROWS rows, or units."""
+    """Raise BncliError if the method has a map per label and a label has fewer than FEWEST_ROWS rows.
+
+    With `units` (N,), the units that contain rows of a label are counted instead of its rows.
+    """
     if method == Temperature.method:
         return
     counted, noun = labels, "row"

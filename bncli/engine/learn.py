@@ -123,7 +123,10 @@ class SuppliedParts:
     prior: PriorNetwork | None = None
 
     def with_cuts_of_prior(self, columns: Columns) -> SuppliedParts:
-        """Add the prior network's cuts, if there is one; raise BncliError if the table does not fit the network."""
+        """Return the parts with the prior network's cuts, or unchanged if there is no network or cuts were supplied.
+
+        Raises BncliError if the table does not fit the network.
+        """
         if self.prior is None or self.cuts is not None:
             return self
         return replace(self, cuts=self.prior.cuts_of(columns))
@@ -275,7 +278,7 @@ def _learn(
 def _with_cost_of_limits(
     fitted: FittedModel, chosen: _ChosenSettings, supplied: SuppliedParts, reading_rules: ReadingRules, run: Run
 ) -> FittedModel:
-    """Add the held-out log-loss of a score card with and without its limits, and alternative cards.
+    """Return a score card with its held-out log-loss, the same without the card's limits, and alternative cards.
 
     The card is returned unchanged if no row can be held out.
     """
@@ -372,10 +375,11 @@ def _learn_better(table: list[Columns], recipe: Recipe, reading_rules: ReadingRu
 def _compare_on_sample(
     rows: Columns, recipes: tuple[Recipe, Recipe], reading_rules: ReadingRules, quiet: Run, watch: Watch
 ) -> tuple[Recipe, list[TriedStructure]]:
-    """Compare two recipes on folds of a sample; return the better one, and what both reached.
+    """Compare two recipes on folds of a sample; return the better one, and the penalty and log-loss of both.
 
-    If the difference of the log-likelihoods of the first fold is clear, that fold decides: it is beyond CLEAR standard
-    errors, or clearly below EVIDENCE in all folds together. Otherwise all folds decide, as for few rows.
+    The first fold decides if it has at least CLEAR_UNITS units and its difference of log-likelihoods is clear: above
+    EVIDENCE and CLEAR standard errors, or so small that, even with CLEAR standard errors added, all folds together
+    would stay below EVIDENCE. Otherwise all folds decide, as for few rows.
     """
     assert rows.label is not None
     seed = recipes[0].seed or 0
@@ -424,7 +428,7 @@ def _is_second_better(tried: Sequence[TriedStructure], rows: Columns, seed: int)
 def _held_out_losses(
     training: Columns, held_out: Columns, recipe: Recipe, reading_rules: ReadingRules, quiet: Run
 ) -> tuple[float, Array]:
-    """Learn without the held-out rows, which choose the penalty; return it, and the log-loss of each of these rows."""
+    """Learn without the held-out rows, which choose the penalty; return the penalty and the log-loss of each row."""
     fold = fold_of_columns(training, held_out, lambda rows: encode_needed(rows, recipe, None, reading_rules, quiet))
     structure = _structure(fold.counts, recipe, SuppliedParts(), quiet)
     tables: list[Array] | None = None if recipe.arcs == "cv" else []
@@ -625,7 +629,7 @@ def _choose_penalty_and_arcs(
 ) -> tuple[str, ChosenPenalty]:
     """Return which arcs held-out rows choose (`all` if they do not choose arcs), and the penalty, chosen or fixed.
 
-    If the list `tables` is given, the folds share the structure, and it receives the tables of the first fold.
+    If the list `tables` is given, the folds share the structure, and the tables of the first fold are appended to it.
     If `run.advise` is set and all arcs are kept, a note is sent if naive Bayes has a lower loss on the same rows.
     """
     method = PARAMETERS.method(recipe.param)
@@ -694,7 +698,7 @@ def _is_learned_in_folds(structure: Structure, schema: Schema, recipe: Recipe) -
 
 @dataclass(frozen=True)
 class _HeldOutModels:
-    """Models learned without some rows, with the settings chosen on all rows, to measure the loss of these rows.
+    """Models learned without some rows, with the settings chosen on all rows, to measure the loss of the rows left out.
 
     `arcs`, one of ARC_SETS, is the set of arcs that the structure keeps.
     """
@@ -710,9 +714,9 @@ class _HeldOutModels:
     def measure(self, data: Dataset, as_read: Columns | None) -> tuple[HeldOutLoss, HeldOutPredictions | None]:
         """Return the log-loss of held-out rows under models learned without them, and their predictions if wanted.
 
-        Structure and parameters are learned again from the other rows. If the raw rows are given `as_read`, attributes
-        are also selected again and cuts and levels learned again. Otherwise those of all rows are used: either there
-        are so many rows that leaving out a tenth hardly changes them, or the cuts were made by hand.
+        Structure and parameters are learned again from the other rows. If `as_read` has the raw rows, attributes are
+        also selected again, and cuts and levels learned again. Otherwise those of all rows are used: either there are
+        so many rows that leaving out a tenth hardly changes them, or the cuts were made by hand.
         """
         self.run.watch(Stage("evaluate"))
         is_slow = not isinstance(self.structure, Dag) or self.structure.method in SEARCHED_ONCE
@@ -742,9 +746,9 @@ class _HeldOutModels:
     def measure_split(
         self, data: Dataset, split: RowSplit, near: Array | None
     ) -> tuple[HeldOutLoss, HeldOutPredictions | None, Array]:
-        """Return the same as `measure` for a split that has no part in the structure, and the tables of its model.
+        """Return the same as `measure` for one split, and the tables (K, n_cells) of its model.
 
-        The fit to the other rows starts from the tables `near`.
+        With tables `near`, the model keeps the structure of all rows, and its fit starts from these tables.
         """
         self.run.watch(Stage("evaluate"))
         others, rows = split
@@ -765,7 +769,7 @@ class _HeldOutModels:
         return HeldOutPredictions(np.concatenate(kept, axis=1), data.labels[rows], weights_of_rows, units)
 
     def fit(self, training: Dataset, quiet: Run, near: Array | None = None) -> Model:
-        """Learn the structure, unless tables `near` the optimum with that of all rows are given, and parameters."""
+        """Return a model of these rows; with tables `near` its optimum, it keeps the structure of all rows."""
         counts, structure = Counts(training), self.structure
         if near is None and structure.method in STRUCTURES.words:
             structure = learn_structure(counts, self.recipe, quiet)

@@ -41,8 +41,9 @@ class Model:
     - penalty_cv: only if cross-validation chose the penalty; restarts: only if there were random starts
     - sampled_rows: number of rows from which the cut points were made, or None if these were all rows
     - self_test: only in a model that was written to a file
-    - class_weights (K,): factors of the row weights per class, or None; with class weights, plain_frequencies has, for
-      each attribute used, the weight of the rows with each value, and without a known one, without these factors
+    - class_weights (K,): factors of the row weights per class, or None
+    - plain_frequencies: with class weights, the weights of the training rows without these factors: for each attribute
+      used, the weight of the rows with each code and, last, of those with an unknown value
     - rule: the decision rule; calibration: the map applied to the predictor's probabilities
     - log_p: summary of ln P(x) of training rows, if it was requested
     - held_out: the log-loss of held-out rows with the chosen settings, unless `penalty_cv` holds the same figure
@@ -242,7 +243,7 @@ class Path:
 
     @property
     def best(self) -> int:
-        """The step of highest posterior (ties: the first)."""
+        """The index of the step of highest posterior (ties: the first)."""
         posteriors = [step.log_posterior for step in self.steps]
         return posteriors.index(max(posteriors))
 
@@ -303,7 +304,7 @@ class Ensemble:
 
     @property
     def penalty(self) -> float | None:
-        """The penalty of the heaviest component."""
+        """The penalty of the heaviest component, or None if there are no trials."""
         return max(self.trials, key=lambda trial: trial.weight).penalty if self.trials else None
 
     @property
@@ -404,7 +405,7 @@ class Restarts(NamedTuple):
 
     @property
     def best_start(self) -> int:
-        """The start with the highest objective (ties up to rounding: the first)."""
+        """The index of the start with the highest objective (ties up to rounding: the first)."""
         best = 0
         for start, objective in enumerate(self.objectives):
             if objective - self.objectives[best] > SAME_OPTIMUM * abs(objective):
@@ -530,8 +531,9 @@ class PredictionSets(NamedTuple):
 class HeldOutScores:
     """The predicted probabilities of the true labels of held-out rows, or of a sample if there are very many rows.
 
-    For each label, P(y_t | x_t) of its rows, ascending, and their weights (None: all 1). If `split`, the model itself
-    was learned without these rows; otherwise they were predicted in cross-validation.
+    `probabilities` has, for each label, P(y_t | x_t) of its rows, ascending; `weights` has the weights of these rows
+    (None: all 1). If `split`, the model itself was learned without these rows; otherwise they were predicted in
+    cross-validation.
     """
 
     probabilities: tuple[tuple[float, ...], ...]

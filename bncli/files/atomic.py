@@ -44,7 +44,7 @@ def open_output(path: str | None) -> AbstractContextManager[BinaryIO]:
 
 
 def name_standard_output() -> None:
-    """Replace `sys.stdout` by one whose write errors are a BncliError that names it; a terminal stays as it is."""
+    """Make failed writes to `sys.stdout` raise a BncliError that names it, unless it is a terminal."""
     stdout = sys.stdout
     if stdout is None or stdout.isatty():
         return

@@ -25,6 +25,7 @@ class Node:
     """A JSON value with its location in the document, for error messages.
 
     source: the file. key: the location in it, such as `structure.arcs[3]`. error_class: the class of the errors.
+    The methods that return a value or its parts raise such an error if the value has another type.
     """
 
     value: Any
@@ -92,7 +93,7 @@ class Node:
         return self.value
 
     def integer(self, low: int = -MAX_INTEGER) -> int:
-        """Return an integer of at least `low`."""
+        """Return an integer from `low` to MAX_INTEGER; raise an error for any other value."""
         # In Python true and false are integers, in JSON they are not.
         if not isinstance(self.value, int) or isinstance(self.value, bool):
             if isinstance(self.value, float):
@@ -195,7 +196,7 @@ def decode_utf8(data: bytes, source: str, error_class: type[BncliError] = BncliE
 def dump_json(members: Mapping[str, Any]) -> str:
     """Return a JSON object as text, with one line per member.
 
-    A member that contains lists or objects has one line per element.
+    A list of lists or objects, and an object with a list among its values, has one line per element.
     """
     lines = []
     for key, value in members.items():

@@ -20,7 +20,7 @@ _MAX_BYTES = 1 << 24
 
 
 def resolve_label_numbers(value: Any) -> Any:
-    """Return the numbers in the file `value` as `label=number,...`, or `value` itself if it is not a path."""
+    """Return the numbers in the file `value` as `label=number,...`, or `value` itself if there is no such file."""
     if not isinstance(value, str | os.PathLike) or not os.path.exists(value):
         return value
     return format_label_numbers(read_label_numbers(os.fspath(value)))
@@ -53,7 +53,7 @@ def read_label_numbers(path: str) -> dict[str, float]:
 
 
 def resolve_costs(value: Any) -> Any:
-    """Return the costs in the file `value` as `true:decision=cost,...`, or `value` itself if it is not a path.
+    """Return the costs in the file `value` as `true:decision=cost,...`, or `value` itself if there is no such file.
 
     The file is a CSV table: a header with the decisions, then one line per true label with the cost of each decision.
     The field above the labels may be absent, as R writes it. An empty field is allowed only for a correct decision,
@@ -92,7 +92,7 @@ def resolve_costs(value: Any) -> Any:
 
 
 def _read_text(path: str) -> str:
-    """Return the text of a small file."""
+    """Return the text of a file; raise BncliError if it has more than _MAX_BYTES bytes."""
     try:
         with open(path, "rb") as file:
             content = file.read(_MAX_BYTES + 1)

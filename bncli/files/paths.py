@@ -185,7 +185,7 @@ def inspect_target(path: str) -> tuple[str, int | None]:
 
 
 def reason_of(error: OSError) -> str:
-    """Return the reason of the operating system for a failure with a path, which it calls a directory, not a folder."""
+    """Return the operating system's reason for a failure, in lower case, or our own if a part of the path is a file."""
     if isinstance(error, NotADirectoryError):
         return "part of the path is a file, not a folder"
     return (error.strerror or str(error)).lower()

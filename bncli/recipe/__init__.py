@@ -49,7 +49,7 @@ class Recipe:
       `acll` and `acll-uniform` is from `--pseudo-counts`; `--class-pair-prior` follows after a slash, with the seed
       of its draws.
     - init is the starting point that was typed, or that follows from the penalty.
-    - seed draws the folds for a penalty or an early stop `cv`, and the random starts of `restarts`.
+    - seed is None unless learning draws random numbers, such as folds, random starts or rows that are held out.
     - missing_policy is None in models that were written before the option existed, which means `level`.
 
     `alternative` is the word of a structure that competes with `structure` on held-out rows, or None. It cannot be
@@ -93,7 +93,7 @@ class Recipe:
 
     @classmethod
     def recorded(cls, values: Mapping[str, Any]) -> Recipe:
-        """Return a recipe from stored values, unchecked; an option that the file lacks is None."""
+        """Return a recipe from stored values, unchecked; an option that `values` lacks is None."""
         recipe = object.__new__(cls)
         recorded = {key: values.get(key) for key in KEYS}
         if values.get("alternative") is not None:
@@ -121,7 +121,10 @@ class Recipe:
         return Recipe.recorded({**self._values, **values})
 
     def without_limit(self) -> Recipe:
-        """Return this recipe without `--max-attributes`, for a table that has no more attributes than the limit."""
+        """Return this recipe without `--max-attributes`, for a table that has no more attributes than the limit.
+
+        The seed is removed too, unless something else draws random numbers.
+        """
         values = {**self._values, "max_attributes": None}
         return Recipe.recorded(values if is_random(values) else {**values, "seed": None})
 
@@ -137,9 +140,9 @@ class Recipe:
     def with_structure(self, method: str, options: Mapping[str, int | float | str | bool], arcs: str = "all") -> Recipe:
         """Return this recipe for a supplied structure that `method` made with `options`.
 
-        This recipe's own `theta` and `degrees_of_freedom`, if set, take precedence. `arcs` is used for a network whose
-        penalty is cross-validated and whose `--arcs` was not typed. Unknown options are left out. Raises BncliError for
-        an option whose value has the wrong type.
+        This recipe's own `theta` and `degrees_of_freedom`, if set, take precedence. `arcs` is used for a network
+        if this recipe's penalty is cross-validated and its `arcs` is None. Unknown options are left out. Raises
+        BncliError for a value that the option cannot have.
         """
         values = {key: check_structure_option(key, options.get(key)) for key in map(key_of, STRUCTURES.method_options)}
         for key in _OF_REGIONS:
@@ -178,7 +181,7 @@ class Recipe:
 def check_structure_option(key: str, value: Any) -> Any:
     """Return the value of a structure's option; raise BncliError unless it is one that a recipe may have.
 
-    An option that no structure learner has is returned as it is.
+    The value of an option that no structure learner has is returned unchecked.
     """
     if value is None or (flag_of(key) not in STRUCTURES.method_options and key != "knowledge"):
         return value

@@ -98,7 +98,11 @@ class ChosenMethods(NamedTuple):
         return self.structure or (STRUCTURES.method(self.kind) if self.kind else None)
 
     def value(self, flag: str) -> Any:
-        """Return the typed value, or the default of the first method that takes the option; None if none takes it."""
+        """Return the value of an option: the one that a method fixes, else the typed one, else the default.
+
+        It is None if no method takes the option, if it is left to a structure file, and for `--structure-score`, which
+        `score_rule` returns.
+        """
         methods = (self.structure, self.discretizer, self.param, self.optimizer)
         takers = [method for method in methods if method is not None and flag in method.options]
         entry = BY_FLAG[flag]
@@ -153,7 +157,10 @@ def is_random(values: Mapping[str, Any]) -> bool:
 
 
 def dependent_defaults(chosen: ChosenMethods) -> dict[str, Any]:
-    """Return the options whose defaults depend on each other: missing_policy, early_stop, penalty, init, arcs."""
+    """Return the values of options whose defaults depend on each other, by key; None for one that has no effect.
+
+    They are missing_policy, early_stop, penalty, init and arcs.
+    """
     typed = chosen.typed
     policy = typed.get("--missing-policy")
     policy = policy or ("marginalize" if chosen.param.for_missing_values else MISSING_POLICIES.default)
@@ -199,7 +206,7 @@ def kind_of(structure: str) -> str:
 
 
 def params_of(kind: str) -> tuple[str, ...]:
-    """Return the parameters that go with a kind of structure, the default first."""
+    """Return the words of the methods of `--param` that a kind of structure can have, the default first."""
     method = STRUCTURES.method(kind)
     if method is not None and method.params:
         return method.params

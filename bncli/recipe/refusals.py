@@ -77,7 +77,10 @@ def refuse(chosen: ChosenMethods, files: SuppliedKinds, choices: Collection[Choi
 def _refuse_beside_files(
     chosen: ChosenMethods, files: SuppliedKinds, flags: Collection[str], choices: Collection[Choice]
 ) -> None:
-    """Raise UsageError for options that a file, or a structure with cuts of its own, leaves without effect."""
+    """Raise UsageError for options that a file, or a structure with cuts of its own, leaves without effect.
+
+    With counts, also raise it for a method that needs the rows themselves.
+    """
     structure = chosen.structure_method
     if structure is not None and "--cuts" in structure.without_effect[0]:
         _refuse_flags(flags, *structure.without_effect)

@@ -96,8 +96,9 @@ def calibrate_model(
 ) -> tuple[Model, bool, SplitRecord | None, float | None]:
     """Return the model calibrated on `source`, with a self-test, and three facts about the rows.
 
-    They are: whether the rows are the training rows, how they were split, and the held-out log-loss in nats per row.
-    Raises UsageError for an unknown method, ModelError for rows that do not fit the model, BncliError for too few rows.
+    They are: whether the rows look like the training rows, how they were split, and the held-out log-loss in nats per
+    row; the last two are None without groups or times. Raises UsageError for an unknown method, ModelError for rows
+    that do not fit the model, BncliError for too few rows.
     """
     if method not in METHODS:
         raise UsageError(f"there is no calibration {method!r}", hint=f"choose {alternatives(METHODS)}")
@@ -168,7 +169,7 @@ def calibrate_model(
 
 
 def _warn_about_prior(model: Model, counts: Array, method: str, n_rows: int, watch: Watch) -> None:
-    """Warn if the class frequencies clearly differ from those in training; counts (K,): class weights of the rows."""
+    """Warn if the class frequencies clearly differ from those in training; counts (K,): row weight per class."""
     training = np.array(model.schema.label_frequencies)
     if not len(training):
         return

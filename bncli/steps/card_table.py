@@ -1,4 +1,4 @@
-"""The card of a fitted model of `--structure card`: its points, and the probability of each total."""
+"""The card of a fitted model of `--structure card`: its points, and the probabilities of some totals."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def card_json(fitted: FittedModel) -> dict[str, Any] | None:
 
 
 def card_lines(card: dict[str, Any], label: str) -> list[str]:
-    """Return the card as it is printed: a line per row, then the probability of `label` for some totals."""
+    """Return the printed lines of a card: its rows, then P(`label`) for some totals, then the alternatives."""
     lines = [f"card        {card['columns']:,} columns, {card['rows']:,} rows"]
     if card["log_loss"] is not None and card["log_loss_unlimited"] is not None:
         losses = f"{card['log_loss']:.4g}, without the limits of the card {card['log_loss_unlimited']:.4g}"
@@ -104,12 +104,12 @@ def card_lines(card: dict[str, Any], label: str) -> list[str]:
 
 
 def _columns(fitted: FittedModel) -> list[int]:
-    """Return the attributes of a card in the order of its tables."""
+    """Return the positions of a card's attributes, in the order of its tables."""
     return list(dict.fromkeys(i for family in fitted.model.tables.families for i in family.attributes))
 
 
 def _rows(schema: Schema, family: Family, numbers: Array) -> list[tuple[str, Array]]:
-    """Return (values as text, points) for every row of the card; numbers (cells, K).
+    """Return (values as text, points) for every row of a table; numbers: points of its cells, (cells, 1) or (cells, K).
 
     Neighbouring intervals with equal points share a row, and so do all levels with equal points. A row of several
     attributes is a box: some values of each.

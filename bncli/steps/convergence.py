@@ -7,7 +7,8 @@ negative log-likelihood (NLL) plus the penalty, or the NLL alone.
     lag = iterations after iteration n that a trace needs to reach the value of the baseline after n iterations;
           negative where the baseline needs them to reach the value of the trace (Zaidi et al. 2017, with n = 5)
 
-If even the end of a trace does not reach the value, its remaining iterations are counted, and the lag is larger.
+If even the end of a trace does not reach the value, its remaining iterations are counted, as a lower bound on
+the size of the lag.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class ConvergenceSettings:
 
 @dataclass(frozen=True)
 class TraceReport:
-    """A trace.
+    """A trace: its log-likelihood at the start and the end, its totals of effort, and when it had converged.
 
     likelihood: what was maximised, `cll` or `ll`. start, end: the log-likelihood in nats, without the penalty.
     iterations, passes, flops: totals, None if the trace does not have them. arrived: the effort at which it had
@@ -90,7 +91,7 @@ class TraceReport:
 
 
 class TableLag(NamedTuple):
-    """The lag on one table; it is larger than `lag` if the value was not `reached`."""
+    """The lag of a trace on one table, in iterations; a lower bound on its size if the value was not `reached`."""
 
     table: str
     lag: int
@@ -115,7 +116,7 @@ class Lags:
         return float(np.median([each.lag for each in self.tables]))
 
     def as_json(self) -> dict[str, Any]:
-        """Return the lags, and the number of tables by their sign."""
+        """Return the lags, their mean and median, and the numbers of tables with a positive, zero and negative lag."""
         signs = [np.sign(each.lag) for each in self.tables]
         counts = {"behind": signs.count(1), "equal": signs.count(0), "ahead": signs.count(-1)}
         tables = [each._asdict() for each in self.tables]

@@ -119,7 +119,7 @@ def _count_batches(
 
 
 def _required_sets(cuts: Cuts, structure: NamedStructure | None) -> RequestedSets:
-    """Return the sets of attributes whose tables the parameters of a structure need; None (all pairs) without one.
+    """Return the sets of two or more attributes whose tables `structure` needs; None (all pairs) if it is None.
 
     Raises UsageError for regions.
     """
@@ -136,7 +136,7 @@ def _required_sets(cuts: Cuts, structure: NamedStructure | None) -> RequestedSet
 
 
 def _chunks(batches: Iterable[CodedBatch], n_rows: int) -> Iterator[CodedBatch]:
-    """Join consecutive batches to chunks of at least `n_rows` rows, except the last."""
+    """Yield consecutive batches joined into chunks of at least `n_rows` rows; the last chunk may have fewer."""
     waiting: list[CodedBatch] = []
     for batch in batches:
         waiting.append(batch)

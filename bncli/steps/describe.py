@@ -5,8 +5,8 @@ information it has about the class. That is the plug-in mutual information with 
 known class, by their weights. Missing counts as a value of its own, as in learning by default. Numbers with more than
 20 distinct values are first cut by the default discretizer.
 
-For columns with very many values only a sample of these is kept. Then numbers are cut on the sample, and for names the
-sum over values is estimated, where s_x is the number of values that the kept value x stands for:
+For columns with very many values only a sample of these is kept. Then numbers are cut on the sample, and for
+categories the sum over values is estimated, where s_x is the number of values that the kept value x stands for:
 
     I = sum over x of s_x  sum over y of  P(x, y) log2 [ P(x, y) / (P(x) P(y)) ]
 """
@@ -107,7 +107,7 @@ class LearnedAttribute(NamedTuple):
 
 
 class AttributeBins(NamedTuple):
-    """An attribute with its information value; exact: whether its bins were counted from all values."""
+    """An attribute with its information value and bins, named by `values`; exact: whether all values were counted."""
 
     attribute: str
     iv: float
@@ -128,8 +128,8 @@ class ColumnReport:
     exact: whether `distinct`, `median`, `commonest` and `bits` are exact rather than estimates.
     smallest, median, largest: of numbers, or of dates as text. commonest: values and their numbers of rows.
     same_as: an earlier column with the same values in every row.
-    should_ignore: whether the recommended command ignores the column. learned: the attributes that learning makes from
-    it.
+    should_ignore: whether the recommended command ignores the column.
+    learned_attributes: the attributes that learning makes from it.
     """
 
     name: str
@@ -172,8 +172,9 @@ class ColumnReport:
 class DescribeReport:
     """The columns in file order, with the class among them.
 
-    of_class: None if there is no class that can be learned. notes: what else to know before learning; warnings: signs
-    that the table may have been misread. recommended: a command line, empty for a table without rows.
+    of_class: None without a class, or for one with too many labels to be counted. warnings: signs that the table may
+    have been misread; notes: the warnings, and what else to know before learning. recommended: a command line, empty
+    for a table without rows.
     schema_file: the file that was written, if any. event, bins: the label that counts as the event and the bins of the
     attributes, largest information value first; None unless requested.
     findings: what would make held-out figures misleading.
@@ -214,9 +215,10 @@ class DescribeReport:
 
 
 def describe(source: Source, *, schema_out: str | None = None, bins: bool = False, run: Run = Run()) -> DescribeReport:
-    """Describe a table, which is read once, and write a schema file to `schema_out`.
+    """Describe a table, and write a schema file to `schema_out`.
 
-    bins: also return the bins of each attribute with their weights of evidence. UsageError if there are not two labels.
+    Files with a class that can be learned are read a second time, for the findings. bins: also return the bins of each
+    attribute with their weights of evidence; raises UsageError unless the class has two labels.
     """
     check_outputs((schema_out,), (*source.paths, source.schema_file, read_schema_file(source).place))
     stopwatch = Stopwatch(run.watch)
@@ -410,7 +412,7 @@ def _report_attribute(name: str, summary: ColumnSummary, n_rows: int, of_class: 
 
 
 def _date_text(seconds: float, form: DateForm) -> str:
-    """Return a date in ISO form, with the time of the day unless it is 0:00; for a time of the day that alone."""
+    """Return a date in ISO form, with its time of the day unless that is 0:00, or a time of the day without a date."""
     text = str(np.datetime64(int(seconds), "s"))
     return text.partition("T")[2] if form.order == "time" else text.removesuffix("T00:00:00")
 
@@ -479,8 +481,8 @@ def _column_information_bits(
 ) -> float:
     """Return the information of a column about the class in bits.
 
-    It is computed from the values of names and of few distinct numbers, and from the intervals of other numbers; for a
-    date it is the information of its most informative part.
+    It is computed from the values of a categorical column or of at most FEW_VALUES distinct numbers, and from the
+    intervals of other numbers; for a date it is the information of its most informative part.
     """
     is_name = isinstance(summary.column, CategoricalColumn)
     if not is_name and (summary.is_date or summary.n_distinct > FEW_VALUES):
@@ -509,7 +511,10 @@ def _with_use_and_reason(
     learned_attributes: Sequence[LearnedAttribute] | None,
     of_class: ClassCounts | None,
 ) -> ColumnReport:
-    """Return the report with what `fit` will do with the column, and why; `learned` is None without two classes."""
+    """Return the report with what `fit` will do with the column, and why.
+
+    learned_attributes: None unless the class has at least two labels.
+    """
     if report.type == "constant":
         use = report.missing > 0 and report.distinct == 1
         what = "only one value" if report.distinct else "no values"
@@ -551,7 +556,7 @@ def _without_name(note: str, name: str) -> str:
 
 
 def _is_running_number(report: ColumnReport, n_rows: int) -> bool:
-    """Return whether nearly every whole number from the smallest to the largest occurs, in one row each."""
+    """Return whether every row has a whole number of its own, in a range of fewer than two numbers per row."""
     low, high = report.smallest, report.largest
     if not isinstance(low, float) or not isinstance(high, float) or report.missing or n_rows <= FEW_VALUES:
         return False
@@ -572,7 +577,7 @@ def _describe_cuts(attributes: Sequence[Attribute]) -> str:
 
 
 def _warnings(source: Source, summary: TableSummary, has_class: bool) -> list[str]:
-    """Return warnings about names that look like a row of data, and about a class that was a guess."""
+    """Return warnings about a header that seems to be missing, and about a class that was a guess."""
     warnings = []
     if look_like_data(summary.names):
         warnings.append("the column names are numbers: is the header missing? Add --names a,b,c to give one")

@@ -270,7 +270,7 @@ def _not_in(a: Mapping[Any, Any] | Sequence[Any], b: Mapping[Any, Any] | Sequenc
 
 
 def _changed_options(model_a: Model, model_b: Model) -> dict[str, tuple[Any, Any]]:
-    """Return the options of the recipes, by the words that users type, and the policies of the schemas."""
+    """Return the values (A, B) of recipe options and reading policies that differ, by the words that users type."""
     options_a, options_b = (
         model.recipe.as_dict() | {"missing": model.schema.missing_tokens, "unseen": model.schema.unseen}
         for model in (model_a, model_b)
@@ -361,7 +361,7 @@ def _score_rows(model: Model, labels: Sequence[str], source: Source, run: Run) -
 
 
 def _align_blocks(blocks_a: Iterator[_Scored], blocks_b: Iterator[_Scored]) -> Iterator[tuple[_Scored, _Scored]]:
-    """Cut two series of blocks so that corresponding blocks have the same rows."""
+    """Yield pairs of blocks of the same rows, cut from two series of blocks of the same table."""
     a, b = next(blocks_a, None), next(blocks_b, None)
     while a is not None and b is not None:
         n = min(len(a[0]), len(b[0]))

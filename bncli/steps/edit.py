@@ -96,7 +96,7 @@ class EditReport:
     seconds: dict[str, float]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the edits in their order; `done` is one of them, unless it was undone."""
+        """Return every field by name; `edits` are in their order, and contain `done` unless it was undone."""
         return {
             "model": self.model,
             "output": self.output,
@@ -236,7 +236,7 @@ def _without_rounding(values: Array, target: float | None, label: int) -> list[f
 
 
 def _label_position(choice: EditChoice, labels: Sequence[str]) -> int:
-    """Return the label whose log-odds are edited; raise UsageError for an unknown one, or none where it is needed."""
+    """Return the position of the label to edit; raise UsageError if `label` is unknown, missing or without effect."""
     takes_label = choice.set or choice.monotone
     if choice.label is None:
         if takes_label and len(labels) != 2:
@@ -254,7 +254,7 @@ def _label_position(choice: EditChoice, labels: Sequence[str]) -> int:
 def _refit(
     model: Model, effect: EditableEffect, target: Array, source: Source, run: Run
 ) -> tuple[list[Array], RefitLoss]:
-    """Refit the model with the effect fixed at `target`; return its arrays, and the log-loss with and without it."""
+    """Return the arrays of the model refitted with the effect fixed at `target`, and the losses on held-out rows."""
     if not isinstance(model.predictor, Tables):
         what = "--refit needs a model with a single set of tables, but the model is an ensemble"
         raise ModelError(what, hint="leave --refit out, or fit a model with --structure nb, tan or interactions")

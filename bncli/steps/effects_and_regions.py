@@ -60,8 +60,8 @@ class NamedEffect(NamedTuple):
     def with_equal_intervals_joined(self) -> NamedEffect:
         """Return the effect of one numeric attribute with neighbouring intervals of the same values as one.
 
-        A card has few groups of intervals, and an effect that is monotone by request has steps; one line each is what
-        people read. Other effects are returned as they are.
+        This shortens the effects of a card, and those that are monotone by request, because they have few steps.
+        Effects of categorical or several attributes, or without equal neighbours, are returned as they are.
         """
         compared_values = self.values if self.margins is None else np.concatenate((self.values, self.margins), axis=-1)
         grouping = (
@@ -110,7 +110,7 @@ class EffectsReport:
     left_out: LeftOut | None = None
 
     def with_equal_intervals_joined(self) -> EffectsReport:
-        """Return the report for people: neighbouring intervals of the same values are one (`NamedEffect`)."""
+        """Return the report for people to read, with neighbouring intervals of equal values joined (`NamedEffect`)."""
         return replace(self, effects=tuple(effect.with_equal_intervals_joined() for effect in self.effects))
 
     def as_json(self) -> dict[str, Any]:

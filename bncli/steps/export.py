@@ -53,9 +53,9 @@ WHOLE = 1e-6
 
 
 class Rounding(NamedTuple):
-    """The effect of rounding on synthetic rows: the largest change of a probability, and of the mean log-loss in nats.
+    """The effect of rounding on synthetic rows: the largest change of a probability, and the increase of the log-loss.
 
-    All values of a row are equally likely, and labels have the probabilities of the model.
+    log_loss: in nats per row, a mean over rows whose labels have the probabilities of the model.
     """
 
     max_dp: float

@@ -51,8 +51,8 @@ from bncli.watch import Note, Run, Stage
 class FitReport:
     """The result of a fit: what was learned from which data, how well it fits, and the seconds of each stage.
 
-    rows: number of training rows. holes: missing values of informative attributes that are marginalized, 0 with
-        missing_policy `level`.
+    rows: number of training rows. holes: number of missing values of informative attributes that are marginalized, 0
+        with missing_policy `level`.
     attributes, used: number of attributes in the schema, and in the model. The others are `uninformative` (they have
         one value) or `left_out` by the structure; `unnamed` are those among left_out that a structure file lacks.
     cuts: number of cut points of all attributes. arcs: number of arcs between attributes.
@@ -117,7 +117,7 @@ class FitReport:
     held_out_predictions: HeldOutPredictions | None = None
 
     def card_lines(self) -> list[str]:
-        """Return the card as it is printed; nothing for other models."""
+        """Return the printed lines of the card, or [] for other models."""
         return [] if self.card is None else card_lines(self.card, self.labels[-1])
 
     def as_json(self) -> dict[str, Any]:

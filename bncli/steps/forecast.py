@@ -38,7 +38,7 @@ BASE_BYTES = 105 << 20
 VALUE_BYTES = 4.5
 """The memory of a value in the narrowest type, in bytes, averaged over numbers and names."""
 COLUMN_BYTES, COMPARED_COLUMN_BYTES = 45_000, 85_000
-"""Bytes per column of any length; the second if columns are compared by interactions or several candidates."""
+"""Bytes per column of any length; the second for `interactions`, `auto` and structures with an alternative."""
 PARSING_BYTES = 40 << 20
 """The largest memory, in bytes, of the blocks that are being parsed."""
 OPTIMIZER_BYTES, CANDIDATES_BYTES = 55 << 20, 20 << 20
@@ -60,9 +60,9 @@ FITTING, CHOOSING = 1e-5, 5e-5
 PENALTY_ROWS, PENALTY_PASSES = 50_000, 900
 """The rows on which a penalty is chosen, and the passes over them."""
 SAMPLED_ROWS, FALL = 9_000_000, 1.6
-"""Above SAMPLED_ROWS rows, samples do most of the work, and there are fewer cuts because these are a sample's.
+"""Above SAMPLED_ROWS rows, samples do most of the work, and cuts are learned from a sample, so there are fewer.
 
-The number of passes over all rows then falls with this power of the number of rows.
+The number of passes over all rows then falls with the power FALL of the number of rows.
 """
 
 

@@ -81,7 +81,7 @@ class NamedTable(NamedTuple):
 class NamedComponent(NamedTuple):
     """A model in an ensemble; its tables are None unless requested.
 
-    sizes: number of its tables over one attribute, over two, and so on, by that number of attributes.
+    sizes: number of its tables by their number of attributes.
     """
 
     name: str

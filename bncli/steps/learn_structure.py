@@ -52,7 +52,7 @@ class StructureReport:
         return search_report(self.structure) if isinstance(self.structure, NamedRegions) else None
 
     def as_json(self) -> dict[str, Any]:
-        """Return every field by name: `structure` is the method, and its content has the keys of a structure file."""
+        """Return every field by name: `structure` is the method, and the keys of a structure file are added."""
         moves = [move._asdict() for move in self.moves]
         report = asdict(self) | {"structure": self.structure.method, "moves": moves}
         del report["scored"]
@@ -96,7 +96,7 @@ def learn_structure(
 def learn_structure_from_counts(
     path: str, recipe: Recipe, *, output: str | None = None, run: Run = Run()
 ) -> StructureReport:
-    """Return the structure that `learn_structure` finds in the rows that were counted into the file at `path`."""
+    """Learn a structure from the counts at `path`, as `learn_structure` does from rows, and write it to `output`."""
     check_outputs((output,), (path,))
     stopwatch = Stopwatch(run.watch)
     stopwatch(Stage("read"))

@@ -32,10 +32,11 @@ class MergeReport:
 def merge(
     paths: Sequence[str], output: str, *, decay: float | None = None, allow_repeated: bool = False, run: Run = Run()
 ) -> MergeReport:
-    """Add the counts in the files `paths` and write them; with a `decay` the files are in time order.
+    """Add the counts in the files `paths`, and write the sum to `output`.
 
-    Raises BncliError if the files were not counted in the same way, or if the same rows (by their fingerprint) are in
-    two of them.
+    decay: the factor by which the sum of earlier files is multiplied before each file is added, in time order. Raises
+    BncliError if the files were not counted in the same way, or if the same rows (by their fingerprint) are in two of
+    them and `allow_repeated` is false.
     """
     check_outputs((output,), paths)
     total = read_counts(paths[0])

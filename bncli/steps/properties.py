@@ -79,7 +79,7 @@ class ProvenProperty:
 
 
 def prove_properties(model: Model, texts: Sequence[str], seconds: float) -> tuple[ProvenProperty, ...]:
-    """Prove or refute properties; UsageError for a text of another form, or one that names what the model lacks."""
+    """Prove or refute properties, each within `seconds`; raise UsageError for a text that `parse_property` refuses."""
     attributes = [model.schema.attributes[a] for a in compile_scorer(model).used]
     stated = [parse_property(text, model.schema, attributes) for text in texts]
     prover = Prover(model, seconds, time.monotonic)
@@ -92,7 +92,7 @@ def prove_properties(model: Model, texts: Sequence[str], seconds: float) -> tupl
 def parse_property(text: str, schema: Schema, attributes: Sequence[Attribute]) -> Property:
     """Return the property that a text states about a model with these attributes.
 
-    Raises UsageError if none of FORMS fits.
+    Raises UsageError if none of FORMS fits, or if the text names a label, column or value that the model lacks.
     """
     sentence = " ".join(text.split()).rstrip(".")
     names = [attribute.name for attribute in attributes]

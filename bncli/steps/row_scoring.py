@@ -124,7 +124,7 @@ class ScoredBlock(NamedTuple):
 
 
 class RowScorer:
-    """Scores batches of rows with a model, and counts them.
+    """A scorer of batches of rows with a model, which also counts the rows.
 
     strict: raise an error for a value not seen in training. explain: number of contributions to the prediction to
     report per row. shift: shift (K,) of the log-odds for another prior, None for the model's own. questions: what-if
@@ -284,11 +284,12 @@ class RowScorer:
 
 
 class WhatIfAnswers:
-    """Answers what-if questions about rows. Raises UsageError or ModelError for those that the model cannot answer.
+    """The answers to what-if questions about rows.
 
     used: the schema's attributes that the codes belong to. score: returns the final log P(y | x_t) (K, N) of codes.
-    finish: returns them for the log-probabilities of the tables. rule: decides rows for `flip` and `because`; without a
-    rule, or if it has only prediction sets, the decision is the most probable label.
+    finish: returns the same for the log-probabilities (K, N) of the tables. shift: as in RowScorer. rule: decides rows
+    for `flip` and `because`; without a rule, or if it has only prediction sets, the decision is the most probable
+    label. Raises UsageError or ModelError for questions that the model cannot answer.
     """
 
     def __init__(
@@ -364,7 +365,7 @@ class WhatIfAnswers:
         return tuple(answers)
 
     def _reason_values(self, reasons: Reasons, codes: Sequence[Codes]) -> list[list[tuple[str, str]]]:
-        """Return the attributes in each set with their values."""
+        """Return the pairs (attribute, value) in the set of each row."""
         values: list[list[tuple[str, str]]] = [[] for _ in range(len(reasons.members))]
         for names, column, chosen in zip(self._value_texts, codes, reasons.members.T, strict=True):
             for row in np.flatnonzero(chosen).tolist():
@@ -386,7 +387,7 @@ def _is_missing(columns: Columns, attribute: Attribute, rows: slice) -> NDArray[
 def codes_of_values(
     changes: Iterable[tuple[str, str]], attributes: Sequence[Attribute], schema: Schema
 ) -> list[tuple[int, int]]:
-    """Return the position and the code of each column to set; raise UsageError if it cannot have that value."""
+    """Return (position, code) of each column to set; raise UsageError if it is set twice or cannot have the value."""
     names = [attribute.name for attribute in attributes]
     codes: dict[int, int] = {}
     for name, text in changes:

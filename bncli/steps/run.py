@@ -3,8 +3,8 @@
 - `Stopwatch` and `Recorder` are watches: they record what the engine reports, and pass every event on.
 - `PipelineStage` works on items in a thread of its own, fed through a short queue. Stages that read, score and write
   overlap in this way.
-- `free_memory` and `with_memory_limit` return how many bytes a run may use. That is the least of these limits; a limit
-  that cannot be read does not count:
+- `free_memory` returns how many bytes this process may still take, and `with_memory_limit` limits a run to them. The
+  number is the least of these limits; a limit that cannot be read does not count:
 
       system     MemAvailable: what Linux can give without swapping; on other systems all physical memory
       cgroup v2  memory.max and memory.high less memory.current, of the process's group and of every group around it
@@ -62,7 +62,7 @@ class Stopwatch:
 
 
 class NamedMove(NamedTuple):
-    """A greedy search added, deleted or reversed the arc `parent` -> `child`; its score rose by `gain` nats."""
+    """A change (`add`, `delete` or `reverse`) of the arc `parent` -> `child` by a greedy search; `gain` in nats."""
 
     kind: str
     parent: str
@@ -127,7 +127,7 @@ class _End:
 
 
 class PipelineStage(Generic[T]):
-    """Works on items one by one, in a thread of its own, in the order in which they were put.
+    """A stage that works on items one by one, in a thread of its own, in the order in which they were put.
 
     As a context manager it waits at the end until all items are done. If the work raises an exception, the stage stops
     working, and the next `put`, or else the end of the context, raises it: so it travels up the stream to the thread

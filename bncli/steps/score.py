@@ -74,7 +74,7 @@ class MonitorSummary:
         return {"file": self.file, **drifted, "expected": expected_json(self.monitor.expected)}
 
     def sentence(self) -> str:
-        """Return which attributes have drifted, the largest drift first, and the share of improbable rows."""
+        """Return a sentence on the attributes that drifted, largest drift first, and the share of improbable rows."""
         monitor = self.monitor
         total, drifted = len(monitor.tally.attributes), monitor.drifted
         if not monitor.tally.rows:
@@ -92,7 +92,7 @@ class MonitorSummary:
         return f"drift in {len(drifted):,} of {total:,} attributes: {listed}{more}{improbable}"
 
     def expected_sentence(self) -> str:
-        """Return the expected accuracy and the other expected figures of the rows, with their 95 % intervals."""
+        """Return a sentence with the expected accuracy and other expected figures of the rows, with 95 % intervals."""
         parts = []
         for name, figure in self.monitor.expected.items():
             if figure.value is not None:
@@ -101,7 +101,7 @@ class MonitorSummary:
         return f"expected from the probabilities: {', '.join(parts) or 'nothing, because there are no rows'}"
 
     def measured_sentences(self) -> list[str]:
-        """Return a sentence with the figures measured on the rows that have a class; none without such rows."""
+        """Return one sentence with the figures measured on the rows that have a class, or [] without such rows."""
         monitor, n_rows = self.monitor, self.monitor.tally.log_loss.n
         if not n_rows:
             return []
@@ -291,7 +291,7 @@ def _score_here(
     """Read in this thread, and score and write in a stage each.
 
     n_kept: number of columns to copy, which come first among the columns read as text. rows: first and last row to
-    score, None for all; BncliError if the table ends before the first.
+    score, None for all. Raises BncliError if the table ends before the first of these rows.
     """
     with (
         PipelineStage[_Block](lambda block: scores.write(*block)) as writing,

@@ -26,7 +26,7 @@ MOST_COLUMNS = 20
 
 
 def check_training_table(table: Columns, source: Source, run: Run) -> TableCheck | None:
-    """Check the table of `source`, and send a warning for each finding; return None if it cannot be checked."""
+    """Return the check of a table, or None if it cannot be checked, and send a warning for each finding."""
     check = check_table(table, _read_left_out(table, source, run), run.threads)
     for finding in () if check is None else check.findings:
         run.watch(Note(finding.message, warning=True))

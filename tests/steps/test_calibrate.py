@@ -367,7 +367,7 @@ def test_groups_and_times_leave_the_map_as_it_is(folder: Path) -> None:
         ({"group": ("always",)}, "all rows belong to one group"),
         ({"time": "always"}, "same time in every row"),
         ({"time": "unit"}, "neither numbers nor dates"),
-        ({"group": ("few",), "method": "isotonic"}, "only 2 groups have 'negative'"),
+        ({"group": ("few",), "method": "isotonic"}, "only 2 groups have the label 'negative'"),
     ],
 )
 def test_groups_that_calibrate_cannot_use(folder: Path, said: dict[str, Any], message: str) -> None:
@@ -395,3 +395,15 @@ def test_a_model_tested_on_copies_is_as_sure_as_on_the_rows(folder: Path, capsys
         low, high = blind["ci"][figure]
         assert high - low < 0.7 * (one["ci"][figure][1] - one["ci"][figure][0])
     assert three["split"] == {"kind": "group", "columns": ["unit"], "units": one["rows"]}
+
+
+def test_a_loss_on_rows_of_one_time_is_said_to_be_too_low(tmp_path: Path) -> None:
+    """With five years the last one is held out; it cannot be split again to test the map that was fitted to it."""
+    rng = np.random.default_rng(0)
+    rows = [(2018 + i // 40, rng.integers(0, 3), "ny"[rng.integers(0, 2)]) for i in range(200)]
+    source = tmp_path / "years.csv"
+    source.write_text("year,a,y\n" + "".join(f"{year},v{a},{y}\n" for year, a, y in rows))
+    events: list[Event] = []
+    recipe = Recipe.of(structure="nb", calibrate="temperature", penalty=1.0)
+    fit(Source((str(source),), time="year"), recipe, output=str(tmp_path / "m.bnc"), run=Run(watch=events.append))
+    assert any(isinstance(event, Note) and event.warning and "loss is too low" in event.text for event in events)

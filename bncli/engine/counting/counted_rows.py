@@ -94,7 +94,7 @@ class CountsPart:
 
 @dataclass(frozen=True)
 class CountedRows:
-    """The contingency tables of rows encoded with `cuts`, whose attributes have `missing` set if they have that code.
+    """The contingency tables of rows encoded with `cuts`, in which `missing` is set if missing values have a code.
 
     numbers: the tables in one flat array, placed by `layout`. n_missing: the number of rows in which each attribute is
     missing. missing_tokens: as in `Schema`. parts: the tables that were counted.

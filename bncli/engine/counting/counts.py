@@ -52,7 +52,7 @@ class Prior(Protocol):
 class Counts:
     """The contingency tables of one data set; `tables` counts those that are not known yet in a single pass.
 
-    A `prior` is added to all tables, and to `fitted_rows`.
+    A `prior` is added to the results of `tables` and `fitted_rows`, but not to those of `pair_batches`.
     """
 
     source: Dataset | StoredTables

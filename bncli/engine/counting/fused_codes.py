@@ -263,7 +263,7 @@ def _renumber(block: RowBlock, attribute: int, radix: int, renumber: Codes) -> C
 
 
 def _interleave(block: RowBlock, dtype: np.dtype[Any]) -> Integers:
-    """Return the codes as one array; free the separate ones on the way, because memory may not hold both."""
+    """Return the codes as one array (groups, rows); free the separate ones, because memory may not hold both."""
     codes = np.empty((block.n_rows, len(block.state)), dtype)
     for g in reversed(range(len(block.state))):
         codes[:, g] = block.state.pop()

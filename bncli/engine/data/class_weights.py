@@ -50,7 +50,10 @@ def unknown_label_error(label: str, labels: tuple[str, ...], option: str, class_
 
 
 def apply_class_weights(columns: Columns, class_weights: Array) -> Columns:
-    """Multiply the weight of every row by that of its class, from (K,); likewise in the kept sample of raw rows."""
+    """Return the columns with the weight of every row multiplied by the factor of its class, from `class_weights` (K,).
+
+    The weights in the kept sample of raw rows are multiplied likewise.
+    """
     assert columns.label is not None
     weights = class_weights[columns.label.codes]
     weights = weights if columns.weights is None else weights * columns.weights

@@ -105,8 +105,8 @@ def learn_dataset(
 
     The discretizer, a name or a function, makes the cuts unless `cuts` are supplied; `options` are its options, where
     None means its default. `shrinks`: whether the learner shrinks the effects of many levels; `few_digits`: whether the
-    cuts it makes are rounded, within the same rows. Raises BncliError for rows without a class, and if the cuts do not
-    fit the columns.
+    discretizer's cuts are rounded to few digits, so that each still separates the same rows. Raises BncliError for rows
+    without a class, and if the cuts do not fit the columns.
     """
     if columns.label is None or (columns.label.codes < 0).any():
         raise BncliError(f"the class {columns.class_name!r} is missing in some rows")
@@ -166,7 +166,7 @@ def learn_dataset(
 
 @dataclass(frozen=True)
 class _ColumnEncoder:
-    """Learns the attribute of each column, or takes the supplied one, and encodes the column with it.
+    """An encoder of columns, which learns the attribute of each or takes the supplied one.
 
     - cut_points: the discretizer; None with supplied attributes
     - units: the weights of the rows as integer multiples of a unit, and the unit (`whole_units`)
@@ -335,14 +335,14 @@ def _with_frequencies(attribute: CategoricalAttribute, occurring: CategoricalAtt
 
 
 def needs_pooling(attribute: CategoricalAttribute, rule: PoolingRule) -> bool:
-    """Return whether rare levels of an attribute are pooled; its levels and frequencies are those of training rows."""
+    """Return whether the rule pools levels of an attribute; its levels and frequencies are those of training rows."""
     if rule in (None, "off"):
         return False
     return attribute.n_values > rule if isinstance(rule, int) else has_many_levels(attribute)
 
 
 def has_many_levels(attribute: Attribute) -> bool:
-    """Return whether a table over two categorical attributes of this size would have more cells than rows."""
+    """Return whether an attribute has more than FEW levels, and two like it more joint levels than there are rows."""
     n = attribute.n_values
     return isinstance(attribute, CategoricalAttribute) and n > FEW and n * n > sum(attribute.frequencies)
 
@@ -377,9 +377,9 @@ def _pool_levels(
 
 
 def _group_rare(counts: NDArray[np.int64], unit: float) -> Index:
-    """Return the group of each level, given its rows per class (n, K) in units: levels that are not rare are alone.
+    """Return the group of each level, from `counts` (n, K) in multiples of `unit`; only rare levels share groups.
 
-    All are in one group if they do not vary.
+    All levels are in one group if the class does not depend on them beyond chance.
     """
     weights = counts.sum(axis=1) * unit
     if evidence_of_effects(counts * np.float64(unit)) < LEAST_EVIDENCE:

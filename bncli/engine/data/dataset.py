@@ -96,7 +96,10 @@ class Dataset:
 
     @cached_property
     def n_missing(self) -> tuple[int, ...]:
-        """The number of rows in which each informative attribute is unobserved; 0 if missing values are levels."""
+        """The number of rows in which each attribute is unobserved, or 0 if it is uninformative.
+
+        If missing values are a level, all numbers are 0.
+        """
         if not self.schema.marginalizes:
             return (0,) * len(self.codes)
         counted = self.reduce(_count_missing, self.schema.cardinalities)
@@ -213,7 +216,7 @@ class _Task(Generic[T]):
 
 
 class BlockKeeper(Protocol):
-    """Holds the row blocks of a `DistributedDataset`, in block order."""
+    """The holder of the row blocks of a `DistributedDataset`, in block order."""
 
     def results(
         self, kernel: Callable[..., Any], broadcast: Sequence[Any], states: Sequence[Any] | None

@@ -91,7 +91,7 @@ class SplitRecord(NamedTuple):
 
 
 def record_split(n_rows: int, by: SplitBy | None) -> SplitRecord:
-    """Describe how `n_rows` rows are split."""
+    """Return the record of how `n_rows` rows are split."""
     if by is None:
         return SplitRecord("rows", (), n_rows)
     kinds = [*(["group"] if by.units is not None else []), *(["time"] if by.times is not None else [])]
@@ -149,8 +149,9 @@ def splits_of_folds(fold_of: Index) -> list[RowSplit]:
 def time_splits(by: SplitBy, n_blocks: int, window: int | None = None) -> list[RowSplit]:
     """Cut the rows into blocks in time order; return one split per block after the first, which holds it out.
 
-    window: how many blocks before the held-out one to learn from; None means all. Raises BncliError if too many rows
-    have equal times, or if a split has no row on one of its sides.
+    window: how many blocks before the held-out one to learn from; None means all. Raises BncliError for fewer than 2
+    blocks, if too many rows have equal times, or if a split has no row on one of its sides, and UsageError for a window
+    that leaves out no block.
     """
     assert by.times is not None
     n = len(by.times)

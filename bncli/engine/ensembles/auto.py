@@ -217,7 +217,7 @@ def _count_held_out(folds: Sequence[Fold]) -> tuple[int, int]:
 
 
 def _unit_weights(folds: Sequence[Fold]) -> Array | None:
-    """Return weights of the held-out rows (None: all 1) whose sum is the number of units, not of rows."""
+    """Return the weights of the held-out rows (None: all 1), multiplied by the number of units per row."""
     row_weights, (n_rows, n_units) = _held_out_labels(folds)[1], _count_held_out(folds)
     if n_units == n_rows:
         return row_weights

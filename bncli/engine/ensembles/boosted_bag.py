@@ -144,7 +144,7 @@ def _grow_member(part: Part, plan: BagPlan, number: int, is_late: Callable[[], b
 
 
 def member_seconds(data: Dataset, n_rows: int, grown: Sequence[Boosted] = ()) -> float:
-    """Return the expected seconds of a member on `n_rows` rows, with the mean number of trees of those grown."""
+    """Return the expected seconds to grow a member on `n_rows` rows, with the mean number of trees of those `grown`."""
     n_trees = sum(member.grown for member in grown)
     expected = boosted_seconds(n_rows, len(data.schema.informative))
     return expected * (n_trees / (TREES * len(grown)) if grown else 1.0)

@@ -194,7 +194,7 @@ class PenaltyPath:
 
     @property
     def fit(self) -> Fit:
-        """The tables of the best optimum."""
+        """The likelihood, and the tables of the best optimum."""
         return Fit(self.space.likelihood, self.searched.cells(self.best))
 
     @property
@@ -204,7 +204,7 @@ class PenaltyPath:
 
 
 def parameter_space(data: Dataset, candidate: Candidate, effects: Effects | None = None) -> ParameterSpace:
-    """Return a candidate's parameter space, with coordinates as for other rows if their `effects` are given."""
+    """Return a candidate's parameter space on `data`, with the coordinates of `effects`, by default those of `data`."""
     likelihood = conditional_likelihood(data, candidate.families)
     if effects is None:
         effects = effects_of(

@@ -127,7 +127,7 @@ def linear_pool_weights(log_p_true: Array, weights: Array | None = None) -> Arra
 
 
 def shrink_to_frequencies(w: Array, n_rows: float) -> Array:
-    """Move weight to the class frequencies, the last of the models, if there are few held-out rows.
+    """Return the weights (M,), with some moved to the class frequencies, the last model, if held-out rows are few.
 
     With few rows the weights overfit. So the class frequencies get the additional share
 

@@ -233,7 +233,7 @@ class _Histogram:
         return self._sums.reshape(n_nodes, -1, self.group.width)
 
     def count_smaller(self, smaller: _SmallerNodes) -> Array:
-        """Sum over the rows of the smaller siblings; the sums of the larger ones are the parents' minus these."""
+        """Sum over the rows of the smaller siblings, and subtract from the parents; return the packed sums of both."""
         n = len(smaller.is_right)
         bin_numbers = self._bin_numbers.take(smaller.rows, axis=1, mode="clip") + smaller.parents * self._size
         counted = self._weighted_count(bin_numbers, n, smaller.packed[: bin_numbers.size])
@@ -260,7 +260,7 @@ def goes_right(right: Mask, codes: Codes, first: int = 0) -> Mask:
 
 
 def _pack(g: Array, h: Array, rng: np.random.Generator) -> tuple[Array, Units]:
-    """Round gradients and curvatures to whole units, and pack both of a row into one number, (n,)."""
+    """Round gradients and curvatures to whole units; return both of a row packed into one number, (n,), and units."""
     most = 2.0 ** (_FIELD - 1 - math.ceil(math.log2(len(g) + 1))) - 1
     units = tuple(max(float(np.abs(x).max(initial=0.0)), 1e-300) / most for x in (g, h))
     whole_g, whole_h = (np.floor(x / unit + rng.random(len(x))) for x, unit in zip((g, h), units, strict=True))

@@ -101,7 +101,7 @@ class Trials:
         memory: int | None,
         watch: Watch,
     ) -> None:
-        """Begin with no candidates; `memory` is the limit in bytes, or None if it is not known."""
+        """Begin with no candidate tried; `memory` is the limit in bytes, or None if it is not known."""
         self._data, self._folds, self._watch = data, folds, watch
         self._metric, self._effort, self._budget, self._bag, self._memory = metric, effort, bag.budget, bag, memory
         # the splits of trees cannot keep directions
@@ -236,7 +236,7 @@ class Trials:
         self._budget.spend_on_trees(expected, later, done)
 
     def _wins_on_first_fold(self) -> bool:
-        """Return whether trees beat the best other candidate on the rows held out in the first fold, beyond chance."""
+        """Return whether trees beat the best other candidate significantly on the first fold; False without time."""
         fold, labels = self._folds[0], self._folds[0].held_out.labels
         expected = member_seconds(self._data, fold.others.n_rows)
         if not self._budget.has_time(expected, expected * len(self._folds)):

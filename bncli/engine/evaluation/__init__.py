@@ -1,4 +1,4 @@
-"""How good predictions are, and whether one method beats another.
+"""Evaluation: metrics of predictions, their confidence intervals, and tests of whether one method beats another.
 
 - `cross_validation`: learn and predict fold by fold
 - `metrics`: metrics of predictions; bias and variance over several training sets
@@ -7,10 +7,11 @@
 - `intervals`: confidence intervals of metrics, by bootstrap
 - `groups`: metrics per group of rows, fairness
 - `curves`: ROC, precision-recall, gains and reliability curves; calibration
-- `table_checks`: rows that belong together, leaks and drift in a table; `value_ranks`: the order of its values
+- `table_checks`: rows that belong together, leaks and drift in a table
+- `value_ranks`: the distinct values of a column in order, and the rank of each row's value
 - `significance`: tests for pairs of methods
 - `ranking`: tests for several methods over many data sets
 
-`significance` and `ranking` compare figures that others have computed. Paired figures are two arrays of equal length
+`significance` and `ranking` compare figures that were computed elsewhere. Paired figures are two arrays of equal length
 with one element per data set, in the same order.
 """

@@ -53,7 +53,7 @@ CANDIDATES_SHARE = 0.9
 
 @dataclass(frozen=True)
 class Protocol:
-    """The protocol: repeated stratified folds, and the seed of all of them; or blocks of rows by time.
+    """A protocol of cross-validation: repeated stratified folds drawn from one seed, or blocks of rows by time.
 
     - scores: parameters with which the learned networks are also scored on their training rows, or None
     - by_time: whether the rows have times, so that the folds are blocks
@@ -121,7 +121,7 @@ class MeasuredPredictions:
 class Split:
     """The rows of one fold of one repeat, and all others or a sample of `size` others; both ascending.
 
-    next_rows: the rows of the next fold (after the last one, of the first), which are among the others; None by time.
+    next_rows: the rows of the next fold (after the last, of the first), which are among the others; None for blocks.
     """
 
     repeat: int
@@ -222,7 +222,7 @@ class FoldProgress:
     """
 
     def __init__(self, watch: Watch, split: Split, fold: tuple[int, int], done: float, units: float) -> None:
-        """Report fold[0] of fold[1] folds to `watch`; `done` folds are complete; this split is `units` of a fold."""
+        """Report to `watch`; the split is `units` of fold fold[0] (from 0) of fold[1]; `done` folds are complete."""
         self._watch, self._done, self._units, self._total = watch, done, units, fold[1]
         self._is_first = fold[0] == 0
         self._sample = "" if split.size is None else f", {split.size:,} {'row' if split.size == 1 else 'rows'}"

@@ -59,7 +59,10 @@ THRESHOLDS = np.unique(np.concatenate((np.arange(101) / 100, [0.001, 0.002, 0.00
 
 @dataclass(frozen=True)
 class Curve:
-    """Points (x, y) from the highest threshold down (the first one is NaN), and the exact area under the curve."""
+    """Points (x, y) from the highest threshold down (the first one is NaN), and the area under the unthinned curve.
+
+    For precision-recall the area is the average precision.
+    """
 
     thresholds: Array
     x: Array
@@ -124,7 +127,7 @@ class BrierParts(NamedTuple):
 
 @dataclass(frozen=True)
 class CalibrationFigures:
-    """The bins of the reported labels (the second of two), in ascending order, and the metrics of all labels."""
+    """The bins of the reported labels (of two, the second), ascending, and the calibration metrics of all labels."""
 
     bins: tuple[Bin, ...]
     brier_parts: BrierParts

@@ -114,7 +114,9 @@ class BiasVariance(NamedTuple):
 
 
 def measure(log_probabilities: Array, labels: Integers, weights: Array | None = None) -> Metrics:
-    """Measure ln P(c | x_t), (K, N), on labels (N,) with weights (N,) (None: all 1).
+    """Return the metrics of ln P(c | x_t), (K, N), for labels (N,) with weights (N,) (None: all 1).
+
+    Raises BncliError if the rows have no weight.
 
     >>> metrics = measure(np.log([[0.9, 0.6, 0.2], [0.1, 0.4, 0.8]]), np.array([0, 1, 1]))
     >>> round(metrics.error, 6), round(metrics.brier, 6), metrics.auc, metrics.confusion.tolist()

@@ -132,7 +132,10 @@ def _exact_p(ranks: Array) -> float | None:
 
 @lru_cache
 def _squares_of_sums(rows: tuple[tuple[int, ...], ...]) -> dict[int, float] | None:
-    """Return the distribution of the sum of squares of column sums if each row is in random order, or None."""
+    """Return the distribution of the sum of squares of column sums if each row is in random order.
+
+    Returns None if more than MOST_ARRANGEMENTS sums would have to be enumerated.
+    """
     # The order of the columns does not matter, so sums are kept sorted and the first row needs no arrangement.
     sums: dict[tuple[int, ...], float] = {rows[0]: 1.0}
     n_added = 0

@@ -35,8 +35,8 @@ Thresholds were chosen so that there is no finding in about 60 public data sets,
 `mushroom` an attribute nearly determines the class), and one in tables with such defects (tests/table_defects.py).
 
 Conventions:
-- At most MOST_ROWS rows are compared. They are rows that agree in the attributes with the most values, since a random
-  sample of rows would hold few copies.
+- At most 2 x MOST_ROWS rows are compared. They are rows that agree in the attributes with the most values, since a
+  random sample of rows would hold few copies.
 - Codes of encoded tables are not checked. Row weights are ignored.
 
 Cost: two sorts of the values of each attribute, and N_QUERIES x MOST_ROWS distances. Ranks of rows are not kept.
@@ -202,7 +202,7 @@ def check_table(table: Columns, left_out: Mapping[str, Column], threads: int = 1
 
 
 def too_good(check: TableCheck, log_loss: float | None, base_log_loss: float | None) -> Finding | None:
-    """Return the finding that a held-out log-loss is too good to be true, or None if not, or if others were found."""
+    """Return the finding that a held-out log-loss is too good to be true, or None if it is not, or if others exist."""
     if check.findings or log_loss is None or not base_log_loss or check.explained > 0.5:
         return None
     most = 0.1 if check.copied >= _SLIGHTLY_COPIED else 0.03 if check.many_values else 0.0
@@ -268,7 +268,7 @@ def _agreement_within(ranked: RankedValues, labels: Integers, n_labels: int) -> 
 
 
 def _similar_rows(columns: Mapping[str, Column], n_values: Mapping[str, int], n_rows: int) -> Index:
-    """Return about MOST_ROWS rows at most that agree in the attributes with the most values."""
+    """Return at most 2 x MOST_ROWS rows, ascending, that agree in the attributes with the most values."""
     rng = np.random.Generator(np.random.PCG64(0))
     rows = np.arange(n_rows)
     for name in sorted(columns, key=lambda each: -n_values[each]):
@@ -485,7 +485,7 @@ def _drifts(table: Columns, labels: Integers) -> list[Finding]:
 
 
 def _coarse(column: Column, n_groups: int) -> Integers:
-    """Group values, in their order, into at most so many groups of about equal weight; return the group of each row."""
+    """Return the group of each row's value, of at most `n_groups` groups of adjacent values of about equal weight."""
     ranked = rank_values(column)
     middles = (np.cumsum(ranked.sizes) - ranked.sizes / 2) / ranked.sizes.sum()
     return ranked.groups_of_rows(np.minimum((middles * n_groups).astype(np.int64), n_groups - 1))

@@ -217,7 +217,10 @@ def _calibration_line(log_odds: Array, events: Array, weights: Array) -> tuple[_
 
 
 def _calibration_in_the_large(log_odds: Array, events: Array, weights: Array) -> _Estimate:
-    """Find, by bisection, the shift of all log-odds with which the expected number of events is the actual one."""
+    """Return the shift of all log-odds that makes the expected number of events the actual one, and its standard error.
+
+    It is found by bisection. Returns None if a log-odds is infinite or the standard error is undefined.
+    """
     if not np.isfinite(log_odds).all():
         return None
     wanted = float(events.sum())

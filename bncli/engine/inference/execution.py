@@ -93,7 +93,7 @@ class ForwardPass:
 
 
 def forward(program: Program, cells: Array) -> ForwardPass:
-    """Fill the slots from the tables `cells`, shape (K, n_cells)."""
+    """Fill the slots from the tables `cells`, shape (K, n_cells), and return the state after that."""
     try:
         return _run(program, cells, in_logs=False)
     except _TooSmallError:

@@ -134,7 +134,7 @@ class Contract:
 class ScoreSlot(NamedTuple):
     """A slot of logarithms without hidden attributes; its configuration codes[t] is added to the score of row t.
 
-    Configuration 0 is 0.
+    The value of configuration 0 is 0, for rows to which the slot adds nothing.
     """
 
     slot: int
@@ -324,7 +324,7 @@ class _Builder:
         self.score_slots.append(ScoreSlot(slot, codes))
 
     def marginalize(self, sources: Sequence[_Source]) -> list[_BucketTable]:
-        """Join all sources of a bucket, the narrowest two first, and sum out its attribute with the last product."""
+        """Join the sources of a bucket, the narrowest two first; return the tables without the bucket's attribute."""
         heap = [(*self._width(source), number, source) for number, source in enumerate(sources)]
         heapq.heapify(heap)
         for number in range(len(sources), 2 * len(sources) - 2):

@@ -25,7 +25,7 @@ CONCENTRATIONS = tuple(2.0**k for k in range(-2, 13))
 
 
 def variance_of_effects(counts: Array) -> float:
-    """Return v of levels with these class counts (levels, K): below 1e-3 if they do not vary."""
+    """Return v of levels with these class counts (levels, K): about K / max(CONCENTRATIONS) if levels do not vary."""
     from scipy.special import polygamma  # takes long to load: only where it is used
 
     counts, shares = _occurring(counts)

@@ -86,7 +86,7 @@ class Indicators:
         return len(self._codes)
 
     def __sizeof__(self) -> int:
-        """Return the bytes of the codes and the kept matrices; a cluster weighs them before it moves the object."""
+        """Return the bytes of the codes and the kept matrices; a cluster reads the size before it moves the object."""
         of_matrices = np.dtype(np.int32).itemsize * self._codes.size if self._kept is not None else 0
         return self._codes.nbytes + of_matrices
 
@@ -188,8 +188,8 @@ def gradient_classes(
 ) -> tuple[float, list[Array]]:
     """Return the CLL and its gradient for about 3 to 10 classes, with respect to tables[g] (K, configurations).
 
-    One bincount per group and class, and look-ups of several classes at a time. Only differences from the first class
-    are looked up; its residuals are minus the sum of the others, since residuals sum to 0 over the classes.
+    It takes one bincount per group and class, and looks up several classes at a time. Only differences from the first
+    class are looked up; its residuals are minus the sum of the others, since residuals sum to 0 over the classes.
     """
     n_labels = len(tables[0])
     parts = [class_differences(table) for table in tables]

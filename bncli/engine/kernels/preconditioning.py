@@ -63,11 +63,14 @@ class Subspace:
         return cells[np.argsort(self.columns[0][cells])]
 
     def columns_of(self, members: Index) -> Index:
-        """Return the columns of R of the cells that each configuration activates, `members` (configurations, any)."""
+        """Return the columns of R to which the cells `members` (configurations, any) belong, n for none.
+
+        The result has the columns of one set after the other, (configurations, sets * any).
+        """
         return np.concatenate([columns[members] for columns in self.columns], axis=1)
 
     def restrict(self, cells: Array) -> Array:
-        """Return R' of cells (any, n_cells), shape (any, n)."""
+        """Return R' times each row of `cells` (any, n_cells), shape (any, n)."""
         if len(self.top) == self.n:
             out = cells.take(self.top, axis=1)
         else:
@@ -111,7 +114,10 @@ class Subspace:
 
 @dataclass(frozen=True)
 class SampledCurvature:
-    """The estimated curvature: C_y on the subspace, grams (1 or K, n, n), and its diagonal for all cells, mass."""
+    """The estimated curvature: `grams` (1 or K, n, n) are C_y on the subspace.
+
+    `mass` (1 or K, n_cells) is the diagonal of C_y for all cells.
+    """
 
     grams: Array
     subspace: Subspace

@@ -111,7 +111,7 @@ def strongest_sets(ranked: Sequence[int], size: int, most: int) -> Index:
 
 
 class CandidateGains:
-    """Computes the gains of candidates of one size, and keeps their tables."""
+    """The gains of candidates of one size, computed on request, and their tables, which are kept up to a budget."""
 
     def __init__(self, model: GrowingModel, candidates: Candidates) -> None:
         self.candidates, self._model, self._data = candidates, model, model.data

@@ -85,7 +85,7 @@ class Batch:
 
 
 def tabulate(group: CandidateGroup, counted: NDArray[np.generic], changes: Array, total: float, theta: float) -> Batch:
-    """Compute the tables of a group from its counts.
+    """Return the tables of a group, computed from its counts; `total` is the weight of all rows.
 
     `changes` (candidates, subsets) are the changes of counting numbers, with subsets numbered as in `Candidates`. All
     submodels are margins of the candidate's own: D = sum over subsets R of dc_R ln P(v_R).

@@ -113,7 +113,7 @@ class GrowingModel:
 
 
 def look_up(block: RowBlock, region: Region, shape: tuple[int, ...], added: Array) -> tuple[Array, float]:
-    """Add a region's table `added` (K, cells) to the scores of a block; return them, and the log-likelihood."""
+    """Return a block's scores with a region's table `added` (K, cells) added, and the log-likelihood of its classes."""
     scores = np.zeros((len(added), block.n_rows)) if block.state is None else block.state.copy()
     log_likelihood = 0.0
     for rows in block.slices(BLOCK):

@@ -328,9 +328,10 @@ class NamedNetwork:
 
 
 def name_network(network: Network) -> NamedNetwork:
-    """Return the nodes that P(y | x) depends on as a network by names, which is named after its class.
+    """Return the network by names, named after its class, with only the nodes that P(y | x) depends on.
 
-    Every parent of a node must be one of these nodes, as in the result of `equivalent_network`.
+    If missing values are marginalized, it has every node with an arc. Every parent of a node must be one of these
+    nodes, as in the result of `equivalent_network`.
     """
     schema, structure = network.schema, network.structure
     names = [attribute.name for attribute in schema.attributes]

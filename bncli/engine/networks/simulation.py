@@ -108,7 +108,10 @@ class RandomNetworkKind:
 
 
 def named_spec(name: str) -> RandomNetworkKind | None:
-    """Return the kind of network with the name p.n.d.N, or None if the name has another form."""
+    """Return the kind of network with the name p.n.d.N, or None if the name has another form.
+
+    Raises UsageError for a number outside its range.
+    """
     match = NETWORK_NAME.fullmatch(name)
     if match is None:
         return None
@@ -183,6 +186,7 @@ def conditioning_network(exponent: float) -> Network:
 
     The attributes are the parents of the class. The larger a, the worse conditioned is the likelihood of a logistic
     regression on such data (Zaidi et al. 2017, section 5.5.1, where the 1 + is missing in print; a from 0 to 1).
+    Raises UsageError for an exponent below 0 or above MOST_EXPONENT.
     """
     if not 0 <= exponent <= MOST_EXPONENT:
         raise UsageError(f"the exponent {exponent:g} is not between 0 and {MOST_EXPONENT:g}")
@@ -221,7 +225,7 @@ class _Node(NamedTuple):
 
 
 class Sampler:
-    """Draws rows from a network; each call of `draw` continues after the last one."""
+    """A sampler of rows from a network; each call of `draw` or `draw_codes` continues after the last one."""
 
     def __init__(self, network: Network, rng: np.random.Generator) -> None:
         structure, n = network.structure, len(network.theta)
@@ -268,7 +272,7 @@ class Sampler:
 
 
 def _draw_values(node: _Node, rows: int, codes: Mapping[int | None, Index]) -> Index:
-    """Draw the value of every row given its parents: the number of thresholds below a uniform number."""
+    """Draw the value of every row given its parents: the number of thresholds at or below a uniform number."""
     uniform = node.stream.random(rows)
     digits = [codes[parent] for parent in node.parents]
     cells = cell_numbers(digits, node.radices) if digits else np.zeros(rows, np.intp)
@@ -312,7 +316,7 @@ def _signed_code_type(n_codes: int) -> np.dtype[np.signedinteger]:
 
 
 class MissingCompletelyAtRandom:
-    """Removes values completely at random; `shares` has the share to remove of each attribute, in order.
+    """The removal of values completely at random; `shares` has the share to remove of each attribute, in order.
 
     Each call of `applied_to` continues the random streams after the last rows.
     """

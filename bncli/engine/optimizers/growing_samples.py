@@ -115,7 +115,7 @@ def descend_near(
 def _descend_samples(
     run: Descent, samples: Iterable[SampleObjective], method: Callable[..., Optimum]
 ) -> SampleObjective | None:
-    """Move to the optimum of the last sample and return that sample, or None if that is no better than the start."""
+    """Move to the optimum of the last sample and return the sample; if the start is as good, return None."""
     point, value, last = run.current.point, run.current.value, None
     for sample in samples:
         objective = sample.objective

@@ -115,7 +115,10 @@ def wolfe_search(evaluate: Evaluate, start: Evaluation, direction: Array, slope:
 
 
 def _interpolate(low: _SlopedStep, high: _SlopedStep) -> float:
-    """Return the minimiser of the cubic through both ends, kept inside the bracket, or the middle if there is none."""
+    """Return the minimiser of the cubic through both ends, kept inside the bracket, or the middle if there is none.
+
+    If the value at `high` is infinite, return the step a tenth of the way from `low` to `high`.
+    """
     width = high.step - low.step
     middle = low.step + width / 2
     if not math.isfinite(high.value):
@@ -214,7 +217,7 @@ def find_bracket(line: Line, value: float, slope: float, step: float) -> Bracket
 
 
 def brent_minimum(line: Line, bracket: Bracket) -> TrialStep:
-    """Return the trial with the lowest value of Brent's method."""
+    """Return the trial of lowest value that Brent's method finds inside the bracket."""
     low, high = bracket.left.step, bracket.right.step
     best = second = third = bracket.middle
     last = before = 0.0

@@ -202,7 +202,10 @@ def _quasi_newton_steps(run: Descent, refresh: Refresh, until: float) -> Stopped
 
 
 def _newton_steps(run: Descent, refresh: Refresh, predicts: bool) -> StoppedBy:
-    """Take Newton steps until there is a reason to stop; `predicts`: whether to predict decreases by the gradient."""
+    """Take Newton steps until there is a reason to stop, and return it.
+
+    `predicts`: whether the preconditioned gradient predicts the decrease of the next step.
+    """
     values = deque([run.current.value], maxlen=NEWTON_WINDOW + 1)
     while True:
         current = run.current
@@ -331,7 +334,7 @@ class Pairs:
         self._pairs.clear()
 
     def add(self, s: Array, y: Array) -> None:
-        """Store a pair unless its curvature is lost in rounding."""
+        """Store a pair unless its curvature s'y is negative or lost in rounding."""
         curvature = float(s @ y)
         # below this, s'y is the rounding of two nearly equal gradients, and 1 / s'y would be noise
         if curvature > 1e-12 * float(np.sqrt((s @ s) * (y @ y))):

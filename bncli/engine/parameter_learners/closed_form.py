@@ -100,7 +100,7 @@ def learn_kbma(
     degrees_of_freedom: str = "conditional",
     watch: Watch = silent,
 ) -> Parameters:
-    """Return the average over all steps of the path, including the class alone."""
+    """Return the average over all steps of the path, including the class alone; `theta` is as in `learn_kmap`."""
     regions = require_regions(structure).regions
     trace = follow(counts, regions, theta, watch, degrees_of_freedom=degrees_of_freedom)
     path = make_path(counts, regions, trace, posterior_weights(trace.log_posterior), theta)

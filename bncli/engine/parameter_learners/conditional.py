@@ -216,12 +216,15 @@ def _generative_cells(counts: Counts, structure: Structure, smoothing: str | Non
 def learn_lr(
     counts: Counts, structure: Structure, *, smoothing: str, settings: OptimizerSettings, watch: Watch = silent
 ) -> Parameters:
-    """Return the tables of highest penalised conditional likelihood; raise BncliError if the graph is not perfect."""
+    """Return the tables of highest penalised conditional likelihood; raise BncliError as `build_space_lr` does."""
     return optimize(build_space_lr(counts, structure, smoothing=smoothing), settings, watch)
 
 
 def build_space_lr(counts: Counts, structure: Structure, *, smoothing: str) -> ParameterSpace:
-    """Return the space of contrasts with the references; raise BncliError for regions and graphs not perfect."""
+    """Return the space of contrasts with the references.
+
+    Raise BncliError for regions, and for graphs that are not perfect.
+    """
     data = counts.fitted_rows
     if isinstance(structure, Regions):
         raise BncliError(
@@ -324,7 +327,7 @@ class TuningFold:
     held_out: Likelihood
 
     def follow(self, settings: OptimizerSettings) -> tuple[list[float], bool]:
-        """Optimize; return the held-out log-likelihood at the start and after each iteration, and if it converged."""
+        """Return the held-out log-likelihood at the start and after each iteration, and whether the fit converged."""
         path: list[float] = []
 
         def score(step: Step, p: Array) -> None:
@@ -388,7 +391,10 @@ def best_iterations(folds: Sequence[TuningFold], settings: OptimizerSettings, wa
 
 
 def highest_sum(paths: Sequence[Sequence[float]]) -> tuple[int, float]:
-    """Return position and height of the first peak of the summed paths; a path that ends early keeps its last value."""
+    """Return the first position at which the summed paths reach their maximum, up to TIE, and the maximum.
+
+    A path that ends early keeps its last value.
+    """
     longest = max(map(len, paths))
     total = np.sum([[*path, *[path[-1]] * (longest - len(path))] for path in paths], axis=0)
     highest = float(total.max())

@@ -156,7 +156,7 @@ class _ExpectationMaximisation:
         return current.log_posterior, Parameters(tables, coordinates.n_parameters, cll_start, cll, *counts, stopped_by)
 
     def _expect(self, cells: Array) -> _Expectation:
-        """Compute the expected counts at tables `cells` (K, n_cells)."""
+        """Return LL, log prior, counts and gradient norm at tables `cells` (K, n_cells)."""
         ll, expected = self.likelihood.value_and_gradient(cells)
         counts = np.maximum(expected, 0.0) + self._prior
         beta = np.log(np.maximum(self.coordinates.gather(np.exp(cells)), TINY))
@@ -165,7 +165,7 @@ class _ExpectationMaximisation:
 
     @cached_property
     def _prior(self) -> Array:
-        """The pseudo-counts; for tables that all classes share, only in the row of the first class."""
+        """The pseudo-counts (K, n_cells); in tables that all classes share, they are 0 except for the first class."""
         prior = self.pseudo.copy()
         prior[1:, ~self.coordinates.by_class] = 0.0
         return prior
@@ -173,7 +173,10 @@ class _ExpectationMaximisation:
 
 @dataclass(frozen=True)
 class _Expectation:
-    """Tables `cells` (K, n_cells), with LL, log prior and gradient norm; counts: expected plus pseudo-counts."""
+    """The result of an expectation step at tables `cells`; counts are expected counts plus pseudo-counts.
+
+    Both arrays are (K, n_cells).
+    """
 
     cells: Array
     ll: float
@@ -271,7 +274,7 @@ class IncompleteSpace(Space):
 
 
 def report_work(work: PassSize, schema: Schema, watch: Watch) -> None:
-    """Write a note about the size of every pass over rows with missing values if it takes long."""
+    """Write a note about the size of a pass over rows with missing values, if it fills MUCH entries or more."""
     if work.entries >= MUCH:
         names = [repr(schema.attributes[i].name) for i in work.widest]
         what = f"because of missing values, every pass over the rows fills {work.entries:,} table entries"
@@ -280,7 +283,7 @@ def report_work(work: PassSize, schema: Schema, watch: Watch) -> None:
 
 
 def conditional_value(likelihood: IncompleteLikelihood, cells: Array) -> float:
-    """Return CLL, computed from joint probabilities, which is faster than with its gradient."""
+    """Return the CLL at tables `cells` (K, n_cells), from joint probabilities: faster than with its gradient."""
     log_joint, data = likelihood.log_joint(cells), likelihood.data
     top = log_joint.max(axis=0)
     log_evidence = top + np.log(np.exp(log_joint - top).sum(axis=0))

@@ -168,9 +168,9 @@ class _Fit(GroupedFit):
     def _differences_of_ordered_groups(
         self, groups: Sequence[Index], values: Sequence[Array]
     ) -> Iterator[tuple[int, int, int, Array]]:
-        """Yield (table, a, b, rise of the entries (K,)) for groups a < b that are neighbours along an ordered axis.
+        """Yield (table, a, b, rise of the entries (K,)) for neighbouring groups a < b along a monotone attribute.
 
-        The rise is from the lower to the higher group in the direction of the axis.
+        The rise is from the group `low` to the group `high` of a pair in `TableGroups.ascending`.
         """
         for f, (table, merged, own) in enumerate(zip(self.tables, groups, values, strict=True)):
             for low, high in table.ascending(merged):
@@ -179,7 +179,9 @@ class _Fit(GroupedFit):
     def rounded_to_points(
         self, groups: Sequence[Index], bias: Array, values: Sequence[Array], most: int
     ) -> tuple[Array, list[Array]]:
-        """Round the entries to integer multiples of one scale, the largest being `most`; refit the bias and the scale.
+        """Round the entries to integer multiples of one scale, the largest being `most`; return bias and entries.
+
+        Bias and scale are fitted again after the rounding. If all entries are 0, nothing changes.
 
         With two classes the order of the entries is kept: of the two integers next to an entry, one always keeps it.
         With more classes it is kept if one of them does.
@@ -231,7 +233,7 @@ class _Fit(GroupedFit):
         return bias, [factor * table for table in tables()]
 
     def _falls(self, order: Order, group: int, numbers: Array, settled: Mask) -> bool:
-        """Return whether settled numbers of a group break an order; numbers (groups, K), or (groups, 1)."""
+        """Return whether settled numbers of `group` break `order`; numbers (groups, K), or (groups, 1) if K = 2."""
         for low, high in order:
             if group in (low, high):
                 rise, known = numbers[high] - numbers[low], settled[high] & settled[low]
@@ -243,7 +245,10 @@ class _Fit(GroupedFit):
         return False
 
     def _calibrated(self, bias: Array, total: Array, tables: Sequence[Array]) -> tuple[Array, float]:
-        """Return the bias, and the factor of the tables, whose scores are `total` (n, K), of least penalised loss."""
+        """Return the bias and the factor of `tables` that minimise the penalised loss.
+
+        total (n, K) are the scores of the rows under `tables` without a bias.
+        """
         factor, ridge = 1.0, self.penalty * sum(float((table**2).sum()) for table in tables)
         for _ in range(STEPS):
             # Newton steps on base rate and factor; the last class's bias is the reference
@@ -265,7 +270,7 @@ class _Fit(GroupedFit):
 
 
 def _closed(order: Order) -> Order:
-    """Return the order with the pairs that follow from others."""
+    """Return the transitive closure of an order: its pairs, and the pairs that follow from them."""
     pairs = dict.fromkeys(order)
     for middle in dict.fromkeys(g for pair in order for g in pair):
         below, above = [a for a, b in pairs if b == middle], [b for a, b in pairs if a == middle]

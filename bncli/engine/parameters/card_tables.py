@@ -68,8 +68,9 @@ def n_ordered_groups(attributes: Sequence[Attribute], family: Family) -> list[in
 def joinable_pairs(firsts: Sequence[int], ordered: int, rates: Array | None = None) -> list[tuple[int, int]]:
     """Return the pairs of groups (a < b) that may be joined; `firsts` is the first code of each group.
 
-    An interval may be joined to its neighbours; a missing level, which follows the intervals, to any group. `rates` are
-    the frequencies of the first class in each group, by which the pairs of very many levels are limited.
+    An interval may be joined to its neighbours; a missing level, which follows the intervals, to any group. With more
+    than MOST_PAIRED groups of levels, only neighbours in the order of `rates`, the frequencies of the first class in
+    each group, may be joined; any two may if `rates` is None.
     """
     n = len(firsts)
     intervals = sorted((g for g in range(n) if firsts[g] < ordered), key=lambda g: firsts[g])
@@ -85,7 +86,8 @@ def joinable_pairs(firsts: Sequence[int], ordered: int, rates: Array | None = No
 def joinable_boxes(groups: Index, shape: Sequence[int], ordered: Sequence[int]) -> list[tuple[int, int]]:
     """Return pairs of groups (a < b) of cells of a grid that together are a box.
 
-    A box is a choice of codes on every axis. Those of the first `ordered` codes of an axis, intervals, are neighbours.
+    A box consists of all combinations of one set of codes per axis. The intervals in such a set, which are among the
+    first `ordered` codes of the axis, must be consecutive.
     """
     members = [np.unravel_index(np.flatnonzero(groups == g), shape) for g in range(int(groups.max()) + 1)]
     pairs = []
@@ -100,9 +102,9 @@ def joinable_boxes(groups: Index, shape: Sequence[int], ordered: Sequence[int]) 
 
 
 def fewest_boxes(numbers: ArrayLike, shape: Sequence[int], ordered: Sequence[int]) -> Index:
-    """Return the box of every cell, (cells,), where cells (cells, K) of equal numbers are joined to the fewest boxes.
+    """Return the box of every cell, (cells,), after joining cells with equal `numbers` (cells, K) to few boxes.
 
-    At most MOST_STATES partitions are kept at a time.
+    Boxes are joined in pairs, to the fewest that this reaches; at most MOST_STATES partitions are kept at a time.
     """
     numbers = np.asarray(numbers)
     states: list[tuple[int, ...]] = [tuple(range(len(numbers)))]
@@ -140,11 +142,11 @@ def ascending_pairs(
 
 
 def equal_rows(numbers: ArrayLike, shape: Sequence[int], ordered: Sequence[int]) -> Index:
-    """Return the row of a card that each cell of a table belongs to, (cells,), where numbers (cells, K) are equal.
+    """Return the row of a card for each cell of a table, (cells,); all cells of a row have equal numbers (cells, K).
 
-    Neighbouring intervals of one attribute share a row, a missing value shares the first one of equal numbers, and so
-    do levels. Rows of several attributes are the fewest boxes. `ordered` has for each axis the number of its intervals,
-    which come first.
+    With one attribute, neighbouring intervals with equal numbers share a row, and a level or a missing value joins the
+    first row with its numbers. With several attributes, rows are `fewest_boxes`. `ordered` has for each axis the number
+    of its intervals, which come first.
     """
     if len(shape) > 1:
         return fewest_boxes(numbers, shape, ordered)
@@ -163,7 +165,7 @@ def equal_rows(numbers: ArrayLike, shape: Sequence[int], ordered: Sequence[int])
 def join_codes(
     residuals: Sequence[Array], codes: Sequence[Index], attributes: Sequence[Attribute]
 ) -> tuple[float, tuple[Grouping | None, ...]]:
-    """Return a grouping of the codes of each attribute for a common table, and the gain of the table in nats.
+    """Return the gain of a common table of the attributes, in nats, and the grouping of the codes of each attribute.
 
     The table is fitted to the residuals (`CardFit.residuals`) by one Newton step (`Grid`). Intervals are cut, levels
     are first put in the order of the leading singular vector of their residuals, and a missing level stays alone.
@@ -202,7 +204,7 @@ def join_codes(
 
 
 def regrouped_cells(codes: Sequence[Index], groupings: Sequence[Grouping | None], shape: Sequence[int]) -> Index:
-    """Return the cell of every row of a table with groupings."""
+    """Return the cell of every row, (rows,), in a table of this shape over attributes with these groupings."""
     pairs = zip(codes, groupings, strict=True)
     return cell_numbers([own if grouping is None else np.array(grouping)[own] for own, grouping in pairs], shape)
 
@@ -289,9 +291,9 @@ class CardFit:
         return float(self.mass @ (log_sum - scores[np.arange(len(scores)), self.labels]))
 
     def residuals(self, scores: Array) -> list[Array]:
-        """Return slopes, then curvatures, (n,) each, of the log-likelihood of the rows by the score of each class.
+        """Return the slopes of each row's log-likelihood in the score of each class, then the curvatures, (n,) each.
 
-        With two classes, only those of the second are returned.
+        Curvatures are minus the second derivatives. With two classes, only those of the second class are returned.
         """
         p = self.probabilities(scores)
         labels = range(p.shape[1]) if p.shape[1] > 2 else (1,)
@@ -299,7 +301,7 @@ class CardFit:
         return [*slopes, *(self.mass * p[:, y] * (1 - p[:, y]) for y in labels)]
 
     def frequencies(self) -> Array:
-        """Return the scores (K,) of the class frequencies."""
+        """Return the logarithms of the class frequencies (K,), slightly smoothed, to be used as scores."""
         return np.asarray(np.log((self.mass @ self.target + 1e-3) / (self.mass.sum() + 1e-3 * self.target.shape[1])))
 
     def scores(self, bias: Array, columns: Sequence[Index], values: Sequence[Array]) -> Array:
@@ -319,10 +321,10 @@ class CardFit:
         return design
 
     def choose_penalty(self, columns: Sequence[Index], sizes: Sequence[int]) -> None:
-        """Take the penalty of PENALTIES under which the labels are most likely, by Laplace's approximation.
+        """Set `penalty` to the one of PENALTIES under which the labels are most likely, by Laplace's approximation.
 
-        Penalties are tried from the largest on, until the labels become less likely. The penalty is a normal prior of
-        the numbers. With more than two classes, each is approximated separately.
+        Penalties are tried from the largest on, until the labels become less likely. A penalty is a normal prior of
+        the numbers. With more than two classes, each class is approximated separately.
         """
         n_labels, most, best = self.target.shape[1], -math.inf, PENALTIES[0]
         design = self._design(columns, sizes)
@@ -458,7 +460,7 @@ def rises_of(orders: Sequence[Order], edges: Array) -> Array:
 def keep_orders(free: Array, rises: Sequence[Array], raised: int) -> Array:
     """Return the point w (p, K) nearest to `free` with rises[k] @ w_k >= rises[j] @ w_j for k = raised and every j.
 
-    rises[y] is (C, p); with two classes w_0 = -w_1, and both are the same. The projection on the cone {w: B w >= 0} is
+    rises[y] is (C, p); with two classes w_0 = -w_1 and rises[0] = rises[1]. The projection on the cone {w: B w >= 0} is
     w + B'm, where m >= 0 minimises |w + B'm| (Lawson & Hanson 1974: Solving Least Squares Problems, chapter 23).
     """
     from scipy.optimize import nnls  # costs more to import than a small fit: only where it is used
@@ -634,14 +636,14 @@ class GroupedFit(CardFit):
         return state
 
     def _regrouped(self, state: _Joined, f: int, groups: Index) -> _Joined:
-        """Return the optimum after table f has other groups, whose numbers start at 0."""
+        """Return the optimum with other `groups` of table f; the fit starts with 0 for the numbers of these groups."""
         merged, values = [*state.groups], [*state.values]
         merged[f], values[f] = groups, np.zeros((int(groups.max()) + 1, len(state.bias)))
         objective, bias, values = self.fitted(merged, (state.bias, values), STEPS, JOIN_TOLERANCE)
         return _Joined(objective, merged, bias, values)
 
     def _spread(self, state: _Joined, rows: int, most: int) -> _Joined:
-        """Return the optimum after every table has two groups and the rows left are those of new tables of two.
+        """Return the optimum after reducing tables to two groups and using the rows left for new tables of two groups.
 
         One exchange cannot do this if two tables of three groups take the rows that a new table needs.
         """
@@ -673,7 +675,7 @@ class GroupedFit(CardFit):
         """Return the TRIED tables, of those with one group, that gain most by a Newton step, and their groups.
 
         Groups are split one at a time; a table has from two to `most`. With `beyond`, a table and its groups, only
-        tables that gain more than it does.
+        tables that gain more than that table are returned.
         """
         n_labels = len(state.bias)
         share, least = (n_labels - 1) / n_labels / 2, LEAST_COST * (n_labels - 1)
@@ -708,7 +710,7 @@ class GroupedFit(CardFit):
                 yield f, g.astype(np.float64, copy=False), h.astype(np.float64, copy=False)
 
     def _divisions(self, g: Array, h: Array, members: Index, ordered: bool) -> tuple[Index, Array, Array]:
-        """Return the ways to divide a group in two, and their gains by a Newton step.
+        """Return members, gains and rises of the ways to divide a group in two, by a Newton step.
 
         members (m,) are the first groups in it. They are returned in an order in which way k separates the first k + 1
         members from the others. gains (m - 1,) are those of both parts; rises (m - 1, K) are the Newton steps of the
@@ -793,7 +795,7 @@ class GroupedFit(CardFit):
         return joints
 
     def _best_split(self, state: _Joined, tried: set[tuple[int, bytes]]) -> tuple[int, Index] | None:
-        """Return a table and its groups after the split, not tried before, with the largest gain by a Newton step."""
+        """Return a table and its groups after the split, not in `tried`, of largest gain by a Newton step, or None."""
         best, found = 0.0, None
         for f, g, h in self._sums(state, [f for f, own in enumerate(state.values) if len(own) > 1]):
             table, new = self.tables[f], len(state.values[f])

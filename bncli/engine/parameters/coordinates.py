@@ -208,7 +208,10 @@ class Predictors:
         return cells
 
     def sums(self, cells: Array) -> Array:
-        """Apply the transpose of `tables` to `cells`: sum the cells in which each predictor is active, (any, M)."""
+        """Return the sums of `cells` (any, n_cells) over the cells in which each predictor is active, (any, M).
+
+        This map is the transpose of `tables`.
+        """
         totals = cells.copy()
         for raised, low in reversed(self._steps):
             for row in totals:
@@ -271,7 +274,7 @@ class CellPredictors:
         return cells
 
     def sums(self, cells: Array) -> Array:
-        """Apply the transpose of `tables` to `cells`, (any, M)."""
+        """Apply the transpose of `tables` to cells (any, n_cells); the result is (any, M)."""
         return cells[:, self.n_cells - self.n_predictors :]
 
     def parameters(self, tables: Array) -> Array:
@@ -422,7 +425,7 @@ class Softmax:
         return coupled[:1] if bool((theta == theta[0]).all()) else coupled
 
     def gather(self, entries: Array) -> Array:
-        """Sum the entries (K, n_cells) that have the same beta, (P,)."""
+        """Return the sums (P,) of the entries (K, n_cells) that have the same beta."""
         if self.by_class.all():
             return entries.ravel()
         by_class = entries[:, self.by_class].ravel()

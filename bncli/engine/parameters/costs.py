@@ -169,7 +169,7 @@ def table_memory(structure: Structure, schema: Schema, recipe: Recipe) -> int:
 
 
 def fitting_memory(structure: Structure, schema: Schema, recipe: Recipe) -> int:
-    """Return `table_memory`, and that of the folds that choose a penalty."""
+    """Return the memory in bytes for learning the parameters, including the folds that choose a penalty, if any."""
     return table_memory(structure, schema, recipe) * (WITH_FOLDS if recipe.penalty == "cv" else 1)
 
 

@@ -46,7 +46,10 @@ class Grid:
         self.starts = [axis.uncut for axis in self.axes]
 
     def grow(self, most_cells: int, least: float = 0.0) -> None:
-        """Add cuts, the best one first, while a cut gains `least` nats and the grid has at most `most_cells` cells."""
+        """Cut every numeric axis once, then add the best cut while it gains more than `least` nats.
+
+        The grid has at most `most_cells` cells, unless the first cuts alone make more.
+        """
         if self._numeric_axes:
             self._cut_every_axis_once()
         value = self.value

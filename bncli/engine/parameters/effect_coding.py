@@ -132,7 +132,10 @@ class EffectCoordinates:
 
 @dataclass(frozen=True)
 class EffectBlock:
-    """The effects of a set S of attributes, at `places` of a family; scale is s_S, bases[k] A (codes, functions)."""
+    """The effects of a set S of attributes, at `places` of a family.
+
+    scale is s_S; bases[k] is the basis A (codes, functions) of the attribute at places[k].
+    """
 
     family: int
     places: tuple[int, ...]

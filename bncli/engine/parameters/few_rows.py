@@ -60,7 +60,7 @@ CALL, EXPONENTIAL, PRODUCT = 5e4, 12.0, 0.6
 
 
 def few_rows(space: ParameterSpace) -> FewRows | None:
-    """Return the same space of effects for few rows, or None if there are too many rows, or monotone directions."""
+    """Return `space` in the form for few rows, or None unless it is a small space of effects without directions."""
     coordinates, likelihood = space.coordinates, space.likelihood
     if not isinstance(coordinates, EffectCoordinates) or space.monotone is not None:
         return None
@@ -160,7 +160,7 @@ class FewRows(Space):
     span: _Span | None = field(kw_only=True, default=None)
 
     def effects(self, p: Array) -> Array:
-        """Return the parameters of `original`, flattened."""
+        """Return the parameters of `original`, flattened, at the point p of this space."""
         if self.span is None:
             return p
         likelihood, n_labels = self.original.likelihood, self.coordinates.n_labels

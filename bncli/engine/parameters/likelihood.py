@@ -140,13 +140,13 @@ class ConditionalLikelihood:
     def variances(self, cells: Array) -> Array:
         """Return the sums of w P(y | x) (1 - P(y | x)) over the rows in each cell, (K, n_cells).
 
-        It requires more than MANY_CLASSES classes.
+        The data must have more than MANY_CLASSES classes.
         """
         totals = self.data.reduce(_variances, self._operand(cells), states=self.states)
         return np.ascontiguousarray((self.fusion.activations.T @ totals).T)
 
     def sums(self, row_values: Array) -> Array:
-        """Sum numbers (any, N) over the rows in each cell, (any, n_cells)."""
+        """Return the sums of `row_values` (any, N) over the rows in each cell, shape (any, n_cells)."""
         bounds = self.data.bounds()
         states = [(codes, row_values[:, a:b]) for codes, (a, b) in zip(self.fusion.codes, bounds, strict=True)]
         return self.fusion.gather(self.data.reduce(_configuration_sums, self.fusion.members, states=states))
@@ -158,7 +158,7 @@ class ConditionalLikelihood:
 
 
 def conditional_likelihood(data: Dataset, families: Sequence[Family]) -> ConditionalLikelihood:
-    """Fuse the rows of `data` for passes over `families`. Memory: one code per row and group of families."""
+    """Return the likelihood of `data`, fused for passes over `families`. Memory: one code per row and fused group."""
     kernels = _kernels(data)
     regrouped, fused = with_regrouped_columns(data, families)
     fusion = fuse(regrouped, fused, _max_configurations(data.n_labels, data.n_rows), interleaved=kernels.sparse)

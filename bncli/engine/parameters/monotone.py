@@ -232,7 +232,7 @@ class Directions:
         return min((float(lowest.min()) for lowest in sums if len(lowest)), default=0.0)
 
     def repaired(self, cells: Array) -> Array:
-        """Raise contrasts of tables (K, n_cells) just enough that no direction is violated."""
+        """Return tables (K, n_cells) with contrasts changed just enough that no direction is violated."""
         contrasts = self._contrasts(cells)
         before = contrasts.copy()
         for d in contrasts:

@@ -260,7 +260,7 @@ class Problem:
         """Return whether the total loss is so low that every row is classified correctly.
 
         Then the loss of every row is below its weight times ln 2, and multiplying the tables by a growing factor drives
-        the CLL to 0. It is False with a penalty.
+        the CLL to 0. With a penalty, or without `can_separate`, the result is False.
         """
         weights = self.space.likelihood.data.weights
         lightest = 1.0 if weights is None else float(weights.min())

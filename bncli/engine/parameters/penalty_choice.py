@@ -224,7 +224,7 @@ def _follow(
     near: float | None = None,
     least: float = math.inf,
 ) -> list[TriedPenalty]:
-    """Compute the losses along the grid until the path ends; `near` and `least` are as in `penalty_path`."""
+    """Return the losses along the grid until the path ends; `near` and `least` are as in `penalty_path`."""
     has_many_classes = paths[0].held_out.data.n_labels > MANY_CLASSES
     weight = sum(path.held_out.data.total_weight for path in paths)
     tried: list[TriedPenalty] = []
@@ -316,7 +316,7 @@ class _FoldPath:
 def choose_factor(log_likelihoods: Sequence[float], n_rows: int, weight: float) -> Shrinkage | None:
     """Choose the shrinkage, given the CLL of held-out rows under each of FACTORS; return None for a factor of 1.
 
-    `n_rows` and `weight` are the number (of units) and the weight of all held-out rows.
+    `n_rows` and `weight` are the number and the weight of all held-out rows, with the rows of one unit counted as one.
     """
     discount = DISCOUNT * min(1.0, DISCOUNT_ROWS / n_rows)
     least = (1.0 + RISE) * max(log_likelihoods)
@@ -376,7 +376,7 @@ def fold_of_columns(training: Columns, held_out: Columns, recode: Callable[[Colu
 
 
 def with_recut_rows(data: Dataset, columns: Columns, recode: Callable[[Columns], Dataset], seed: int) -> Dataset:
-    """Return encoded rows, with those of every fold that has cuts and levels of its own as `Dataset.recut`."""
+    """Return `data` with `Dataset.recut`: per fold, all rows encoded with the cuts and levels of its training rows."""
     folds = []
     for split in inner_splits(data.labels, FOLDS, seed, columns.split_by):
         training = recode(columns.take(split[0]))
@@ -385,7 +385,10 @@ def with_recut_rows(data: Dataset, columns: Columns, recode: Callable[[Columns],
 
 
 def _encode_held_out(data: Dataset, columns: Columns) -> Dataset:
-    """Encode held-out rows with the schema of a data set; a value without a code counts as the most frequent value."""
+    """Return rows encoded with the schema of `data`.
+
+    A value without a code counts as missing if missing values are marginalized, else as the most frequent value.
+    """
     schema = data.schema
     codes: list[Codes] = [np.broadcast_to(np.zeros(1, np.uint8), columns.n_rows)] * len(schema.attributes)
     encoded = encode_attributes(columns, schema, schema.informative).codes

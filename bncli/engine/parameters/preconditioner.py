@@ -140,7 +140,7 @@ LOOKED_UP, MULTIPLIED = 2.0, 0.1
 
 
 def whitening(likelihood: ConditionalLikelihood, coordinates: Coordinates) -> Whitening:
-    """Prepare the preconditioners for optimizing `likelihood` in `coordinates`."""
+    """Return the state that the preconditioners share in an optimization of `likelihood` in `coordinates`."""
     weights = likelihood.cell_weights()
     if isinstance(coordinates, EffectCoordinates):
         weights = coordinates.effects.masses(weights)
@@ -207,7 +207,7 @@ class Whitening:
         return 1 if n_labels == 2 and len(self._scale) == 1 else n_labels
 
     def _size(self, passes: float, n_inverses: int) -> int:
-        """Return the number of columns of a subspace for half of the cost, or more if it then includes every cell."""
+        """Return the number of columns that half of `passes` passes allows, or of all cells if STRETCH allows these."""
         budget = passes * self.likelihood.pass_work / 2
         largest = int((MAX_ENTRIES / self._n_inverses) ** 0.5)
         affordable = max(LEAST_SIZE, int((budget / dense_work(n_inverses)) ** (1 / 3)))
@@ -515,7 +515,7 @@ class NullSpace:
     scale: Array
 
     def added_to(self, precondition: Precondition, penalty: float, n_labels: int) -> Precondition:
-        """Add the part along N to a preconditioner."""
+        """Return `precondition` plus the part along N."""
         sums, (units, inner) = self.sums, self._inner
 
         def apply(g: Array) -> Array:

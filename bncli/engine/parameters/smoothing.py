@@ -88,7 +88,7 @@ def log_conditional(counts: Array, rule: str, axis: int) -> Array:
 
 
 def pseudo_counts(counts: Array, rule: str, axis: int) -> Array:
-    """Return the pseudo-counts a prior_k that `rule` adds, in the shape of `counts`; `axis` is the child's.
+    """Return the pseudo-counts `a prior_k` that `rule` adds, in the shape of `counts`; `axis` is the child's.
 
     >>> pseudo_counts(np.array([[3.0, 0.0], [1.0, 0.0]]), "m-estimate:1", axis=0).tolist()
     [[0.5, 0.5], [0.5, 0.5]]
@@ -100,7 +100,7 @@ def pseudo_counts(counts: Array, rule: str, axis: int) -> Array:
 
 
 def _pseudo_counts(counts: Array, rule: str) -> Array | float:
-    """Return the pseudo-counts of a rule other than `hdp`; the first axis of `counts` is the child's."""
+    """Return the pseudo-counts of a rule but `hdp`, broadcastable to `counts`, whose first axis is the child's."""
     name, _, number = rule.partition(":")
     if name == "mle":
         return 0.0

@@ -177,8 +177,9 @@ def laplace(
 ) -> ParameterUncertainty:
     """Return the Laplace approximation at the optimum of the parameters.
 
-    settings: those of the optimization. folds: rows to learn from, and rows held out, to weigh penalties by; None are
-    needed with more than FEW_ROWS rows. class_weights: the factors per class (K,) that the row weights contain.
+    settings: those of the optimization. folds: rows to learn from and held-out rows, which determine the weights of the
+    penalties; with more than FEW_ROWS rows, the list may be empty. class_weights: the factors per class (K,) that the
+    row weights contain.
     """
     options = recipe.options(PARAMETERS.method(recipe.param))
     build_space = PARAMETERS.load(recipe.param, "build_space")
@@ -215,7 +216,7 @@ def laplace(
 def weigh_penalties(
     folds: Sequence[tuple[ParameterSpace, Dataset]], settings: OptimizerSettings, class_weights: Array | None = None
 ) -> list[tuple[float, float]]:
-    """Return factors of the penalty and their weights, which sum to 1; the penalty itself alone without folds."""
+    """Return factors of the penalty and their weights, which sum to 1; without folds, only the factor 1."""
     if not folds:
         return [(1.0, 1.0)]
     log_likelihoods = np.zeros(len(FACTORS))
@@ -363,7 +364,7 @@ def _row_sums(block: RowBlock, families: Sequence[Family], cells: Array) -> Arra
 
 
 def _row_covariances(block: RowBlock, families: Sequence[Family], deviations: Array) -> Array:
-    """Return the covariances (rows, K - 1, K - 1) of score differences from the first class."""
+    """Return the covariances (rows, K - 1, K - 1) of score differences, given `deviations` D (R, K - 1, n_cells)."""
     n = deviations.shape[1]
     covariances = np.empty((block.n_rows, n, n))
     for rows in block.slices(max(1, NUMBERS_PER_SLICE // (deviations[..., 0].size * (len(families) + 1)))):

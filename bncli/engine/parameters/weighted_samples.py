@@ -43,8 +43,8 @@ class Growth:
 
     With P free parameters, the largest sample has rows_per_parameter P rows, but no fewer than `least_largest` and the
     fraction `share` of all rows, and no more than the fraction MOST of them. There are no samples if MOST of all rows
-    are fewer than fewest_per_parameter P. Each other sample has a quarter of the rows of the next one, as long as that
-    is at least `least` rows and LEAST_PER_PARAMETER P.
+    are fewer than fewest_per_parameter P or `least_largest`. Each other sample has a quarter of the rows of the next
+    one, as long as that is at least `least` rows and LEAST_PER_PARAMETER P.
     """
 
     many_rows: int = 50_000

@@ -112,7 +112,8 @@ class Explainer:
         """Return, by term, the groupings of its attributes' codes that join intervals which contribute the same.
 
         These are the intervals that a person needs: the model makes no difference within them. Averages of models,
-        packed tables and terms of several tables are left out, and described by the cuts of the attributes.
+        models with a `PureTable`, and terms of several tensors are left out, and described by the cuts of the
+        attributes.
         """
         joined: dict[int, tuple[Grouping | None, ...]] = {}
         if len(self._look_ups) > 1 or self._tables[0]:
@@ -186,7 +187,10 @@ class Explainer:
         return sums, constant
 
     def _shares(self, digits: Sequence[Index], column: Mapping[int, Codes], predicted: Index) -> Array:
-        """Return the factors of the P scores of the mixture: (P,), or for an average (P, rows), posterior weights."""
+        """Return the factors of the P scores of the mixture: (P,), or for an average of models (P, rows).
+
+        For an average they are the numbers of each score in the models, averaged with the models' posterior weights.
+        """
         weights, numbers = self._mixture.weights, self._mixture.numbers
         if not self._is_average:
             return np.asarray(numbers[0])

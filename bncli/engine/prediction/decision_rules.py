@@ -74,7 +74,7 @@ class DecisionOptions(NamedTuple):
 def make_rule(
     options: DecisionOptions, labels: tuple[str, ...], class_name: str, stored: DecisionRule | None = None
 ) -> DecisionRule | None:
-    """Return the stored rule with the parts that the options replace, or None if both are empty.
+    """Return the stored rule with the parts given by the options replaced, or None if there are neither.
 
     A threshold is chosen on the held-out rows of the stored rule. Raises UsageError for options that do not fit these
     labels, and BncliError if there are no such rows, or none that meet the criterion.
@@ -243,9 +243,10 @@ class Decider:
         return int(differs.sum())
 
     def margins(self, p: Array) -> Array:
-        """Return the margin of each decision (N,), in P(y | x_t) (K, N): how far it is from another decision.
+        """Return the margin of each decision, (N,), from P(y | x_t) (K, N): how far it is from another decision.
 
-        With costs it is the difference between the two lowest expected costs, divided by the largest cost.
+        It is a difference of probabilities, or with costs the difference between the two lowest expected costs, divided
+        by the largest cost.
         """
         if self.costs is not None:
             ascending = np.sort(self.costs.T @ p, axis=0) / self.costs.max()
@@ -307,9 +308,9 @@ class ThresholdSteps(NamedTuple):
 
     @classmethod
     def of(cls, p: Array, positive: Mask, weights: Array | None = None) -> ThresholdSteps:
-        """Return the steps at the distinct values of p (N,), the probability of the second label, which is `positive`.
+        """Return the steps at the distinct values of p (N,), the probability of the second label.
 
-        Weights of None are 1.
+        positive (N,): whether a row has this label. Weights of None are 1.
         """
         row_weights = np.ones(len(p)) if weights is None else weights
         values, place = np.unique(-p, return_inverse=True)

@@ -206,7 +206,7 @@ def _pooled_codes(attribute: Attribute, min_rows: int) -> Grouping | None:
 
 
 def _join_codes(attribute: Attribute, grouping: Grouping) -> Attribute:
-    """Return the attribute with its codes joined."""
+    """Return the attribute with the codes of each group joined, and without a missing level of group -1."""
     n_codes = max(grouping) + 1
     frequencies = np.zeros(n_codes)
     for code, n in zip(grouping, attribute.frequencies, strict=True):

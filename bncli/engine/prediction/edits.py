@@ -127,7 +127,7 @@ class EditableEffect:
         return whole.reshape(family.n_cells, -1)
 
     def sum_host(self, table: Array) -> Array:
-        """Apply the transpose of `embed` to entries (cells, K) of the host's table."""
+        """Apply the transpose of `embed` to entries (cells, K) of the host's table; return values (n_1, ..., K)."""
         family = self.host.family
         others = tuple(i for i, a in enumerate(family.attributes) if a not in self.attributes)
         values: Array = table.reshape(*family.shape, -1).sum(axis=others)
@@ -135,7 +135,7 @@ class EditableEffect:
         return values.transpose(*(order.index(a) for a in self.attributes), values.ndim - 1)
 
     def scores(self, change: Array) -> Array:
-        """Return the change of the host's entries that raises the shown contrasts by `change` (n_1, ..., K)."""
+        """Return the change of the host's scores, (n_1, ..., K), that raises the shown contrasts by `change`."""
         factor = (self.n_labels - 1) / self.n_labels * self.temperature / self.host.weight
         return factor * change
 
@@ -232,7 +232,7 @@ def _axis_map(schema: Schema, a: int, own: Grouping | None, groupings: Mapping[i
 
 
 def parameter_arrays(predictor: Predictor) -> list[Array]:
-    """Return the bias, (K,) or of an ensemble (components, K), and the tables, component after component."""
+    """Return the bias, (K,), or (components, K) for an ensemble, and then the tables, component after component."""
     if isinstance(predictor, Tables):
         return [predictor.bias, *predictor.weights]
     assert isinstance(predictor, Ensemble)
@@ -280,7 +280,9 @@ def _without_last_family(predictor: Predictor) -> Predictor:
 def change_by_set(
     effect: EditableEffect, now: Array, typed: Sequence[str], label: int
 ) -> tuple[Array, dict[str, float]]:
-    """Return the change D for `VALUE=LOG_ODDS` texts, and the number typed for each cell.
+    """Return the change D for `VALUE=LOG_ODDS` texts, and the log-odds typed, by the name of the cell.
+
+    now (n_1, ..., K): the effect before the change. label: the class to which the log-odds refer.
 
     Raises UsageError for a value that the effect does not have, one typed twice, and a number that is not finite.
     """

@@ -116,7 +116,7 @@ def effects_of(model: Model) -> Effects:
 
 
 def variance_of(tensor: ContrastTensor, schema: Schema, unit: float) -> float:
-    """Return the variance of an effect multiplied by `unit`."""
+    """Return the variance of `unit` times an effect."""
     moments: Array = ((unit * tensor.values) ** 2).mean(axis=-1)
     for weights in tensor.weights(schema):
         moments = np.tensordot(weights, moments, axes=(0, 0))
@@ -186,7 +186,7 @@ class JointEffect:
 def joint_effects(score: Score, schema: Schema, unit: float) -> list[JointEffect]:
     """Return the effects of a purified score, small sets first, then in the order of the schema.
 
-    Variances are those of the effects times `unit`.
+    The variance of each is that of `unit` times the effect.
     """
     parts: dict[Attributes, list[EffectPart]] = {}
     for tensor in score.tensors:
@@ -276,7 +276,7 @@ def _averaged_values(part: EffectPart, groupings: Sequence[Grouping | None], att
 def _sampled_variances(
     score: Score, keys: Sequence[Attributes], schema: Schema, unit: float
 ) -> dict[Attributes, float]:
-    """Return the mean squares of the effects of these sets, times `unit`, over random cells."""
+    """Return, for each of these sets, the mean square of `unit` times its effect over N_DRAWS random cells."""
     rows = {key: row for row, key in enumerate(keys)}
     others = len(keys)  # an extra row for the terms of all other sets
     tables = [(table, np.array([rows.get(key, others) for key in table.terms])) for table in score.tables]

@@ -39,7 +39,7 @@ _DRAWN_AT_ONCE = 1 << 19
 
 
 class ExpectedFigure(NamedTuple):
-    """An expected figure and its 95 % interval; both None where they are undefined."""
+    """An expected figure and its 95 % interval, each None if it is undefined."""
 
     value: float | None = None
     interval: tuple[float, float] | None = None

@@ -165,7 +165,7 @@ class SmallTable(NamedTuple):
 
     @property
     def expanded_size(self) -> int:
-        """Number of entries with those for "unobserved"."""
+        """The number of entries, including those for "unobserved"."""
         return len(self.entries) * math.prod(n + 1 for n in self.shape)
 
     def expanded(self) -> SmallTable:
@@ -296,7 +296,7 @@ def table_factors(
 
 
 def _entries_by_family(models: Sequence[Tables]) -> list[tuple[Family, tuple[int, ...], Array]]:
-    """Return (family, models that have it, their entries (score rows of these models, cells)), by class only."""
+    """Return (family, models that have it, entries (score rows of these models, cells)) per family with the class."""
     owned: dict[tuple[Family, int], list[tuple[int, Array]]] = {}
     for m, tables in enumerate(models):
         n_tables: Counter[Family] = Counter()  # a model may have two tables over the same attributes

@@ -99,7 +99,10 @@ class ScoreTables:
 
 
 def components_of(predictor: Predictor, schema: Schema, used: Sequence[int]) -> list[ScoreTables]:
-    """Return the score tables of a predictor, one for each of the models whose probabilities it averages."""
+    """Return the score tables of a predictor, one for each of the models whose probabilities it averages.
+
+    Raises ModelError if the tables have too many entries.
+    """
     hint = "fit with a lower --max-order, fewer --bins, or --structure tan"
     if isinstance(predictor, Ensemble):
         hint = "fit with --structure interactions or tan, whose tables are smaller than those of boosted trees"
@@ -386,7 +389,10 @@ class Game:
         return chosen
 
     def _divide(self, budget: Index, first: Array, parts: dict[int, Array], budgets: Index) -> None:
-        """Divide the budget (N,) among the buckets `parts` so that the sum of their values (k + 1, N) is greatest."""
+        """Write into `budgets` the division of `budget` (N,) among the buckets `parts` with the greatest sum of values.
+
+        first (1, N) and the parts (k + 1, N) are summed.
+        """
         if len(parts) == 1:
             for number, part in parts.items():
                 budgets[number] = np.minimum(budget, len(part) - 1)

@@ -129,7 +129,10 @@ class Monitor:
 
     @cached_property
     def expected(self) -> dict[str, ExpectedFigure]:
-        """The expected accuracy, log_loss and auc of all rows; undefined if older versions counted some rows."""
+        """The expected accuracy, log_loss and auc of all rows, by name.
+
+        log_loss and auc are undefined if older versions counted some rows, and auc also unless there are two labels.
+        """
         tally = self.tally
         sure = tally.confidence
         accuracy = sum_of_draws(sure.n, float(sure.total), float(sure.total - sure.squares), 1.0)
@@ -194,7 +197,7 @@ class MonitorCounts:
 
 @dataclass
 class AttributeCounts:
-    """Counts of one attribute: new rows with each value of training, (k,), with a missing and with an unseen value.
+    """Counts of one attribute: new rows per value of training, counts (k,), with a missing and with an unseen value.
 
     training (k,): the weight of each value in training. If `missing_counts`, the last of these values is missing.
     """
@@ -370,7 +373,7 @@ class Drift(NamedTuple):
 
     @property
     def severity(self) -> float:
-        """The larger of PSI / LEAST_PSI and the share of unknown values / LEAST_UNKNOWN."""
+        """The larger of PSI / LEAST_PSI and, if it is at least 1, the share of unknown values / LEAST_UNKNOWN."""
         of_unknown = self.unknown / LEAST_UNKNOWN if self.unknown >= LEAST_UNKNOWN else 0.0
         return max((self.psi or 0.0) / LEAST_PSI, of_unknown)
 
@@ -393,7 +396,7 @@ def drift_of(counts: Array, training: Array, n_unknown: int, n_tests: int) -> Dr
 
 
 def population_stability(counts: Array, training: Array) -> float:
-    """Return the population stability index in nats; both (k,), neither all 0."""
+    """Return the population stability index in nats from new counts and training weights, (k,) each, neither all 0."""
     a, e = (np.where(n > 0, n, 0.5) / n.sum() for n in (counts, training))
     return float(((a - e) * np.log(a / e)).sum())
 
@@ -401,8 +404,9 @@ def population_stability(counts: Array, training: Array) -> float:
 def homogeneity_p(counts: Array, training: Array) -> float:
     """Return the p-value of Pearson's chi-squared test that two samples, counts (k,) each, have the same distribution.
 
-    Values of which less than one is expected among the new rows are pooled. If only one group remains, the p-value is
-    that of Fisher's exact test that these values together are not more frequent among the new rows.
+    Values of which less than one is expected among the new rows are rare, and pooled. If only one group remains, the
+    p-value is that of Fisher's exact test that the rare values are not more frequent among the new rows, or 1 if all
+    values are rare.
     """
     from scipy import special  # takes long to load
 

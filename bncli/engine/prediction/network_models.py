@@ -130,7 +130,7 @@ def _attribute_of_node(node: Node) -> tuple[Attribute, Index]:
 def _cuts_between_intervals(states: Sequence[str]) -> tuple[tuple[float, ...], Index] | None:
     """Return the cuts between states that are intervals, and the ascending order of the states.
 
-    Returns None if the states do not partition the real line.
+    Returns None unless the states are two or more adjacent intervals. Their outermost bounds are ignored.
     """
     bounds = [_parse_interval(state) for state in states]
     known = [pair for pair in bounds if pair is not None]
@@ -161,9 +161,10 @@ def _parse_interval(state: str) -> tuple[float, float] | None:
 
 
 def _probability_table(node: Node, label: Node, orders: dict[str, Index]) -> Array:
-    """Return the node's probabilities with the axes of the engine: own value, parents, class.
+    """Return the node's probabilities, normalised, with the axes (own value, parents without the class, class).
 
-    Those of the class node have its own value last.
+    There is no class axis if the class is not a parent; the class node has the axes (parents, own value). orders[name]:
+    the index of the state of every code of a node.
     """
     table = node.probabilities
     for axis, name in enumerate((*node.parents, node.name)):

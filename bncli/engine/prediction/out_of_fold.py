@@ -183,7 +183,11 @@ def calibrate_out_of_fold(
     measured_splits = splits
     if len(splits) == 1:  # to be measured, the map is fitted to the earlier half of these rows, and tested on the later
         of_kept = inner_splits(labels[kept], 2, seed, None if columns.split_by is None else columns.split_by.take(kept))
-        measured_splits = [(kept[others], kept[rows]) for others, rows in of_kept] or [(kept, kept)]
+        measured_splits = [(kept[others], kept[rows]) for others, rows in of_kept]
+        if not measured_splits:
+            measured_splits = [(kept, kept)]
+            warning = "the held-out log-loss is too low: the calibration was fitted to the same rows, whose times are equal"
+            watch(Note(f"{warning}; test the model on newer rows (bncli evaluate FILE --model MODEL)", warning=True))
     weights = np.ones(columns.n_rows) if columns.weights is None else columns.weights
     loss, class_weights, maps = 0.0, [], list[Array]()
     for others, rows in measured_splits:

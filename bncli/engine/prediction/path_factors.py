@@ -156,7 +156,7 @@ def _region_tables(region: Region, shape: Sequence[int], terms: Iterable[Term]) 
 
 
 def sum_over(region: Region, shape: Sequence[int], terms: Iterable[Term]) -> Array:
-    """Return the sum D of the terms, (*shape, K); their attributes are subsets of `region`, one all of it."""
+    """Return the sum D of the terms, (*shape, K); the attributes of each are a subset of `region`, in its order."""
     total: Array | None = None
     for factor, attributes, table in terms:
         sizes = dict(zip(attributes, table.shape[:-1], strict=True))

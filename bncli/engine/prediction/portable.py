@@ -209,7 +209,7 @@ def _portable_map(calibration: CalibrationMap, n_labels: int) -> PortableMap:
 
 
 def _stages_of(predictor: Predictor, schema: Schema) -> tuple[tuple[int, ...], tuple[PortableStage, ...]]:
-    """Return the attributes used, ascending, and the stages over them."""
+    """Return the attributes used, ascending, and the stages; raise ModelError for a model that has no such form."""
     stages = []
     if isinstance(predictor, Path):
         scorer = compile_path(predictor)

@@ -58,7 +58,7 @@ def prior_shift(model: Model, prior: Mapping[str, float] | str) -> Array:
 
 
 def _shift_to_training(model: Model) -> Array | float:
-    """Return the shift from the class frequencies of the calibration rows to those of training; 0 without them."""
+    """Return ln pi_training(y) - ln pi_calibration(y), (K,), or 0 if the model stores no calibration frequencies."""
     if model.calibration is None or not model.calibration.frequencies:
         return 0.0
     own, calibrated = _class_frequencies(model), np.array(model.calibration.frequencies)

@@ -92,7 +92,7 @@ class CounterExample(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Whether a property holds, None if the time ran out, and a counter-example if it does not."""
+    """The result of a proof: whether the property holds, None if the time ran out, and a counter-example if not."""
 
     holds: bool | None
     counter_example: CounterExample | None = None
@@ -103,7 +103,7 @@ class _OutOfTimeError(Exception):
 
 
 class _Part(NamedTuple):
-    """Whether a part of the inputs may contain a counter-example, and inputs to try (N, attributes)."""
+    """A bound on a part of the inputs: whether it may contain a counter-example, and inputs to try (N, attributes)."""
 
     may_violate: bool
     tries: Index
@@ -149,7 +149,10 @@ class Prover:
             return Verdict(None)
 
     def decision_for(self, codes: Mapping[int, int]) -> str | None:
-        """Return the label decided for an input with these codes by position, or None if the model abstains."""
+        """Return the label decided for an input with these codes by position, or None if the model abstains.
+
+        All other attributes have the code 0.
+        """
         decided = int(self._decide(self.log_p(np.maximum(self._all_inputs(codes), 0)[None]))[0])
         return None if decided < 0 else self._labels[decided]
 
@@ -341,7 +344,11 @@ class Prover:
         everyone = np.arange(_STARTS)
 
         def margins(inputs: Index) -> tuple[Array, Array]:
-            """Return, for each label, input and change, the margins of the label itself and of the best other label."""
+            """Return the margins of each label and of the best other label, each (K, inputs, changes).
+
+            The margin of the label is the lesser of its leads, in ln P, over the best other label and over `bound`.
+            That of the best other label is its lead over the label.
+            """
             tried = np.repeat(inputs[:, None], len(codes), axis=1)
             tried[:, changes, attributes_of_changes] = codes
             log_p = self.log_p(tried.reshape(-1, n_attributes)).reshape(self._n_labels, len(inputs), len(codes))
@@ -406,7 +413,7 @@ def _with_code(inputs: Index, position: int, code: int) -> Index:
 
 
 def _is_flip(before: Array, after: Array, bound: float) -> Mask:
-    """Return whether predictions with these ln P (K, N) are sure enough and change, (N,)."""
+    """Return whether the predicted label changes and had a probability above `bound`, (N,), from ln P (K, N)."""
     is_changed = before.argmax(axis=0) != after.argmax(axis=0)
     is_flip: Mask = is_changed & (np.exp(before.max(axis=0)) > bound + TOLERANCE)
     return is_flip
@@ -454,7 +461,7 @@ def _change_of_code(contrast: Contrast, position: int, before: int, after: int) 
 
 
 def _flip_bound(contrast: Contrast, position: int, before: int, after: int, gap: float) -> Callable[[Index], _Part]:
-    """Return a bound for the inputs whose contrast is above `gap` with code `before` and at most 0 with `after`."""
+    """Return the `bound` of `_search` for inputs with a contrast above `gap` at `before` and at most 0 at `after`."""
     first, second = (_with_fixed_code(contrast, position, code) for code in (before, after))
     functions = (_change_of_code(contrast, position, before, after), _negated(first), second)
     least = (-gap, -gap, 0.0)

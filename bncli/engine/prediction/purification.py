@@ -146,7 +146,7 @@ class PureTable:
         return np.asarray(self._contrasts_grid.reshape(-1, self._contrasts_grid.shape[-1])[-1])
 
     def times(self, factor: float) -> PureTable:
-        """Return every term times a number."""
+        """Return the table with every term multiplied by `factor`."""
         return replace(self, entries=factor * self.entries)
 
     @cached_property

@@ -61,7 +61,7 @@ _STEEPEST = 690.0
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage: a shift (R, 1) and factors to add to the scores; `weight`: that of the resulting probabilities.
+    """A step of scoring: a shift (R, 1) and factors to add to the scores; `weight`: that of the probabilities then.
 
     There is one score row per class, or for two classes one row, their difference.
     """
@@ -84,7 +84,7 @@ class Scorer:
 
     - used: attributes of the schema that it needs, ascending
     - stages: one, or several for an average over a path, whose tables are added up one after the other
-    - network: for rows with missing values that need inference; None if there are no such rows
+    - network: for rows whose missing values require inference; None if no row can require it
     - regrouped: (position in `used`, coarse code of every code, "unobserved" the last); factors number these attributes
       after those of `used`
     - weights: those of the components of a linear pool, whose score rows are stacked in the single stage
@@ -229,7 +229,10 @@ def log_average(scores: Sequence[Array], weights: Sequence[float], out: Array) -
 
 
 def log_softmax(scores: Array, out: Array) -> None:
-    """Write ln P into out (K, rows); for two classes ln P(1) = min(d, 0) - ln(1 + exp(-|d|)), d their difference."""
+    """Write ln P, from scores (R, rows), into out (K, rows).
+
+    For two classes, whose only score row is the difference d, ln P(1) = min(d, 0) - ln(1 + exp(-|d|)).
+    """
     if len(out) == 2:
         difference = scores[0]
         log_sum = np.log1p(np.exp(-np.abs(difference)))
@@ -242,7 +245,10 @@ def log_softmax(scores: Array, out: Array) -> None:
 
 
 def add_softmax(scores: Array, weight: float, out: Array) -> None:
-    """Add the probabilities times `weight` to out (K, rows); with two classes small ones are accurate too."""
+    """Add `weight` times the probabilities, from scores (R, rows), to out (K, rows).
+
+    With two classes, small probabilities are accurate too.
+    """
     if len(out) == 2:
         odds = np.clip(scores[0], -_STEEPEST, _STEEPEST)
         np.exp(odds, out=odds)

@@ -195,7 +195,10 @@ def _unshared(factor: object) -> object:
 
 
 def _cell_number_terms(factor: Factor | WideFactor) -> list[tuple[int, Index]]:
-    """Return the term that each code adds to the cell number; for a wide factor, unknown values are never used."""
+    """Return (position, what each code adds to the cell number) per attribute.
+
+    For a wide factor, those of unknown values are never used.
+    """
     shares, stride = [], 1
     for position, n in zip(reversed(factor.positions), reversed(factor.shape), strict=True):
         digits = np.arange(n + isinstance(factor, WideFactor))

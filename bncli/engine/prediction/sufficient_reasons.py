@@ -167,7 +167,7 @@ class ReasonSearch:
         return Reasons(members[place], exact[place], at_least[place])
 
     def conditions_for(self, own: Index, decision: int) -> tuple[Condition, ...] | None:
-        """Return conditions under which inputs have the same decision as this one, or None if it is due to rounding."""
+        """Return conditions for inputs to be decided as the input `own`, or None if its decision is due to rounding."""
         key = decision
         if self._intervals:
             key = int(self._interval_numbers(own[None], np.array([decision]), np.ones((1, len(own)), bool))[0])
@@ -179,7 +179,8 @@ class ReasonSearch:
         decided = np.array([interval.decision for interval in self._intervals])
         if len(self._components) > 1 or not allowed.all():
             # the first interval of the decision
-            return np.array([int(np.flatnonzero(np.append(decided, y) == y)[0]) for y in labels]) % len(decided)
+            first = np.array([int(np.flatnonzero(np.append(decided, y) == y)[0]) for y in labels], np.intp)
+            return np.where(first < len(decided), first, -1)
         at = np.searchsorted([interval.low for interval in self._intervals], contrast.values(own), side="right") - 1
         return np.where(decided[at] == labels, at, -1)
 

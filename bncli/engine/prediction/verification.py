@@ -162,7 +162,7 @@ def _probe_values(one: Input) -> list[Value]:
 
 
 def largest_difference(model: Model, network: NamedNetwork, rows: int, rng: np.random.Generator) -> float:
-    """Return the largest absolute difference of probabilities over labels and random rows.
+    """Return the largest absolute difference between probabilities of a model and of a network, over random rows.
 
     The result is NaN if the network gives a row no probability.
     """
@@ -174,7 +174,7 @@ def largest_difference(model: Model, network: NamedNetwork, rows: int, rng: np.r
 
 
 def network_posteriors(network: NamedNetwork, class_name: str, codes: Mapping[str, Index], rows: int) -> Array:
-    """Return P(y | x_t), shape (K, rows), of a network; codes (rows,): the indices of each attribute's states."""
+    """Return P(y | x_t), shape (K, rows), of a network; codes[name] (rows,): the index of the attribute's state."""
     log_joint = np.zeros((len(network.by_name[class_name].states), rows))
     with np.errstate(divide="ignore", invalid="ignore"):
         for node in network.nodes:

@@ -145,7 +145,7 @@ class NextBest:
         self.names = tuple(source_column(attribute) for attribute in attributes)
 
     def gains(self, codes: Sequence[Codes], missing: Sequence[NDArray[np.bool_]]) -> Array:
-        """Return I(Y; X_j | e_t) in nats, (used, N); 0 where attribute j is not missing in row t: missing[j] (N,)."""
+        """Return I(Y; X_j | e_t) in nats, (used, N), or 0 unless missing[j][t]: whether row t lacks attribute j."""
         gains = np.zeros((len(codes), len(codes[0]) if codes else 0))
         for j, is_missing in enumerate(missing):
             rows = np.flatnonzero(is_missing)

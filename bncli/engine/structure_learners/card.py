@@ -89,7 +89,7 @@ def learn(
     constraints: ArcConstraints | None = None,
     watch: Watch = silent,
 ) -> Regions:
-    """Return the regions: one per chosen attribute, in the order in which they joined, then at most `pairs` pairs.
+    """Return the regions: one per chosen attribute, then at most `pairs` pairs, in the order in which they joined.
 
     With constraints, only pairs that obey them are candidates.
     """
@@ -133,7 +133,7 @@ class _PairFit(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """The attributes with joined values, by attribute: group of each code, group of each row, number and order."""
+    """By attribute, the group of joined values of each code and of each row, and the number and order of the groups."""
 
     fit: CardFit
     groups: dict[int, Index]
@@ -178,7 +178,7 @@ def newton_gain(fit: CardFit, p: Array, cells: Index, size: int, order: Order) -
 
 
 def _search(columns: _Columns, most: int) -> _Set:
-    """Search for the best set of at most `most` columns."""
+    """Return the best set of at most `most` columns that the beam search finds."""
     width, tried = (WIDTH, TRIED) if most <= MANY_COLUMNS else (1, 1)
     fit, of_rows, sizes = columns.fit, columns.of_rows, columns.sizes
     n_contrasts = fit.target.shape[1] - 1

@@ -430,7 +430,7 @@ class ConditionalInformation:
 
 
 class _RowNumbers:
-    """Computes the cell number of every row; the numbers for node sequences in `reused` are kept for longer ones."""
+    """The cell numbers of the rows; those of the node sequences in `reused` are kept, for longer sequences."""
 
     def __init__(self, codes: dict[Node, Codes], n_rows: int, reused: Collection[tuple[Node, ...]] = ()) -> None:
         self._codes = {node: of_node.astype(np.intp) for node, of_node in codes.items()}

@@ -161,7 +161,7 @@ class FamilyCache:
     _single_scores: dict[ChildAndParents, float] = field(default_factory=dict)
 
     def without_parents(self) -> list[float]:
-        """Return the score of every informative attribute whose only parent is the class, in one pass over the rows."""
+        """Return the score of every informative attribute with the class as its only parent, in one pass over rows."""
         informative = self.counts.data.schema.informative
         self.counts.tables([(i,) for i in informative])
         return [self.score(i, frozenset()) for i in informative]

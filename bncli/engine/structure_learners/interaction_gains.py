@@ -105,7 +105,7 @@ class Gains:
         return _rank(total)
 
     def of_extensions(self, sets: Sequence[AttributeSet]) -> list[Interaction]:
-        """Return the gains of all sets with one attribute more than one in `sets`; () gives single attributes."""
+        """Return all sets that add one attribute to a set of `sets`, with their gains; () gives single attributes."""
         binned = _bin_rows(self.likelihood.data, self.attributes, self.bins)
         total: dict[AttributeSet, float] = defaultdict(float)
         for columns in self._residual_columns():

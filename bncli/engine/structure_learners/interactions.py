@@ -75,9 +75,10 @@ REGION_SHARE, CUT_SHARE = 3e-4, 1.5e-4
 def learn(
     counts: Counts, *, max_order: int = 4, constraints: ArcConstraints | None = None, watch: Watch = silent
 ) -> Regions:
-    """Return the regions over the informative attributes, by size, then by decreasing gain; max_order counts the class.
+    """Return the regions by size: single informative attributes in schema order, larger ones by decreasing gain.
 
-    With constraints, only regions that obey them are candidates.
+    Regions have up to `max_order` - 1 attributes, since max_order counts the class. With constraints, only
+    regions that obey them are candidates.
     """
     data = counts.with_missing_levels("interactions", watch).data
     if data.n_rows > SEARCHED_ROWS:

@@ -123,7 +123,10 @@ class _Search:
                 return
 
     def _step(self, look: CandidateGains, least_posterior: float, least_gain: float) -> bool:
-        """Add the candidate of highest posterior if its posterior and its gain in log-likelihood exceed the limits."""
+        """Add the candidate of highest posterior if it exceeds both limits; return whether it was added.
+
+        The limits are `least_posterior` for the log posterior and `least_gain` for the gain in log-likelihood.
+        """
         model, candidates = self.model, look.candidates
         priors = model.log_priors(candidates.added_df())
         promising = np.flatnonzero(~candidates.present & (priors > least_posterior))

@@ -125,7 +125,7 @@ def _sum_cells(
 
 
 def _grow(data: Dataset, family: Family, sums: Array, least: float) -> GrownRegion:
-    """Grow the grid of cuts of a family on its sums (2 C, shape)."""
+    """Return the region of a family, with the cuts grown on its sums, shape (2 C, *family.shape)."""
     both = 2 if data.n_labels == 2 else 1  # with two classes, only one is summed
     attributes = [data.schema.attributes[i] for i in family.attributes]
     axes = [

@@ -126,7 +126,10 @@ class HeldOut(NamedTuple):
 
 
 def find_held_out(data: Dataset) -> HeldOut | None:
-    """Return the rows left out together: units, or all rows from the first held-out time on; None: single rows."""
+    """Return the sets of rows that are left out together, or None if rows are left out one by one.
+
+    If rows have times, one set has all rows but the earlier ones that are learned from; else each unit is a set.
+    """
     by = data.split_by
     if by is not None and by.times is not None:
         for others, rows in inner_splits(data.labels, LATEST_PART, 0, by):
@@ -139,7 +142,7 @@ def find_held_out(data: Dataset) -> HeldOut | None:
 
 
 def _leave_out(data: Dataset, others: Index, rows: Index) -> HeldOut:
-    """Leave out all rows but `others` together; `rows` are those that count in the loss."""
+    """Return sets of rows such that all rows but `others` are left out together, and only `rows` count in the loss."""
     sets = np.ones(data.n_rows, np.intp)
     sets[others] = 0
     weights = np.zeros(data.n_rows)
@@ -412,7 +415,7 @@ def log_losses(margins: Array, labels: Integers) -> Array:
 
 
 def _class_shares(margins: Array, labels: Integers) -> tuple[Array, Array, Array]:
-    """Return the highest d, then exp(d - highest) of the true class, and its sum over the other classes."""
+    """Return the highest d of each row, exp(d - highest) of its true class, and the sum of these over the others."""
     top = margins.max(axis=0)
     shares = np.exp(margins - top)
     rows = np.arange(len(labels))

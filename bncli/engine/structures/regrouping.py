@@ -94,7 +94,7 @@ def regroup_attribute(attribute: Attribute, grouping: Grouping) -> Attribute:
 def join_equal_intervals(attribute: Attribute, values: Array) -> Grouping | None:
     """Return the grouping that joins neighbouring intervals of equal values, or None if there are none.
 
-    values (cardinality, ...), in nats: what the model says of each code. Levels are not joined, and neither is a
+    values (cardinality, ...): what each code adds to the log-odds, in nats. Levels are not joined, and neither is a
     missing value that counts as a value.
     """
     n_values = attribute.n_values

@@ -178,8 +178,8 @@ class SearchTrace:
     """The steps of a search for regions: element s describes the model of the first s regions (0: the class alone).
 
     Every step has degrees of freedom, the log-likelihood of the classes given the attributes and the log posterior,
-    both in nats. map_step is the step of highest posterior. bootstrap_log_loss is the log-loss, in nats, expected on
-    new rows; it is empty if it was not computed.
+    both in nats. map_step is the step of highest posterior. bootstrap_log_loss is the log-loss in nats, summed over the
+    rows, that is expected on as many new rows; it is empty if it was not computed.
     """
 
     df: tuple[int, ...]

@@ -72,7 +72,7 @@ class Archive:
             self.fail("it has compressed members")
 
     def size(self, name: str) -> int:
-        """Return the size of a member in bytes."""
+        """Return the size of a member in bytes; fail if it is missing."""
         if name not in self._sizes:
             self.fail(f"the member {name} is missing")
         return self._sizes[name]
@@ -87,7 +87,7 @@ class Archive:
 
 
 def pack(members: Iterable[tuple[str, bytes]]) -> bytes:
-    """Return an archive of these members, (name, content) each, in this order."""
+    """Return the bytes of an archive of these members, (name, content) each, in this order."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, data in members:

@@ -24,7 +24,7 @@ _DICTIONARY, _BATCH = 2, 3
 _MOST_EXPANSION = {0: 255, 1: 1 << 15}
 """The most decompressed bytes per compressed byte, by codec: LZ4; zstd, whose blocks of 128 KB take 4 bytes or more."""
 _MOST_ROWS_PER_BYTE = 8 << 15
-"""A column with values of its own has at most this many rows: one bit per value, compressed by zstd."""
+"""The most rows, per byte of the file, of a column that stores its values: one bit per value, compressed by zstd."""
 _BUFFER = np.dtype([("offset", "<i8"), ("length", "<i8")])
 _BLOCK = np.dtype([("offset", "<i8"), ("metadata", "<i4"), ("", "<i4"), ("body", "<i8")])
 
@@ -105,7 +105,7 @@ def _message_at(file: BinaryIO, position: int, size: int) -> _Message | None:
 
 
 def _check_message(file: BinaryIO, message: _Message, size: int, memory: int | None) -> None:
-    """Check the number of rows of a batch, and the sizes of its buffers if they are compressed."""
+    """Raise _ClaimError if a batch claims impossible numbers of rows or of bytes in its compressed buffers."""
     kind = message.metadata.number(1, "<B")
     if kind not in (_DICTIONARY, _BATCH):
         return
@@ -138,7 +138,10 @@ def _check_message(file: BinaryIO, message: _Message, size: int, memory: int | N
 
 
 class _FlatTable:
-    """A table of a flatbuffer, whose fields are numbered; struct.error if an offset points outside the buffer."""
+    """A table of a flatbuffer, whose fields are numbered.
+
+    Its methods raise struct.error or ValueError if an offset points outside the buffer.
+    """
 
     def __init__(self, data: bytes, position: int | None = None) -> None:
         """Open the table at a position, by default the root table."""

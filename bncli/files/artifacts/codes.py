@@ -66,7 +66,7 @@ _HEADER_CHECKSUM = b"bncli.crc32"
 _COUNTS, _WEIGHTS_CHECKSUM = b"bncli.counts", b"bncli.weights"
 _SAMPLE, _SAMPLE_CHECKSUM = b"bncli.sample", b"bncli.sample.crc32"
 _SEED = b"seed"
-"""The key of the sample's own metadata; empty if the sample is all rows of the table."""
+"""The key of the seed in the sample's own metadata; its value is empty if the sample is all rows of the table."""
 _MAGIC = b"ARROW1\0\0"
 _MOST_HEADER_BYTES = 1 << 28
 _EDGE = 1 << 20
@@ -75,7 +75,7 @@ _EDGE = 1 << 20
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """Identifies the files that were encoded: their number, total bytes, and a digest of sizes, beginnings and ends."""
+    """The identity of the files that were encoded: number, total bytes, and a digest of sizes, beginnings and ends."""
 
     files: int
     n_bytes: int
@@ -368,7 +368,7 @@ def _dump_sample(rows: Columns, seed: int | None) -> bytes:
 
 
 def _read_sample(data: bytes, header: CodesHeader) -> tuple[Columns, int | None]:
-    """Return the rows and the seed that `_dump_sample` wrote; ValueError or an Arrow error if they are invalid."""
+    """Return the rows and the seed that `_dump_sample` wrote; raise ValueError or an Arrow error if not valid."""
     with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
         batch = next(iter(reader), None)
     if batch is None:
@@ -390,7 +390,7 @@ def _read_sample(data: bytes, header: CodesHeader) -> tuple[Columns, int | None]
 
 
 def _sample_column(array: pa.Array, attribute: Attribute | None) -> Column:
-    """Return the column of an attribute, or of the class if `attribute` is None."""
+    """Return a sample's column of an attribute, or of the class if it is None; raise ValueError for a wrong type."""
     if isinstance(attribute, NumericAttribute):
         if not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)) or array.null_count:
             raise ValueError(f"the sample's column '{attribute.name}' contains no numbers")

@@ -5,7 +5,7 @@ other, int64 (float64 after a merge with a decay). Its comment is a checksum (`a
 counts.json` shows the description, and `numpy.load` reads the array.
 
     {"format": "bncli-counts", "version": 1, "labels": ["no", "yes"], "rows": 683, "missing": [0, 16],
-     "cuts": {the content of a cuts file}, "missing_tokens": null, "tables": "pairs",
+     "cuts": {the content of a cuts file}, "missing_tokens": null, "tables": "pairs", "decayed": false,
      "parts": [{"fingerprint": "9f86d0...", "rows": 683}]}
 
 `tables` lists the sets of attributes that were counted with the class, in addition to each single attribute; "pairs"
@@ -70,7 +70,7 @@ def counts_json(counts: CountedRows) -> dict[str, Any]:
 
 
 def tables_json(counts: CountedRows) -> str | list[list[str]]:
-    """Return the sets of attributes that were counted, by name, or "pairs"."""
+    """Return the sets of attributes that were counted, as lists of names, or "pairs"."""
     if counts.requested is None:
         return _PAIRS
     return [[counts.cuts.attributes[i].name for i in attributes] for attributes in counts.requested]

@@ -108,7 +108,7 @@ def form_json(form: Form) -> dict[str, Any]:
 
 
 def direction_json(attribute: Attribute) -> dict[str, str]:
-    """Return the key `direction` of an attribute with a monotonic effect, else nothing; only models have this key."""
+    """Return an object with the key `direction`, which only models have, or an empty one without a monotonic effect."""
     direction = attribute.direction if isinstance(attribute, NumericAttribute) else 0
     return {"direction": _DIRECTIONS[direction]} if direction else {}
 
@@ -222,7 +222,7 @@ def _read_levels(node: Node) -> tuple[str, ...]:
 
 
 def _read_groups(node: Node, levels: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """Return the values of every level; each value is in one group, and no pooled level has the name of a value."""
+    """Return the values of every level; fail if a value is in two groups, or a pooled level has the name of a value."""
     groups = tuple(_read_levels(item) for item in node.items())
     if len(groups) != len(levels):
         node.fail(f"{len(groups)} groups for {len(levels)} levels")

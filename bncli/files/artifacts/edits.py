@@ -80,7 +80,7 @@ def edit_record(edit: Edit) -> dict[str, Any]:
 
 
 def edit_arrays(edits: Sequence[Edit]) -> list[tuple[str, Array]]:
-    """Return the members that store the replaced arrays, by name."""
+    """Return the members (name, array) that store the arrays and the self-test probabilities that edits replaced."""
     members = []
     for number, edit in enumerate(edits):
         members += [(f"edits/{number}/{place}.npy", array) for place, array in edit.previous.items()]

@@ -35,7 +35,7 @@ def is_compact(families: Iterable[Family]) -> bool:
 
 
 def families_json(families: Sequence[Family], schema: Schema) -> list[dict[str, Any]]:
-    """Return the key `families`, in the form that the module docstring describes."""
+    """Return the content of the key `families`, in the form that the module docstring describes."""
     names = [attribute.name for attribute in schema.attributes]
     compact = is_compact(families)
     described: list[dict[str, Any]] = []

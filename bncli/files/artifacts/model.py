@@ -275,7 +275,7 @@ def _read_description(archive: Archive, path: str) -> Node:
 
 
 def _read_optional_keys(fields: Mapping[str, Node], schema: Schema) -> dict[str, Any]:
-    """Return the fields of `Model` that not every file has, without the self-test."""
+    """Return the fields of `Model` that not every file has, except split, self-test, edits and uncertainty."""
     optional: dict[str, Any] = {}
     if PENALTY_CV in fields:
         optional["penalty_cv"] = read_penalty(fields[PENALTY_CV])
@@ -313,7 +313,7 @@ def _read_optional_keys(fields: Mapping[str, Node], schema: Schema) -> dict[str,
 
 
 def split_json(split: SplitRecord) -> dict[str, Any]:
-    """Return the JSON of how rows were split."""
+    """Return the record of how rows were split, as JSON."""
     return split._asdict() | {"columns": list(split.columns)}
 
 
@@ -408,7 +408,7 @@ def _self_test_type(model: Model) -> np.dtype[Any]:
 
 
 def _schema_json(schema: Schema) -> dict[str, Any]:
-    """Return the key `schema`: class, labels, attributes with the weight of every code, and the reading policies."""
+    """Return the content of `schema`: class, labels, attributes with the weight of every code, and reading policies."""
     content: dict[str, Any] = {
         "class": schema.class_name,
         "labels": list(schema.labels),
@@ -548,7 +548,7 @@ def _read_numbers(node: Node, length: int) -> tuple[float, ...]:
 
 
 def rule_json(rule: DecisionRule) -> dict[str, Any]:
-    """Return the key `decisions`: the rule, and the held-out scores that its prediction sets are made from."""
+    """Return the content of `decisions`: the rule, and the held-out scores that its prediction sets are made from."""
     scores = rule.held_out
     if scores is None:
         return rule_summary_json(rule)

@@ -64,7 +64,7 @@ _LATER_MOMENTS = ("entropy", "loss_variance", "correct")
 
 
 def monitored_model(model: Model) -> MonitoredModel:
-    """Return how a monitor identifies the model; the fingerprint is a digest of the bytes of the model file."""
+    """Return what a monitor stores of the model; the fingerprint is a digest of the bytes of the model file."""
     return MonitoredModel(
         hashlib.sha256(dump_model(model)).hexdigest()[:32],
         model.schema.class_name,
@@ -254,7 +254,7 @@ def _read_attribute(node: Node) -> AttributeCounts:
 
 
 def _read_array(node: Node, length: int) -> Array:
-    """Return a list of whole numbers of at least 0 as float64."""
+    """Return a list of `length` whole numbers of at least 0 as float64; fail for any other content."""
     counts = np.array([item.integer(0) for item in node.items()], np.float64)
     if len(counts) != length:
         node.fail(f"expected {length} counts, found {len(counts)}")

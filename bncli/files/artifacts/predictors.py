@@ -75,7 +75,7 @@ class PredictorDescription(NamedTuple):
 
 
 def predictor_json(predictor: Predictor, schema: Schema) -> dict[str, Any]:
-    """Return the key that marks the kind of predictor with its content; empty for plain tables."""
+    """Return an object with the key that marks the kind of predictor; it is empty for plain tables."""
     if isinstance(predictor, Tables):
         return {}
     if isinstance(predictor, Path):

@@ -82,7 +82,7 @@ class _Row(NamedTuple):
     where: str
 
     def number(self, name: str) -> float:
-        """Return a finite number of moderate size."""
+        """Return the number in a column; fail unless it is finite and of moderate size."""
         text = self.fields[name]
         try:
             value = float(text)
@@ -95,7 +95,7 @@ class _Row(NamedTuple):
         return value
 
     def count(self, name: str) -> int:
-        """Return a whole number of at least 0."""
+        """Return the whole number in a column; fail unless it is from 0 to _LARGEST_COUNT."""
         value = self.number(name)
         if value < 0 or value != int(value):
             self.fail(f"{name} is not a whole number of at least 0: {self.fields[name]!r}")

@@ -50,7 +50,7 @@ NAME = rb"""(?:"[^"\n]*"|[^\s{}"]+)"""
 
 
 class Signature(NamedTuple):
-    """A pattern that recognises files of a format by their first bytes, and the end of "this is ...".
+    """A pattern that recognises files of a format by their first bytes, and a description that completes "this is ...".
 
     JSON files and files with NUL bytes are recognised before any signature is tried.
     """
@@ -120,13 +120,13 @@ Piece = Any
 
 
 class ScoreWriter(Protocol):
-    """Writes predictions in two steps: each batch becomes a piece, and pieces are written in their order.
+    """A writer of predictions in two steps: each batch becomes a piece, and pieces are written in their order.
 
     Pieces can be made in another process, by a writer with the same layout.
     """
 
     def piece(self, predictions: Predictions) -> Piece:
-        """Return a batch of rows in the format."""
+        """Return a batch of rows as a piece in the format."""
 
     def write(self, piece: Piece) -> None:
         """Write a piece."""
@@ -172,16 +172,16 @@ def _record(word: str, words: tuple[str, ...]) -> Any:
 
 
 def export_formats() -> tuple[ExportFormat, ...]:
-    """Return every record, in the order of EXPORTS."""
+    """Return the records of all formats in EXPORTS, in that order."""
     return tuple(map(export_format, EXPORTS))
 
 
 def score_formats() -> tuple[ScoreFormat, ...]:
-    """Return every record, in the order of SCORES."""
+    """Return the records of all formats in SCORES, in that order."""
     return tuple(map(score_format, SCORES))
 
 
 def find_format(path: str | None, formats: tuple[ExportFormat, ...] | tuple[ScoreFormat, ...]) -> str | None:
-    """Return the word of the format with the ending of this file name, in upper or lower case, or None."""
+    """Return the word of the format to which the ending of a file name belongs, ignoring its case, or None."""
     ending = os.path.splitext(path or "")[1].lower()
     return next((form.word for form in formats if ending in form.endings), None)

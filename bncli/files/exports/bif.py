@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from bncli.engine.networks.network import NamedNetwork
 
 MAX_CELLS = 1 << 24
-"""The most numbers that a `default` row may replace."""
+"""The most numbers in a table with a `default` row."""
 _PROPERTY = re.compile(r'(?:"[^"\n]*"|[^;"{}])*+;')
 _NUMBERS = re.compile(rf"(?:{NUMBER.pattern}(?:\s*,\s*|\s+|(?=;)))*+;", re.ASCII)
 _KEYWORDS = ("network", "variable", "probability", "property", "type", "discrete", "table", "default")
@@ -156,14 +156,14 @@ def _take_name(tokens: Tokens, what: str) -> Token:
 
 
 def _take_names(tokens: Tokens, closing: str, what: str) -> Iterator[Token]:
-    """Take names, with or without commas between them, and the closing mark."""
+    """Take and yield names, with or without commas between them, and take the closing mark."""
     while not tokens.take_if(closing):
         yield _take_name(tokens, f"{what} or '{closing}'")
         tokens.take_if(",")
 
 
 def _read_property(tokens: Tokens, properties: dict[str, str]) -> None:
-    """Read the rest of a property, up to the semicolon that is not in quotes."""
+    """Read the rest of a property, up to the semicolon that is not in quotes, and add it to `properties`."""
     text = tokens.take_raw(_PROPERTY)
     if text is None:
         tokens.fail("the property does not end with ';'")
@@ -235,7 +235,7 @@ def _read_probability(tokens: Tokens, blocks: dict[str, _Block]) -> None:
 
 
 def _read_numbers(tokens: Tokens) -> list[float]:
-    """Read numbers and the semicolon after them."""
+    """Read and return numbers, up to and including the semicolon after them."""
     # Plain numbers up to the semicolon are most of a large file, so they are read in one step.
     plain = tokens.take_raw(_NUMBERS)
     if plain is not None:
@@ -251,7 +251,7 @@ def _read_numbers(tokens: Tokens) -> list[float]:
 def _read_node(
     tokens: Tokens, variable: _Variable, variables: Mapping[str, _Variable], blocks: Mapping[str, _Block]
 ) -> EscapedNode:
-    """Return the variable with the table of its probability block, checked."""
+    """Return the node of a variable, with the table of its probability block; raise BncliError if that is not valid."""
     import numpy as np
 
     block = blocks.get(variable.name)
@@ -276,7 +276,7 @@ def _read_node(
 
 
 def _table_of_rows(tokens: Tokens, variable: _Variable, block: _Block, states: list[tuple[str, ...]]) -> Array:
-    """Return the table given by rows and perhaps a default row; `states` are the states of each parent."""
+    """Return the table (states of each parent, own states) that the rows and perhaps a default row of a block give."""
     import numpy as np
 
     size, sizes = len(variable.states), [len(listed) for listed in states]

@@ -61,7 +61,7 @@ def dot_text(structure: NamedStructure) -> str:
 
 
 def _regions_text(regions: NamedRegions) -> str:
-    """Return an undirected factor graph of the best step, a box per region joined to its attributes and the class."""
+    """Return the text of an undirected graph of the best step: a box per region, joined to its attributes and class."""
     chosen = regions.chosen
     names = [regions.class_name, *dict.fromkeys(name for region in chosen for name in region)]
     legal = dict(zip(names, legal_names(names, _legal_name), strict=True))
@@ -141,7 +141,7 @@ def read_dot(data: bytes, where: str) -> NamedDag:
 
 
 def _read_identifier(tokens: Tokens) -> str:
-    """Read a word, a number, an HTML text, or quoted texts joined by `+`."""
+    """Read and return a word, a number, an HTML text, or the joined text of quoted texts with `+` between them."""
     if tokens.next.kind == "html":
         html = tokens.take_raw(re.compile(r"<[^<>]*(?:<[^<>]*>[^<>]*)*+>"))
         return html or tokens.fail("the HTML text is not closed")
@@ -195,7 +195,7 @@ def _read_statement(tokens: Tokens, graph: _Graph, depth: int) -> list[str]:
 
 
 def _read_attributes(tokens: Tokens) -> dict[str, str]:
-    """Read lists of attributes in brackets, if there are any."""
+    """Read lists of attributes in brackets, if there are any, and return the attributes by name."""
     attributes: dict[str, str] = {}
     while tokens.take_if("["):
         while not tokens.take_if("]"):
@@ -224,7 +224,7 @@ def _read_chain(tokens: Tokens, graph: _Graph, depth: int, tails: list[str]) -> 
 
 
 def _read_ends(tokens: Tokens, graph: _Graph, depth: int) -> list[str]:
-    """Read the end of an arc: a node, or a subgraph, which stands for all of its nodes."""
+    """Read one end of an arc, and return its nodes: a single node, or all nodes of a subgraph."""
     if not tokens.at("{", "subgraph"):
         return [_add_node(tokens, graph, _read_identifier(tokens))]
     if tokens.take_if("subgraph") and not tokens.at("{"):
@@ -233,7 +233,7 @@ def _read_ends(tokens: Tokens, graph: _Graph, depth: int) -> list[str]:
 
 
 def _add_node(tokens: Tokens, graph: _Graph, name: str) -> str:
-    """Add the node `name` if it is new, and skip its port."""
+    """Skip the port of the node `name`, add the node if it is new, and return its name."""
     while tokens.take_if(":"):
         _read_identifier(tokens)
     graph.nodes.setdefault(name, {})

@@ -33,7 +33,7 @@ class LineFormat(NamedTuple):
 
 
 class TextScores(ScoreWriter):
-    """Writes predictions as lines; numbers have the shortest text that reads back, or a fixed number of decimals."""
+    """A writer of predictions as lines; numbers have the shortest text that reads back, or fixed decimals."""
 
     def __init__(self, file: BinaryIO, layout: ScoreLayout, piped: bool, lines: LineFormat) -> None:
         self._file = file
@@ -92,7 +92,7 @@ def text_bytes(values: pa.Array) -> NDArray[np.uint8]:
 
 
 def all_bytes(lines: pa.Array) -> pa.Buffer:
-    """Return the bytes of a new array of strings without copying them."""
+    """Return the bytes of an array of strings that is not a slice, without copying them."""
     _, offsets, data = lines.buffers()
     if not len(lines):
         return pa.py_buffer(b"")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bncli.engine.networks.network import NamedNetwork
 
 LegalName = Callable[[str], str]
-"""Turns any text into one that the format can hold; a text that it can hold is unchanged."""
+"""A function that turns any text into one that the format can hold; a text that it can hold is unchanged."""
 
 
 class EscapedNode(NamedTuple):
@@ -89,7 +89,7 @@ def origin_properties(method: str, options: Mapping[str, Any]) -> dict[str, str]
 
 
 def restore_network(escaped: EscapedNetwork, where: str) -> NamedNetwork:
-    """Return the network with its original names; BncliError, naming `where`, if it is not a valid network."""
+    """Return the network with its original names; raise BncliError with `where` if it is not a valid network."""
     from bncli.engine.networks.network import NamedNetwork, Node
 
     try:

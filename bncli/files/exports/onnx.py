@@ -24,7 +24,10 @@ ROWS_PER_RUN = 4096
 
 
 def onnx_bytes(scorer: PortableScorer, target: ProgramTarget) -> bytes:
-    """Return the bytes of the file; UsageError without the package onnx, ModelError if the model uses no column."""
+    """Return the bytes of the file.
+
+    Raises UsageError if the package onnx is not installed, and ModelError if the model uses no column.
+    """
     try:
         importlib.import_module("onnx")
     except ImportError as error:

@@ -121,7 +121,7 @@ class _Graph:
         return name
 
     def split(self, joined: str, sizes: Sequence[int]) -> list[str]:
-        """Split along axis 1 and return the names of the parts."""
+        """Add a node that splits `joined` along axis 1 into parts of these sizes, and return the names of the parts."""
         names = [f"{self._prefix}n{len(self.nodes)}_{i}" for i in range(len(sizes))]
         self.nodes.append(helper.make_node("Split", [joined, self.constant(sizes)], names, axis=1))
         return names
@@ -292,7 +292,10 @@ def _apply_powers(graph: _Graph, logs: str, calibration: PortableMap) -> str:
 
 
 def _apply_lines(graph: _Graph, probabilities: str, calibration: PortableMap, n_labels: int) -> str:
-    """Add nodes that calibrate probabilities (N, K) by lines; with two labels there is one line, for the second."""
+    """Add nodes that calibrate probabilities (N, K) by lines; return the name of the result.
+
+    There is one line per label, but with two labels only that of the second.
+    """
     if n_labels == 2:
         probabilities = graph.node("Gather", probabilities, graph.constant([1]), axis=1)
     lines = calibration.lines

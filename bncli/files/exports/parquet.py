@@ -1,4 +1,4 @@
-"""Parquet predictions, written in row groups of at least 2^17 rows."""
+"""Parquet predictions, written in row groups of at least 2^17 rows; the last group may have fewer."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def write_predictions(path: str, labels: tuple[str, ...], log_probabilities: Arr
 
 
 class PieceMaker:
-    """Formats rows as bytes for `ScoreFile.write_piece`, without writing anything."""
+    """A formatter of rows as bytes for `ScoreFile.write_piece`, which writes nothing itself."""
 
     def __init__(self, output: str | None, output_format: str | None, layout: ScoreLayout) -> None:
         self._layout = layout

@@ -132,10 +132,10 @@ class ScoreLayout:
 
 @dataclass(frozen=True)
 class Predictions:
-    """A batch of N rows to write, its numbers clipped and rounded except for `probabilities`.
+    """A batch of N rows to write; all numbers are rounded except `probabilities`, which the writer rounds.
 
-    keep: copied columns. codes (N,): the predicted labels. probabilities: one float64 column (N,) per label, or their
-    logarithms. decisions, extra: further columns of the layout.
+    keep: copied columns. codes (N,): the predicted labels. probabilities: one float64 column (N,) per label, clipped,
+    or their logarithms. decisions, extra: further columns of the layout.
     """
 
     keep: tuple[pa.Array, ...]
@@ -191,7 +191,7 @@ class Predictions:
 
 
 def most_probable(log_probabilities: Array) -> Index:
-    """Return the predicted label of every row, given ln P(y | x_t), shape (K, N); a tie goes to the first label."""
+    """Return the code of each row's predicted label (N,), given ln P(y | x_t) (K, N); a tie goes to the first label."""
     codes: Index
     if len(log_probabilities) == 2:  # argmax along so short an axis is ten times slower
         codes = (log_probabilities[1] > log_probabilities[0]).astype(np.intp)
@@ -288,12 +288,12 @@ def _term_json(term: TermText) -> str:
 
 
 def shortest(values: Array) -> pa.Array:
-    """Return the shortest text of each number that reads back as the same float64 (about 70 ns per number)."""
+    """Return each number as the shortest text that reads back as the same float64 (about 70 ns per number)."""
     return pa.array(values + 0.0).cast(pa.string())  # + 0.0 turns -0 into 0
 
 
 class FixedDecimals:
-    """Prints numbers between 0 and 1 with 0 to 14 decimals, several times faster than `shortest`.
+    """A formatter of numbers between 0 and 1 with 0 to 14 decimals, several times faster than `shortest`.
 
     The digits of the rounded number are looked up in groups, and each group is a machine word of eight bytes:
 

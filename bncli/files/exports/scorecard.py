@@ -124,7 +124,7 @@ def scorecard_text(scorer: PortableScorer, target: ProgramTarget) -> str:
 
 
 def probabilities_by_score(text: str, n_listed: int = SCORES_LISTED) -> list[tuple[int, float]]:
-    """Return some whole scores from the least to the greatest that the CSV text allows, and the event's probability."""
+    """Return up to `n_listed` pairs of a whole score that the CSV text allows, ascending, and P(second label) at it."""
     *rows, formula = list(csv.reader(io.StringIO(text)))[1:]
     found = re.search(r"\(score - (\S+)\) / (\S+)\)\)", formula[1])
     assert found is not None
@@ -216,7 +216,7 @@ def _own_rows(
 
 
 def _value_texts(column: Input, digits: tuple[int, ...], n_digits: int) -> list[str]:
-    """Return the values of an input that each digit stands for; empty if there are none."""
+    """Return a text per digit: the values of an input that have the digit, joined by ` | `; empty if there are none."""
     members: list[list[str]] = [[] for _ in range(n_digits)]
     if column.cuts is not None:
         ends = [-math.inf, *column.cuts, math.inf]
@@ -253,7 +253,7 @@ def _csv_text(scorer: PortableScorer, scale: _Scale, tables: list[_Table]) -> st
 
 
 def _json_text(scorer: PortableScorer, target: ProgramTarget, scale: _Scale, tables: list[_Table]) -> str:
-    """Return the same content as a JSON object, with one line per row."""
+    """Return the scorecard as a JSON object, with one line per row of a table."""
     head = {
         "format": "bncli-scorecard",
         "version": 1,
@@ -428,7 +428,7 @@ def split_values(text: str) -> list[list[str]]:
 
 
 def unquote(text: str) -> str:
-    """Return the name or value that `quote_if_ambiguous` wrote."""
+    """Return the name or value that was given to `quote_if_ambiguous`."""
     import json
 
     return str(json.loads(text)) if text.startswith('"') else text

@@ -48,7 +48,7 @@ def score_in_database(text: str, rows: Rows) -> list[list[float]] | None:
 
 
 def decide_in_database(text: str, rows: Rows) -> list[str | None] | None:
-    """Return the decisions of the rows, each None if the rule abstains, or None alone if there is no such database."""
+    """Return each row's decision (None if the rule abstains), or None if no database that can decide is installed."""
     scored = _run_view(text, rows)
     return None if scored is None else [row[-1] or None for row in scored]  # PostgreSQL writes NULL as an empty field
 

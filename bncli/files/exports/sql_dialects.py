@@ -16,7 +16,7 @@ _SQLITE_BLANKS = "' ' || char(9, 13, 10)"
 
 
 class Dialect(NamedTuple):
-    """A dialect of SQL; its methods return SQL expressions.
+    """A dialect of SQL; its methods return names and SQL expressions.
 
     columns: most columns of a table or a query. name_bytes: most bytes of an identifier, 0 for no limit. fence: ends a
     query whose columns must be computed once, and not where they are used. ignores_case: identifiers that differ only

@@ -150,7 +150,7 @@ class Layers:
     def add(self, name: str, columns: Sequence[tuple[str, str]], source: str = "") -> None:
         """Add a layer with these columns, (expression, name) each, selected from `source` or from the last layer.
 
-        Raises ModelError for more columns than the database has.
+        Raises ModelError for more columns than the database allows.
         """
         if len(columns) > self.dialect.columns:
             allowed = f"{self.dialect.product} allows {self.dialect.columns:,}"

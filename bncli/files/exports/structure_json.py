@@ -161,7 +161,7 @@ def _read_regions(node: Node, fields: Mapping[str, Node]) -> dict[str, Any]:
 
 
 def _read_trace(node: Node, fields: Mapping[str, Node]) -> SearchTrace | None:
-    """Return the statistics of the steps of a search, or None if the object has none of their keys; else fail."""
+    """Return the statistics of the steps of a search, None without their keys; raise BncliError if some are missing."""
     missing = [key for key in _TRACE_KEYS if key not in fields]
     if len(missing) == len(_TRACE_KEYS) and _BOOTSTRAP not in fields:
         return None

@@ -65,13 +65,13 @@ class Tokens:
         return is_next
 
     def expect(self, *texts: str) -> Token:
-        """Take one of these marks or keywords; raise BncliError for anything else."""
+        """Take and return the token at the cursor; raise BncliError if it is not one of these marks or keywords."""
         if not self.at(*texts):
             self.fail(f"expected {' or '.join(repr(text) for text in texts)}, found {quoted_token(self.next)}")
         return self.take()
 
     def take_raw(self, pattern: re.Pattern[str]) -> str | None:
-        """Take the text at the cursor that `pattern` matches; return None if it does not match."""
+        """Take and return the text at the cursor that `pattern` matches, or return None if it does not match."""
         match = pattern.match(self._text, self.next.at)
         if match is None:
             return None

@@ -206,7 +206,7 @@ def parse_xml(data: bytes, where: str) -> Element:
 
 
 class _TreeBuilder:
-    """Builds the tree from the events of the expat parser."""
+    """A builder of the tree of elements from the events of the expat parser."""
 
     def __init__(self, where: str) -> None:
         from xml.parsers import expat

@@ -108,7 +108,7 @@ def _label_width(name: str) -> float:
 
 
 def _assign_layers(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float, int]]:
-    """Return each span (high rank, low rank) with the first layer, 0 on top, in which it overlaps no earlier span."""
+    """Return the spans (high rank, low rank), highest first, each with the first layer (0 on top) that has room."""
     ends: list[float] = []
     placed: list[tuple[float, float, int]] = []
     for high, low in sorted(spans, key=lambda span: -span[0]):
@@ -123,8 +123,8 @@ def scatter_plots(
 ) -> Drawing:
     """Draw one panel per learner.
 
-    Axes are logarithmic if that is required (all figures must then be positive), or, with None, if all figures are
-    positive and the largest is more than four times the smallest.
+    Axes are logarithmic if `logarithmic` is true (all figures must then be positive), or, if it is None, if all figures
+    are positive and the largest is more than four times the smallest.
     """
     drawing, frames = PANELS.sheet(title, len(panels))
     axis = axis_of([value for panel in panels for _, *pair in panel.points for value in pair], logarithmic)

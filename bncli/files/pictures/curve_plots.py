@@ -32,7 +32,10 @@ _UNIT = Axis(0.0, 1.0, False, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0))
 
 _PAGE_WIDTH, _PAGE_SIDE, _PAGE_LEFT, _PAGE_TOP = 340.0, 240.0, 56.0, 26.0
 UNIT_FRAME = (_PAGE_LEFT, _PAGE_TOP, _PAGE_SIDE, INSIDE)
-"""Left, top, side, and margin within the frame of `unit_curves`; page.js uses it to draw the point of a threshold."""
+"""The frame of `unit_curves`: left, top and side in pixels, and the margin inside it as a share of the side.
+
+page.js uses it to draw the point of a threshold.
+"""
 _SERIES_WIDTH, _SERIES_HEIGHT = 270.0, 130.0
 
 METRIC_PANELS = PanelLayout(width=360.0, height=240.0, left=66.0, above=44.0, right=22.0, below=46.0, columns=2)
@@ -65,7 +68,7 @@ class MetricPanel:
 
 
 def curve_plots(title: str, across: str, upwards: str, panels: Sequence[CurvePanel]) -> Drawing:
-    """Draw one panel of curves per label."""
+    """Draw one panel per label, with its curve, its dashed line and its dots."""
     drawing, frames = PANELS.sheet(title, len(panels), narrowest=_NARROWEST)
     for frame, panel in zip(frames, panels, strict=True):
         left, top, right, bottom = frame.left, frame.top, frame.left + frame.width, frame.top + frame.height

@@ -141,7 +141,7 @@ class Drawing:
 
     @contextmanager
     def label_group(self, label: int) -> Iterator[None]:
-        """Put what is drawn inside into the group of a class label, by position; only the first one is visible."""
+        """Put what the block draws into the group of the label with this index; all groups but that of 0 are hidden."""
         hidden = ' display="none"' if label else ""
         self._parts.append(f'  <g data-label="{label}"{hidden}>')
         yield
@@ -149,7 +149,7 @@ class Drawing:
 
     @contextmanager
     def link(self, place: str) -> Iterator[None]:
-        """Link what is drawn inside to this place in the page, unless it is empty."""
+        """Link what the block draws to the anchor `place` in the page; an empty `place` makes no link."""
         if place:
             self._parts.append(f'  <a href="#{place}">')
         yield
@@ -229,7 +229,7 @@ class Axis:
     ticks: tuple[float, ...]
 
     def share(self, value: float) -> float:
-        """Return the position of a value between the ends of the axis, 0 to 1."""
+        """Return the position of a value in the frame, as a share; `low` is at INSIDE and `high` at 1 - INSIDE."""
         low, high = self.low, self.high
         if self.logarithmic:
             low, high, value = math.log(low), math.log(high), math.log(value)
@@ -239,7 +239,8 @@ class Axis:
 def axis_of(values: Sequence[float], logarithmic: bool | None = None) -> Axis:
     """Return an axis from the smallest to the largest value.
 
-    With `logarithmic` None the axis is logarithmic if the values span enough orders of magnitude.
+    With `logarithmic` None the axis is logarithmic if all values are positive and the largest is more than _LOG_SPAN
+    times the smallest; with True all values must be positive.
     """
     low, high = min(values, default=0.0), max(values, default=1.0)
     if logarithmic and high <= _LOG_SPAN * low:
@@ -296,7 +297,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class PanelLayout:
-    """The layout of panels on a sheet: size of their frames, margins around these, and columns; all in pixels."""
+    """The layout of panels on a sheet: sizes of frames and of the margins around them in pixels, and most columns."""
 
     width: float
     height: float

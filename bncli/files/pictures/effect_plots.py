@@ -248,7 +248,7 @@ def _upright_height(names: Sequence[str]) -> float:
 
 
 def _spaced_positions(n: int, room: float) -> range:
-    """Return the positions of n names with this room each, leaving out as many as needed to keep 12 pixels."""
+    """Return which of n names, each with `room` pixels, to write so that they are at least 12 pixels apart."""
     return range(0, n, max(1, -int(-12 // room)))
 
 
@@ -302,7 +302,7 @@ def confusion_map(labels: Sequence[str], confusion: Sequence[Sequence[float]]) -
 
 
 def nomogram_points(scales: Sequence[Scale], base: float) -> NomogramPoints:
-    """Convert log-odds to points, so that the attribute with the widest range has 100.
+    """Return the content of a nomogram, with log-odds scaled to points: the attribute with the widest range has 100.
 
     `base` is the part of the log-odds that belongs to no attribute.
     """

@@ -193,7 +193,7 @@ def network_drawing(
 
 
 def region_drawing(title: str, nodes: Sequence[Node], regions: Sequence[Region]) -> Drawing:
-    """Draw nodes on a circle; the nodes of a region are joined by a line if there are two, else by an area."""
+    """Draw nodes on a circle; a line joins the two nodes of a region, and an area the nodes of a larger one."""
     radius, margin = max(120.0, 26.0 * len(nodes) / math.pi), 150.0
     drawing = Drawing(2 * (radius + margin), 2 * (radius + 30), title)
     angles = [2 * math.pi * (i + 0.5) / max(len(nodes), 1) - math.pi / 2 for i in range(len(nodes))]

@@ -85,7 +85,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class FoldedBlocks:
-    """A block that is hidden until the reader opens it; `place` is its anchor for links."""
+    """Blocks that are hidden until the reader opens `summary`; `place` is their anchor for links."""
 
     place: str
     summary: str
@@ -275,7 +275,7 @@ def _picture_markup(picture: Picture, data: dict[str, dict[str, Any]]) -> str:
 
 
 def _escape(text: str) -> str:
-    """Return text for HTML and attributes, without markup and control characters, and not too long."""
+    """Return the `printable` text, escaped for HTML and attributes."""
     return escape(re.sub("[\ud800-\udfff\ufffe\uffff]", "?", printable(text)), quote=True)
 
 

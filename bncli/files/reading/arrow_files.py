@@ -55,7 +55,7 @@ class ArrowBatch:
 
 
 def columnar_format(first: bytes) -> str | None:
-    """Return the columnar format that begins with these bytes, or None for anything else.
+    """Return the format of a columnar file, given its first bytes, or None for any other file.
 
     The formats are parquet, file or stream (of Arrow IPC), and feather v1.
     """
@@ -204,10 +204,10 @@ def _open_reader(file: BinaryIO, kind: str, path: str, fields: Sequence[int] | N
 def parse_batch(
     batch: ArrowBatch, requests: Sequence[ColumnRequest], tokens: MissingTokens, n_dictionaries: int = 0
 ) -> RowBlock:
-    """Return the requested columns of a batch.
+    """Return the requested columns of a batch as a row block, without the malformed rows.
 
-    Dictionaries of texts stay as they are in the first `n_dictionaries` columns if text is requested; they then have no
-    nulls, and no text twice.
+    In the first `n_dictionaries` columns, dictionary-encoded texts that are requested as text stay encoded if
+    `_coded_texts` allows it; their dictionary then has no nulls, and no text twice.
     """
     stored = []
     for i, request in enumerate(requests):
@@ -239,9 +239,10 @@ def parse_batch(
 
 
 def _coded_texts(array: pa.Array, request: ColumnRequest) -> pa.DictionaryArray | None:
-    """Return a dictionary-encoded text column with only the texts that occur in its dictionary, "" for null.
+    """Return a dictionary-encoded text column with "" for null, and without the unused texts of its dictionary.
 
-    Return None for any other column, and if its dictionary holds nulls, repeats a text or is longer than the column.
+    Return None for any other column, for one that is not requested as plain text, and if the dictionary holds nulls,
+    repeats a text or is longer than the column.
     """
     kind = array.type
     if not pa.types.is_dictionary(kind) or request.kind is not ValueKind.TEXT or request.form is not None:

@@ -87,7 +87,7 @@ def strip_compression(name: str) -> str:
 
 
 def check_encoding(name: str | None) -> str | None:
-    """Return Python's name of a text encoding, or None for UTF-8; raise UsageError if Python does not know it."""
+    """Return Python's name of a text encoding, None for UTF-8 or without a name; raise UsageError if it is unknown."""
     if name is None:
         return None
     try:
@@ -116,7 +116,7 @@ class InputFile:
         return self.path != "-" and stat.S_ISREG(os.stat(self.path).st_mode)
 
     def open(self) -> Stream:
-        """Return the decompressed bytes from the beginning."""
+        """Open the input, and return a stream of its decompressed bytes from the beginning."""
         self.n_done = 0
         if self._spool is not None:
             self._spool.seek(0)
@@ -152,7 +152,7 @@ class InputFile:
 class _RawBytes(io.RawIOBase):
     """The stored bytes of an input: they are counted, and copied to the spool if there is one.
 
-    `first` are the first few bytes, which are still to be read.
+    `first` are the first few bytes, which `read` returns as well.
     """
 
     def __init__(self, owner: InputFile, file: BinaryIO, spool: BinaryIO | None) -> None:
@@ -213,7 +213,7 @@ class _RawBytes(io.RawIOBase):
 class Stream:
     """The decompressed bytes of an input, and after `decode` its text in UTF-8.
 
-    `first` are the first few bytes, which are still to be read.
+    `first` are the first few decompressed bytes, which `read` returns as well.
     """
 
     def __init__(self, raw: _RawBytes) -> None:

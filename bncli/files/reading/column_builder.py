@@ -203,7 +203,10 @@ class ColumnBuilder:
         return NumericColumn(values)
 
     def label(self, *, as_text: bool) -> CategoricalColumn:
-        """Return the finished class column; if all labels are numbers, the missing tokens of numbers apply."""
+        """Return the finished class column.
+
+        If all labels are numbers, the missing tokens of numbers apply, unless the labels are read `as_text`.
+        """
         numbers, wrong = to_numbers(self.texts(), self._tokens.number)
         if not as_text and wrong is None and not np.isnan(numbers).all():
             self._tokens = MissingTokens(self._tokens.number, self._tokens.number)

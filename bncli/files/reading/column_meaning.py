@@ -129,7 +129,7 @@ def find_attributes(
 def decide_column(
     name: str, column: ColumnBuilder, n_present: int, n_rows: int, roles: ColumnRoles, table: Table, source: Source
 ) -> ColumnDecision:
-    """Return how `find_attributes` would use a single column with values in `n_present` of `n_rows` rows."""
+    """Return how `find_attributes` would use one column with `n_present` rows; `n_rows`: the rows of the table."""
     interpreter = _ColumnInterpreter(np.ones(n_present, np.bool_), roles, table, source, n_rows)
     interpreter.take(name, column)
     return ColumnDecision(
@@ -208,7 +208,7 @@ class _ColumnNotes:
 
 
 class _ColumnInterpreter:
-    """Takes one column after the other, and collects attributes and notes.
+    """A collector of attributes and notes, which takes one column after the other.
 
     keep: mask of the usable rows. n_rows: number of rows of the table, if only some of them are given.
     """
@@ -560,7 +560,7 @@ def _recognize_dates(name: str, texts: pa.Array, dates: str) -> RecognizedFormat
 
 
 def fitting_orders(texts: pa.Array, dates: str) -> list[DateOrder]:
-    """Return the orders of day, month and year in which all texts are dates, the more likely order first."""
+    """Return the orders in which all texts are dates, or times for the order `time`, the most likely order first."""
     if not len(texts) or dates == "off":
         return []
     shape = shape_of(texts[0].as_py())
@@ -582,7 +582,10 @@ def fitting_orders(texts: pa.Array, dates: str) -> list[DateOrder]:
 
 
 def _starts_with_years(texts: pa.Array) -> bool:
-    """Return whether dates such as 21-02-27 begin with the year: with hyphens, and fewer first than last numbers."""
+    """Return whether dates such as 21-02-27 begin with the year.
+
+    They do if all have hyphens, and there are fewer distinct numbers in the first place than in the last.
+    """
     if not pc.all(pc.match_substring_regex(texts, _SHORT_DATE_WITH_HYPHENS)).as_py():
         return False
     parts = pc.extract_regex(texts, _SHORT_DATE_WITH_HYPHENS)

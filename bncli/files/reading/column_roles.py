@@ -77,7 +77,7 @@ class ColumnRoles:
     left_out: columns that could be attributes, but that given cuts do not name.
     in_form: columns that given cuts read in a form, with the attributes that each becomes.
     ignored_parts: parts of dates that are not used.
-    nested: columns of structs, lists or maps that are left out because they have no stated role; and what they hold.
+    nested: columns of structs, lists or maps, left out because they have no stated role, and the word for their values.
     group, time: columns by which rows are split; they are attributes only if their type is stated.
     """
 
@@ -169,7 +169,7 @@ def assign_roles(
 
 
 def split_names(typed: Sequence[str], names: Collection[str]) -> tuple[str, ...]:
-    """Return the listed columns; a text that is not a column name is split at commas."""
+    """Return the distinct names in the texts `typed`; a text that is not one of `names` is split at commas."""
     return tuple(
         dict.fromkeys(name for text in typed for name in ([text] if text in names else map(str.strip, text.split(","))))
     )
@@ -180,7 +180,8 @@ def choose_split_columns(
 ) -> tuple[tuple[str, ...], str | None]:
     """Return the columns of groups and of time.
 
-    nested: as in `assign_roles`. Raises UsageError for a column that does not exist, has both roles or is nested.
+    nested: as in `assign_roles`. Raises UsageError for a column that does not exist, has both roles or is nested, and
+    for --gap or --window without --time.
     """
     group, time = split_names(source.group, names), source.time
     for option in ("gap", "window"):
@@ -199,7 +200,10 @@ def choose_split_columns(
 
 
 def _check_roles(declared: DeclaredRoles, names: tuple[str, ...], where: str) -> None:
-    """Raise UsageError, or BncliError for roles from a file, unless every column exists and has a single role there."""
+    """Raise UsageError (BncliError for roles from a file) if a column does not exist or has contradictory roles.
+
+    The class may also be categorical; any other two roles contradict each other.
+    """
     lists = {"categorical": declared.categorical, "numeric": declared.numeric, "ignore": declared.ignore}
     for role, column in (("class", declared.class_name), ("weights", declared.weights)):
         lists[role] = () if column is None else (column,)
@@ -220,7 +224,10 @@ def _check_roles(declared: DeclaredRoles, names: tuple[str, ...], where: str) ->
 
 
 def _may_be_date_part(name: str, names: tuple[str, ...], role: str) -> bool:
-    """Return whether the name may be a part of the dates in a column, such as `signup.month`, which is a number."""
+    """Return whether the name may be a part of the dates in a column, such as `signup.month`, and have this role.
+
+    Raises UsageError for the role `categorical`, since parts of dates are numbers.
+    """
     column, _, part = name.rpartition(".")
     if column not in names or part not in DATE_PARTS:
         return False
@@ -281,7 +288,10 @@ def _used_columns(
 
 
 def _choose_class(declared: DeclaredRoles, names: tuple[str, ...], cuts: Cuts | None) -> str:
-    """Return the class: that of the cuts, the stated one, the column `class`, or the last usable column."""
+    """Return the class: that of the cuts, the stated one, the column `class`, or the last usable column.
+
+    Raises UsageError if the cuts are for another class than the stated one.
+    """
     if cuts is not None:
         if declared.class_name not in (None, cuts.class_name):
             what = f"the cuts are for the class '{cuts.class_name}', not '{declared.class_name}'"
@@ -452,7 +462,8 @@ def usable_rows(
 ) -> Mask:
     """Return a mask of the rows with a positive weight and, unless `keep_unlabelled`, a class.
 
-    Raises BncliError if there are none, or if a row of positive weight has no class (unless these are dropped).
+    Raises BncliError if no row has a positive weight, or none of these has a class. A row without a class is an error
+    too, unless `drop_unlabelled` leaves it out or `keep_unlabelled` keeps it.
     """
     keep = np.ones(len(label.codes), np.bool_) if weights is None else weights > 0
     if not keep.any():

@@ -212,7 +212,7 @@ def _parse_distinct(
 
 
 def hashes_of(values: pa.Array) -> Hashes:
-    """Return a 64-bit hash of each value: `mix_bits` of its bits, or for a text of a polynomial of its bytes."""
+    """Return a 64-bit hash of each value: `mix_bits` of a number's bits, or of a polynomial in the bytes of a text."""
     if values.type != pa.string():
         return mix_bits(values.to_numpy().view(np.uint64))
     offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset : values.offset + len(values) + 1]
@@ -231,7 +231,7 @@ def hashes_of(values: pa.Array) -> Hashes:
 
 @dataclass(frozen=True)
 class BlockRows:
-    """The rows of a block: the number of the class, the weight (None: 1), and the hash of the position of each row."""
+    """The rows of a block: for each row the number of its label, its weight (None: 1), and the hash of its position."""
 
     labels: NDArray[np.int64]
     n_labels: int
@@ -241,7 +241,7 @@ class BlockRows:
 
 
 class _ColumnReader:
-    """Counts the values of one column block by block, and decides its type at the end."""
+    """A reader that counts the values of one column block by block, and decides its type at the end."""
 
     def __init__(
         self, builder: ColumnBuilder, budget: ColumnBudget, roles: ColumnRoles, table: Table, source: Source
@@ -271,7 +271,7 @@ class _ColumnReader:
         if self._example is None:
             first = _present(distinct.values, self._tokens.number).slice(0, 1)
             self._example = next(iter(self._values_as_text(first).to_pylist()), None)
-        # table[i]: the rows of positive weight with value i, then their weight in each class.
+        # table[i]: the number of rows of positive weight with value i, then their weight in each class.
         n = len(distinct.values)
         codes, labels, weights = distinct.codes, rows.labels, rows.weights
         if weights is not None:
@@ -371,7 +371,7 @@ class _ColumnReader:
         return decision, self._builder.categorical().take(first)
 
     def _replace_rows(self, values: pa.Array, codes: NDArray[np.int64]) -> None:
-        """Replace the rows of the builder by these, in the type that all rows allow."""
+        """Replace the rows of the builder by values[codes], as text if the rows do not allow numbers."""
         self._builder.blocks = [CodedTexts(codes, values) if self._is_text else values.to_numpy()[codes]]
         for i in self._builder.settle():
             self._builder.blocks[i] = CodedTexts(codes, self._values_as_text(values))
@@ -429,7 +429,7 @@ class ValueCounts:
 
 
 class ColumnCounts:
-    """Counts the distinct values of a column within a budget; the module docstring describes the method.
+    """A counter of the distinct values of a column within a budget; the module docstring describes the method.
 
     kind: string or float64. always: texts that are always kept (for numbers: NaN).
     """
@@ -449,7 +449,7 @@ class ColumnCounts:
         self._n_waiting = self._waiting_text = 0
 
     def add(self, values: pa.Array, hashes: Hashes, table: Array) -> None:
-        """Count distinct values; table[i] holds the rows with value i, then their weight in each class."""
+        """Count distinct values; table[i] is the number of rows with value i, then their weight in each class."""
         if self._level:
             fixed = self._values.filter(pa.array(self._is_fixed))
             keep: Mask = pc.is_in(values, value_set=fixed).to_numpy(zero_copy_only=False)

@@ -199,7 +199,8 @@ def _await_first_row(stream: Stream, delimiter: bytes | None, text: bytes, line:
 def _first_row(text: bytes, delimiter: bytes | None, *, at_end: bool) -> tuple[int, int, bytes]:
     """Return the end of the first row (0 if it lies beyond the text), its number of fields, and the delimiter.
 
-    If no delimiter is given, the most frequent of comma, tab, semicolon and bar is chosen, the first of these on a tie.
+    If no delimiter is given, the one of comma, tab, semicolon and bar with the most fields is chosen, the first on a
+    tie.
     """
     candidates = [delimiter] if delimiter else [bytes([d]) for d in _DELIMITERS]
     return max((_first_row_by(text, d, at_end) for d in candidates), key=itemgetter(1))
@@ -225,7 +226,7 @@ def _first_row_by(text: bytes, delimiter: bytes, at_end: bool) -> tuple[int, int
 
 
 def check_distinct(names: tuple[str, ...], where: str, *, is_text: bool = True) -> None:
-    """Raise an error if two columns have the same name, since columns are matched by name.
+    """Raise BncliError if two columns have the same name or none, since columns are matched by name.
 
     is_text: whether the names are the first row of a text file, so that the header may be missing.
     """
@@ -470,7 +471,7 @@ class _Rows:
         return f"{self.layout.path} line {self.line + int(self.scan().lines[row])}"
 
     def drop(self, records: Records, faults: Mapping[int, str]) -> _Rows:
-        """Remove the records with the given row numbers, and list them as bad rows with their faults."""
+        """Return these rows without the records in `faults`, by row number, which become bad rows with their faults."""
         keep = np.ones(len(records.starts), np.bool_)
         keep[list(faults)] = False
         bad = list(self.bad)
@@ -525,7 +526,7 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def _drop_malformed(rows: _Rows) -> _Rows:
-    """Remove the rows with NUL bytes, text that is not UTF-8, or another number of fields than the header."""
+    """Return the rows without those that have NUL bytes, text that is not UTF-8, or a wrong number of fields."""
     layout, data = rows.layout, rows.data
     records = scan(data, layout.delimiter)
     faults: dict[int, str] = {}
@@ -551,7 +552,7 @@ def _drop_malformed(rows: _Rows) -> _Rows:
 
 
 def _parse_columns(rows: _Rows, kinds: dict[int, ValueKind], tokens: MissingTokens) -> dict[int, Values]:
-    """Return the columns by position; raise pa.ArrowInvalid if they are not of the given `kinds`."""
+    """Return the columns by position, as text if a number is not finite; raise pa.ArrowInvalid if parsing fails."""
     # Arrow refuses bytes without any row ("Empty CSV file"); here they are a block without rows.
     if rows.data[:1] in b"\r\n" and not rows.data.strip(b"\r\n"):
         return {i: pa.array([], pa.string()) for i in kinds}

@@ -117,7 +117,7 @@ def _seconds_of_day(parts: dict[str, pa.Array]) -> Array:
 
 
 def _to_integers(digits: pa.Array) -> NDArray[np.int64]:
-    """Return the integers that the texts write, 0 for an empty text."""
+    """Return the texts of digits as integers, 0 for an empty text."""
     filled = pc.if_else(pc.equal(digits, ""), "0", digits)
     numbers: NDArray[np.int64] = filled.cast(pa.int64()).to_numpy(zero_copy_only=False)
     return numbers

@@ -44,7 +44,7 @@ _CURRENCIES = (
 _SIGNS = r"US\$|C\$|A\$|R\$|€|\$|£|¥|₹|₽|₺|₩|₪|₴|zł|Kč|Ft|Fr\.|kr|Rs|%"
 _AFFIX = rf"^[(+-]*(?P<x>{_CURRENCIES}|{_SIGNS}) ?[0-9.,+-]|[0-9.,] ?(?P<y>{_CURRENCIES}|{_SIGNS})[)-]*$"
 _MIN_SPECIAL = 2
-"""The least number of distinct texts that are not plain numbers in a national form; a single one is likely an error."""
+"""A column has a national form only if this many distinct texts are not plain numbers; one is likely an error."""
 
 
 def to_numbers(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask | None]:
@@ -173,7 +173,7 @@ def find_form(texts: pa.Array, decimal: str | None, delimiter: str) -> tuple[Num
     """Return the form in which all of the distinct texts are numbers, or None if there is none.
 
     decimal: the decimal mark that the user states. delimiter: separates the fields of the file.
-    The second value is whether the texts fit the other decimal mark as well.
+    The second value is whether the texts fit the other decimal mark as well, and would then be other numbers.
     """
     if decimal is None:
         wrong = to_numbers(texts, ())[1]

@@ -224,7 +224,7 @@ class CodesFileBatches:
 
 
 def read_table(source: Source, *, cuts: Cuts | None, seed: int, run: Run) -> Columns | SampledTable:
-    """Return all rows of a table if they fit the budget or if the table can be read only once, else a sample of them.
+    """Return all rows of a table that fits the budget or can be read only once, else a SampledTable.
 
     cuts: the cuts and levels of the attributes, or None if they are to be learned. seed: seed of the sample.
     """
@@ -269,7 +269,7 @@ class SampledTable:
         return sum(len(rows.labels) for _, _, rows in _encoded_blocks(self.source, needed, self.labels, self.run))
 
     def columns(self, cuts: Cuts, origin: Origin) -> Columns:
-        """Read the table again into memory, as codes."""
+        """Read the table again, and return all usable rows as codes in memory."""
         n, start = self.n_rows, 0
         # one code more than values, for a missing value
         codes = [np.empty(n, code_dtype(attribute.n_values + 1)) for attribute in cuts.attributes]

@@ -54,7 +54,7 @@ _N_NAMED = 3
 
 @dataclass(frozen=True)
 class LevelLookup:
-    """The codes of texts under given levels: codes[i] is the code of texts[i]; other texts are stripped of blanks."""
+    """The codes of texts under given levels: codes[i] is the code of texts[i]; others are looked up without blanks."""
 
     levels: tuple[str, ...]
     missing: tuple[str, ...]
@@ -135,7 +135,7 @@ class ColumnEncoder:
         return ColumnEncoder(ColumnRequest(name, ValueKind.NUMBER, strict=True, weight=True), None, (name,))
 
     def columns(self, values: Values) -> dict[str, Column]:
-        """Return the attributes of a row block: float64 with NaN for missing, or codes into the levels."""
+        """Return the attributes by name, given the column's values: float64 with NaN for missing, or level codes."""
         if self.lookup is None:
             return {name: column_in_form(values, form) for name, form in zip(self.names, self.forms, strict=True)}
         return {self.names[0]: CategoricalColumn(self.lookup.encode(values), self.lookup.levels)}

@@ -84,7 +84,7 @@ def is_missing_value(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class ValueEncoder:
-    """Encodes values of one column as codes of one attribute.
+    """An encoder of the values of one column as codes of one attribute.
 
     cuts: the cuts of a numeric attribute, else None. codes: the codes of levels and missing tokens by text; any other
     text is unseen. missing, unknown: the codes of a missing and of an unseen value. strict: an unseen value is an
@@ -137,7 +137,7 @@ class ValueEncoder:
         return bisect_left(self.cuts, number)
 
     def _number_or_seconds(self, value: Any) -> float:
-        """Return a number or the seconds of a date, NaN for a missing one."""
+        """Return the number, or the seconds of a date, NaN if it is missing; raise BncliError for any other value."""
         form = self.form
         if isinstance(form, DateForm):
             if isinstance(value, datetime.time) and form.order == "time":
@@ -221,7 +221,7 @@ def _part_of(seconds: int, form: DateForm) -> int:
 
 
 def number_in_form(text: str, form: NumberForm) -> float:
-    """Return the number that a text writes in a national form, NaN if it writes none (see `numbers`)."""
+    """Return the number that a text represents in a national form, NaN if it is not in this form (see `numbers`)."""
     for character, replacement in ASCII_MARKS.items():
         text = text.replace(character, replacement)
     text = re.sub(r"^\((.*)\)$", r"-\1", text)
@@ -289,7 +289,7 @@ def _seconds_of_match(parts: Mapping[str, str | None], shape: str, order: DateOr
 
 
 def shapes_of_order(order: DateOrder, *, is_iso: bool = False) -> tuple[str, ...]:
-    """Return the shapes of the dates that are read in an order; `is_iso` adds ISO dates to the order `yymd`."""
+    """Return the shapes of the dates that are read in an order; with `is_iso`, that of `yymd` is the ISO shape."""
     if order == "time":
         return ("time",)
     if order == "ymd":
@@ -305,7 +305,7 @@ def date_pattern(shape: str) -> str:
 
 
 def describe_expected(form: NumberForm | DateForm | None) -> str:
-    """Describe the values that a column of numbers should have, for messages."""
+    """Return a description, for messages, of the values that a column of numbers or dates should have."""
     if isinstance(form, NumberForm):
         return f"a number with a decimal {'comma' if form.decimal == ',' else 'point'}"
     return "a finite number" if form is None else _DATE_WORDS[form.order]

@@ -52,7 +52,7 @@ class Source:
     names: the column names of a text file without a header row.
     rows: an Arrow table in memory to score or to test a model on, in place of paths.
     group: columns whose equal values mark rows that belong together. Split at commas as `ignore`.
-    time: the column by which rows are ordered. gap: the span of time to leave out before rows held out, as 30d.
+    time: the column by which rows are ordered. gap: the time span left out before held-out rows, such as 30d.
     window: learn only from this many of the latest blocks of rows.
     """
 
@@ -130,7 +130,7 @@ class ColumnRequest:
 
     If a block of a column of numbers contains other text, the whole block comes back as text; if `strict`, only the
     rows with such text are malformed. A `weight` is strict, must be present, and is 0 or between 1e-100 and 1e100.
-    With a `form`, the texts come back as the numbers that they write: for a date its seconds since 1970, whichever
+    With a `form`, the texts come back as the numbers in them: for a date its seconds since 1970, whichever
     part of it the form names.
     """
 

@@ -37,7 +37,8 @@ def read_split_columns(
 ) -> SplitBy | None:
     """Return the groups and times by which rows are split, or None without `--group` and `--time`.
 
-    The builders keep their blocks.
+    The builders keep their blocks. Raises UsageError for a `--gap` that does not suit the time column, and BncliError
+    if a row has no time.
     """
     if not group and time is None:
         return None
@@ -149,7 +150,7 @@ def _times(column: ColumnBuilder, name: str, table: Table, source: Source) -> tu
 def _form_of_dates(
     name: str, column: ColumnBuilder, present: pa.Array, tokens: MissingTokens, table: Table, source: Source
 ) -> Form:
-    """Return the form of the distinct texts of a time column, which are not plain numbers; BncliError without one."""
+    """Return the form of the distinct texts of a time column, which are not plain numbers, or raise BncliError."""
     source = replace(source, dates="auto") if source.dates == "off" else source
     recognized = recognize_format(name, present, tokens, source, table.delimiter)
     if recognized is not None:

@@ -165,7 +165,7 @@ class Table:
 
 
 def parse(raw: RawBlock, requests: Sequence[ColumnRequest], tokens: MissingTokens, n_dictionaries: int = 0) -> RowBlock:
-    """Return the requested columns of a raw block; `n_dictionaries` as in `parse_batch`."""
+    """Return the requested columns of a raw block as a row block; `n_dictionaries` as in `parse_batch`."""
     if isinstance(raw, TextBlock):
         return parse_block(raw, requests, tokens)
     return parse_batch(raw, requests, tokens, n_dictionaries)
@@ -202,9 +202,10 @@ def run_in_order(tasks: Iterable[Callable[[], T] | None], threads: int) -> Itera
 
 
 class BadRows:
-    """Receives the malformed rows in file order, and stops, skips them, or writes them to a file.
+    """A receiver of the malformed rows in file order, which stops, skips them, or writes them to a file.
 
-    policy: fail, skip, or the path of the file, which appears only if the block succeeds. A note reports their number.
+    policy: fail, skip, or the path of the file, which appears only if the `with` block succeeds. A note then reports
+    the number of malformed rows.
     """
 
     def __init__(self, policy: str, watch: Watch) -> None:

@@ -96,7 +96,10 @@ def read_columns(
 
 
 def read_rows(source: Source, *, cuts: Cuts | None, run: Run, seed: int | None = None) -> tuple[Columns, int]:
-    """Return the rows, or with a `seed` a sample of them if they exceed BUDGET; and the number of all rows."""
+    """Return the usable rows and their number.
+
+    With a `seed`, a table that exceeds BUDGET is sampled; the number is then that of all rows, usable or not.
+    """
     if is_codes_table(source.paths):
         coded = read_coded(source)
         return coded, coded.n_rows
@@ -234,7 +237,7 @@ def _columns_to_search(builders: Sequence[ColumnBuilder]) -> list[str]:
 def parse_files(
     source: Source, begin: int, run: Run, requests: Sequence[ColumnRequest], watched: Sequence[str]
 ) -> Iterator[ParsedBlock]:
-    """Yield the row blocks of the files of a table from index `begin` on; they can be sent to another machine."""
+    """Yield the blocks of the files of a table from index `begin` on, in a form that can be sent to another machine."""
     tokens = MissingTokens.of(source.missing_tokens)
     with Table(source, keep=False, memory=run.memory) as table:
         for raw in table.raw_blocks([request.name for request in requests], run.watch, begin):
@@ -247,7 +250,7 @@ def parse_files(
 def _parse_compactly(
     raw: RawBlock, requests: Sequence[tuple[ColumnRequest, pa.Array]], watched: Sequence[str], tokens: MissingTokens
 ) -> ParsedBlock:
-    """Parse a raw block; every request comes with the texts by which its column is encoded."""
+    """Return a raw block parsed, with narrow columns; every request comes with the texts that encode its column."""
     block = parse(raw, [request for request, _ in requests], tokens, len(requests))
     columns = [
         encode_texts(values, shared) if is_text(values) else narrow_numbers(values)
@@ -307,7 +310,7 @@ def _read_again(
 
 
 class _TypeCheck:
-    """Compares the types of one column in the files of a table; see the module docstring for the rules."""
+    """A comparison of one column's types in the files of a table; see the module docstring for the rules."""
 
     def __init__(self, builder: ColumnBuilder, tokens: MissingTokens, is_stated: bool) -> None:
         self._builder, self._tokens = builder, tokens
@@ -362,7 +365,7 @@ class _TypeCheck:
         self._is_settled = self._first is None and self._has_text and bool(self._numbers)
 
     def end_file(self) -> None:
-        """Record the end of the current file."""
+        """Record the type that the column has in the current file, which has ended."""
         if self._path is None:
             return
         kind = "text" if self._has_text else "numbers" if len(self._numbers) > 2 else None
@@ -389,7 +392,7 @@ def _disagreement(name: str, first_path: str, first_kind: str, found: str, where
 
 
 class RowSampler:
-    """Keeps all rows while they fit BUDGET, and then a random sample, by removing rows from the blocks of the columns.
+    """A sampler that keeps all rows while they fit BUDGET, and then a random sample, removing rows from the blocks.
 
     The key of a row is a hash of the seed and its position in the table. The sample consists of the SAMPLE_ROWS rows
     with the lowest keys, so it depends neither on how the table is cut into blocks nor on when the budget was exceeded.
@@ -477,7 +480,7 @@ class RowSampler:
         self._keep_rows(columns, i, keys <= self._limit)
 
     def _first_rows(self, key: tuple[str, bool], block: ColumnBlock, mask: Mask) -> Index:
-        """Return the rows of the mask with texts that are new for the column, or its first row without a number."""
+        """Return the first row in the mask of each new text of the column, or the first row without a number."""
         usable = np.flatnonzero(mask)
         if not isinstance(block, CodedTexts):
             if key in self._with_missing or block.dtype.kind != "f":
@@ -524,7 +527,7 @@ class RowSampler:
 
 
 def row_keys(start: int, n: int, seed: int) -> NDArray[np.uint64]:
-    """Return the keys of rows start, start + 1, ..., which are hashes of the positions and never 0."""
+    """Return the keys of the `n` rows from `start` on, shape (n,): hashes of seed and position, which are never 0."""
     with np.errstate(over="ignore"):
         bits = np.arange(start, start + n, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         bits += np.uint64((seed + 1) * 0xD1B54A32D192ED03 % 2**64)
@@ -582,7 +585,7 @@ def _assemble(
 def _attributes_of_cuts(
     columns: Mapping[str, ColumnBuilder], keep: Mask, roles: ColumnRoles, cuts: Cuts, where: str, tokens: MissingTokens
 ) -> dict[str, Column]:
-    """Return the columns as given cuts read them.
+    """Return the attributes by name, with the types, forms and levels that the given cuts state.
 
     Raises BncliError if a text is not among the levels of the cuts, unless only rows that are dropped have it.
     """

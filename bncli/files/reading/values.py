@@ -63,7 +63,7 @@ def convert_values(request: ColumnRequest, values: Values, tokens: MissingTokens
 def find_faults(
     requests: Sequence[ColumnRequest], values: Sequence[Values], wrong: Sequence[Mask | None]
 ) -> dict[int, str]:
-    """Return the first fault of each malformed row, in the order of the rows.
+    """Return the first fault of each malformed row, keyed by the index of the row, in ascending order.
 
     values: of each requested column, before their conversion. wrong: the masks of `convert_values`.
     """
@@ -110,7 +110,7 @@ def column_of_attribute(attribute: Attribute, names: Collection[str]) -> str:
 
 
 def column_in_form(values: NDArray[np.generic], form: Form | None) -> NumericColumn:
-    """Return the column of an attribute, given the numbers (or seconds of dates) that were read for it."""
+    """Return numbers as a column in this form, or, for a DateForm, seconds as the column of one part of the dates."""
     numbers = np.asarray(values, np.float64)
     if isinstance(form, DateForm):
         return NumericColumn(part_of(numbers, form.part, form.origin), form)
@@ -118,7 +118,7 @@ def column_in_form(values: NDArray[np.generic], form: Form | None) -> NumericCol
 
 
 def expand_dates(seconds: Array, form: DateForm, keep: Mask) -> dict[str, NumericColumn]:
-    """Return the parts of the dates that vary over the rows `keep`, named `COLUMN.PART`.
+    """Return the parts of the dates that vary over the rows in the mask `keep`, keyed by `COLUMN.PART`.
 
     The part `days` counts from the earliest of these rows.
     """
@@ -207,9 +207,10 @@ def narrow_codes(codes: NDArray[Any], n_levels: int) -> SignedCodes:
 
 
 def narrow_numbers(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the numbers in the narrowest type that holds them exactly.
+    """Return the numbers in a narrower type if one holds them exactly.
 
-    int64 becomes int8, int16, int32 or, beyond these, float64. float64, with NaN, becomes float32 if possible.
+    int64 becomes int8, int16, int32 or, beyond these, float64 (exact up to 2^53). float64 becomes float32 if no number
+    changes.
     """
     if values.dtype.kind == "i":
         low, high = (values.min(), values.max()) if len(values) else (0, 0)

@@ -45,7 +45,7 @@ ALONE_SECONDS = 20.0
 STUCK_SECONDS = 20.0
 RETRIES = 3
 BROADCAST_BYTES = 256 << 10
-"""An operand of all tasks travels inside each task up to this size, and once to every worker beyond it."""
+"""Operands of at most this size are sent inside each task, larger ones once to every worker."""
 MORE_MEMORY = "give workers more memory (dask worker --memory-limit), or start more workers"
 _MOST_RESTARTS = 4
 """The number of times that each worker may end, on average, before any task is done."""
@@ -64,7 +64,7 @@ class LostResultsError(Exception):
 
 
 class Worker(NamedTuple):
-    """A worker as the scheduler sees it: threads, memory limit in bytes (0: none), and whether it has tasks."""
+    """A worker as the scheduler sees it: threads, memory limit in bytes (0: none), whether paused, whether busy."""
 
     threads: int
     limit: int = 0
@@ -74,7 +74,10 @@ class Worker(NamedTuple):
 
 @dataclass
 class WorkerMonitor:
-    """Watches the workers during one wait for a task; `known` are the addresses of the workers at its start."""
+    """A monitor of the workers during one wait for a task.
+
+    known: the addresses of the workers at the last check. n_ends: how many workers have ended during the wait.
+    """
 
     known: set[str]
     n_ends: int = 0
@@ -157,11 +160,14 @@ class Cluster:
         return self._client.submit(function, *arguments, pure=False, retries=RETRIES, **where)
 
     def share(self, value: Any) -> Future:
-        """Send a value once. It is the result of a task, so that the cluster can make it again if it is lost."""
+        """Send a value once and return its future: the result of a task, which is run again if the value is lost."""
         return self.submit(_identity, value)
 
     def broadcast(self, value: Any) -> Future:
-        """Send a value to every worker, for use in one round: nothing can make it again if it is lost."""
+        """Send a value to every worker, for use in one round, and return its future.
+
+        Nothing can make the value again if it is lost. Raises LostResultsError if it cannot be sent.
+        """
         try:
             return self._client.scatter(value, broadcast=True, hash=False, timeout=ALONE_SECONDS)
         except Exception as error:
@@ -187,7 +193,7 @@ class Cluster:
             coming.cancel()
 
     def first(self, futures: Sequence[Future]) -> list[Future]:
-        """Wait until at least one task is done, and return those that are."""
+        """Wait until at least one task is done, and return the futures of all tasks that are done."""
         from distributed import wait
 
         try:

@@ -180,7 +180,7 @@ class WorkerBlocks:
         raise AssertionError
 
     def keep(self, kernel: Callable[..., Any], broadcast: Sequence[Any], states: Sequence[Any] | None) -> list[Any]:
-        """Compute `kernel(block, *broadcast)` for every block, and leave each result with a worker.
+        """Compute `kernel(block, *broadcast)` for every block; return the results as WorkerStates, left with workers.
 
         A large operand is shared and not broadcast, because the results may have to be made again much later.
         """
@@ -249,7 +249,7 @@ def distribute_rows(
 
 
 def refuse_memory_limits(cluster: Cluster, shares: Mapping[str, int]) -> None:
-    """Raise BncliError for the first worker that its share of the codes, in bytes, would bring to its memory limit."""
+    """Raise BncliError for the first worker that Dask would pause because of its share of the codes, in bytes."""
     for address, used in cluster.ask_all(_resident_bytes).items():
         worker, share = cluster.workers.get(address), shares.get(address, 0)
         if worker is None or isinstance(used, BaseException) or not worker.limit:

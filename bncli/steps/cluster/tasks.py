@@ -97,7 +97,7 @@ def check_workers(cluster: Cluster, paths: Sequence[str], watch: Watch) -> None:
 
 
 def worker_facts(paths: Sequence[str]) -> tuple[dict[str, str], list[int | None], bool]:
-    """Return facts about this process: its versions, the size of each file (None: missing), a BLAS of one thread.
+    """Return the versions of this process, the size of each file (None: missing), and whether BLAS has one thread.
 
     The memory of the process is also set up for the work.
     """

@@ -177,7 +177,7 @@ def _refuse_unknown(name: str, known: Sequence[str], what: str) -> None:
 def run_plan(
     plan: RunPlan, data_sets: Sequence[DataSet], checkpoint: Checkpoint, *, pool: Pool, watch: Watch
 ) -> ComparisonResults:
-    """Run all tasks whose outcomes are not in the checkpoint, store theirs there, and return all outcomes in order."""
+    """Run the tasks that have no outcome in the checkpoint, store their outcomes there, and return all in order."""
     largest_first = sorted(range(len(data_sets)), key=lambda data: -data_sets[data].cells)
     learners, repeats, folds = range(len(plan.learners)), range(plan.protocol.repeats), range(plan.protocol.n_splits)
     tasks = [Task(*place) for place in product(largest_first, learners, repeats, folds)]

@@ -120,7 +120,7 @@ def _write_csv(report: CompareReport, path: str) -> None:
 
 
 def paper_tables(report: CompareReport) -> list[LatexTable]:
-    """Return per metric a table of all data sets and, with a summary, one of all pairs; then the seconds."""
+    """Return, per metric, a table of all data sets and a table of pairs per summary; then a table of the seconds."""
     tables: list[LatexTable] = []
     for metric in report.metrics:
         tables.append(_data_set_table(report, metric))

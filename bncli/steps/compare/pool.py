@@ -31,7 +31,7 @@ _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BL
 
 
 def run_in_processes(plan: RunPlan, tasks: Iterable[Task], jobs: int, skip: Callable[[Task], bool]) -> Iterator[Result]:
-    """Run the tasks in `jobs` processes and yield results as they arrive; tasks for which `skip(task)` are left out.
+    """Run the tasks in `jobs` processes and yield results as they arrive; a task is left out if `skip(task)` is true.
 
     Closing the iterator ends all processes at once.
     """
@@ -57,7 +57,7 @@ def run_in_processes(plan: RunPlan, tasks: Iterable[Task], jobs: int, skip: Call
 
 
 class _TaskQueue:
-    """Hands out tasks to threads, one at a time."""
+    """A queue that hands out tasks to threads, one at a time."""
 
     def __init__(self, tasks: Iterable[Task], skip: Callable[[Task], bool]) -> None:
         self._tasks = iter(tasks)

@@ -305,7 +305,7 @@ def check_names(learners: Sequence[Learner]) -> None:
 
 
 class Runner:
-    """Runs the tasks of a plan, and keeps only the most recent data set."""
+    """A runner of the tasks of a plan, which keeps only the most recent data set."""
 
     def __init__(self, plan: RunPlan) -> None:
         self._plan = plan

@@ -1,4 +1,4 @@
-"""The items of three checklists in our own words, with the fields and facts that answer each; ABOUT.toml.
+"""The items of three checklists in our own words, the fields and facts that answer each, and the file ABOUT.toml.
 
 - TRIPOD+AI: 27 items, some of them in parts, about a prediction model (Collins et al. 2024, BMJ 385:e078378).
 - Model validation in banks: conceptual soundness, ongoing monitoring and outcomes analysis, as in SR 26-2 of the
@@ -299,9 +299,10 @@ def template() -> str:
 
 
 def read_about(path: str) -> About:
-    """Return the fields in a file.
+    """Return the fields and properties in a file.
 
-    Raises BncliError if it is not TOML, or has unknown keys or values other than text.
+    Raises BncliError if it is not TOML, or has unknown keys, or values other than text (for `properties`, a list of
+    texts).
     """
     import tomllib
 

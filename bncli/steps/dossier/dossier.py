@@ -257,7 +257,7 @@ def _sensitivity_blocks(found: Findings) -> Iterator[Block]:
 
 
 def _disclosure_blocks(found: Findings) -> Iterator[Block]:
-    """Yield the values and tables of the file with few training rows."""
+    """Yield the number of values in the model file that have few training rows, and a table of these values."""
     disclosed = found.verified.disclosure
     assert disclosed is not None
     few = f"fewer than {disclosed.min_rows} training rows"

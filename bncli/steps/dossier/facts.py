@@ -243,7 +243,7 @@ def _facts_of_figures(found: Findings) -> dict[str, str]:
 def unexpected_figures(found: Findings) -> str:
     """Return a sentence on the periods whose figures are outside the intervals that the probabilities imply.
 
-    It is "" if no period has both. Periods with rows without a class are left out.
+    It is "" if no figure can be compared. Periods with rows without a class are left out.
     """
     outside, n_compared = [], 0
     for period in found.periods:

@@ -65,9 +65,10 @@ class DossierSources:
 
 
 class Period(NamedTuple):
-    """A period of time: its rows with a class as a group, with their two-class figures, and what is expected of all.
+    """A period of time: the figures of its rows with a class, and those expected of all its rows.
 
-    group: None where no row has a class. figures: None for more than two classes too. rows: with and without a class.
+    rows: their number with and without a class. group: None if no row has a class. figures: of two classes; None for
+    more classes, and if no row has a class.
     """
 
     name: str

@@ -119,7 +119,7 @@ class Samples:
     def resolve(self, most: int, rows_text: str) -> tuple[int, ...]:
         """Return the sizes in rows if there are `most` rows.
 
-        Raises UsageError for a larger one, which names `rows_text`.
+        Raises UsageError, with `rows_text` in the message, for a larger size, and for ALL beside `most` itself.
         """
         sizes = tuple(most if size == ALL else int(size) for size in self.sizes)
         if sizes and max(sizes) > most:
@@ -263,7 +263,7 @@ def _check_files(outputs: EvaluateOutputs, source: Source, *others: str | None) 
 
 
 def _check_two_labels(outputs: EvaluateOutputs, n_labels: int) -> None:
-    """Raise UsageError if a table for two classes was requested and there are more."""
+    """Raise UsageError if a table for two classes was requested and the class does not have two labels."""
     for is_wanted, option in ((outputs.gains, "--gains"), (outputs.net_benefit, "--net-benefit")):
         if is_wanted and n_labels != 2:
             raise UsageError(
@@ -381,7 +381,7 @@ def _cross_validation_report(
 
 
 def _findings(check: TableCheck | None, report: EvaluateReport, watch: Watch) -> tuple[Finding, ...]:
-    """Return the findings in the training table, or if the figures are too good to be true, that finding alone."""
+    """Return the findings in the training table or, if the figures are too good to be true, that finding alone."""
     if check is None:
         return ()
     finding = too_good(check, report.metrics["log_loss"], report.baseline.log_loss)

@@ -72,7 +72,7 @@ def without_group_columns(columns: Columns, source: Source) -> Columns:
 
 
 def recipe_attributes(columns: Columns, recipe: Recipe, cuts: Cuts | None, run: Run) -> Sequence[Attribute]:
-    """Return the numeric attributes with the supplied cuts, or with those that the recipe learns from all rows."""
+    """Return the attributes of the supplied cuts, or the numeric ones, with cuts learned from all rows."""
     if cuts is not None:
         return cuts.attributes
     numeric = {name: column for name, column in columns.attributes.items() if isinstance(column, NumericColumn)}

@@ -23,7 +23,7 @@ BLOCKS_FILE = "blocks.svg"
 
 
 def check_folder(path: str, names: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the files with these names in the folder of pictures, if it exists; it is created when it is needed.
+    """Return the paths of files with these names in the folder of pictures, or () if the folder does not exist yet.
 
     Raises an error if the folder neither exists nor can be created.
     """

@@ -317,12 +317,12 @@ def intervals_json(intervals: Mapping[str, Interval | None]) -> dict[str, list[f
 
 
 def scored_json(scored: ScoredNetwork) -> dict[str, Any]:
-    """Return the keys `scores` and `acll_relative_error`."""
+    """Return the scores of a network under the keys `scores` and `acll_relative_error`."""
     return {"scores": scored.scores._asdict(), "acll_relative_error": scored.acll_relative_error}
 
 
 def curves_json(labels: Sequence[str], curves: Sequence[LabelCurves]) -> dict[str, Any]:
-    """Return the curves as lists per column; an undefined curve has no points, and None as its area."""
+    """Return the curves of every label by their kind, as lists of numbers; an undefined curve has None as its area."""
     tables: dict[str, Any] = {"roc": [], "precision_recall": [], "reliability": []}
     for label, own in zip(labels, curves, strict=True):
         for name, curve, area, x, y in (
@@ -401,7 +401,7 @@ def _combine_decided_rows(
 def learning_curve(
     sizes: Sequence[int], sampled: Iterable[tuple[int, FoldReport]], folds: Sequence[FoldReport]
 ) -> tuple[CurvePoint, ...]:
-    """Return one point per size, from the (size, fit) of the samples in the order of `folds`.
+    """Return one point per size, with its fits in the order of `folds`; `sampled` has (size, fit) of every sample.
 
     A size without samples includes all rows, so its fits are the fits of the evaluation itself.
     """

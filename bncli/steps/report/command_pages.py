@@ -68,7 +68,7 @@ def _class_blocks(report: DescribeReport) -> Iterator[Block]:
 
 
 def _column_blocks(report: DescribeReport) -> Iterator[Block]:
-    """Yield the columns in the order of their mutual information with the class."""
+    """Yield the columns that `fit` does not use, and all columns, those with most information about the class first."""
     others = [column for column in report.columns if column.name != report.class_name]
     order = sorted(others, key=lambda column: -(column.bits or 0.0))
     informative = [((column.name,), column.bits or 0.0) for column in order if column.bits][:_MOST_BARS]
@@ -102,7 +102,7 @@ def _column_blocks(report: DescribeReport) -> Iterator[Block]:
 
 
 def _bins_section(bins: Sequence[AttributeBins], event: str) -> Section:
-    """Return the bins of each attribute with their weights of evidence, largest information value first."""
+    """Return the section on the bins of each attribute, largest information value first."""
     blocks = list[Block]([Paragraph(f"The event is {event}. Attributes are sorted by information value.")])
     ranks = [(entry.attribute, f"{len(entry.bins):,}", figure(entry.iv)) for entry in bins[:MOST_COLUMNS]]
     grids = [Grid("Information value", ("attribute", "bins", "IV"), ranks, (1, 2))]
@@ -326,7 +326,7 @@ def _first_and_last(values: Series, names: Sequence[str]) -> str:
 
 
 def _mean_blocks(report: MonitorReport) -> Iterator[Block]:
-    """Yield the means of log-loss, confidence and ln P(x) per file, if they are known."""
+    """Yield the known means of log-loss, confidence and ln P(x) per file, and the expected and measured performance."""
     pictures = []
     for field, title, upwards, better in _MONITORED_MEANS:
         values: list[float | None] = [getattr(monitor.tally, field).mean for monitor in report.monitors]

@@ -259,9 +259,10 @@ def _described_labels(labels: Sequence[str], values: Array) -> Sequence[int]:
 
 
 def _qualified(labels: Sequence[str], sentences: Sequence[str], others_sentence: str) -> list[str]:
-    """Return sentences followed by `others_sentence`.
+    """Return the sentences, each followed by `others_sentence`.
 
-    With more than MOST_SENTENCES classes the sentence may be about another class than the picture; this is added.
+    With more than MOST_SENTENCES classes, each begins by saying that it is about the most affected class, since the
+    picture may show another one.
     """
     if len(labels) > MOST_SENTENCES:
         sentences = [f"Largest effect on any class: {sentence[0].lower()}{sentence[1:]}" for sentence in sentences]
@@ -269,7 +270,7 @@ def _qualified(labels: Sequence[str], sentences: Sequence[str], others_sentence:
 
 
 def _thousandths(values: Array) -> list[str]:
-    """Return the values of each class in whole thousandths as text: plus 2^17, as three base64 digits each."""
+    """Return the values of each class as text: whole thousandths plus 2^17, as three base64 digits each."""
     whole = np.clip(np.round(1000 * values.reshape(-1, values.shape[-1]).T), -(1 << 17), (1 << 17) - 1) + (1 << 17)
     sextets = (whole.astype(np.int64)[..., None] >> np.array([12, 6, 0])) & 63
     return ["".join(_LETTERS[sextet] for sextet in row.ravel().tolist()) for row in sextets]

@@ -363,7 +363,7 @@ def _threshold_blocks(report: EvaluateReport, rule: DecisionRule | None) -> tupl
 
 
 def _two_class_blocks(report: EvaluateReport) -> tuple[list[Grid], list[Picture]]:
-    """Return tables of ranking, calibration and net benefit of the second label, and the last as a picture.
+    """Return tables of ranking, calibration and net benefit for the second label, and a picture of the net benefit.
 
     There is no net benefit if all rows have one label.
     """

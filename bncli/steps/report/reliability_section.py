@@ -44,7 +44,7 @@ class ScoredTable:
 
     @classmethod
     def of(cls, model: Model, rows: Columns, report: EvaluateReport, *, allow_missing: bool) -> ScoredTable:
-        """Encode the columns that the model uses."""
+        """Return the scored table of `rows`, with the columns that the model uses as codes."""
         used = compile_scorer(model).used
         return cls(used, encode_attributes(rows, model.schema, used, allow_missing=allow_missing), report)
 

@@ -64,7 +64,7 @@ class _Information:
         self._codes = {} if scored is None else dict(zip(scored.used, scored.encoded.codes, strict=True))
 
     def of(self, attributes: Sequence[int], *, given_class: bool = False) -> float:
-        """Return I(attributes together; class), or for two attributes I(first; second | class)."""
+        """Return I(attributes together; class) or, with `given_class` and two attributes, I(first; second | class)."""
         shape = [*(self._cardinalities[a] for a in attributes), self._k]
         if self._scored is None or math.prod(shape) > _MOST_COUNTED or not all(a in self._codes for a in attributes):
             return 0.0
@@ -256,7 +256,7 @@ def provenance_section(model: Model, files: Sequence[tuple[str, str]], commands:
 
 
 def _edit_grids(model: Model) -> list[Grid]:
-    """Return the changes of effects by hand, a row per value; at most MOST_EDITED rows are shown."""
+    """Return a table of the effects changed by hand, with at most MOST_EDITED rows, one per value; [] without edits."""
     rows = []
     for edit in model.edits:
         label = len(model.schema.labels) - 1 if edit.label is None else model.schema.labels.index(edit.label)
@@ -284,7 +284,7 @@ def _versions() -> tuple[str, str]:
 
 
 def _hash_grids(files: Sequence[tuple[str, str]]) -> list[Grid]:
-    """Return a table of the SHA-256 of the files that can be read again; no table if there are none."""
+    """Return a table of the SHA-256 of the files that can be read again, or [] if there are none."""
     hashes = [(kind, path, digest) for kind, path in files if (digest := file_hash(path)) is not None]
     return [Grid("Fingerprints", ("file", "path", "SHA-256"), hashes)] if hashes else []
 
@@ -313,7 +313,7 @@ def _recipe_grid(recipe: Recipe) -> Grid:
 
 
 def fit_command(model: Model) -> str | None:
-    """Return the shortest `bncli fit` command that makes a model, or None if no command does.
+    """Return a `bncli fit` command, without superfluous options, that makes a model, or None if no command does.
 
     The columns are named, since the model does not record which columns of its table were left out.
     """

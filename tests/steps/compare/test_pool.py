@@ -33,8 +33,11 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
     start = pool._Worker._start_process
 
     def noted(self: pool._Worker) -> subprocess.Popen[bytes]:
-        started.append(start(self))
-        return started[-1]
+        process = start(self)
+        # an interrupt typed at the terminal reaches the parent alone
+        assert os.getpgid(process.pid) != os.getpgid(0)
+        started.append(process)
+        return process
 
     monkeypatch.setattr(pool._Worker, "_start_process", noted)
     return started
@@ -70,8 +73,6 @@ def test_who_dies_is_replaced(plan: RunPlan, started: list[subprocess.Popen[byte
 def test_closing_ends_all_processes(plan: RunPlan, started: list[subprocess.Popen[bytes]]) -> None:
     with closing(run_in_processes(plan, TASKS[:2], 3, lambda task: False)) as found:
         next(found)
-        # an interrupt typed at the terminal reaches the parent alone
-        assert all(os.getpgid(process.pid) != os.getpgid(0) for process in started)
     assert len(started) == 2, "no more processes begin than there are tasks"
     assert all(process.returncode is not None for process in started)
     assert not any(thread.is_alive() for thread in threading.enumerate() if thread.name.endswith("(_work)"))
