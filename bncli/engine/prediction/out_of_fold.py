@@ -186,7 +186,7 @@ def calibrate_out_of_fold(
         measured_splits = [(kept[others], kept[rows]) for others, rows in of_kept]
         if not measured_splits:
             measured_splits = [(kept, kept)]
-            warning = "the held-out log-loss is too low: the calibration was fitted to the same rows, whose times are equal"
+            warning = "the held-out log-loss is too low: the calibration was fitted to these rows, all of one time"
             watch(Note(f"{warning}; test the model on newer rows (bncli evaluate FILE --model MODEL)", warning=True))
     weights = np.ones(columns.n_rows) if columns.weights is None else columns.weights
     loss, class_weights, maps = 0.0, [], list[Array]()
