@@ -389,3 +389,18 @@ def test_the_page_says_how_it_is_made_and_what_use_each_threshold_is(bncli: Bncl
     assert "No other model was compared" not in page.text
     made(bncli)
     assert "No other model was compared (--beside)" in Read(Path("out/dossier.html").read_text()).text
+
+
+@pytest.mark.usefixtures("table")
+def test_the_page_lists_every_table_with_cells_of_few_rows(bncli: Bncli) -> None:
+    assert (
+        bncli("fit", "test.csv", "--structure", "tan", "--param", "map", "-o", "tan.bnc", "--class", "diagnosis").code
+        == 0
+    )
+    disclosed = made(bncli, model="tan.bnc")["verification"]["disclosure"]
+    rare = [one for one in disclosed["tables"] if one["below"] or one["unknown"]]
+    text = Read(Path("out/dossier.html").read_text()).text
+    assert rare
+    assert all(
+        f"{' & '.join(one['attributes'])}{one['cells']:,}{one['below']:,}{one['unknown']:,}" in text for one in rare
+    )

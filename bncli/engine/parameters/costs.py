@@ -131,8 +131,8 @@ def describe_large(structure: Structure, schema: Schema, recipe: Recipe) -> str:
     families = _families(structure, schema, recipe)
     largest = max(families, key=lambda family: family.n_cells)
     size = f"{_short(_n_entries(families, len(schema.labels)), ',')} entries"
-    child, n = schema.attributes[largest.attributes[0]].name, len(largest.attributes)
-    over = f"the largest, of {child!r}, is over {n} attributes"
+    of_child = "" if largest.child is None else f", of {schema.attributes[largest.child].name!r},"
+    over = f"the largest{of_child} is over {len(largest.attributes)} attributes"
     what = f"the tables have {size} ({over}), so learning is slow and needs {about_memory(needed)} of memory"
     return f"{what}; to make them smaller, {_advice(structure, schema, recipe, needed // 8)}"
 

@@ -257,14 +257,25 @@ def _sensitivity_blocks(found: Findings) -> Iterator[Block]:
 
 
 def _disclosure_blocks(found: Findings) -> Iterator[Block]:
-    """Yield the number of values in the model file that have few training rows, and a table of these values."""
+    """Yield what the model file discloses about few training rows: values, cells of tables, and held-out rows."""
     disclosed = found.verified.disclosure
     assert disclosed is not None
     few = f"fewer than {disclosed.min_rows} training rows"
-    yield Paragraph(f"{count(len(disclosed.values), 'value')} of the model file have {few}.")
+    have = "has" if len(disclosed.values) == 1 else "have"
+    yield Paragraph(f"{count(len(disclosed.values), 'value')} of the model file {have} {few}.")
     rows = [(one.attribute, one.value, f"{one.rows:,.6g}", ", ".join(one.where)) for one in disclosed.values]
     if rows:
         yield Grid(f"Values with {few}", ("column", "value", "rows", "where"), rows[:_MOST_LINES], (2,))
+    tables = [
+        (" & ".join(one.attributes), f"{one.cells:,}", f"{one.below:,}", f"{one.unknown:,}")
+        for one in disclosed.tables
+        if one.below or one.unknown
+    ]
+    if tables:
+        heads = ("table of", "cells", "with few rows", "may have few rows")
+        yield Grid(f"Tables with cells of {few}", heads, tables[:_MOST_LINES], (1, 2, 3))
+    if disclosed.held_out:
+        yield Paragraph(f"The file stores the probabilities of {count(disclosed.held_out, 'held-out row')}.")
 
 
 def _data_blocks(found: Findings) -> Iterator[Block]:

@@ -309,7 +309,7 @@ def _pair_picture(
     for place in (0, 1):
         own = of_one.get(effect.attributes[place])
         # without an edge if the effect of the attribute itself is over other values
-        has_edge = own is not None and own.axis_attributes[0].cardinality == effect.axis_attributes[place].cardinality
+        has_edge = own is not None and own.names[0] == effect.names[place]
         edge = np.asarray(own.values[codes[place]]) if own is not None and has_edge else None
         edges.append(edge)
         names = [effect.names[place][code] for code in codes[place]]

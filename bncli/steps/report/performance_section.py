@@ -294,7 +294,7 @@ def _rule_text(report: EvaluateReport, rule: DecisionRule) -> str:
         cost, plain_cost = (float((costs * cells).sum() / cells.sum()) for cells in (confusion, likeliest))
         label = int(np.argmin(decisions.constant_costs))
         sentences.append(
-            f"They cost {cost:.4g} per row; always predicting {report.labels[label]} costs "
+            f"Its decisions cost {cost:.4g} per row; always predicting {report.labels[label]} costs "
             f"{decisions.constant_costs[label]:.4g}, and predicting the most probable class {plain_cost:.4g}."
         )
         if (best := decisions.best_threshold) is not None:
