@@ -122,7 +122,8 @@ def _refuse_many_labels(labels: tuple[str, ...], class_name: str) -> None:
 def cost_matrix(text: str, labels: tuple[str, ...], class_name: str) -> tuple[tuple[float, ...], ...]:
     """Return the matrix costs[true][decision] of `true:decision=cost,...`.
 
-    Raises UsageError for unknown labels, repeated or missing pairs, negative costs, and costs that are all 0.
+    Costs of correct decisions may be left out and are then 0. Raises UsageError for unknown labels, repeated pairs,
+    wrong decisions without a cost, negative costs, and costs that are all 0.
     """
     costs: dict[tuple[str, str], float] = {}
     for key, cost in parse_label_numbers(text).items():

@@ -272,7 +272,7 @@ def _with_pairs(
 
     @cache
     def fitted(own: tuple[int, ...], pairs: tuple[tuple[int, int], ...]) -> _PairFit:
-        """Return the fit of single attributes, then pairs, which join one after the other."""
+        """Return the model of the attributes `own` and of `pairs`, refitted after each pair is added in turn."""
         if not pairs:
             cells, sizes = [grouped.of_rows[i] for i in own], [grouped.sizes[i] for i in own]
             orders, cost, start = [grouped.orders[i] for i in own], 0.0, None
