@@ -207,7 +207,10 @@ def _summary(report: FitReport, structure_file: str | None, *, verbose: bool) ->
     lines = []
     if (held_out := report.held_out) is not None:
         rows = "" if held_out.rows is None else f" on {held_out.rows:,} rows"
-        of_units = f" of {held_out.units:,} groups" if report.split is not None and "group" in report.split.kind else ""
+        groups = "group" if held_out.units == 1 else "groups"
+        of_units = (
+            f" of {held_out.units:,} {groups}" if report.split is not None and "group" in report.split.kind else ""
+        )
         base = f"class frequencies alone: {held_out.base_log_loss:.4g}; lower is better"
         lines.append(f"held-out    log-loss {held_out.log_loss:.4g}{rows}{of_units} ({base})")
     lines.append(f"class       {report.class_name} ({first_names(report.labels)})")

@@ -386,6 +386,8 @@ def _compare_on_sample(
     rows = rows.take(stratified_sample(rows.label.codes, COMPARED_ROWS - 1, seed, rows.split_by))
     assert rows.label is not None
     splits = inner_splits(rows.label.codes, FOLDS, seed, rows.split_by)
+    if not splits:
+        raise BncliError("no row of the sample can be held out")
     others, held_out = splits[0]
     weights = np.ones(len(held_out)) if rows.weights is None else rows.weights[held_out]
     tried, losses = [], []

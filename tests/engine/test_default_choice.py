@@ -243,3 +243,14 @@ def test_the_comparison_is_a_stage_of_its_own(monkeypatch: pytest.MonkeyPatch, c
     assert stages.count("compare") == 1
     assert (stages[0] == "compare") == (compared_rows == 150)
     assert stages[-1] == "parameters"
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_few_large_groups_are_compared_on_rows_of_all_of_them(n_groups: int) -> None:
+    """A sample of whole groups would hold one group, of which nothing can be held out."""
+    n_rows = learning.COMPARED_ROWS + 1
+    columns = replace(curve(n_rows), split_by=SplitBy(np.arange(n_rows) * n_groups // n_rows))
+    model = learn(columns, default(seed=0)).model
+    assert model.penalty_cv is not None
+    assert [one.structure for one in model.penalty_cv.structures] == ["tan", "interactions"]
+    assert model.recipe.structure == "interactions"

@@ -47,6 +47,8 @@ from bncli.errors import BncliError, UsageError
 Seed = int | Sequence[int]
 RowSplit = tuple[Index, Index]
 """The rows to learn from and the rows held out, both ascending."""
+LEAST_UNITS = 5
+"""A sample of whole units has at least as many, so that each of five folds can hold out one."""
 BLOCKS = 5
 """The default number of blocks in time order."""
 FEW_HELD_OUT = 0.25
@@ -224,13 +226,16 @@ def _before_block(
 def stratified_sample(labels: Integers, n_rows: int, seed: Seed, by: SplitBy | None = None) -> Index:
     """Draw at most `n_rows` rows, ascending; every class keeps its share within one row, or roughly for units.
 
-    Whole units are drawn, at least one, even if it has more than `n_rows` rows.
+    Whole units are drawn. If they are so large that the sample would have fewer than LEAST_UNITS of more units, rows of
+    all units are drawn instead.
     """
     if len(labels) <= n_rows:
         return np.arange(len(labels))
     units = units_of_several_rows(by)
     if units is not None:
-        return next(_samples_of_units(labels, units, [n_rows], seed))
+        whole = next(_samples_of_units(labels, units, [n_rows], seed))
+        if len(distinct(units[whole])) >= min(LEAST_UNITS, int(units.max()) + 1):
+            return whole
     # in whole numbers, so that rounding cannot take a row twice
     evenly = np.arange(n_rows) * len(labels) // n_rows
     return np.sort(_shuffled_by_class(labels, seed)[evenly])

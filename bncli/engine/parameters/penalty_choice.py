@@ -438,7 +438,8 @@ def split_outside(searched: Index, labels: Integers, seed: int, by: SplitBy | No
     """Return a split that holds out only rows that a search has not used, given the rows that it has used.
 
     As many rows are held out as `splits_to_measure` would hold out, if there are so many. None means that rows have
-    times, so that the last ones must be held out, or that the search left out less than a tenth of the rows.
+    times, so that the last ones must be held out, that the search left out less than a tenth of the rows, or that units
+    are so large that the held-out rows would share one with the others.
     """
     n_rows = len(labels)
     unused = np.setdiff1d(np.arange(n_rows), searched, assume_unique=True)
@@ -448,6 +449,8 @@ def split_outside(searched: Index, labels: Integers, seed: int, by: SplitBy | No
     n_held_out = n_measured // (FOLDS if n_rows <= WHOLE_ROWS else TENTH)
     rows = unused[stratified_sample(labels[unused], n_held_out, seed, None if by is None else by.take(unused))]
     others = np.setdiff1d(np.arange(n_rows), rows, assume_unique=True)
+    if by is not None and by.units is not None and len(np.intersect1d(by.units[rows], by.units[others])):
+        return None
     by = None if by is None else by.take(others)
     return others[stratified_sample(labels[others], n_measured - len(rows), seed, by)], rows
 

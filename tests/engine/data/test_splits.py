@@ -139,7 +139,24 @@ def test_samples_take_whole_units(rows: list[tuple[int, int]], sizes: list[int],
         assert before <= set(sample.tolist())
         before = set(sample.tolist())
     if largest > 1:
-        assert (stratified_sample(labels, min(sizes), seed, SplitBy(units)) == samples[0]).all()
+        sample = stratified_sample(labels, min(sizes), seed, SplitBy(units))
+        if len(set(units[samples[0]].tolist())) >= min(5, len(set(units.tolist()))):
+            assert (sample == samples[0]).all()
+        else:  # rows of all units, as if there were none
+            assert (sample == stratified_sample(labels, min(sizes), seed)).all()
+
+
+@pytest.mark.parametrize("n_units", [2, 3, 9])
+def test_a_sample_of_few_large_units_can_be_split_between_them(n_units: int) -> None:
+    """With whole units it would hold one unit, of which no row can be held out."""
+    labels = np.random.default_rng(n_units).integers(0, 2, 3000)
+    by = SplitBy(np.arange(3000) * n_units // 3000)
+    rows = stratified_sample(labels, 300, 0, by)
+    splits = inner_splits(labels[rows], 5, 0, by.take(rows))
+    assert len(rows) == 300
+    assert len(splits) == min(5, n_units)
+    for split in splits:
+        check_sides(split, by.take(rows))
 
 
 def check_sides(split: RowSplit, by: SplitBy) -> None:
