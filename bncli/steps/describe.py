@@ -531,6 +531,7 @@ def _with_use_and_reason(
     use = learned_attributes is None or any(entry.attribute.informative for entry in learned_attributes)
     if _is_running_number(report, n_rows):
         reason = "distinct whole numbers: possibly an identifier"
+        reason += "" if use else " (interactions may still use it)"
         return replace(report, use=use, reason=reason, should_ignore=True)
     if not use:
         why = "no cut point gives" if report.type != "categorical" else "they have too little"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -215,6 +216,11 @@ def fit(
         if finding is not None:
             recorder(Note(finding.message, warning=True))
             findings = (finding,)
+    used = {fitted.model.schema.attributes[i].name for i in fitted.model.attributes}
+    for name in () if check is None else check.running_numbers:
+        if name in used:
+            what = f"'{name}' is used, but every row has its own number in it: possibly an identifier"
+            recorder(Note(f"{what}; add --ignore {shlex.quote(name)} to leave it out", warning=True))
     moves = recorder.named_moves(fitted.model.schema)
     return _fit_report(model_path, fitted, supplied.structure, moves, findings, recorder, split)
 

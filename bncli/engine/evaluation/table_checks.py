@@ -107,7 +107,8 @@ class TableCheck:
 
     copied: share of rows with near copies. many_values: whether at least half of the attributes have more than
     FEW_VALUES values. best_attribute, explained: the attribute that explains the largest share of the entropy of the
-    class, and that share.
+    class, and that share. running_numbers: the numeric attributes in which every row has a whole number of its own, in
+    a range of fewer than two numbers per row; they may be identifiers.
     """
 
     findings: tuple[Finding, ...]
@@ -116,6 +117,7 @@ class TableCheck:
     many_values: bool
     best_attribute: str
     explained: float
+    running_numbers: tuple[str, ...] = ()
 
 
 class _ColumnFacts(NamedTuple):
@@ -198,7 +200,16 @@ def check_table(table: Columns, left_out: Mapping[str, Column], threads: int = 1
         findings += _drifts(table, labels)
     best = max(explained, key=lambda name: explained[name], default="")
     n_fine = sum(n > FEW_VALUES for n in n_values.values())
-    return TableCheck(tuple(findings), n_rows, copied, 2 * n_fine >= len(n_values), best, explained.get(best, 0.0))
+    running = tuple(
+        name
+        for name, column in columns_as_read.items()
+        if isinstance(column, NumericColumn)
+        and n_values[name] == n_rows
+        and _may_group(column)
+        and float(column.values.max()) - float(column.values.min()) < 2 * n_rows  # false if a value is missing
+    )
+    best_explained = explained.get(best, 0.0)
+    return TableCheck(tuple(findings), n_rows, copied, 2 * n_fine >= len(n_values), best, best_explained, running)
 
 
 def too_good(check: TableCheck, log_loss: float | None, base_log_loss: float | None) -> Finding | None:

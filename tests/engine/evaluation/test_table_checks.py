@@ -144,6 +144,24 @@ def test_the_order_of_the_rows_does_not_matter_for_groups_leaks_and_drift(tmp_pa
             assert found == again
 
 
+def test_running_numbers_are_distinct_whole_numbers_without_wide_gaps() -> None:
+    rng = np.random.default_rng(0)
+    order = rng.permutation(200)
+    cases: dict[str, tuple[np.ndarray, bool]] = {
+        "counted": (order + 1000.0, True),
+        "some left out": (rng.permutation(390)[:200] - 100.0, True),
+        "wide gaps": (order * 3.0, False),
+        "repeated": (np.where(order == 7, 8.0, order), False),
+        "a fraction": (np.where(order == 7, 7.5, order), False),
+        "missing": (np.where(order == 7, np.nan, order), False),
+        "narrow integers": (((order - 100) * 300).astype(np.int16), False),
+    }
+    attributes = {name: NumericColumn(values) for name, (values, _) in cases.items()}
+    check = check_table(Columns(200, attributes, "class", names(order % 2)), {})
+    assert check is not None
+    assert list(check.running_numbers) == [name for name, (_, is_running) in cases.items() if is_running]
+
+
 def test_tables_that_cannot_be_checked() -> None:
     table = columns_of(np.arange(30.0), labels=np.arange(30) % 2)
     assert check_table(table, {}) is None
