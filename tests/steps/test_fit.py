@@ -221,6 +221,23 @@ def test_every_warning_of_the_run_is_reported_once(tmp_path: Path) -> None:
     assert report.as_json()["warnings"] == list(report.warnings)
 
 
+@pytest.mark.parametrize("trend", [0, 1])
+def test_a_running_number_is_named_if_the_model_uses_it(trend: int, tmp_path: Path) -> None:
+    """Without a trend, its cuts give no information about the class."""
+    lines = ["no,x,y"]
+    for i in range(400):
+        x = (i * 7919) % 97
+        lines.append(f"{5000 + i},{x},{'yes' if x + (i * 31) % 41 + trend * i / 4 > 68 else 'no'}")
+    table = tmp_path / "table.csv"
+    table.write_text("\n".join(lines) + "\n")
+    report = fit(Source((str(table),)), Recipe(structure="nb"), output=str(tmp_path / "model.bnc"))
+    about = [warning for warning in report.warnings if "identifier" in warning]
+    expected = "'no' is used, but every row has its own number in it: possibly an identifier; "
+    expected += "add --ignore no to leave it out"
+    assert about == [expected] * trend
+    assert report.uninformative == (() if trend else ("no",))
+
+
 MONKS = Source((str(Path(__file__).parents[2] / "sample_data" / "monks1.csv"),))
 
 
