@@ -34,6 +34,7 @@ def distinct(values: NDArray[Whole]) -> NDArray[Whole]:
     [1, 3]
     """
     ordered = np.sort(values)
+    # the first of every run of equal values; the slice drops the leading True if there are no values
     return np.asarray(ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]])
 
 

@@ -56,8 +56,10 @@ def add_joint_counts(table: NDArray[np.int64], cells: NDArray[np.int32], codes: 
     from scipy.sparse import coo_array  # costs more to import than to count few rows: only where it is used
 
     if table.size >= SPARSE_TABLE:
+        # the radix of the leading digit plays no part
         np.add.at(table, cell_numbers((cells, codes), (0, n_codes)), 1)
         return
+    # toarray adds up the entries that share a position, so that it counts the rows of each cell
     entries = coo_array((_ones(len(cells)), (cells, codes.astype(np.int32))), shape=(table.size // n_codes, n_codes))
     table += entries.toarray().reshape(-1)
 

@@ -42,6 +42,7 @@ class Pack:
 
     def codes(self, configurations: Sequence[Index]) -> Index:
         (g, share), *others = self.parts
+        # a copy, by indexing with an array, so adding to it in place is safe
         total = share[configurations[g]]
         for g, share in others:
             total += share[configurations[g]]
@@ -50,6 +51,7 @@ class Pack:
     def project(self, tables: Array) -> Array:
         """Return `tables` (..., n_codes) summed over codes, weighted by `active`, as (..., indicators in the pack)."""
         if self.active is None:
+            # code i is indicator i; the slice drops the code of "none is active"
             return tables[..., : len(self.indicators)]
         return np.asarray(tables @ self.active)
 
@@ -128,6 +130,8 @@ def _pack_sets(sets: Sequence[_Set], n: int) -> Packing:
     for part in _pack_slices([one_set.n_codes for one_set in sets]):
         members = sets[part]
         n_codes = 1
+        # From the fastest digit to the slowest, n_codes is the place value of the next digit. Sets of one group share a
+        # look-up: their digits follow from the same configuration, so they are added up beforehand.
         parts: dict[int, Index] = {}
         for member in reversed(members):
             share = member.local * n_codes
@@ -135,14 +139,18 @@ def _pack_sets(sets: Sequence[_Set], n: int) -> Packing:
             n_codes *= member.n_codes
         indicators = np.concatenate([member.indicators for member in members])
         if len(members) == 1 and members[0].values is None:
+            # its codes number the indicators already
             packs.append(Pack(tuple(parts.items()), n_codes, indicators, None))
             continue
+        # (members, n_codes): the digit of each member in every joint code, first member slowest
         digits = np.array(np.unravel_index(np.arange(n_codes), [member.n_codes for member in members]))
         active = []
         for codes, member in zip(digits, members, strict=True):
             if member.values is None:
+                # the code len(indicators), "none is active", equals no column number: a row of zeros
                 active.append(np.asarray(codes[:, np.newaxis] == np.arange(len(member.indicators)), np.float64))
             else:
+                # codes of a family of functions look up the functions' values
                 active.append(np.asarray(member.values[codes]))
         packs.append(Pack(tuple(parts.items()), n_codes, indicators, np.concatenate(active, axis=1)))
     return Packing(tuple(packs), n)
@@ -170,7 +178,10 @@ def _work(n_codes: Sequence[int], n_rows: int, n_blocks: int) -> float:
     """Return the approximate time in nanoseconds, given the number of codes of each pack."""
     sizes = np.array(n_codes, float)
     n_pairs = len(sizes) * (len(sizes) + 1) / 2
+    # cells of all pair tables: sum over pairs a <= b of s_a s_b
     entries = float(sizes.sum() ** 2 + np.square(sizes).sum()) / 2
+    # Nanoseconds: per pair of packs, its joint codes; per block of weights, a bincount over the rows. The cells of the
+    # tables are written once for every ROWS rows.
     return n_pairs * 2e4 + n_blocks * (n_pairs * (6e3 + 1.8 * n_rows) + entries * max(1, n_rows / ROWS))
 
 
@@ -185,22 +196,27 @@ def co_occurrences(packing: Packing, configurations: Sequence[Index], factors: A
 
 
 def _add_rows(total: Array, packs: Sequence[Pack], codes: Sequence[Index], factors: Array) -> None:
+    # C is symmetric: each pair of packs is counted once and written to both triangles
     for a, (first, code) in enumerate(zip(packs, codes, strict=True)):
         joint = np.empty_like(code)
         for second, other in zip(packs[:a], codes[:a], strict=True):
             np.multiply(code, second.n_codes, out=joint)
             joint += other
+            # the rows' weights by the codes of both packs, (blocks, codes of first, codes of second)
             size = first.n_codes * second.n_codes
             tables = np.array([np.bincount(joint, f, size) for f in factors])
             tables = tables.reshape(len(factors), first.n_codes, second.n_codes)
+            # (blocks, indicators of second, indicators of first)
             block = first.project(second.project(tables).transpose(0, 2, 1))
             total[:, second.indicators[:, np.newaxis], first.indicators] += block
             total[:, first.indicators[:, np.newaxis], second.indicators] += block.transpose(0, 2, 1)
         # among the indicators of one pack
         sums = np.array([np.bincount(code, f, first.n_codes) for f in factors])
         if first.active is None:
+            # they exclude one another, so each occurs together with itself only
             n = len(first.indicators)
             within = sums[:, :n][:, :, np.newaxis] * np.eye(n)
         else:
+            # sum over codes u of a[u, i] q[u] a[u, j]
             within = np.asarray(first.active.T @ (sums[:, :, np.newaxis] * first.active))
         total[:, first.indicators[:, np.newaxis], first.indicators] += within

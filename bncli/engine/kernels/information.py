@@ -26,13 +26,16 @@ def mutual_information(table: Array) -> Array:
     >>> (mutual_information(np.stack([same, independent])) / math.log(2)).tolist()  # in bits
     [1.0, 0.0]
     """
+    # I(X; Y) is I(X; Z | 1): Y in the place of Z, and a condition of one value
     return conditional_mutual_information(table[..., np.newaxis])
 
 
 def conditional_mutual_information(table: Array) -> Array:
     """Return I(X; Z | Y) >= 0 of tables n[a, b, y], shape (..., values, values, K) -> (...); 0 for an empty table."""
     shape, n_cells = table.shape[:-3], math.prod(table.shape[-3:])
+    # marginals n[a, ., y] and n[., b, y], summed axes kept
     left, right = np.add.reduce(table, axis=-2, keepdims=True), np.add.reduce(table, axis=-3, keepdims=True)
+    # the N of P = n / N cancels in the ratio: n[a, b, y] n[., ., y] / (n[a, ., y] n[., b, y])
     joint = table * np.add.reduce(right, axis=-2, keepdims=True)
     independent = left * right
     # 0 ln 0 = 0: empty cells add nothing
@@ -42,6 +45,7 @@ def conditional_mutual_information(table: Array) -> Array:
     terms /= independent.ravel()[occurring]
     np.log(terms, out=terms)
     terms *= flat[occurring]
+    # every term is added to the table that its cell is in
     sums = np.bincount(occurring // max(n_cells, 1), terms, math.prod(shape)).reshape(shape)
     total = np.add.reduce(table.reshape(*shape, n_cells), axis=-1)
     # near independence, rounding may leave the sum just below 0

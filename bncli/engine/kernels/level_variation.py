@@ -39,6 +39,7 @@ def evidence_of_effects(counts: Array) -> float:
     counts (levels, K): the rows of each level and class.
     """
     counts, shares = _occurring(counts)
+    # the limit of P(n_l) for a -> infinity, prod over y of f_y^n_ly: every level has the shares of all rows
     without = float((counts @ np.log(shares)).sum())
     return max(_log_likelihood(counts, shares, a) for a in CONCENTRATIONS) - without
 

@@ -78,6 +78,7 @@ class Indicators:
     ) -> None:
         self._codes, self._sizes, self._kind = codes, tuple(sizes), np.dtype(np.float32 if single else np.float64)
         at_a_time = min(at_a_time, max(1, MOST_ENTRIES // len(sizes)))
+        # even blocks: round the number of blocks, then divide the rows among them, rounded up
         self.at_a_time = -(-len(codes) // max(1, round(len(codes) / at_a_time))) or 1
         self._kept = list(self._build()) if keep else None
 
@@ -98,9 +99,11 @@ class Indicators:
 
         for start in range(0, self.n_rows, self.at_a_time):
             codes = self._codes[start : start + self.at_a_time]
+            # CSR arrays: row t has its entries at starts[t] .. starts[t + 1] - 1, one per group, all 1
             ones, offsets, starts = _shared_arrays(len(codes), self._sizes, self._kind)
             columns = np.add(codes.reshape(-1), offsets, dtype=np.int32)
             z = csr_array((ones, columns, starts), shape=(len(codes), sum(self._sizes)))
+            # the transpose of a matrix by rows is one by columns over the same arrays
             yield SparseRows(slice(start, start + len(codes)), z, z.T)
 
 
@@ -129,9 +132,11 @@ def gradient_two_classes(
         np.take(tables[0], block[0], out=margin, mode="clip")
         for table, code in zip(tables[1:], block[1:], strict=True):
             margin += np.take(table, code, out=spare, mode="clip")
+        # now the log-odds of the row's own class
         margin *= sign
         weight = None if weights is None else weights[start : start + BLOCK]
         cll += _logistic(margin, spare, residual, weight)
+        # w (1 - p) of the own class becomes d CLL / dd: its sign for the first class is minus
         residual *= sign
         for total, code in zip(totals, block, strict=True):
             total += np.bincount(code, residual, len(total))
@@ -147,6 +152,7 @@ def sparse_gradient_two_classes(
     for rows, by_row, by_column in z:
         margin, sign = by_row @ table, signs[rows]
         spare, residual = (buffer[: len(sign)] for buffer in buffers)
+        # as in `gradient_two_classes`: log-odds of the own class, and the sign back on its residual
         margin *= sign
         cll += _logistic(margin, spare, residual, None if weights is None else weights[rows])
         residual *= sign
@@ -159,6 +165,7 @@ def _logistic(margin: Array, spare: Array, residual: Array, weight: Array | None
 
     `residual` becomes w (1 - p); `margin` and `spare` are overwritten.
     """
+    # With m = -margin: 1 - p = exp(min(m, 0)) / (1 + exp(-|m|)) and -ln p = max(m, 0) + ln(1 + exp(-|m|)).
     np.negative(margin, out=margin)
     # exponents are at most 0 above and below the fraction line: nothing overflows, regardless of the margin
     np.minimum(margin, 0.0, out=residual)
@@ -179,6 +186,7 @@ def _logistic(margin: Array, spare: Array, residual: Array, weight: Array | None
 def _sum_of_logs(x: Array) -> float:
     """Return the sum of ln x for x between 1 and about 2^16, by products, which cost a tenth of a logarithm."""
     n_in_products = len(x) - len(x) % LOG_FACTORS
+    # (16, products): each product takes its factors from 16 distant places, so that whole rows are multiplied
     products = np.multiply.reduce(x[:n_in_products].reshape(LOG_FACTORS, -1), axis=0)
     return float(np.add.reduce(np.log(products)) + np.add.reduce(np.log(x[n_in_products:])))
 
@@ -199,13 +207,16 @@ def gradient_classes(
     for start in range(0, len(labels), BLOCK):
         label = labels[start : start + BLOCK]
         block = [np.asarray(c[start : start + BLOCK], np.intp) for c in codes]
+        # the shorter last block takes a prefix of each buffer, which is contiguous as `residuals` requires
         scores, *spare = (buffer[: n_labels * len(label)].reshape(n_labels, -1) for buffer in buffers)
         look_up_scores(scores, spare, parts, block)
         cll += residuals(scores, label, None if weights is None else weights[start : start + BLOCK])
         for total, code in zip(totals, block, strict=True):
             for sums, residual in zip(total[1:], scores[1:], strict=True):
+                # the first class is skipped, see below
                 sums += np.bincount(code, residual, len(sums))
     for total in totals:
+        # a row's residuals sum to 0 over the classes, and so do those of a cell
         total[0] = -total[1:].sum(axis=0)
     return cll, totals
 
@@ -220,6 +231,7 @@ def sparse_gradient_classes(
     relative error of about 1e-6.
     """
     total, cll = np.zeros(table.shape), 0.0
+    # by_row @ table is (rows, K - 1); with few classes it is transposed, since reductions are then faster
     for rows, by_row, by_column in z:
         if table.shape[1] >= MANY_CLASSES:
             differences = by_row @ table
@@ -253,6 +265,7 @@ def class_differences(table: Array) -> list[Array]:
     parts, k = [], 1
     while k < len(table):
         width = next(w for w in (4, 2, 1) if k + w <= len(table))
+        # (width, configurations), transposed and copied so that the classes of a cell lie together
         parts.append(np.ascontiguousarray((table[k : k + width] - table[0]).T))
         k += width
     return parts
@@ -266,6 +279,7 @@ def look_up_scores(
     k = 1
     for parts in zip(*tables, strict=True):
         width = parts[0].shape[1]
+        # both (rows, width), at the front of the spare arrays
         total, taken = (array.ravel()[: width * len(codes[0])].reshape(-1, width) for array in spare)
         np.take(parts[0], codes[0], axis=0, out=total, mode="clip")
         for part, code in zip(parts[1:], codes[1:], strict=True):
@@ -286,8 +300,10 @@ def residuals(scores: Array, labels: Integers, weights: Array | None) -> float:
     # ufuncs called directly: for few rows the methods max and sum cost twice as much
     scores -= np.maximum.reduce(scores, axis=0)
     flat = scores.reshape(-1)
+    # position of S[y_t, t] in the flattened scores: y_t * rows + t
     entries = labels * np.intp(scores.shape[1])
     entries += np.arange(len(labels))
+    # a copy, taken before the scores become exponentials
     own = flat[entries]
     np.exp(scores, out=scores)
     norm = np.add.reduce(scores, axis=0)
@@ -296,6 +312,7 @@ def residuals(scores: Array, labels: Integers, weights: Array | None) -> float:
     else:
         own -= np.log(norm)
         cll = float(own @ weights)
+    # residuals 1[y_t = y] - P(y | x_t): minus all probabilities first, then plus 1 for the own class
     np.divide(-1.0, norm, out=norm)
     scores *= norm
     flat[entries] += 1.0
@@ -314,7 +331,10 @@ def residuals_by_row(differences: Array, labels: Integers, weights: Array | None
         part, label = differences[rows], labels[rows]
         others = np.flatnonzero(label)  # the rows that are not of the first class
         entries = label[others].astype(np.intp) - 1
+        # the score of the first class is 0
         highest = np.maximum(part.max(axis=1), 0.0)
+        # own score minus the highest, in double precision whatever that of the tables is; rows of other classes than
+        # the first add their score below
         own = -highest.astype(np.float64)
         own[others] += part[others, entries]
         norm = _exponentials(part, highest)
@@ -348,6 +368,7 @@ def sparse_variances(z: Indicators, weights: Array | None, table: Array) -> Arra
 
     The arguments are those of `sparse_gradient_classes` with many classes.
     """
+    # column 0 is the first class, whose probability is not among the differences
     total = np.zeros((len(table), table.shape[1] + 1))
     for rows, by_row, by_column in z:
         differences = by_row @ table
@@ -358,6 +379,7 @@ def sparse_variances(z: Indicators, weights: Array | None, table: Array) -> Arra
             norm = _exponentials(p, highest)
             p *= (1.0 / norm).astype(p.dtype)[:, np.newaxis]
             of_first[:, 0] = np.exp(-highest) / norm
+            # views: differences and first hold the result when all parts are done
             for probability in (p, of_first):
                 probability *= 1.0 - probability
                 if weights is not None:
@@ -372,6 +394,7 @@ def curvature_two_classes(codes: Sequence[Integers], weights: Array | None, tabl
     margin = np.zeros(len(codes[0]))
     for table, code in zip(tables, codes, strict=True):
         margin += table[code]
+    # p (1 - p) is the same for d and -d, so it does not matter from which class the differences are taken
     curvature = _curvature(margin)
     return curvature if weights is None else curvature * weights
 
@@ -388,6 +411,7 @@ def sparse_curvature_two_classes(z: Indicators, weights: Array | None, table: Ar
 
 def _curvature(margin: Array) -> Array:
     """Return P(0 | x) P(1 | x) for scores that differ by `margin`; overwrite `margin`."""
+    # e^-|d| / (1 + e^-|d|)^2 = p (1 - p), without overflow
     np.abs(margin, out=margin)
     np.exp(np.negative(margin, out=margin), out=margin)
     return margin / np.square(1.0 + margin)
@@ -401,6 +425,7 @@ def hessian_two_classes(codes: Sequence[Integers], curvature: Array, tables: Seq
         r = tables[0][block[0]]
         for table, code in zip(tables[1:], block[1:], strict=True):
             r += table[code]
+        # r = w p_1 (d - p_1 d) = w p_0 p_1 d, as d is 0 for the first class
         r *= curvature[start : start + BLOCK]
         for total, code in zip(totals, block, strict=True):
             total += np.bincount(code, r, len(total))
@@ -483,6 +508,7 @@ def sparse_hessian_classes(z: Indicators, p: Sequence[Array], weights: Array | N
 
 def _to_hessian_residuals(d: Array, p: Array, weights: Array | None) -> None:
     """Replace d by r = w p (d - sum over y of p d) in place; all are (K, rows)."""
+    # the mean of d over the row's class distribution
     d -= np.einsum("kt,kt->t", d, p)
     d *= p
     if weights is not None:

@@ -169,6 +169,8 @@ def _diagonal(a: Array, mass: Array, scale: Array, free: float) -> Precondition:
     a = _divisor(a)
     if len(a) == 1:
         return partial(_spread_alike, a, free if free > 0 else a)
+    # The shift of the module's docstring, cell by cell and in units of p: with a = s^2 m + lambda, L = lambda / s^2,
+    #     x = g / a + u t,    u = s m / a,    (sum over y of lambda m / a) t = sum over y of u g
     u = np.broadcast_to(mass * scale, a.shape) / a
     if free == 0:
         return lambda g: g / a
@@ -212,15 +214,18 @@ def _coupled(inverses: Array, of_penalty: Array, n_labels: int) -> Precondition:
     narrow = np.count_nonzero(of_penalty) == np.count_nonzero(diagonals)
     d = diagonals[:, :, np.newaxis] if narrow else of_penalty
     weighted = np.multiply if narrow else np.matmul
+    # the sum over all K classes, also where all share one matrix
     total = inverses
     if len(of_penalty) == 1:
         total = inverses.sum(axis=0, keepdims=True) * (n_labels / len(inverses))
+    # sum over y of (L_y - L_y A_y^-1 L_y), to be inverted for t
     both_sides = d * total * d.transpose(0, 2, 1) if narrow else d @ total @ d  # L A^-1 L
     if len(of_penalty) == 1:
         remainder = (n_labels * of_penalty - both_sides)[0]
     else:
         remainder = np.add.reduce(of_penalty - both_sides, axis=0)
     least = RIDGE**2 * diagonals.max(axis=0)  # smaller values are rounding errors
+    # symmetric up to rounding errors; made exactly so for the Cholesky factorisation
     inner = _inverse_in_units(np.maximum(np.diag(remainder), least) ** -0.5, (remainder + remainder.T) / 2)
 
     def apply(g: Array) -> Array:
@@ -247,6 +252,7 @@ def curved_preconditioner(
     free = penalty if penalty >= SHIFT_FLOOR * curvature.mean() else 0.0
     diagonal = np.maximum(curvature, RIDGE * curvature.mean()) + penalty  # a probability near 0 has next to none
     spread = _diagonal(diagonal, sample.mass, np.ones((1, curvature.shape[1])), free)
+    # U_y, and then A_y = J_y' U_y + lambda I
     weighted = sample.grams @ jacobian
     inverses = np.stack([inverse(a, penalty) for a in jacobian.transpose(0, 2, 1) @ weighted])
     dense = _blocks(inverses)
@@ -264,10 +270,12 @@ def curved_preconditioner(
 
 def _woodbury(total: Array, weighted: Array, inverses: Array, n_labels: int) -> Precondition:
     """Return the solver with a common shift t; total = C, weighted = U_y, inverses = A_y^-1 (1 or K, n, n)."""
+    # A_y^-1 U_y', (1 or K, parameters, top cells)
     back = inverses @ weighted.transpose(0, 2, 1)
     inner = inverse(total - (weighted @ back).sum(axis=0) * (n_labels / len(back)))
 
     def apply(g: Array) -> Array:
+        # g_y' A_y^-1 U_y' is the transpose of U_y A_y^-1 g_y: sum over y
         t = inner @ np.matmul(g[:, np.newaxis], back)[:, 0].sum(axis=0)
         return np.asarray(np.matmul(inverses, g[:, :, np.newaxis])[:, :, 0] + back @ t)
 
@@ -283,6 +291,7 @@ def shared_preconditioner(
     """
     n_labels, n_cells = scale.shape
     mass = np.broadcast_to(sample.mass, scale.shape)
+    # the diagonal of C_y - C_y C^-1 C_y for classes of equal mass, C = K C_y
     curvature = (1 - 1 / n_labels) * mass * scale**2
     diagonal = np.bincount(index.ravel(), curvature.ravel(), n_parameters) + penalty
     if n_parameters > MAX_SHARED:
@@ -292,12 +301,14 @@ def shared_preconditioner(
     hessian = np.zeros((n_parameters, n_parameters))
     both = np.zeros((n_parameters, len(sample.subspace.top)))
     for y in range(n_labels):
+        # A_y (P, top cells): one entry per cell, in the row of its parameter
         a = np.zeros(both.shape)
         a[index[y, sample.subspace.top], np.arange(len(sample.subspace.top))] = scale[y, sample.subspace.top]
         hessian += a @ grams[y] @ a.T
         both += a @ grams[y]
     hessian -= both @ inverse(grams.sum(axis=0)) @ both.T
     remainder = np.setdiff1d(np.arange(n_cells), sample.subspace.top)
+    # cells outside the subspace count by their diagonal alone
     left_out = np.bincount(index[:, remainder].ravel(), curvature[:, remainder].ravel(), n_parameters)
     hessian[np.diag_indices(len(hessian))] += left_out
     solver = inverse(hessian, penalty)
@@ -323,16 +334,19 @@ def factored_preconditioner(mass: Array, scale: Array, penalty: float, first_cel
     )
     widths = np.diff(first_cells, append=mass.shape[1])
     reciprocal: Array = 1.0 / (mass + of_penalty)
+    # column 0 is the bias, a single cell of all rows: its mass is n_y
     u = mass / np.sqrt(np.maximum(mass[:, :1], NEGLIGIBLE))
     solved = u * reciprocal
     # at least the share of the penalty, which rounding must not cancel
     inner = np.maximum(1.0 - np.add.reduceat(u * solved, first_cells, axis=1), RIDGE**2)
 
     def of_blocks(g: Array) -> Array:
+        # (D - u u')^-1 g = D^-1 g + D^-1 u (u' D^-1 g) / (1 - u' D^-1 u), within each family
         out: Array = g * reciprocal
         out += solved * np.repeat(np.add.reduceat(u * out, first_cells, axis=1) / inner, widths, axis=1)
         return out
 
+    # then + u u' over all families: (B + u u')^-1 g = B^-1 g - B^-1 u (u' B^-1 g) / (1 + u' B^-1 u)
     across = of_blocks(u)
     of_across = 1.0 + (u * across).sum(axis=1, keepdims=True)
 
@@ -345,6 +359,7 @@ def factored_preconditioner(mass: Array, scale: Array, penalty: float, first_cel
     # which does not cancel where the penalty is far greater than the mass.
     diagonal = (of_penalty * mass * reciprocal).sum(axis=0)
     shift: Callable[[Array], Array]
+    # the other terms of L A^-1 L, those of the two Sherman-Morrison steps
     in_blocks, in_all = of_penalty * solved, of_penalty * across / np.sqrt(of_across)
     if mass.shape[1] <= MOST_SHIFTED:
         matrix = np.diag(diagonal)
@@ -355,6 +370,7 @@ def factored_preconditioner(mass: Array, scale: Array, penalty: float, first_cel
         units = np.sqrt(_reciprocals(np.diag(matrix)))
         shift = partial(np.matmul, _inverse_in_units(units, (matrix + matrix.T) / 2))
     else:
+        # the diagonal of the same matrix
         diagonal += (in_all**2 - in_blocks**2 / np.repeat(inner, widths, axis=1)).sum(axis=0)
         shift = partial(np.multiply, _reciprocals(diagonal))
 
@@ -388,7 +404,9 @@ def inverses_of(matrices: Array, penalties: Array) -> Array:
     if np.isfinite(ridge).all():
         with suppress(np.linalg.LinAlgError):
             raised = matrices + added
+            # a writable view of the diagonals
             np.einsum("kii->ki", raised)[:] += ridges
+            # (F F')^-1 = F^-1' F^-1
             factors = _inverse_of_triangle(np.asarray(np.linalg.cholesky(raised), np.float64))
             return np.asarray(factors.transpose(0, 2, 1) @ factors)
     pairs = zip(*np.broadcast_arrays(matrices, penalties), strict=True)
@@ -401,6 +419,7 @@ def _inverse_of_triangle(lower: Array) -> Array:
     if n <= MOST_INVERTED_WHOLE:
         return np.asarray(np.linalg.inv(lower))
     half = n // 2
+    # [[A, 0], [B, D]]^-1 = [[A^-1, 0], [-D^-1 B A^-1, D^-1]]
     out = np.zeros(lower.shape)
     first, last = slice(half), slice(half, n)
     out[..., first, first] = _inverse_of_triangle(lower[..., first, first])

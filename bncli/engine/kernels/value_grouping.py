@@ -57,6 +57,7 @@ def group_values(counts: Counts, unit: float = 1.0, most: int | None = None) -> 
     threshold, n_rare_before = 1.0, -1
     while n_rare_before < len(counts):
         rare = weights < threshold
+        # skip a threshold that joins the same values as before, or leaves a single one
         n_rare = int(np.count_nonzero(rare))
         if n_rare != n_rare_before and len(counts) - n_rare + min(n_rare, 1) > 1:
             candidate = _group_with_rare_as_one(counts, unit, rare, most)
@@ -89,6 +90,7 @@ def _description_cost(n_values: int, n_groups: int) -> float:
 def _group_with_rare_as_one(counts: Counts, unit: float, rare: Mask, most: int | None) -> Partition:
     """Return the cheapest partition found if the rare values count as one value."""
     first = int(rare.any())
+    # number 0 is that of all rare values together, if there are any
     value = np.where(rare, 0, np.cumsum(~rare) - 1 + first)
     values = _sum_by_index(counts, value)
     unit_of = _join_proportional(values)
@@ -107,6 +109,7 @@ def _sum_by_index(counts: NDArray[Number], index: Index) -> NDArray[Number]:
 
 def _join_proportional(counts: Counts) -> Index:
     """Return the unit of every value, (V,): a unit per proportion of classes, at most MOST_UNITS, ordered by counts."""
+    # values with the same proportions of classes have the same counts once divided by their common divisor
     divisor = np.gcd.reduce(counts, axis=1)
     directions, unit = np.unique(counts // np.maximum(divisor, 1)[:, None], axis=0, return_inverse=True)
     unit, n = unit.ravel(), len(directions)
@@ -114,6 +117,7 @@ def _join_proportional(counts: Counts) -> Index:
         return unit
     sums = _sum_by_index(counts, unit)
     total = np.maximum(sums.sum(axis=0), 1)
+    # P(k | unit) / N_k, the lift of class k divided by the number of rows
     lifts = sums / np.maximum(sums.sum(axis=1, keepdims=True), 1) / total
     # with two classes the lift of one gives the order; with more, the highest lift
     lifts = lifts[:, :1] if lifts.shape[1] == 2 else lifts
@@ -121,6 +125,7 @@ def _join_proportional(counts: Counts) -> Index:
     order = np.lexsort((lifts[np.arange(n), outstanding], outstanding))
     position = np.empty(n, np.intp)
     position[order] = np.arange(n)
+    # stretches of neighbours, of as equal a number of proportions as possible
     joined: Index = (position * MOST_UNITS // n)[unit]
     return joined
 
@@ -128,22 +133,26 @@ def _join_proportional(counts: Counts) -> Index:
 def _merge_groups(units: Array, n_values: int, most: int | None) -> Index:
     """Merge two groups at a time; return the group of every unit in the cheapest partition on the way."""
     sums, costs = units.copy(), _label_costs(units)
+    # losses[i, j]: the rise of the label costs if i and j are merged; inf on the diagonal and for groups merged away
     losses = np.stack([_label_costs(sums + counts) for counts in sums]) - costs - costs[:, None]
     np.fill_diagonal(losses, np.inf)
     groups = np.arange(len(units))
     total, cheapest, best = float(costs.sum()), np.inf, groups
+    # invariants: total = sum of the costs of the groups that are left; losses are up to date between these
     for n_groups in range(len(units), 0, -1):
         cost = total + _description_cost(n_values, n_groups)
         if (most is None or n_groups <= most) and cost < cheapest - _TIE:
             cheapest, best = cost, groups.copy()
         if n_groups == 1:
             break
+        # the lower of the two keeps its number
         target, merged = sorted(divmod(int(losses.argmin()), len(units)))
         total += float(losses[target, merged])
         groups[groups == merged] = target
         sums[target] += sums[merged]
         costs[target] = _label_costs(sums[target])
         losses[merged, :] = losses[:, merged] = np.inf
+        # groups that still exist, without `target` itself
         others = np.flatnonzero(np.isfinite(losses[target]))
         changed = _label_costs(sums[target] + sums[others]) - costs[target] - costs[others]
         losses[target, others] = losses[others, target] = changed
@@ -167,8 +176,10 @@ def _move_units(units: Array, groups: Index) -> Index:
         before = groups.copy()
         for u, counts in enumerate(units):
             own = groups[u]
+            # moving it would empty the group
             if size[own] == 1:
                 continue
+            # taken out, so that change[g] is the cost of putting it into group g, its own included
             sums[own] -= counts
             change = _label_costs(sums + counts) - _label_costs(sums)
             to = int(change.argmin())
