@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -29,6 +28,7 @@ from bncli.engine.kernels.arrays import Array
 from bncli.errors import BncliError
 
 try:
+    from joblib import effective_n_jobs  # a dependency of scikit-learn
     from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.utils import check_array, check_random_state, column_or_1d
     from sklearn.utils.multiclass import check_classification_targets
@@ -49,7 +49,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     class_weight: weight of the rows of each class (`bncli fit --class-weights`), as `balanced` or a number per label; a
         label without a number has weight 1.
     options: any other options of `bncli fit`, with `_` for `-`.
-    random_state: the seed of folds and draws. n_jobs: number of threads, None for one, -1 for all cores.
+    random_state: the seed of folds and draws. n_jobs: number of threads, None for one, -1 for all cores,
+        -2 for all but one.
 
     Attributes after `fit`: `model_`, a `bncli.Model` (None with a single class); `classes_` (K,); `n_features_in_` and
     `feature_names_in_` as usual in scikit-learn.
@@ -169,7 +170,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             order = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
             return fit(
                 table.take(order),
-                threads=self._n_threads(),
+                threads=effective_n_jobs(self.n_jobs),
                 progress=lambda event: None,
                 **{"seed": int(seed), **parameters, **other_options, **self._label_options(), **table_options},
             )
@@ -211,7 +212,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             probabilities[:, self._codes_learnt] = 1.0
             return probabilities
         try:
-            learnt = self.model_.predict_proba(pa.table(columns), threads=self._n_threads())
+            learnt = self.model_.predict_proba(pa.table(columns), threads=effective_n_jobs(self.n_jobs))
         except BncliError as error:
             raise ValueError(str(error)) from error
         probabilities[:, self._codes_learnt] = learnt
@@ -231,7 +232,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ends[:, self._codes_learnt] = 1.0
             return ends
         try:
-            learnt = self.model_.predict_interval(pa.table(columns), level, threads=self._n_threads())
+            learnt = self.model_.predict_interval(pa.table(columns), level, threads=effective_n_jobs(self.n_jobs))
         except BncliError as error:
             raise ValueError(str(error)) from error
         ends[:, self._codes_learnt] = learnt
@@ -242,11 +243,6 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         best = self.predict_proba(X).argmax(axis=1)
         classes: NDArray[Any] = self.classes_[best]
         return classes
-
-    def _n_threads(self) -> int:
-        if self.n_jobs is None:
-            return 1
-        return int(self.n_jobs) if self.n_jobs > 0 else os.cpu_count() or 1
 
     def _columns(self, X: Any, reset: bool) -> dict[str, pa.Array]:
         """Return the columns of X by name, after the checks that scikit-learn requires."""

@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+import joblib
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -17,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_class_weight
 
-from bncli import Classifier
+from bncli import Classifier, fit
 
 X, Y = load_iris(return_X_y=True)
 NB: dict[str, Any] = {"structure": "nb", "param": "map"}
@@ -180,6 +181,22 @@ def test_a_class_without_weight_has_no_probability(some: float) -> None:
 def test_the_seed_and_the_threads_as_scikit_learn_has_them() -> None:
     model = Classifier(**NB, random_state=np.random.RandomState(3), n_jobs=-1).fit(X, Y)
     assert model.score(X, Y) > 0.9
+
+
+def test_the_number_of_threads_is_that_of_joblib(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = list[int]()
+
+    def record(*args: Any, **options: Any) -> Any:
+        threads.append(options["threads"])
+        return fit(*args, **options)
+
+    monkeypatch.setattr("bncli.api.estimator.fit", record)
+    cores = joblib.cpu_count()
+    for n_jobs in (None, 3, -1, -2):
+        Classifier(**NB, n_jobs=n_jobs).fit(X, Y)
+    assert threads == [1, 3, cores, max(cores - 1, 1)]
+    with pytest.raises(ValueError, match="n_jobs"):
+        Classifier(**NB, n_jobs=0).fit(X, Y)
 
 
 @pytest.mark.slow
