@@ -105,8 +105,10 @@ def _run(program: Program, cells: Array, *, in_logs: bool) -> ForwardPass:
     slots = [np.empty((len(cells), *shape)) for shape in program.shapes]
     slots[UNIT][:] = 0.0 if in_logs else 1.0
     for score_slot in program.score_slots:
+        # configuration 0 of a score slot: nothing to add
         slots[score_slot.slot][:, 0] = 0.0
     run = ForwardPass(program, slots, [None] * len(slots), [])
+    # all cells of the program at once, (K, n); a CellRange takes its part
     looked_up = np.take(cells, program.cells, axis=1)
     if not in_logs:
         np.exp(looked_up, out=looked_up)
@@ -226,7 +228,10 @@ def contract(left: Factor, right: Factor | None, n_axes: int) -> Array:
     if not _is_matrix_product(left, right):
         out = _axis_names(range(2, n_axes + 1)) + "Z"
         return np.asarray(np.einsum(f"{left.names},{right.names}->{out}", left.table, right.table))
+    # sum over x_1: (K, axes of right, x_1) times (K, x_1, axes of left and configurations)
     flat = np.asarray(np.matmul(_as_matrices(right).transpose(0, 2, 1), _as_matrices(left)))
+    # the axes of the product, right before left, are put in their order
+    # as in `contract`: (K, axes of right, axes of left and configurations)
     order = (*right.axes[1:], *left.axes[1:])
     table = flat.reshape(len(flat), *right.table.shape[2:], *left.table.shape[2:])
     return table.transpose(0, *(1 + order.index(axis) for axis in range(2, n_axes + 1)), table.ndim - 1)
@@ -274,6 +279,7 @@ def backward(run: ForwardPass, adjoints: Sequence[Array], n_cells: int) -> Array
     program = run.program
     sums = [np.zeros(slot.shape) for slot in run.slots]
     for score_slot, adjoint in zip(program.score_slots, adjoints, strict=True):
+        # nothing else uses a score slot, so its adjoint is set, not added
         sums[score_slot.slot] = adjoint
     looked_up = np.empty((len(run.slots[UNIT]), len(program.cells)))
     for operation in reversed(program.operations):
@@ -314,5 +320,6 @@ def _add_adjoint(slot: Array, side: ProductOperand, adjoint: Array) -> None:
             for total, row in zip(table, rows, strict=True):
                 total += np.bincount(side.ids, row, size)
         else:
+            # positions in the flattened table: row * size + id
             numbers = np.add.outer(np.arange(len(table)) * size, side.ids)
             table += np.bincount(numbers.ravel(), rows.ravel(), table.size).reshape(table.shape)

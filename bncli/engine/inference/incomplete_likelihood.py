@@ -184,6 +184,7 @@ def _value_and_gradient(
     for compiled in block.state:
         run = forward(compiled.program, cells)
         weights = None if block.weights is None else block.weights[compiled.rows]
+        # lists: one table per group, then one per score slot; a row's score is the sum of its entries
         scores = tables + run.score_slots()
         if not conditional:
             # the derivatives of LL are the weights of the rows of each class and configuration
@@ -195,6 +196,7 @@ def _value_and_gradient(
         elif len(cells) == 2:
             differences = [table[1] - table[0] for table in scores]
             part, slopes = passes.gradient_two_classes(compiled.codes, compiled.signs, weights, differences)
+            # the gradient of the first class is minus that of the second
             slopes = [np.stack([-slope, slope]) for slope in slopes]
         else:
             part, slopes = passes.gradient_classes(compiled.codes, compiled.labels, weights, scores)
@@ -202,6 +204,7 @@ def _value_and_gradient(
         for total, slope in zip(totals, slopes[: len(tables)], strict=True):
             total += slope
         if compiled.program.score_slots:
+            # slopes of the score slots are adjoints of the program's results
             gradient += backward(run, slopes[len(tables) :], cells.shape[1])
     return value, totals, gradient
 
@@ -238,10 +241,12 @@ def _compile_all(data: Dataset, families: tuple[Family, ...], *, conditional: bo
     own, padded, wide = [np.zeros(1, np.intp)], [np.zeros(1, np.intp)], []
     start = 1
     for family, first in zip(itertools.compress(families, counted), itertools.compress(starts, counted), strict=True):
+        # one more code for missing values
         shape = tuple(n + (a in hidden) for a, n in zip(family.attributes, family.shape, strict=True))
         wide.append(replace(family, shape=shape))
         own.append(first + np.arange(family.n_cells))
         cells = np.arange(start, start + wide[-1].n_cells).reshape(shape)
+        # the padded cells without a missing value, in the order of the table's cells
         padded.append(cells[tuple(slice(n) for n in family.shape)].ravel())
         start += wide[-1].n_cells
     most = min(IN_CACHE if data.n_labels == 2 else IN_CACHE // 2, max(256, data.n_rows // 8))
@@ -298,6 +303,7 @@ def _group_by_pattern(block: RowBlock, rows: Index, plan: _Plan) -> list[Index]:
     """
     for attribute in reversed(plan.order):
         hidden = block.codes[attribute][rows] >= plan.schema.cardinalities[attribute]
+        # both parts must be large enough to be worth a program of their own
         if min(np.count_nonzero(hidden), np.count_nonzero(~hidden)) > len(rows) // 8:
             return [rows[hidden], rows[~hidden]]
     return [rows[len(rows) // 2 :], rows[: len(rows) // 2]]

@@ -258,6 +258,7 @@ def _family_tables(
     `offset` is the first cell of the family.
     """
     strides = [math.prod(family.shape[axis + 1 :]) for axis in range(len(family.shape))]
+    # bit i of a row's mask: the i-th attribute of the family is hidden; 0 where the row does not need the family
     masks = np.zeros(len(needed), np.int64)
     for axis, attribute in enumerate(family.attributes):
         if attribute in hidden:
@@ -272,8 +273,10 @@ def _family_tables(
             if mask >> axis & 1:
                 inside.append((place[attribute], axis))
             else:
+                # the part of the cell's number that the observed attributes determine
                 base += codes[attribute][rows].astype(np.intp) * strides[axis]
         occurring, ids = distinct(base, family.n_cells)
+        # (values of the hidden attributes in marginalization order..., configurations), flattened
         cells = np.full(1, offset)
         for _, axis in sorted(inside):
             cells = np.add.outer(cells, np.arange(family.shape[axis]) * strides[axis])
@@ -325,8 +328,10 @@ class _Builder:
 
     def marginalize(self, sources: Sequence[_Source]) -> list[_BucketTable]:
         """Join the sources of a bucket, the narrowest two first; return the tables without the bucket's attribute."""
+        # the number breaks ties, so that sources themselves are never compared
         heap = [(*self._width(source), number, source) for number, source in enumerate(sources)]
         heapq.heapify(heap)
+        # until two are left, whose product is contracted without being stored
         for number in range(len(sources), 2 * len(sources) - 2):
             both = self._join(heapq.heappop(heap)[-1], heapq.heappop(heap)[-1])
             heapq.heappush(heap, (*self._width(both), number, both))
@@ -364,6 +369,7 @@ class _Builder:
                 scope, left, right, depth = table.content
                 rescales = depth > MAX_DEPTH and not last
                 self.operations.append(Contract(to, left, right, len(scope), rescales, last))
+                # after rescaling, the largest entry is 1, as for a single factor
                 depth = 1 if rescales else depth
             else:
                 self.operations.append(CellRange(to, self.n_cells, self.n_cells + len(table.content)))
@@ -419,6 +425,7 @@ class _Builder:
     def _pairs(self, left: _Source, right: _Source) -> list[_BucketTable]:
         """Return the products of pairs of configurations that occur; rows with only one source have a single table."""
         (left_at, left_ids), (right_at, right_ids) = self._by_row(left), self._by_row(right)
+        # one number per pair of tables; 0, neither, is skipped below
         pairs = left_at * (len(right) + 1) + right_at
         tables = []
         for pair in np.flatnonzero(np.bincount(pairs, minlength=1)[1:]) + 1:
@@ -437,6 +444,7 @@ class _Builder:
                 scope = tuple(sorted({*a.scope, *b.scope}, key=self.place.__getitem__))
                 a_ids, b_ids = np.divmod(occurring, radix)
                 first, second = _operand(a, a_ids, scope), _operand(b, b_ids, scope)
+                # a matrix product needs the single configuration on the right
                 if first.single:
                     first, second = second, first
                 product = _TablePair(scope, first, second, self.depths[a.slot] + self.depths[b.slot])
@@ -495,6 +503,7 @@ def elimination_order(cliques: Iterable[Collection[int]], cardinalities: Mapping
         costs.pop(chosen)
         changed = set(neighbours)
         for a in neighbours:
+            # a gains a neighbour, so the costs of its own neighbours change too
             if neighbours - graph[a] - {a}:
                 changed |= graph[a] - {chosen}
             graph[a] |= neighbours
@@ -520,6 +529,7 @@ def supporting(families: Sequence[Family], hidden: Hidden, n_rows: int) -> list[
         needed[attribute] = ~rows
     for node in reversed(list(TopologicalSorter(parents).static_order())):
         for parent in parents[node]:
+            # a hidden node is needed where one of its children is
             if parent in hidden:
                 needed[parent] |= needed[node]
     return [needed[family.child] for family in families]
@@ -539,11 +549,14 @@ def requisite(families: Sequence[Family], hidden: Hidden, n_rows: int) -> list[M
     before, now = -1, 0
     while now != before:
         before = now
+        # balls go up and down: one sweep in each direction moves them along whole paths
         for node in (*reversed(attributes), *attributes):
             below = _any_of(up, children[node], n_rows)
             above = _any_of(down, parents[node], n_rows)
             if node in hidden:
+                # the rules of the module's docstring, in the rows where the node is hidden and in the others
                 up[node] |= below & hidden[node]
+                # observed in every row: balls from parents return, balls from children stop
                 up[node] |= above & ~hidden[node]
                 down[node] |= (below | above) & hidden[node]
             else:

@@ -100,6 +100,7 @@ def descend(
     preconditioners = _Preconditioners(rows, objective.precondition)
     done: Optimum | None = None
     values = deque([np.inf], maxlen=WINDOW)
+    # gaps: the sum of the stopping rule in the last round, when it was last halved, and in the best round
     n_rounds, n_stalled, last_gap, halved_gap, least_gap = 0, 0, np.inf, np.inf, np.inf
     while True:
         penalty = _PenaltyTerm(rows, mu, rho)
@@ -114,10 +115,12 @@ def descend(
         )
         n_rounds, done = n_rounds + 1, reached if done is None else add_counts(done, reached)
         x = reached.point
+        # the update of the multipliers is the force of the penalty term at the minimum of the round
         before, mu = mu, penalty.force(x)
         gap = float(np.maximum(mu, before) @ (np.abs(mu - before) / rho))
         optimum = replace(reached, value=reached.value - penalty.value(x))
         near = tolerance * max(abs(optimum.value), objective.negligible)
+        # values[0] is the value WINDOW rounds ago
         is_still = abs(optimum.value - values[0]) <= near and gap <= STILL * near and gap <= last_gap
         values.append(optimum.value)
         is_solved = round_tolerance <= tolerance and reached.stopped_by is not StoppedBy.MAX_ITERATIONS
@@ -131,6 +134,7 @@ def descend(
         if done.iterations >= max_iterations or n_rounds == ROUNDS:
             optimum = replace(best, stopped_by=StoppedBy.MAX_ITERATIONS)
             break
+        # near / tolerance is f
         if n_stalled >= STALLED and least_gap <= NEAR * near / tolerance:
             optimum = best
             break
@@ -203,12 +207,14 @@ class _Preconditioners:
         rows, plain = self._rows, self._plain
         binding = np.flatnonzero(penalty.force(x) > 0)
         if len(binding) > self._most:
+            # stored rows first, then those whose rho has grown most
             order = np.lexsort((-penalty.rho[binding] / rows.stiffness[binding], self._place[binding] < 0))
             binding = np.sort(binding[order[: self._most]])
         if not len(binding):
             return plain
         new = binding[self._place[binding] < 0]
         if len(self._stored) + len(new) > self._most:
+            # keep the stored rows that bind now, renumbered
             stored = binding[self._place[binding] >= 0]
             self._stored = self._stored[self._place[stored]]
             self._place[:] = -1
@@ -219,9 +225,11 @@ class _Preconditioners:
             chosen = new[start : start + AT_A_TIME]
             units = np.zeros((len(self._place), len(chosen)))
             units[chosen, np.arange(len(chosen))] = 1.0
+            # row r of C M C' is C M times row r of C
             forces = np.ascontiguousarray(rows.transposed(units).T)
             parts.append(np.asarray(rows.product(np.stack([plain(force) for force in forces], axis=1)).T))
         self._stored = np.concatenate(parts)
+        # C_S M C_S' among the binding rows, symmetric up to rounding; R_S^-1 is added to its diagonal
         block = self._stored[np.ix_(self._place[binding], binding)]
         inner = np.asarray((block + block.T) / 2)
         inner[np.diag_indices(len(inner))] += 1.0 / penalty.rho[binding]

@@ -121,6 +121,7 @@ def _descend_samples(
         objective = sample.objective
         if last is not None:
             objective = replace(objective, precondition=objective.refreshed(point, COST[0]))
+        # relative to the value, as optimizers take it
         tolerance = min(max(ENOUGH * sample.error / max(value, sample.error), run.tolerance), LOOSEST)
         optimum = method(
             objective, point, tolerance=tolerance, max_iterations=run.max_iterations, report=lambda step, p: None
@@ -154,9 +155,11 @@ def _newton_steps(run: Descent, sample: SampleObjective, *, is_near: bool = Fals
         passes = run.evaluations + run.sampled_evaluations + run.products
         curvature = sampled
         if len(sampled.steps) == WINDOW:
+            # the fall of ln gain per pass, if a direction of all rows lowers the gain to TRUNCATION^2
             expected = -2 * math.log(TRUNCATION) / (sampled.used + 1 + COST[1])
             if of_all_rows is None and sampled.rate < expected:
                 of_all_rows = _Curvature(run.objective, 1.0, current.point)
+            # unless it has been tried and was slower
             if of_all_rows is not None and not (of_all_rows.steps and of_all_rows.rate < sampled.rate):
                 curvature = of_all_rows
         direction = curvature.direction(current, pairs)
@@ -164,6 +167,7 @@ def _newton_steps(run: Descent, sample: SampleObjective, *, is_near: bool = Fals
         slope = float(direction @ current.gradient)
         if last_passes and -slope > 0:
             last.steps.append((math.log(last_gain / -slope), last_passes))
+            # the gain -slope / 2 falls again by the factor -slope / last_gain
             expected_gain = slope**2 / last_gain / 2
         last, last_gain = curvature, -slope
         reason = run.stop_reason(-slope / 2, values, certain=1.0 if is_near else CERTAIN)

@@ -104,9 +104,11 @@ def wolfe_search(evaluate: Evaluate, start: Evaluation, direction: Array, slope:
         decreases = trial.value <= start.value + DECREASE * step * slope + slack
         if decreases and abs(trial.slope) <= CURVATURE * abs(slope):
             return trial.evaluation, step, tries
+        # a minimum lies between low and the trial
         if not decreases or trial.value > low.value + slack:
             high = trial
         else:
+            # values rise from the trial towards high: the minimum is back towards low
             if trial.slope >= 0 if high is None else trial.slope * (high.step - low.step) >= 0:
                 high = low
             low = trial
@@ -124,6 +126,7 @@ def _interpolate(low: _SlopedStep, high: _SlopedStep) -> float:
     if not math.isfinite(high.value):
         # no cubic passes through an infinite value, and most of the bracket may lie behind the wall
         return low.step + width / 10
+    # equation 3.59 of Nocedal & Wright
     d1 = low.slope + high.slope - 3 * (high.value - low.value) / width
     discriminant = d1 * d1 - low.slope * high.slope
     # the cubic has no minimum
@@ -167,6 +170,7 @@ def parabola_step(
     if bend <= 0:
         return accepted, step, 0
     minimiser = -slope * step * step / bend
+    # the minimiser of phi(0) + phi'(0) a + bend / 2 (a / step)^2
     point = start.point + minimiser * direction
     value, gradient = evaluate(point)
     return (Evaluation(point, value, gradient), minimiser, 1) if value < accepted.value else (accepted, step, 1)
@@ -199,11 +203,13 @@ def find_bracket(line: Line, value: float, slope: float, step: float) -> Bracket
     left, middle = TrialStep(0.0, value), line(step)
     if middle.value < value:
         for _ in range(MAX_BRACKET):
+            # values fall: step further while they do
             right = line(left.step + GROWTH * (middle.step - left.step))
             if right.value >= middle.value:
                 return Bracket(left, middle, right)
             left, middle = middle, right
         return None
+    # no lower value yet: the minimum lies before the step, which shrinks until one is found
     right = middle
     for _ in range(MAX_BRACKET):
         bend = 2 * (right.value - value - slope * right.step)
@@ -226,12 +232,14 @@ def brent_minimum(line: Line, bracket: Bracket) -> TrialStep:
         if abs(best.step - centre) <= 2 * precision - (high - low) / 2:
             break
         move = _parabola_move(best, second, third)
+        # the parabola's minimiser must lie in the bracket, and move less than half as far as the move before last
         if abs(move) < abs(before) / 2 and low < best.step + move < high:
             before, last = last, move
             if min(best.step + move - low, high - best.step - move) < 2 * precision:
                 # a trial next to an end would add no information
                 last = math.copysign(precision, centre - best.step)
         else:
+            # golden section of the longer part
             before = (low if best.step >= centre else high) - best.step
             last = GOLDEN * before
         # at a distance below the precision, values differ by rounding

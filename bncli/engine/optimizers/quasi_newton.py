@@ -347,12 +347,14 @@ class Pairs:
         """
         q, along = gradient.copy(), np.empty(len(gradient))
         alphas = []
+        # from the last pair back: strip the pairs' curvature off the gradient
         for pair in reversed(self._pairs):
             alphas.append(pair.rho * float(pair.s @ q))
             q -= np.multiply(alphas[-1], pair.y, out=along)
         r = precondition(q)
         if self._pairs and scaled:
             last = self._pairs[-1]
+            # gamma = s'y / y'Qy, with rho = 1 / s'y
             r = r * (1.0 / (last.rho * float(last.y @ precondition(last.y))))
         for pair, alpha in zip(self._pairs, reversed(alphas), strict=True):
             r += np.multiply(alpha - pair.rho * float(pair.y @ r), pair.s, out=along)

@@ -94,6 +94,7 @@ def joinable_boxes(groups: Index, shape: Sequence[int], ordered: Sequence[int]) 
     for (a, one), (b, other) in itertools.combinations(enumerate(members), 2):
         axes = [set(x.tolist()) | set(y.tolist()) for x, y in zip(one, other, strict=True)]
         runs = [sorted(c for c in axis if c < n) for axis, n in zip(axes, ordered, strict=True)]
+        # the union is a box if it fills its bounding box
         if math.prod(map(len, axes)) == len(one[0]) + len(other[0]) and all(
             not run or run[-1] - run[0] == len(run) - 1 for run in runs
         ):
@@ -107,6 +108,7 @@ def fewest_boxes(numbers: ArrayLike, shape: Sequence[int], ordered: Sequence[int
     Boxes are joined in pairs, to the fewest that this reaches; at most MOST_STATES partitions are kept at a time.
     """
     numbers = np.asarray(numbers)
+    # breadth-first: every round joins one pair, so all states of a round have equally many boxes, the last the fewest
     states: list[tuple[int, ...]] = [tuple(range(len(numbers)))]
     while True:
         following: dict[tuple[int, ...], None] = {}
@@ -133,7 +135,9 @@ def ascending_pairs(
     for axis, (attribute, n) in enumerate(zip(attributes, ordered, strict=True)):
         direction = attribute.direction if isinstance(attribute, NumericAttribute) else 0
         if direction:
+            # (intervals, other axes): from one interval to the next, at the same codes of the other attributes
             line = np.moveaxis(groups.reshape(shape), axis, 0)[:n]
+            # a direction of -1 swaps the two
             low, high = (line[:-1], line[1:])[::direction]
             pairs |= dict.fromkeys(
                 (a, b) for a, b in zip(low.ravel().tolist(), high.ravel().tolist(), strict=True) if a != b
@@ -173,14 +177,18 @@ def join_codes(
     n_labels = max(len(residuals) // 2, 2)
     shape = tuple(attribute.cardinality for attribute in attributes)
     cells, n_cells = cell_numbers(codes, shape), math.prod(shape)
+    # slopes of all classes, then their curvatures, in each cell of the table
     sums = np.array([np.bincount(cells, each, n_cells) for each in residuals], np.float64).reshape(-1, *shape)
     orders = []
     for axis, attribute in enumerate(attributes, 1):
         order = np.arange(attribute.cardinality)
         if not isinstance(attribute, NumericAttribute) and attribute.n_values > 2:
+            # levels first, then slopes and curvatures, then the codes of the other attributes
             along = np.moveaxis(sums, axis, 0)[: attribute.n_values]
             slopes, curvatures = np.split(along, 2, axis=1)
+            # PENALTY on the two numbers -d/2 and d/2 is PENALTY / 2 on the log-odds d
             standardised = slopes / np.sqrt(curvatures + PENALTY / 2)
+            # levels with similar residuals across the other attributes have similar entries: neighbours in the order
             vector = np.linalg.svd(standardised.reshape(attribute.n_values, -1))[0][:, 0]
             order[: attribute.n_values] = np.argsort(vector, kind="stable")
             sums = np.take(sums, order, axis)
@@ -195,7 +203,9 @@ def join_codes(
         grid = whole if whole.value > grid.value + CUT_COST * n_cuts else grid
     groupings: list[Grouping | None] = []
     for starts, order in zip(grid.starts, orders, strict=True):
+        # argsort(order) is the position of each code in the order; its group is the last that starts at or before it
         group_of = (np.searchsorted(starts, np.argsort(order), side="right") - 1).tolist()
+        # groupings number their groups in the order of the codes
         number = {group: k for k, group in enumerate(dict.fromkeys(group_of))}
         groupings.append(None if len(number) == len(order) else tuple(number[group] for group in group_of))
     # K one-against-rest steps gain K / (K - 1) times as much as a joint step if all classes are equally likely.
@@ -227,6 +237,7 @@ def join_values(counts: ArrayLike, ordered: int, *, cost: float, most: int) -> I
         if not len(pairs):
             break
         own, joint = _log_likelihood(table), _log_likelihood(table[pairs[:, 0]] + table[pairs[:, 1]])
+        # loss of likelihood by joining: two multinomial distributions against one
         costs = np.maximum(own[pairs[:, 0]] + own[pairs[:, 1]] - joint, 0.0)  # equal groups: rounding may fall below
         best = int(np.argmin(costs))
         if len(table) <= most and costs[best] >= cost:
@@ -335,12 +346,14 @@ class CardFit:
             objective, bias, values = self.free(columns, sizes, start, STEPS, JOIN_TOLERANCE, design=design)
             start = bias, values
             p = self.probabilities(self.scores(bias, columns, values))
+            # half of it for log-odds (see `join_codes`); the bias has hardly any prior, so its volume is left out
             prior = np.full(design.shape[1], penalty / 2)
             prior[0] = 1e-6
             volume = 0.0
             for y in range(1 if n_labels == 2 else 0, n_labels):
                 scaled = design * np.sqrt(self.mass * p[:, y] * (1 - p[:, y]))[:, np.newaxis]
                 hessian = scaled.T @ scaled + np.diag(prior)
+                # evidence = exp(-objective) sqrt(det prior / det Hessian), here in logarithms
                 volume += float(np.log(prior[1:]).sum() - np.linalg.slogdet(hessian)[1]) / 2
             evidence = volume * (1.0 if n_labels == 2 else (n_labels - 1) / n_labels) - objective
             if evidence <= most:
@@ -373,18 +386,22 @@ class CardFit:
         beta[0] = self.frequencies() if start is None else start[0]
         if start is not None and len(start[1]):
             beta[1:] = np.concatenate(list(start[1]))
+        # adding the same to all classes changes no probability, so numbers are kept at mean 0 over the classes
         beta -= beta.mean(axis=1, keepdims=True)
         ridge = np.full(int(edges[-1]), self.penalty)
+        # next to nothing for the bias, but enough to make the Hessian invertible
         ridge[0] = 1e-6
         two = n_labels == 2
         scaled, inverse = np.empty_like(design), None
         if not two:
+            # on numbers of mean 0 Böhning's bound is 1/2 for every class, and does not change: inverted once
             inverse = np.linalg.inv(0.5 * design.T @ (design * self.mass[:, np.newaxis]) + np.diag(ridge))
         best, before = beta, np.inf
         for _ in range(steps):
             scores = design @ (beta[:, 1] - beta[:, 0] if two else beta)
             now = self._margin_loss(scores) if two else self.loss(scores)
             now += 0.5 * float(ridge @ (beta**2).sum(axis=1))
+            # the last step may have raised the objective
             if now < before:
                 best = beta
             if before - now <= tolerance * max(now, 1.0):
@@ -392,6 +409,8 @@ class CardFit:
                 break
             before = now
             if two:
+                # With numbers -d/2 and d/2, the penalty on d is half: ridge / 2 in the Hessian, and in the gradient
+                # ridge / 2 * d = ridge * beta[:, 1].
                 second = _logistic(scores)
                 # a matrix times its own transpose takes half the operations
                 np.multiply(design, np.sqrt(self.mass * second * (1 - second))[:, np.newaxis], out=scaled)
@@ -399,6 +418,7 @@ class CardFit:
                 step = np.linalg.solve(
                     hessian, design.T @ (self.mass * (self.target[:, 1] - second)) - ridge * beta[:, 1]
                 )
+                # half of the step in d for each class
                 beta = beta + np.stack([-step, step], axis=1) / 2
             else:
                 assert inverse is not None
@@ -407,13 +427,10 @@ class CardFit:
                 step = inverse @ gradient
                 beta = beta + step - step.mean(axis=1, keepdims=True)
         rises = rises_of(orders, edges)
-        if self._breaks(rises, best):
+        # a row of rises is a high group less a low one
+        if len(rises) and (rises @ (best[:, [self.raised]] - best)).min() < -EQUAL:
             before, best = self._ordered(design, ridge, best, rises, steps, tolerance)
         return before, best[0], [best[a:b] for a, b in itertools.pairwise(edges)]
-
-    def _breaks(self, rises: Array, beta: Array) -> bool:
-        """Return whether numbers (p, K) break an order; a row of rises (C, p) is a high group less a low one."""
-        return bool(len(rises)) and bool((rises @ (beta[:, [self.raised]] - beta)).min() < -EQUAL)
 
     def _ordered(
         self, design: Array, ridge: Array, beta: Array, rises: Array, steps: int, tolerance: float
@@ -427,12 +444,15 @@ class CardFit:
         for _ in range(steps):
             p = self.probabilities(scores)
             gradient = design.T @ (self.mass[:, np.newaxis] * (self.target - p)) - ridge[:, np.newaxis] * beta
+            # per class; with two classes, moving both numbers moves d by twice as much: 4 p (1 - p), shared by the two
             curvature = self.mass * (2 * p[:, 0] * p[:, 1] if n_labels == 2 else 0.5)
+            # H = L L'; in u = L'b the model is |u - (L'b + L^-1 gradient)|^2 / 2, and rises @ b = (rises @ L^-T) u
             lower = np.linalg.cholesky(design.T @ (design * curvature[:, np.newaxis]) + np.diag(ridge))
             root = np.linalg.inv(lower)
             nearest = keep_orders(lower.T @ beta + root @ gradient, [rises @ root.T] * n_labels, self.raised)
             point = root.T @ nearest
             point -= point.mean(axis=1, keepdims=True)
+            # The first point is always accepted. It keeps the orders, and so do all points between two that keep them.
             for _ in range(HALVINGS):
                 scores = design @ point
                 now = self.loss(scores) + 0.5 * float(ridge @ (point**2).sum(axis=1))
@@ -470,9 +490,11 @@ def keep_orders(free: Array, rises: Sequence[Array], raised: int) -> Array:
     others = [y for y in range(n_labels) if y != raised]
     if all((own @ free[:, raised] >= rises[y] @ free[:, y]).all() for y in others):
         return free
+    # w_0 = -w_1: the condition own @ w >= own @ -w is own @ w >= 0
     if n_labels == 2:
         half = free[:, raised] + own.T @ nnls(own.T, -free[:, raised], maxiter=30 * len(own))[0]
         return np.stack([-half, half] if raised else [half, -half], axis=1)
+    # B of all conditions, (other classes, C, p, K): own at the raised class, -rises[y] at class y
     cone = np.zeros((len(others), len(own), n, n_labels))
     for rows, y in zip(cone, others, strict=True):
         rows[:, :, raised], rows[:, :, y] = own, -rises[y]
@@ -564,6 +586,7 @@ class GroupedFit(CardFit):
         tolerance: float = TOLERANCE,
     ) -> tuple[float, Array, list[Array]]:
         """Return the optimum of `free` for tables with these groups that keeps their orders."""
+        # a table of one group says nothing that the bias does not
         used = [f for f, own in enumerate(groups) if own.any()]
         orders = [self.tables[f].ascending(groups[f]) for f in used]
         begin = None if start is None else (start[0], [start[1][f] for f in used])
@@ -611,11 +634,13 @@ class GroupedFit(CardFit):
             offers = list[_Joined]()
             for f in used:
                 if self.tables[f].ordered is not None:
+                    # table f is taken out; it may come back with other groups
                     without = self._regrouped(state, f, np.zeros_like(state.groups[f]))
                     most_groups = min(rows - without.n_rows, MOST_NEW)
                     for g, own in self._new_tables(without, most_groups, (f, state.groups[f])):
                         offers.append(self._filled(self._regrouped(without, g, own), rows))
             if len(used) < most:
+                # a table of two groups is added
                 for g, own in self._new_tables(state, 2):
                     groups = [*state.groups[:g], own, *state.groups[g + 1 :]]
                     if state.n_rows + 2 > rows:
@@ -678,12 +703,14 @@ class GroupedFit(CardFit):
         tables that gain more than that table are returned.
         """
         n_labels = len(state.bias)
+        # a Newton step gains g^2 / 2 (h + ridge); classes one against the rest gain K / (K - 1) times as much
         share, least = (n_labels - 1) / n_labels / 2, LEAST_COST * (n_labels - 1)
         found, floor = list[tuple[float, int, Index]](), -math.inf
         for f, g, h in self._sums(state, [f for f, own in enumerate(state.values) if len(own) == 1]):
             table = self.tables[f]
             if beyond is not None and f == beyond[0]:
                 own_g, own_h = (np.stack([np.bincount(beyond[1], c) for c in sums.T], axis=1) for sums in (g, h))
+                # what the table that is taken out gains by the same measure
                 floor = share * float((own_g**2 / (own_h + self.penalty / 2)).sum()) - least * len(own_g)
             own, total, best = np.zeros(table.size, np.intp), 0.0, (-math.inf, f, state.groups[f])
             for size in range(2, min(most, table.size) + 1):
@@ -717,6 +744,7 @@ class GroupedFit(CardFit):
         others minus those of the first members.
         """
         ridge = self.penalty / 2
+        # levels in the order of their Newton steps for the last class: only divisions of this order are tried
         if not ordered:
             members = members[np.argsort(g[members, -1] / (h[members, -1] + ridge), kind="stable")]
         left, left_h = np.cumsum(g[members], axis=0)[:-1], np.cumsum(h[members], axis=0)[:-1]
@@ -736,6 +764,7 @@ class GroupedFit(CardFit):
                 continue
             members, gains, _ = self._divisions(g, h, members, ordered)
             whole, whole_h = g[members].sum(axis=0), h[members].sum(axis=0)
+            # what both parts gain beyond the group as a whole
             gain = gains - (whole**2 / (whole_h + self.penalty / 2)).sum()
             k = int(np.argmax(gain))
             if gain[k] > best:
@@ -782,11 +811,14 @@ class GroupedFit(CardFit):
         for f, (column, own, table) in enumerate(zip(columns, state.values, self.tables, strict=True)):
             m = len(own)
             best: tuple[float, int, int, int | None] = (math.inf, f, 0, None)
+            # curvature of each group and class; never 0, since it divides
             h = np.stack([np.bincount(column, c, m) for c in curvature.T], axis=1) + 1e-9
             if table.fewest < 2 <= m:
+                # the rise of the quadratic loss if all groups get their mean, per group that is saved
                 mean = (h * own).sum(axis=0) / h.sum(axis=0)
                 best = (share * float((h * (own - mean) ** 2).sum()) / m, f, 0, None)
             for a, b in table.joinable(state.groups[f]) if m > max(table.fewest, 2) else ():
+                # the same for two groups: the weighted sum of squares around their common mean
                 cost = share * float((h[a] * h[b] / (h[a] + h[b]) * (own[a] - own[b]) ** 2).sum())
                 if cost < best[0]:
                     best = (cost, f, a, b)
@@ -802,12 +834,14 @@ class GroupedFit(CardFit):
             for group in range(new):
                 members = np.flatnonzero(state.groups[f] == group)
                 members, gains, rises = self._divisions(g, h, members, bool(table.ordered))
+                # from the best division down, until one is allowed or none can be better than the best so far
                 for k in np.argsort(-gains, kind="stable").tolist():
                     if gains[k] <= best:
                         break
                     split_groups = state.groups[f].copy()
                     split_groups[members[k + 1 :]] = new
                     order = table.ascending(split_groups)
+                    # 1 if the new group, of the members from k + 1 on, is the higher one; 0 if the two have no order
                     sign = int((group, new) in order) - int((new, group) in order)
                     falls = bool((sign * (rises[k][self.raised] - rises[k])).min() < 0)
                     if (f, split_groups.tobytes()) not in tried and not falls:

@@ -177,6 +177,7 @@ class Contrasts:
         """The sparse matrices whose product, (K n_cells, P), is the map; the last one is applied first."""
         from scipy.sparse import csr_array, eye_array, kron
 
+        # applied last, and listed first: puts the zeros of class 0 above the other classes
         n, matrices = len(self.log_theta), self.predictors.matrices
         of_class = [eye_array(n, n - 1, k=-1), *(eye_array(n - 1) for _ in matrices[1:])]
         return [csr_array(kron(y, matrix)) for y, matrix in zip(of_class, matrices, strict=True)]
@@ -203,6 +204,8 @@ class Predictors:
         """Return the tables (any, n_cells) for parameters (any, M), one row per class or any other quantity."""
         cells = np.zeros((len(parameters), len(self.own)))
         cells[:, self.holders] = parameters
+        # after the step of an attribute, a cell also has what its lowered cell has: sums over subsets, as in a zeta
+        # transform; in place, since a lowered cell is never raised in the same step
         for raised, low in self._steps:
             cells[:, raised] += cells[:, low]
         return cells
@@ -213,6 +216,7 @@ class Predictors:
         This map is the transpose of `tables`.
         """
         totals = cells.copy()
+        # the transposed steps in reverse; several raised cells add to one lowered cell
         for raised, low in reversed(self._steps):
             for row in totals:
                 row += np.bincount(low, row[raised], len(row))
@@ -221,8 +225,10 @@ class Predictors:
     def parameters(self, tables: Array) -> Array:
         """Return the parameters (any, M) whose tables give every row the same sums as `tables` (any, n_cells)."""
         contrasts = tables.copy()
+        # inverse of the steps of `tables` (Möbius inversion)
         for raised, low in self._steps:
             contrasts[:, raised] -= contrasts[:, low]
+        # families that share a set of attributes add up in its predictor
         sums = [np.bincount(self.own, row, self.n_predictors) for row in contrasts]
         return np.array(sums, np.float64).reshape(len(tables), self.n_predictors)
 
@@ -308,14 +314,17 @@ def predictors_of(families: Sequence[Family], references: Sequence[int]) -> Pred
     lowered = [np.zeros((n_places, 1), np.intp)]
     used = offset = 1
     for family in families:
+        # (attributes, cells): the value of each attribute in each cell
         digits = np.array(np.unravel_index(np.arange(family.n_cells), family.shape))
         own_references = np.array([references[i] for i in family.attributes])[:, np.newaxis]
         # cells that differ from the references at the same positions have predictors of the same set
         away = digits != own_references
+        # one bit per attribute
         patterns = (away * (1 << np.arange(len(away)))[:, np.newaxis]).sum(axis=0)
         order = np.argsort(patterns, kind="stable")
         of_family = np.zeros(family.n_cells, np.intp)
         for cells in np.split(order, np.flatnonzero(np.diff(patterns[order])) + 1):
+            # in schema order, so that a set has the same ranks in every family
             places = sorted(np.flatnonzero(away[:, cells[0]]), key=family.attributes.__getitem__)
             # the rank of each cell's values among all joint values of the set without references
             ranks = np.zeros(len(cells), np.intp)
@@ -328,6 +337,8 @@ def predictors_of(families: Sequence[Family], references: Sequence[int]) -> Pred
                 holders.append(offset + cells[np.argsort(ranks)])
             of_family[cells] = first[subset] + ranks
         own.append(of_family)
+        # lowering attribute j moves a cell by (reference - value) times its stride; families of fewer attributes than
+        # n_places have rows that lower nothing
         strides = np.array([math.prod(family.shape[j + 1 :]) for j in range(len(family.shape))])[:, np.newaxis]
         block = np.tile(offset + np.arange(family.n_cells), (n_places, 1))
         block[: len(strides)] += (own_references - digits) * strides
@@ -374,6 +385,7 @@ class Softmax:
         log_theta = self.tables(p)
         out = np.zeros(log_theta.shape)
         for columns, shape, axis in self._blocks():
+            # the transposed derivative of the softmax: d - theta * sum of d
             d, theta = d_tables[:, columns].reshape(shape), np.exp(log_theta[:, columns].reshape(shape))
             out[:, columns] = (d - theta * d.sum(axis=axis, keepdims=True)).reshape(len(out), -1)
         return self.gather(out)
@@ -383,6 +395,7 @@ class Softmax:
         log_theta, beta = self.tables(p), self._spread(v)
         out = np.zeros(log_theta.shape)
         for columns, shape, axis in self._blocks():
+            # its derivative: b - mean of b under theta
             b, theta = beta[:, columns].reshape(shape), np.exp(log_theta[:, columns].reshape(shape))
             out[:, columns] = (b - (theta * b).sum(axis=axis, keepdims=True)).reshape(len(out), -1)
         return out
@@ -397,6 +410,7 @@ class Softmax:
         for columns, shape, axis in self._blocks():
             m = masses[:, columns].reshape(shape)
             if axis:
+                # dW[c'] / dbeta[c] = 1[c = c'] - theta[c]
                 theta = np.exp(log_theta[:, columns].reshape(shape))
                 m = m * (1 - theta) ** 2 + (m.sum(axis=axis, keepdims=True) - m) * theta**2
             out[:, columns] = m.reshape(len(out), -1)
@@ -415,6 +429,7 @@ class Softmax:
         used = 1
         for family in self.families:
             n_columns = family.n_cells // family.shape[0] if family.child is not None else 0
+            # the child is the first digit of a cell, so the remainder is the configuration of its attribute parents
             columns = np.arange(family.n_cells) % n_columns + used if n_columns else np.full(family.n_cells, -1)
             numbers.append(columns)
             used += n_columns

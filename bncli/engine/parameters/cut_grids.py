@@ -71,6 +71,7 @@ class Grid:
         """The value v of the grid, in nats."""
         sums = self.sums
         for j, starts in enumerate(self.starts):
+            # sums of the codes from each start to the next
             sums = np.add.reduceat(sums, starts, axis=j + 1)
         return float(self._worth(sums).sum())
 
@@ -81,6 +82,7 @@ class Grid:
     def _worth(self, sums: Array) -> Array:
         """Return the contribution of each cell (...) to v, from its sums (2 C, ...)."""
         g, h = sums[: len(sums) // 2], sums[len(sums) // 2 :]
+        # g^2 is h on average by chance
         return np.asarray(((g * g - h) / (2 * (h + self.penalty))).sum(axis=0))
 
     def _cut_every_axis_once(self) -> None:
@@ -88,6 +90,7 @@ class Grid:
 
         At most about FIRST_CUTS combinations are tried.
         """
+        # the n-th root of FIRST_CUTS cuts per axis; rounding must not lose a whole number
         places = max(2, int(FIRST_CUTS ** (1 / len(self._numeric_axes)) + 1e-9) + 1)
         firsts = []  # by axis, the first codes of the groups that stay whole
         for j, axis in enumerate(self.axes):
@@ -98,22 +101,28 @@ class Grid:
                 firsts.append(np.arange(axis.n_codes))
         parts = self.sums
         for j, first in enumerate(firsts):
+            # axis j + 1 becomes the groups between the positions that are tried
             parts = np.add.reduceat(parts, first, axis=j + 1)
         # One numeric axis after the other, its groups are replaced by the two sides of every cut.
         for done, j in enumerate(self._numeric_axes):
             # parts: (2 C, sides of the axes done, the last one first, groups of all axes)
             along = np.moveaxis(parts, 1 + done + j, -1)
+            # groups of intervals come first, then one per level or missing value
             ordered = int(np.searchsorted(firsts[j], self.axes[j].n_ordered))
+            # sides of every cut: below it, above it, and each unordered group as a side of its own, whatever the cut is
             below = np.cumsum(along[..., :ordered], axis=-1)
             sides = [below[..., :-1], below[..., -1:] - below[..., :-1]]
             sides += [np.broadcast_to(along[..., m : m + 1], sides[0].shape) for m in range(ordered, along.shape[-1])]
+            # the cuts take the place of the groups
             parts = np.moveaxis(np.stack(sides, axis=1), -1, 2 + done + j)
         n = len(self._numeric_axes)
         others = tuple(n + j for j in range(len(self.axes)) if j not in self._numeric_axes)
+        # one axis of cuts per numeric attribute is left: summed over the sides, and over the codes of other attributes
         worth = np.asarray(self._worth(parts).sum(axis=(*range(n), *others)))
         for j, last in zip(self._numeric_axes, np.unravel_index(int(np.argmax(worth)), worth.shape), strict=True):
             self.starts[j] = sorted([*self.starts[j], int(firsts[j][int(last) + 1])])
         if any(len(first) < axis.n_codes for first, axis in zip(firsts, self.axes, strict=True)):
+            # cuts were tried at some positions only: each is moved to its best one while the others stay
             for j in self._numeric_axes:
                 self.starts[j] = list(self.axes[j].uncut)
                 _, _, code = self.best_cut(j)
@@ -124,14 +133,17 @@ class Grid:
         sums = self.sums
         for k, starts in enumerate(self.starts):
             sums = sums if k == j else np.add.reduceat(sums, starts, axis=k + 1)
+        # (2 C, groups of the other axes, codes of axis j)
         sums = np.moveaxis(sums, j + 1, -1).reshape(len(sums), -1, self.axes[j].n_codes)
         first = np.array(self.starts[j])
         group = np.searchsorted(first, np.arange(sums.shape[-1]), side="right") - 1
         totals = np.add.reduceat(sums, first, axis=-1)
+        # from the start of the code's group to the code: all codes up to it, minus those of earlier groups
         below = np.cumsum(sums, axis=-1) - (np.cumsum(totals, axis=-1) - totals)[..., group]
         # in the value of the whole grid, a cut replaces the group that it cuts by its two parts
         whole = self._worth(totals).sum(axis=0)
         worth = (self._worth(below) + self._worth(totals[..., group] - below)).sum(axis=0) - whole[group] + whole.sum()
+        # no cut after the last interval, between unordered codes, or where there is one
         worth[self.axes[j].n_ordered - 1 :] = -np.inf
         worth[first[1:] - 1] = -np.inf
         best = int(np.argmax(worth))

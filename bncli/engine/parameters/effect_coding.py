@@ -216,6 +216,7 @@ class Effects:
         Each item has the family of a block, the positions of its parameters in `chosen`, and their columns of T,
         (cells of the family, parameters).
         """
+        # the parameters chosen[a:b] are those of the block
         edges = np.searchsorted(chosen, self.offsets)
         for block, offset, a, b in zip(self.blocks, self.offsets, edges[:-1], edges[1:], strict=False):
             if b > a:
@@ -233,9 +234,11 @@ class Effects:
             binned = self.families[block.family].binned_attributes
             positions[frozenset(binned[place] for place in block.places)] = b
         for family, bases, first in zip(self.families, self.bases, self.first_cells, strict=False):
+            # (K, codes of each attribute); every axis of codes becomes one of the constant and the functions
             terms = tables[:, first : first + family.n_cells].reshape(len(tables), *family.shape)
             for axis, basis in enumerate(bases, start=1):
                 terms = np.moveaxis(np.tensordot(terms, coefficients(basis), (axis, 1)), -1, axis)
+            # the term of a subset S: index 0, the constant, on the axes outside S and the functions on those inside
             for inside in itertools.product((False, True), repeat=len(bases)):
                 term = terms[(slice(None), *(slice(1, None) if is_in else 0 for is_in in inside))]
                 members = list(itertools.compress(family.binned_attributes, inside))
@@ -245,6 +248,7 @@ class Effects:
                     b = positions[frozenset(members)]
                     block = self.blocks[b]
                     binned = self.families[block.family].binned_attributes
+                    # the family that holds the block may list the attributes in another order
                     axes = [1 + members.index(binned[place]) for place in block.places]
                     values = term.transpose(0, *axes).reshape(len(out), -1) / block.scale
                     out[:, self.offsets[b] : self.offsets[b + 1]] += values
@@ -255,6 +259,7 @@ class Effects:
         shape = self.families[block.family].shape
         if len(shape) == 1:
             return np.asarray(block.scale * block.bases[0][:, effects])
+        # of every cell, and of every effect, the index at each place
         codes = np.unravel_index(np.arange(math.prod(shape)), shape)
         functions = np.unravel_index(effects, [basis.shape[1] for basis in block.bases])
         out = np.full((math.prod(shape), len(effects)), block.scale)
@@ -288,6 +293,7 @@ class Effects:
             inside = cells = np.arange(math.prod(shape))
             if block.places != tuple(range(len(shape))):
                 codes = np.unravel_index(cells, shape)
+                # the number of the cell among the cells of the block
                 inside = np.ravel_multi_index([codes[place] for place in block.places], [len(a) for a in block.bases])
             first = self.first_cells[block.family]
             parts.append((first + cells, offset + inside, np.full(len(cells), block.scale)))
@@ -322,6 +328,7 @@ class Effects:
             n_codes, n_functions = basis.shape
             before = math.prod(len(each) for each in block.bases[:place])
             after = math.prod(each.shape[1] for each in block.bases[place + 1 :])
+            # (I x A x I)[(o, c, i), (o, j, i)] = A[c, j] for outer o and inner i: arrays (before, nonzeros, after)
             codes, functions = np.nonzero(basis)
             outer, inner = np.arange(before)[:, np.newaxis, np.newaxis], np.arange(after)
             rows = (outer * n_codes + codes[:, np.newaxis]) * after + inner
@@ -393,6 +400,7 @@ def _all_sets(families: Sequence[Family], beyond: float) -> list[tuple[int, tupl
         for places in itertools.chain.from_iterable(itertools.combinations(range(n), k) for k in range(1, n + 1)):
             members = frozenset(family.attributes[j] for j in places)
             fineness = math.prod(family.shape[j] for j in places)
+            # the finest binning owns the set; the first, if tied
             if members not in owners or owners[members][1] < fineness:
                 owners[members] = (f, fineness)
             sets.append((f, places, members))
@@ -432,6 +440,7 @@ def basis_of(attribute: Attribute, coding: str, weights: Array, *, rotated: bool
     if not rotated or steps.shape[1] < 2:
         return steps
     # B U; the functions with the largest sums of weighted squares come first
+    # ascending eigenvalues, so the columns are reversed
     _, axes = np.linalg.eigh(steps.T @ (weights[:, np.newaxis] * steps))
     return np.asarray(steps @ axes[:, ::-1])
 
@@ -463,6 +472,7 @@ def line(cuts: Sequence[float], weights: Array, *, missing: bool) -> Array:
     n = len(edges) + 1
     functions = np.zeros((n + missing, (n > 1) + missing))
     if n > 1:
+        # with one cut there is no neighbour; any width does, since the middles are standardised
         width = np.diff(edges) if n > 2 else np.ones(1)
         middles = np.concatenate([[edges[0] - width[0] / 2], (edges[:-1] + edges[1:]) / 2, [edges[-1] + width[-1] / 2]])
         total = weights[:n].sum() or 1.0

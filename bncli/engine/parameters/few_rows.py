@@ -70,11 +70,14 @@ def few_rows(space: ParameterSpace) -> FewRows | None:
     z = np.zeros((data.n_rows, likelihood.n_cells))
     codes = data.map(_codes, states=likelihood.fusion.codes)
     for members, group_codes in zip(likelihood.fusion.members, zip(*codes, strict=True), strict=True):
+        # of each row, the configuration of the group, and the cells that it activates
         np.put_along_axis(z, members[np.concatenate(group_codes)], 1.0, axis=1)
     matrix, span = effects.sums(z), None
     if effects.n_effects > len(matrix):
+        # P'(M M')P = L L' with pivoting; LAPACK numbers the pivots from 1
         products = matrix @ matrix.T
         factor, order, rank, _ = lapack.dpstrf(products, lower=1, tol=RANK * products.diagonal().max())
+        # rows back in their own order: M M' = L L' without the permutation
         matrix = np.empty((len(order), rank))
         matrix[order - 1] = np.tril(factor)[:, :rank]
         pivots = order[:rank].astype(np.intp) - 1
@@ -93,6 +96,7 @@ def _are_few(likelihood: ConditionalLikelihood, n_effects: int) -> bool:
     n, k = likelihood.data.n_rows, likelihood.data.n_labels
     if not (0 < n <= MOST_ROWS and k > 1) or n * min(n, n_effects) > MOST_NUMBERS:
         return False
+    # only the span needs the scalar products of the rows
     work = n * n * n_effects if n_effects > n else 0
     return n * max(n_effects, likelihood.n_cells) <= MOST_CELLS and work <= MOST_WORK
 
@@ -146,6 +150,7 @@ class _MatrixCoordinates:
         """Return dCLL/dp (P,) from the residuals (K - 1, N)."""
         out = np.empty((self.n_labels, self.matrix.shape[1]))
         np.matmul(d_tables, self.matrix, out=out[1:])
+        # residuals sum to 0 over the classes
         np.negative(np.add.reduce(out[1:], axis=0), out=out[0])
         return out.ravel()
 
@@ -165,8 +170,10 @@ class FewRows(Space):
             return p
         likelihood, n_labels = self.original.likelihood, self.coordinates.n_labels
         shares = np.zeros((n_labels, likelihood.data.n_rows))
+        # q L_1^-1, as the solution of L_1' x = q'
         of_pivots = solve_triangular(self.span.factor, p.reshape(n_labels, -1).T, lower=True, trans=1)
         shares[:, self.span.pivots] = of_pivots.T
+        # shares M_1 = (shares Z) T: sums of the shares over the cells, then the transpose of the map from effects
         return self.original.coordinates.pull_back(p, likelihood.sums(shares))
 
     def cells(self, p: Array) -> Array:
@@ -191,6 +198,7 @@ class FewRows(Space):
         probabilities /= np.add.reduce(probabilities, axis=0)
 
         def product(v: Array) -> Array:
+            # P v, then minus P times its sum over the classes
             moved = probabilities * class_major(coordinates.tables(v).T)
             moved -= probabilities * np.add.reduce(moved, axis=0)
             if weights is not None:

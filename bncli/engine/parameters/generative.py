@@ -59,6 +59,7 @@ def family_tables(counts: Counts, structure: Structure, log_theta: LogTheta) -> 
     weights = []
     for family, table in zip(families, counts.tables([family.attributes for family in families]), strict=True):
         if family.by_class:
+            # the child is the first axis; a table over the class's parents is normalised over the classes, the last one
             weights.append(log_theta(table, -1 if family.child is None else 0).reshape(family.n_cells, -1))
         else:
             shared = log_theta(table.sum(axis=-1, keepdims=True), 0).reshape(family.n_cells, 1)

@@ -135,6 +135,7 @@ class ConditionalLikelihood:
             differences = self.fusion.gather([total[np.newaxis] for total in totals])
         else:
             differences = np.atleast_2d((self.fusion.activations.T @ totals).T)
+        # the gradient of the first class, which the kernels leave out: residuals sum to 0 over the classes
         return np.concatenate([-differences.sum(axis=0, keepdims=True), differences])
 
     def variances(self, cells: Array) -> Array:

@@ -155,12 +155,14 @@ class Monotone:
 
         differences, slopes = self.directions.constraints
         n_labels, raised = self.likelihood.data.n_labels, self.directions.raised
+        # (K - 1, K): row j takes the contrast W[k] - W[j] out of the tables
         against = np.delete(-np.eye(n_labels), raised, axis=0)
         against[:, raised] = 1.0
         slopes = kron(eye_array(n_labels - 1), slopes)
         unchanged = eye_array(slopes.shape[1])
         product = csr_array(hstack([kron(against, differences), slopes]))
         rest = [csr_array(block_diag([matrix, unchanged])) for matrix in self.coordinates.matrices]
+        # the sum is the number of multiplications of the next product, and so the most entries that it can have
         while rest and int(np.diff(rest[0].indptr)[product.indices].sum()) <= ENTRIES:
             product = csr_array(product @ rest.pop(0))
             product.eliminate_zeros()
@@ -175,6 +177,7 @@ class Monotone:
         differences, cell_weights = abs(self.directions.constraints[0]), self.likelihood.cell_weights()
         rows = []
         for share in own * others / np.maximum(own + others, 1e-300):
+            # two cells in series: |G| has a 1 for each of the two cells of a row, so this is 1 / h_c + 1 / h_c'
             softness = differences @ (1.0 / (cell_weights * float(share) + 1.0))
             stiffness = 1.0 / np.maximum(softness, 1e-300)
             # rows with only slopes get the median of the others
@@ -241,9 +244,11 @@ class Directions:
                 for table, slopes in zip(attribute.tables, self._slopes(d, attribute), strict=True):
                     line = np.concatenate([[0.0], np.cumsum(slopes)])
                     entries = self._entries(d, table)[: len(line)]
+                    # less the line of slopes, no entry may fall below an earlier one: raised to the highest so far
                     level = attribute.sign * entries - line.reshape(-1, *(1,) * (entries.ndim - 1))
                     entries += attribute.sign * (np.maximum.accumulate(level, axis=0) - level)
         change = contrasts - before
+        # d = W[k] - W[j]: a higher contrast is a lower W[j]; the raised class itself stays
         return cells - np.insert(change, self.raised, 0.0, axis=0) if change.any() else cells
 
     def slopes(self, cells: Array) -> Array:
@@ -266,6 +271,7 @@ class Directions:
         for attribute in self.directed:
             for table in attribute.tables:
                 # one row for each pair of neighbours along the attribute: the cell above minus the cell below
+                # the numbers of the cells, in the shape of the table
                 cells = self._entries(np.arange(n_cells, dtype=np.float64), table)[: len(table.steps) + 1]
                 numbers = cells.astype(np.intp).reshape(len(table.steps) + 1, -1)
                 rows = n_rows + np.arange(numbers[1:].size).reshape(numbers[1:].shape)
@@ -281,6 +287,7 @@ class Directions:
                 slopes.append(_entries_of(rows[table.is_shared], columns, -1.0))
                 places = np.searchsorted(carrier.steps, table.steps[table.is_shared])
                 slopes.append(_entries_of(carrier_rows[places], columns, 1.0))
+                # the slope is at most 0, since rows without the child's value leave the table out: -t >= 0
                 if table.is_foreign:
                     slopes.append(_entries_of(n_rows + np.arange(len(columns))[:, np.newaxis], columns, -1.0))
                     n_rows += len(columns)

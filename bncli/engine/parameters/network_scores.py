@@ -83,6 +83,7 @@ def score_network(counts: Counts, network: Dag, strengths: Strengths = Strengths
     children = set(network.class_children)
     families = [(i, *network.parents[i]) for i in network.nodes]
     of_class, *tables = counts.tables([network.class_parents, *families])
+    # the class as a child: (K, configurations of its parents, 1)
     nodes = [of_class.reshape(-1, of_class.shape[-1]).T[..., None]]
     for family, table in zip(families, tables, strict=True):
         by_class = table.reshape(len(table), -1, table.shape[-1])

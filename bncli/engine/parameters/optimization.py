@@ -148,12 +148,6 @@ class ParameterSpace(Space):
     def is_factored(self) -> bool:
         return is_factored(self.likelihood, self.coordinates)
 
-    def with_precision(self, tolerance: float) -> ParameterSpace:
-        """Return the space with passes that are precise enough for a tolerance."""
-        if not self.is_factored or tolerance < SINGLE_TOLERANCE:
-            return self
-        return replace(self, likelihood=replace(self.likelihood, single=True))
-
     @cached_property
     def whitening(self) -> Whitening:
         return whitening(self.likelihood, self.coordinates)
@@ -264,6 +258,7 @@ class Problem:
         """
         weights = self.space.likelihood.data.weights
         lightest = 1.0 if weights is None else float(weights.min())
+        # a row classified wrongly has a loss of at least its weight times ln 2
         return self.space.can_separate and self.settings.penalty == 0 and value < lightest * math.log(2)
 
     @cached_property
@@ -332,16 +327,12 @@ def find_optimum_from(space: Space, settings: OptimizerSettings, point: Array) -
     """Optimize from `point`, near which the optimum is expected."""
     settings = with_tolerance(space, settings)
     problem = Problem(_in_precision(space, settings), settings)
-    optimum = _minimise_from(problem, point, lambda step, p: None)
-    return _keep_directions(problem, optimum, lambda step, p: None)
-
-
-def _minimise_from(problem: Problem, point: Array, report: Report) -> Optimum:
-    """Minimise from a point near the optimum, without monotone directions."""
     # from there the largest sample alone is enough
-    sizes = _sample_sizes(problem.space, problem.settings)[-1:]
+    sizes = _sample_sizes(problem.space, settings)[-1:]
+    # with a sample, its own objective has the preconditioner made at the point
     objective = problem.objective if sizes else _near(problem, point)
-    return _minimise(objective, point, _samples(problem, sizes, point), problem.settings, report)
+    optimum = _minimise(objective, point, _samples(problem, sizes, point), settings, lambda step, p: None)
+    return _keep_directions(problem, optimum, lambda step, p: None)
 
 
 def _minimise_near(problem: Problem, point: Array, report: Report) -> Optimum:
@@ -366,8 +357,11 @@ def _minimise_near(problem: Problem, point: Array, report: Report) -> Optimum:
 
 
 def _in_precision(space: Space, settings: OptimizerSettings) -> Space:
+    """Return the space with passes that are precise enough for the tolerance."""
     assert settings.tolerance is not None
-    return space.with_precision(settings.tolerance) if isinstance(space, ParameterSpace) else space
+    if isinstance(space, ParameterSpace) and space.is_factored and settings.tolerance >= SINGLE_TOLERANCE:
+        return replace(space, likelihood=replace(space.likelihood, single=True))
+    return space
 
 
 def _begins_with_larger_penalty(problem: Problem) -> bool:
@@ -387,6 +381,7 @@ def _minimise_twice(problem: Problem, report: Report) -> Optimum:
     first = replace(settings, penalty=FIRST_PENALTY, max_iterations=FIRST_ITERATIONS)
 
     def report_objective(step: Step, p: Array) -> None:
+        # the iterations of the first part are reported as values of the final objective
         report(replace(step, value=step.value + _penalty(settings, p) - _penalty(first, p)), p)
 
     start = Problem(problem.space, first)
@@ -404,6 +399,7 @@ def with_tolerance(space: Space, settings: OptimizerSettings) -> OptimizerSettin
     is_directed = isinstance(space, ParameterSpace) and space.monotone is not None
     if data.n_rows >= MANY_ROWS and settings.penalty > 0 and not is_directed:
         shares = data.class_counts[data.class_counts > 0] / data.total_weight
+        # N H; P / 2 nats without the parameters that do not count
         base = 0.0 - data.total_weight * float(shares @ np.log(shares))
         # adding the same to all classes changes no probability, so these parameters do not count
         error = space.coordinates.n_parameters * (data.n_labels - 1) / data.n_labels / 2

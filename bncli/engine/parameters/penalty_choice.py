@@ -180,16 +180,19 @@ def penalty_path(
     ahead = AHEAD
     if folds[0].rows.n_labels > MANY_CLASSES:
         grid, ahead = grid[::AHEAD], 1
+    # the next statement drops penalties from the end of the grid only, so that `first` stays valid
     first = 0 if near is None else max(grid.index(near) - ahead, 0)
     grid = tuple(penalty for penalty in grid if penalty >= (FLOOR_ROWS / n_units) ** 3) or grid[:1]
     keeps = shrink or tables is not None
     paths = [_FoldPath.of(fold, space_of, center, keeps) for fold in folds]
     tried = _follow(paths, grid[first:], worse, watch, prefix, near, least)
+    # the best may lie before the place where the path began: start again from the largest
     if first and best_of(tried) == grid[first] and grid[first] != near:
         paths = [_FoldPath.of(fold, space_of, center, keeps) for fold in folds]
         tried = _follow(paths, grid, worse, watch, prefix)
     best, weight = best_of(tried), sum(path.held_out.data.total_weight for path in paths)
     if any(path.is_directed for path in paths):
+        # the path ignores directions, but the reported loss is that of fits that keep them
         loss = 0.0 - sum(path.keep_directions(best) for path in paths) / weight
         tried = [TriedPenalty(best, loss) if trial.penalty == best else trial for trial in tried]
     if tables is not None:
@@ -319,6 +322,7 @@ def choose_factor(log_likelihoods: Sequence[float], n_rows: int, weight: float) 
     `n_rows` and `weight` are the number and the weight of all held-out rows, with the rows of one unit counted as one.
     """
     discount = DISCOUNT * min(1.0, DISCOUNT_ROWS / n_rows)
+    # log-likelihoods are negative, so this bound is lower than the highest
     least = (1.0 + RISE) * max(log_likelihoods)
     pairs = zip(FACTORS, log_likelihoods, strict=True)
     scores = {factor: cll - discount * factor for factor, cll in pairs if cll >= least}
@@ -393,6 +397,7 @@ def _encode_held_out(data: Dataset, columns: Columns) -> Dataset:
     codes: list[Codes] = [np.broadcast_to(np.zeros(1, np.uint8), columns.n_rows)] * len(schema.attributes)
     encoded = encode_attributes(columns, schema, schema.informative).codes
     for i, own in zip(schema.informative, encoded, strict=True):
+        # codes beyond the levels: missing, or not among the levels of `data`
         unknown = own >= schema.attributes[i].cardinality
         if not schema.marginalizes and unknown.any():
             own[unknown] = int(np.argmax(schema.attributes[i].frequencies))
@@ -446,6 +451,7 @@ def split_outside(searched: Index, labels: Integers, seed: int, by: SplitBy | No
     if (by is not None and by.times is not None) or len(unused) < max(1, n_rows // TENTH):
         return None
     n_measured = n_rows if n_rows <= WHOLE_ROWS else min(n_rows, MEASURED_ROWS)
+    # the share of `splits_to_measure`: a fold, or a tenth with many rows
     n_held_out = n_measured // (FOLDS if n_rows <= WHOLE_ROWS else TENTH)
     rows = unused[stratified_sample(labels[unused], n_held_out, seed, None if by is None else by.take(unused))]
     others = np.setdiff1d(np.arange(n_rows), rows, assume_unique=True)
@@ -600,6 +606,7 @@ def subset_of_arcs(word: str, counts: Counts, structure: Dag) -> Dag:
             # the BIC with the first m parents, m = 0, 1, ...
             full_table, scores = counts.tables([(child, *listed)])[0], []
             for m in range(len(listed) + 1):
+                # (child, first m parents, class): sum over the parents from m + 1 on
                 table = full_table.sum(axis=tuple(range(m + 1, len(listed) + 1)))
                 scores.append(float(bic(table.reshape(len(table), -1, table.shape[-1]))))
             parents[child] = listed[: int(np.argmax(scores))]

@@ -146,6 +146,7 @@ def whitening(likelihood: ConditionalLikelihood, coordinates: Coordinates) -> Wh
         weights = coordinates.effects.masses(weights)
     flat = None
     if isinstance(coordinates, EntryCoordinates) and not is_factored(likelihood, coordinates):
+        # the number whose cube takes the time of START_PASSES passes
         most = int((START_PASSES * likelihood.pass_work / FLAT_WORK) ** (1 / 3))
         scale = np.ones((1, likelihood.n_cells)) if coordinates.scale is None else coordinates.scale
         flat = null_space(likelihood.families, weights, scale, most)
@@ -178,6 +179,7 @@ class Whitening:
         """Return the preconditioner for uniform P(y | x), with the derivative of the tables at p."""
         if is_factored(self.likelihood, self.coordinates):
             n_labels = self.likelihood.data.n_labels
+            # P (1 - P) = (K - 1) / K^2 at uniform probabilities
             return self._factored(np.tile(self.weights * (n_labels - 1) / n_labels**2, (n_labels, 1)), penalty)
         size = self._size(START_PASSES, 1 if len(self._scale) == 1 else self._n_inverses)
         return self._build(p, None, size, START_PASSES, penalty)
@@ -262,6 +264,7 @@ class Whitening:
         if isinstance(self.coordinates, SharedWeights | EffectCoordinates | Softmax):
             return top_only(self.weights, size)
         n_labels = self.likelihood.data.n_labels
+        # the smallest curvature s^2 m / K of the classes, against that of the penalty
         curved_by_data = self.weights / n_labels * np.square(self._scale).min(axis=0) > self._cell_penalty(penalty)
         return subspace(self.likelihood.families, self.weights, curved_by_data, size)
 
@@ -293,6 +296,7 @@ class Whitening:
         else:
             shape = (packing, n_blocks, stride)
             total, weight = data.reduce(_block_grams, *shape, expanded, mean_weight, states=fusion.codes)
+        # C_y = C / K at uniform probabilities; scaled from the sampled rows to the weight of all
         share = 1.0 / data.n_labels if tables is None else 1.0
         return np.asarray(total * (share * data.total_weight / weight), np.float64)
 
@@ -305,6 +309,7 @@ def _mapped_to_predictors(contrasts: Contrasts, of_tables: Precondition) -> Prec
     predictors, n_labels = contrasts.predictors, len(contrasts.log_theta)
 
     def apply(g: Array) -> Array:
+        # adding the same to all classes changes no probability, so the gradients of all classes sum to 0
         cells = predictors.transposed(g.reshape(n_labels - 1, predictors.n_predictors))
         tables = of_tables(np.concatenate([-cells.sum(axis=0, keepdims=True), cells]).ravel()).reshape(n_labels, -1)
         return predictors.parameters(tables[1:] - tables[0]).ravel()
@@ -439,6 +444,7 @@ def features_of(effects: Effects, fusion: Fusion, chosen: Index, n_rows: int, n_
     first = np.array(effects.first_cells)
     functions = [Functions(0, np.zeros(len(fusion.members[0]), np.intp), np.zeros(1, np.intp), np.ones((1, 1)))]
     for g, members in enumerate(fusion.members):
+        # members (configurations, families of the group): the cell of each family in each configuration
         for cells in members.T:
             family = int(np.searchsorted(first, cells[0], side="right")) - 1  # -1 for the bias
             if family in by_family:
@@ -446,6 +452,7 @@ def features_of(effects: Effects, fusion: Fusion, chosen: Index, n_rows: int, n_
                 table = np.concatenate([effect_table for _, effect_table in by_family[family]], axis=1)
                 inside = cells - first[family]
                 occurs = np.bincount(inside, minlength=len(table)) > 0
+                # codes number the cells that occur in some configuration of the group
                 functions.append(Functions(g, (np.cumsum(occurs) - 1)[inside], numbers, table[occurs]))
     plain = Features(tuple(functions), len(chosen))
     if functions_work(functions, n_rows, n_blocks) <= plain.work(n_rows, n_blocks):
@@ -459,6 +466,7 @@ def top_only(weights: Array, size: int) -> Subspace:
     ranked = weights.copy()
     # the bias is active in every row, so it always comes first
     ranked[0] = math.inf
+    # n marks the cells without a column
     columns = np.full((1, len(weights)), n)
     columns[0, np.sort(np.argsort(-ranked, kind="stable")[:n])] = np.arange(n)
     return Subspace(columns, n)
@@ -470,6 +478,7 @@ def subspace(families: Sequence[Family], weights: Array, curved: Mask, size: int
     weights (n_cells,) are those of the rows in each cell; `curved` marks the cells whose curvature comes from the data.
     The bias, cell 0, is always one of the top cells.
     """
+    # without sums if every occurring cell fits
     n_top = size if np.count_nonzero(weights) <= size else size - size // 2
     top = top_only(weights, n_top)
     free = curved & (weights > 0) & (top.columns[0] == top.n)
@@ -485,6 +494,7 @@ def subspace(families: Sequence[Family], weights: Array, curved: Mask, size: int
     chosen = sorted(np.argsort(np.negative(totals), kind="stable")[: size - top.n])
     chosen = [i for i in chosen if totals[i] > 0]
     n = top.n + len(chosen)
+    # row 0: top cells; row 1 + place: sums over the value of the attribute at that place, so no cell has two in a row
     columns = np.full((1 + max((len(f.shape) for f in families), default=0), len(weights)), n)
     columns[0, top.top] = np.arange(top.n)
     for column, i in enumerate(chosen, start=top.n):
@@ -497,6 +507,7 @@ def subspace(families: Sequence[Family], weights: Array, curved: Mask, size: int
 def _split_by_value(family: Family, place: int, cells: Index, first: int) -> list[Index]:
     """Split cells by the value of the attribute at position `place` of a family, whose first cell is `first`."""
     size = family.shape[place]
+    # the digit at that place of the cell's mixed-radix number
     values = (cells - first) // math.prod(family.shape[place + 1 :]) % size
     order = np.argsort(values, kind="stable")
     return np.split(cells[order], np.cumsum(np.bincount(values, minlength=size))[:-1])
@@ -527,6 +538,7 @@ class NullSpace:
             columns[:, self.plus] = along
             for row, numbers in zip(columns, along, strict=True):
                 row -= np.bincount(self.minus, numbers, sums.n)
+            # added to `precondition(g)`: N' (N'^T N')^-1 N'^T g / lambda
             cells = np.zeros((len(along), sums.columns.shape[1]))
             sums.add(cells, columns)
             out = precondition(g)
@@ -573,6 +585,7 @@ def null_space(families: Sequence[Family], weights: Array, scale: Array, most: i
     pairs = sorted(_pairs(families, weights), key=lambda pair: -pair.weight)[: min(most, MOST_FLAT)]
     if not pairs:
         return None
+    # every set of cells gets a column once, however many pairs it is in; column 0 is the bias
     n, none = 1, -1
     columns = np.full((2 + max(len(family.shape) for family in families), len(weights)), none)
     columns[0, 0] = 0
@@ -583,6 +596,7 @@ def null_space(families: Sequence[Family], weights: Array, scale: Array, most: i
                 columns[row, cells] = n
                 n += 1
             numbers[side, j] = columns[row, cells[0]]
+    # `Subspace` marks cells without a column by n
     columns[columns == none] = n
     used = [0, *(row for row in range(1, len(columns)) if (columns[row] < n).any())]
     return NullSpace(Subspace(columns[used], n), numbers[0], numbers[1], scale)

@@ -123,6 +123,7 @@ def _class_first(counts: Array, axis: int, function: Callable[[Array], Array]) -
     """
     if axis % counts.ndim == counts.ndim - 1:
         return function(np.moveaxis(counts, -1, 0))
+    # (child, class, other parents), and back
     class_second = np.moveaxis(np.moveaxis(counts, axis, 0), -1, 1)
     return np.moveaxis(function(class_second), 1, -1)
 
@@ -180,6 +181,7 @@ class FixedPoint:
         if self.before is None or self.change is None:
             return FixedPoint(self.x + np.clip(change, -LONGEST, LONGEST), self.x, change)
         way, fall = self.x - self.before, self.change - change
+        # slope of g - x between the two points is -fall / way, so the secant's step is change * way / fall
         times = np.ones_like(change)
         # slopes below 1 only; the clip excludes those below 0
         np.divide(way, fall, out=times, where=way * fall > 0)
@@ -231,16 +233,19 @@ class _Level:
 def _solve(counts: Array) -> tuple[_Level, Array]:
     """Solve the equations; return the level of all parents, and theta of the level above it."""
     # at the start, every value that occurs at a node counts as one draw from the back-off
+    # cell = value * n_nodes + node, where the last parent is the fastest digit of the node
     cells = np.flatnonzero(counts)
     n = counts.ravel()[cells]
     n_nodes = counts.size // len(counts)
     levels = []
+    # From all parents up to none. Dividing a cell by the number of branches drops its last parent and keeps its value.
     for branches in (*reversed(counts.shape[1:]), 1):
         nodes, node = np.unique(cells % n_nodes, return_inverse=True)
         groups, group = np.unique(nodes // branches, return_inverse=True)
         cells_above, above = np.unique(cells // branches, return_inverse=True)
         start = FixedPoint(np.zeros(len(groups)))
         levels.append(_Level(len(counts), n_nodes, branches, cells, nodes, above, node, group, n, start))
+        # counts of the level above: one draw per value that occurs at a node
         cells, n, n_nodes = cells_above, _sums(np.minimum(n, 1.0), above), n_nodes // branches
     # from the marginal down
     tree = levels[::-1]
@@ -258,6 +263,7 @@ def _sweep(tree: Sequence[_Level]) -> list[_Level]:
     """Apply every equation once: theta from the marginal down, then the draws and the concentrations upwards."""
     # for the cells of each level, the back-off's theta of their value
     bases = []
+    # the marginal backs off to the uniform distribution
     theta = np.full(tree[0].n.shape, 1.0 / tree[0].n_values)
     for level in tree:
         a = level.concentration
@@ -297,10 +303,12 @@ def scaled_rise(x: Array, n: Array) -> Array:
     2.166666667
     """
     end = x + n
+    # x (1 / (x + i) - 1 / (x + n + i)) = x n / ((x + i) (x + n + i)), from i = 0
     total = n / end
     for i in range(1, RAISED):
         total += (x / (x + i)) * (n / (end + i))
     low, high = x + RAISED, end + RAISED
+    # ln(high / low) + 1 / 2 low - 1 / 2 high, without cancellation: high - low = n
     logarithms = np.log1p(n / low) + n / (2.0 * low) / high
     return np.asarray(total + x * (logarithms + (_tail(high) - _tail(low))))
 

@@ -152,6 +152,7 @@ def posterior_variances(
 
     def variances(table: Array, axis: int) -> Array:
         alpha = alphas(table, axis)
+        # the class's own distribution, as bias or as a table over its parents
         of_class = axis == -1 or table.ndim == 1
         total = 0.0 if of_class else polygamma(1, alpha.sum(axis=axis, keepdims=True))
         return np.asarray(polygamma(1, alpha) - total)
@@ -186,6 +187,7 @@ def laplace(
     space: ParameterSpace = build_space(counts, structure, **options)
     point, penalty, center = parameters.point, settings.penalty, settings.penalty_center
     assert point is not None
+    # memory: deviations (R, K - 1, n_cells) with R at most the number of parameters and of entries, and Sigma (P, P)
     own, of_model = space.coordinates.tables(point), parameters.tables.cells
     n_labels, n_cells = own.shape
     n_deviations = (n_labels - 1) * n_cells
@@ -205,6 +207,7 @@ def laplace(
         if factor != 1.0:
             optimum = find_optimum_from(space, replace(settings, penalty=factor * penalty), point).point
         covariance += weight * posterior_covariance(space, optimum, factor * penalty, class_weights)
+        # the spread of the optima around the model's tables, as one deviation per penalty
         distance = space.coordinates.tables(optimum) - of_model
         deviations.append(math.sqrt(weight) * (distance[1:] - distance[:1])[np.newaxis])
     moved = [each for each in deviations if each.any()]
@@ -230,6 +233,7 @@ def weigh_penalties(
     per_row = sum(count_units(held_out.n_rows, held_out.split_by) for _, held_out in folds) / n_rows
     if class_weights is not None:  # class weights are divided by their mean over the rows
         per_row /= _mean_factor(folds[0][0].likelihood.data, class_weights)
+    # rows of one unit are not independent, so the likelihood counts units
     weights = np.exp((log_likelihoods - log_likelihoods.max()) * per_row)
     weights = np.where(weights >= LEAST_WEIGHT * weights.sum(), weights, 0.0)
     return [
@@ -246,9 +250,11 @@ def predictive_log_likelihood(
     regrouped, fused = with_regrouped_columns(data, families)
     scores = np.concatenate(regrouped.map(_row_sums, fused, cells), axis=1)
     covariances = np.concatenate(regrouped.map(_row_covariances, fused, deviations))
+    # per row, S = scores + root z with the same z for all rows: common random numbers
     roots = np.linalg.cholesky(covariances + JITTER**2 * np.eye(len(cells) - 1))
     normal = np.random.default_rng(0).standard_normal((len(cells) - 1, PREDICTIVE_DRAWS))
     drawn = np.repeat(scores[:, :, np.newaxis], PREDICTIVE_DRAWS, axis=2)
+    # (rows, K - 1, draws) to (K - 1, rows, draws); differences from the first class, which stays
     drawn[1:] += (roots @ normal).transpose(1, 0, 2)
     log_p = log_softmax(drawn, axis=0)[data.labels, np.arange(data.n_rows)]
     predictive = np.logaddexp.reduce(log_p, axis=1) - math.log(PREDICTIVE_DRAWS)
@@ -269,6 +275,7 @@ def posterior_covariance(
     from scipy.linalg import cho_factor, cho_solve
 
     n_labels, n_cells = space.coordinates.tables(point).shape
+    # rows of class y are y * n_cells .. (y + 1) * n_cells - 1
     derivative = _derivative(space, point)
     of_class = [derivative[y * n_cells : (y + 1) * n_cells] for y in range(n_labels)]
 
@@ -277,6 +284,7 @@ def posterior_covariance(
         for a, b, product in _curvature(space, point, factors):
             part = of_class[a].T @ (product @ of_class[b])
             total += part
+            # the block (b, a) is the transpose of (a, b)
             if a != b:
                 total += part.T
         return total
@@ -296,15 +304,20 @@ def deviations_of(space: ParameterSpace, point: Array, covariance: Array) -> Arr
     n_labels, n_cells = space.coordinates.tables(point).shape
     derivative = _derivative(space, point)
     of_class = [derivative[y * n_cells : (y + 1) * n_cells] for y in range(n_labels)]
+    # (K - 1, n_cells, P)
     differences = np.stack([(each - of_class[0]).toarray() for each in of_class[1:]])
-    for start, stop in _table_bounds(space.likelihood.families):
+    # what a table gains in all cells and the bias loses changes no score
+    edges = np.cumsum([1, *(family.n_cells for family in space.likelihood.families)]).tolist()
+    for start, stop in pairwise(edges):
         means = differences[:, start:stop].mean(axis=1, keepdims=True)
         differences[:, start:stop] -= means
         differences[:, :1] += means
     # Rounding could leave a variance of 0 or less beside those of parameters that the rows do not determine.
     least = JITTER**2 * float(covariance.diagonal().max())
     root = cholesky(covariance + least * np.eye(len(point)), overwrite_a=True, check_finite=False)
+    # root'root is the covariance, so D = root J' with J of the differences: D'D = J Sigma J'
     deviations = root @ differences.reshape(-1, len(point)).T
+    # D = Q R has D'D = R'R, with as few rows as columns
     if len(deviations) > deviations.shape[1]:
         deviations = np.asarray(np.linalg.qr(deviations, mode="r"))
     return np.asarray(deviations.reshape(-1, n_labels - 1, n_cells))
@@ -331,6 +344,7 @@ def _derivative(space: ParameterSpace, point: Array) -> Any:
     coordinates = space.coordinates
     if isinstance(coordinates, Softmax):
         return csr_array(np.stack([coordinates.push(point, unit).ravel() for unit in np.eye(len(point))], axis=1))
+    # the last one is applied first
     matrix = coordinates.matrices[-1]  # type: ignore[attr-defined]
     for earlier in coordinates.matrices[-2::-1]:  # type: ignore[attr-defined]
         matrix = earlier @ matrix
@@ -393,6 +407,7 @@ def _class_products(
         factors = p[a] * ((a == b) - p[b])
     else:
         v, unweighted = class_weights, 1.0 / class_weights
+        # With q_y = P_y / v_y / Z, the sum over y of q_y v_y^2 (1[y = a] - P_a) (1[y = b] - P_b), expanded.
         factors = p[a] * ((a == b) * v[a] - p[b] * (v[a] + v[b] - v @ p)) / (unweighted @ p)
         weights = unweighted[block.labels] * (1.0 if weights is None else weights)
     factors = factors if weights is None else factors * weights
@@ -400,6 +415,7 @@ def _class_products(
     for rows in block.slices():
         indicators = _cells_of_rows(block, rows, families)
         ones = np.ones(indicators.size)
+        # CSR: row t has the entries of its cells, 1 + families each
         starts = np.arange(0, indicators.size + 1, indicators.shape[1])
         matrix = csr_array((ones, indicators.ravel(), starts), shape=(len(indicators), n_cells))
         weighted = csr_array((np.repeat(factors[rows], indicators.shape[1]), indicators.ravel(), starts), matrix.shape)
@@ -417,11 +433,6 @@ def _cells_of_rows(block: RowBlock, rows: slice, families: Sequence[Family]) -> 
     return np.stack(columns, axis=1)
 
 
-def _table_bounds(families: Sequence[Family]) -> list[tuple[int, int]]:
-    edges = np.cumsum([1, *(family.n_cells for family in families)]).tolist()
-    return list(pairwise(edges))
-
-
 def laplace_variances(
     space: ParameterSpace, point: Array, penalty: float, seed: int, class_weights: Array | None = None
 ) -> Array:
@@ -432,8 +443,10 @@ def laplace_variances(
     p = np.concatenate(regrouped.map(_probabilities, fused, cells), axis=1)
     weights = np.ones(data.n_rows) if data.weights is None else data.weights
     curvature = likelihood.sums(weights * p * (1.0 - p))
+    # prior / (1 + prior * curvature) = 1 / (1 / prior + curvature), without dividing by a prior variance of 0
     prior = _prior_variances(space, point) / penalty
     variances = np.where(prior > 0, prior / (1.0 + prior * curvature), 0.0)
+    # sum over classes of the variance of S_y - mean S is (1 - 1/K) times that of S_y, for independent entries
     own = float((likelihood.cell_weights() * variances).sum()) * (1.0 - 1.0 / len(cells)) / data.total_weight
     drawn = 0.0
     for draw in posterior_draws(space, point, penalty, PROBES, np.random.default_rng(seed), class_weights):
@@ -473,6 +486,7 @@ def posterior_draws(
     regrouped, fused = with_regrouped_columns(data, likelihood.families)
     p = np.concatenate(regrouped.map(_probabilities, fused, coordinates.tables(point)), axis=1)
     weights, every = np.ones(data.n_rows) if data.weights is None else data.weights, np.arange(data.n_rows)
+    # inverse of the distribution function: the label is the number of cumulated probabilities below a uniform number
     below = p.cumsum(axis=0)
     if class_weights is not None:
         weights = weights / class_weights[data.labels]

@@ -60,6 +60,7 @@ class Growth:
         if n_rows < self.many_rows or most < max(self.fewest_per_parameter * n_parameters, self.least_largest):
             return ()
         largest = max(self.rows_per_parameter * n_parameters, self.least_largest, int(n_rows * self.share))
+        # from the largest down
         sizes = [min(largest, most)]
         while sizes[0] >= RATIO * max(self.least, LEAST_PER_PARAMETER * n_parameters):
             sizes.insert(0, sizes[0] // RATIO)
@@ -74,10 +75,12 @@ def weighted_samples(likelihood: ConditionalLikelihood, sizes: Sequence[int]) ->
     occurring = joint > 0
     inverse = np.zeros(joint.shape)
     inverse[occurring] = 1.0 / joint[occurring]
+    # l_t / 2L of each (configuration, class), numbered as in `_with_labels`; `_draw` adds 1 / 2W and multiplies by w_t
     tables = [table.T.ravel() for table in fusion.expand(inverse / (2 * np.count_nonzero(occurring)))]
     even = 1.0 / (2.0 * data.total_weight)
     parts = data.map(_draw, tables, even, sizes[-1], data.n_labels, states=list(enumerate(fusion.codes)))
     drawn = np.concatenate([start + part[0] for (start, _), part in zip(data.bounds(), parts, strict=True)])
+    # u_t < min(1, n r_t) exactly if u_t / r_t < n, as u_t < 1: one number per row decides for every n
     thresholds, rates = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
     for n in sizes:
         taken = thresholds < n
@@ -86,6 +89,7 @@ def weighted_samples(likelihood: ConditionalLikelihood, sizes: Sequence[int]) ->
         labels = data.labels[rows]
         expanded = weights / np.minimum(n * rates[taken], 1.0)
         totals = np.bincount(labels, expanded, data.n_labels)
+        # weights of each class sum to its weight in all rows
         scale = data.class_counts / np.where(totals > 0, totals, 1.0)
         yield replace(data.take(rows), weights=expanded * scale[labels])
 
