@@ -74,6 +74,7 @@ class CountsLayout:
     def n_entries(self) -> int:
         if self.requested is None:  # the pairs are not listed, because a damaged file may claim any number of them
             several = [radix for radix in self.radices if radix > 1]
+            # the class, the attributes, and the pairs: sum over i < j of r_i r_j = ((sum of r)^2 - sum of r^2) / 2
             return self.n_labels * (1 + sum(several) + (sum(several) ** 2 - sum(r * r for r in several)) // 2)
         return sum(math.prod(self.shape(s)) for s in self.sets)
 
@@ -184,11 +185,14 @@ def _rearrange(counted: CountedRows, radices: tuple[int, ...], labels: tuple[str
         return counted.numbers
     layout = CountsLayout(radices, len(labels), counted.requested)
     numbers = np.zeros(layout.n_entries, counted.numbers.dtype)
+    # labels that both layouts have, by their positions in each
     shared = [k for k, label in enumerate(counted.labels) if label in labels]
     place = [labels.index(counted.labels[k]) for k in shared]
     for s in layout.sets:
         shape = tuple(own.radices[i] for i in s)
+        # attributes with one code in the own layout are not axes of its table: reshape gives them length 1
         table = own.table(counted.numbers, own.reduced(s)).reshape(*shape, own.n_labels)
+        # codes that only the new layout has, those for missing values, come last and stay 0
         layout.table(numbers, s)[tuple(map(slice, shape))][..., place] = table[..., shared]
     return numbers
 
@@ -211,6 +215,7 @@ def merge_counts(counted: Sequence[CountedRows], labels: tuple[str, ...], decay:
         numbers = _rearrange(c, radices, labels)
         total = total + numbers if decay is None else decay * total + numbers
     parts = []
+    # the last counts have had no decay, those before them one factor each
     for age, c in enumerate(reversed(counted)):
         factor = 1.0 if decay is None else decay**age
         parts += [replace(part, weight=part.weight * factor) for part in c.parts]

@@ -136,6 +136,7 @@ class Counts:
             if any(self.source.n_missing[i] for i in s):
                 # drop the cells of rows in which an attribute of the set is unobserved
                 observed = tuple(slice(self.source.schema.cardinalities[i]) for i in s)
+                # "unobserved" is the last code of each axis; the axis of the class has no slice and stays whole
                 table = np.ascontiguousarray(table[observed])  # type: ignore[index]
             tables.append(table if self.prior is None else table + self.prior.expected(s))
         return tables
@@ -157,6 +158,7 @@ class Counts:
                 yield from self._observed_pairs(batch)
             return
         total, done = math.comb(len(attributes), 2), 0
+        # if the table of the two with the most values fits, all do
         largest = sorted(attributes, key=lambda i: self.source.radices[i])[-2:]
         self._check_size(tuple(sorted(largest)))
         kept = _KeptPairs(np.full((len(self.data.codes),) * 2, -1, np.intp))
@@ -187,6 +189,7 @@ class Counts:
     def _observed_pairs(self, batch: PairBatch) -> Iterator[PairBatch]:
         """Yield the batch without "unobserved" values, in parts if pairs have missing values along different axes."""
         incomplete = np.array(self.source.n_missing) > 0
+        # bit 1: the first axis has "unobserved", bit 0: the second
         kinds = 2 * incomplete[batch.i] + incomplete[batch.j]
         if not kinds.any():
             yield batch
@@ -200,7 +203,7 @@ class Counts:
     def _keep(self, s: Set, table: Array) -> Array:
         if s not in self._known:
             self._known[s] = table
-            for i in s or (-1,):
+            for i in s:
                 self._with.setdefault(i, []).append((_bits(s), s))
         return table
 
@@ -221,6 +224,7 @@ class Counts:
             table = self._margin(ascending)
         if table is None or requested == ascending:
             return table
+        # from ascending order to the requested one; the class stays last
         return np.ascontiguousarray(table.transpose(*(ascending.index(i) for i in requested), len(requested)))
 
     def _kept_pair(self, pair: Set) -> Array | None:
@@ -234,6 +238,7 @@ class Counts:
         """Return the table as a margin of the smallest known set that contains this one, or None if there is none."""
         bits = _bits(ascending)
         candidates = self._with.get(ascending[0], []) if ascending else [(0, s) for s in self._known]
+        # supersets, by bits
         within = [s for mask, s in candidates if mask & bits == bits]
         if not within:
             return None

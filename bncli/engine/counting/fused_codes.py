@@ -73,6 +73,7 @@ class Fusion:
         tables = []
         for members in self.members:
             if 0 < members.shape[0] < members.shape[1]:
+                # cells.take(rows) is (any, rows, families in g)
                 at_a_time = max(1, NUMBERS_AT_A_TIME // max(1, len(cells) * members.shape[1]))
                 slices = [members[start : start + at_a_time] for start in range(0, len(members), at_a_time)]
                 sums = [np.add.reduce(cells.take(rows, axis=1), axis=2) for rows in slices]
@@ -87,6 +88,7 @@ class Fusion:
     def gather(self, tables: Sequence[Array]) -> Array:
         """Apply the transpose of `expand`: sum tables[g] (any, configurations of g) into cells (any, n_cells)."""
         targets, widths = self._targets
+        # row i of all groups side by side, so that one bincount serves all groups
         rows = (row[0] if len(row) == 1 else np.concatenate(row) for row in zip(*tables, strict=True))
         sums = [np.bincount(targets, row.repeat(widths), self.n_cells) for row in rows]
         return np.array(sums, np.float64).reshape(-1, self.n_cells)
@@ -121,11 +123,13 @@ def fuse(data: Dataset, families: Sequence[Family], max_configurations: int, *, 
     """
     offsets = list(itertools.accumulate((family.n_cells for family in families), initial=1))
     order = _depth_first(families)
+    # no group can have more configurations than there are rows
     if 0 < data.n_rows <= max_configurations and families:
         groups = [_fuse_distinct_rows(data, families, offsets, order)]
     else:
         growing = [_Group(data)]
         for f in order:
+            # the group is full: the family begins the next one, which accepts any first family
             if not growing[-1].add(f, families[f], max_configurations):
                 growing.append(_Group(data))
                 growing[-1].add(f, families[f], max_configurations)
@@ -177,12 +181,15 @@ def _fuse_distinct_rows(
         for axis in range(size):
             radices = np.array([families[f].shape[axis] for f in alike])
             digits = np.stack([data.codes[families[f].attributes[axis]] for f in alike])
+            # mixed-radix numbers of all families of this size, one digit at a time
             cells[alike] = cells[alike] * radices[:, np.newaxis] + digits
     cells = cells[order]
+    # the last key of lexsort is the primary one, hence the reversal: the first family decides first
     by_cells = np.lexsort(cells[::-1])
     ordered = cells[:, by_cells]
     is_new = np.append(True, (ordered[:, 1:] != ordered[:, :-1]).any(axis=0))
     codes = np.empty(data.n_rows, np.uint32)
+    # the rank of each row among the distinct ones
     codes[by_cells] = np.cumsum(is_new) - 1
     first = np.array(offsets[:-1])[order]
     members = np.zeros((int(is_new.sum()), len(families) + 1), np.intp)  # the first of each is the bias
@@ -229,6 +236,7 @@ class _Group:
         """Return the cells that every configuration activates, (configurations, families); `bias` adds cell 0 first."""
         values = {}  # the value of every attribute in each configuration
         configurations = np.arange(self._size)
+        # undo the renumbering: the last attribute added is the fastest digit of present[u]
         for attribute, (radix, present) in reversed(self._added.items()):
             configurations, values[attribute] = np.divmod(present[configurations], radix)
         columns = [np.zeros(self._size, np.intp)] if bias else []
@@ -265,6 +273,7 @@ def _renumber(block: RowBlock, attribute: int, radix: int, renumber: Codes) -> C
 def _interleave(block: RowBlock, dtype: np.dtype[Any]) -> Integers:
     """Return the codes as one array (groups, rows); free the separate ones, because memory may not hold both."""
     codes = np.empty((block.n_rows, len(block.state)), dtype)
+    # popped from the end, so that each separate array is freed once it is copied
     for g in reversed(range(len(block.state))):
         codes[:, g] = block.state.pop()
     if block.n_rows >= MANY_ROWS:

@@ -87,6 +87,7 @@ class SuperAttribute:
     def margins(self) -> Array:
         """The 0/1 matrix (values of all attributes in turn, joint values): 1 if the joint value contains the value."""
         digits = np.unravel_index(np.arange(self.size), self.shape)
+        # (values of the attribute, joint values) for each attribute
         return np.concatenate(
             [np.arange(radix)[:, np.newaxis] == digit for radix, digit in zip(self.shape, digits, strict=True)]
         ).astype(np.float64)
@@ -102,6 +103,7 @@ class SuperAttribute:
 def pair_batches(data: Dataset, attributes: Sequence[int]) -> Iterator[PairBatch]:
     """Yield the table of every pair of `attributes` once, counted in rounds of at most ROUND entries."""
     supers = super_attributes({i: data.radices[i] for i in attributes}, data.n_rows, data.n_labels)
+    # counting exact rows with sparse matrices pays for its import only with many increments
     many = data.weights is None and data.n_rows * math.comb(len(supers), 2) >= MANY_INCREMENTS
     kernel = _count_pairs_of_many_rows if many else _count_pairs
     for pairs in in_rounds(_pairs(supers), lambda pair: _n_joint(supers, *pair) * data.n_labels, ROUND):
@@ -131,6 +133,7 @@ def _first_fit(cardinalities: dict[int, int], size: int) -> list[SuperAttribute]
     cells: list[int] = []
     open_bins: list[int] = []
     for i in sorted(cardinalities, key=lambda i: (-cardinalities[i], i)):
+        # the first bin with room, else a new one
         into = next((b for b in open_bins if cells[b] * cardinalities[i] <= size), len(bins))
         if into == len(bins):
             open_bins.append(into)
@@ -149,6 +152,7 @@ def _cost(supers: list[SuperAttribute], n_rows: int, n_labels: int) -> float:
     sizes = [packed.size for packed in supers]
     if math.prod(sorted(sizes)[-2:]) * n_labels > MAX_ENTRIES:
         return math.inf  # pair by pair may still fit
+    # ((sum of s)^2 - sum of s^2) / 2 is the sum over pairs of s_p s_q
     cells = n_labels * (sum(sizes) ** 2 - sum(s * s for s in sizes)) / 2
     return increments + cells
 
@@ -189,6 +193,7 @@ def _count_pairs(
     for rows in block.slices(BLOCK):
         weights = None if block.weights is None else block.weights[rows]
         fused = {k: cell_numbers([block.codes[i][rows] for i in supers[k].attributes], supers[k].shape) for k in used}
+        # pairs are ordered by p, whose cells with the class are numbered once for all q
         for p, group in itertools.groupby(zip(pairs, totals, strict=True), key=lambda entry: entry[0][0]):
             with_class = fused[p] * n_labels
             with_class += block.labels[rows]
@@ -257,8 +262,10 @@ def _margins(
         alike.setdefault((p, None if p == q else supers[q].shape), []).append(k)
     for (p, shape), pair_numbers in alike.items():
         packed = supers[p]
+        # (pairs, u, y, v)
         counted = np.stack([tables[k] for k in pair_numbers]).astype(np.float64, copy=False)
         if shape is None:
+            # (values, y, u) times (u, values): both attributes are in u; every pair appears twice, and each with itself
             within = packed.margins[:, np.newaxis, :] * counted[0, :, :, 0].T
             for batch in _batches(packed, [packed], (within @ packed.margins.T)[np.newaxis]):
                 once = batch.i < batch.j
@@ -269,9 +276,11 @@ def _margins(
         n_labels = counted.shape[2]
         # the table of a single attribute is its own margin
         if len(shape) > 1:
+            # v becomes the values of the attributes of q
             counted = counted @ others[0].margins.T
         joint = counted.reshape(len(others), packed.size, -1)
         if len(packed.attributes) > 1:
+            # u becomes the values of the attributes of p
             joint = packed.margins @ joint
         yield from _batches(packed, others, joint.reshape(len(others), sum(packed.shape), n_labels, -1))
 
@@ -287,7 +296,9 @@ def _batches(p: SuperAttribute, others: list[SuperAttribute], joint: Array) -> I
         (of_p, rows), (_, columns) = p.of_cardinality(a), others[0].of_cardinality(b)
         tables = joint
         if tables.shape[1::2] != (rows.size, columns.size):
+            # the rows of the attributes with cardinalities a and b alone
             tables = joint[:, rows.reshape(-1, 1, 1), np.arange(n_labels)[:, np.newaxis], columns.ravel()]
+        # from (others, p's attributes, a, y, q's attributes, b) to (others, p's attributes, q's attributes, a, b, y)
         tables = tables.reshape(n_others, len(rows), a, n_labels, -1, b).transpose(0, 1, 4, 2, 5, 3)
         i, j = np.array(of_p), np.array([q.of_cardinality(b)[0] for q in others])
         every = np.zeros(tables.shape[:3], np.intp)
@@ -316,6 +327,7 @@ def tables_with_one_more(
         counted = zip(together, data.reduce(kernel, family, cardinalities, data.n_labels, together), strict=True)
         for r_j, alike in itertools.groupby(counted, key=lambda entry: cardinalities[entry[0]]):
             members, tables = zip(*alike, strict=True)
+            # (candidates, x_i, x_P, y, x_j)
             apart = np.array(tables).reshape(len(members), cardinalities[child], -1, data.n_labels, r_j)
             class_last = np.ascontiguousarray(apart.swapaxes(-1, -2), np.float64)
             yield list(members), class_last.reshape(len(members), cardinalities[child], -1, data.n_labels)

@@ -71,6 +71,7 @@ def additive_fit(
             for block, first in zip(smaller.effects.blocks, smaller.effects.offsets, strict=False)
         }
         start = np.zeros((data.n_labels, effects.n_effects))
+        # the bias, then every block that the smaller fit has; new blocks start at 0
         start[:, 0] = smaller.point[:, 0]
         for block, first in zip(effects.blocks, effects.offsets, strict=False):
             start[:, first : first + block.n_effects] = known.get((effects.families[block.family], block.places), 0.0)

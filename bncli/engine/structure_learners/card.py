@@ -169,11 +169,14 @@ def newton_gain(fit: CardFit, p: Array, cells: Index, size: int, order: Order) -
     """
     n_labels = p.shape[1]
     slopes = np.stack([np.bincount(cells, fit.mass * d, size) for d in (fit.target - p).T], axis=1)
+    # The Newton step is slopes / scales^2. Multiplied by scales, it is in coordinates in which the curvature is the
+    # identity, as `keep_orders` needs it.
     scales = np.sqrt(np.stack([np.bincount(cells, fit.mass * q * (1 - q), size) for q in p.T], axis=1) + PENALTY / 2)
     step = slopes / scales
     if order:
         rises = rises_of([order], np.array([0, size]))
         step = keep_orders(step, [rises / scale for scale in scales.T], fit.raised)
+    # classes one against the rest gain K / (K - 1) times as much as a joint step
     return float((step**2).sum()) / 2 * (n_labels - 1) / n_labels, n_distinct(step / scales, order)
 
 
@@ -186,6 +189,7 @@ def _search(columns: _Columns, most: int) -> _Set:
     def fitted(chosen: tuple[int, ...], start: _Set | None) -> _Set:
         begin = None
         if start is not None:
+            # from the fit without the new column, whose numbers start at 0
             begin = start.bias, (*start.values, np.zeros((sizes[chosen[-1]], n_contrasts + 1)))
         orders = [columns.orders[i] for i in chosen]
         loss, bias, values = fit.free(
@@ -202,6 +206,7 @@ def _search(columns: _Columns, most: int) -> _Set:
             p = fit.probabilities(fit.scores(one.bias, [of_rows[i] for i in one.columns], one.values))
             candidates = sorted((-columns.gain(p, i), i) for i in of_rows if i not in one.columns)
             for _, i in candidates[:tried]:
+                # two sets of the beam may grow to the same one
                 members = frozenset((*one.columns, i))
                 if members not in grown:
                     grown[members] = fitted((*one.columns, i), one)
@@ -217,6 +222,7 @@ def _exchanged(data: Dataset, grouped: _Columns, singles: Sequence[int], most: i
 
     Groups are joined first. A column may be left out, so that the others have more rows.
     """
+    # gains over the class frequencies alone
     p = np.tile(grouped.fit.probabilities(grouped.fit.frequencies()[np.newaxis]), (data.n_rows, 1))
     gains = {i: grouped.gain(p, i) for i in grouped.of_rows}
     attributes = sorted(gains, key=lambda i: (i not in singles, -gains[i], i))[: max(MOST_EXCHANGED, len(singles))]
@@ -227,6 +233,7 @@ def _exchanged(data: Dataset, grouped: _Columns, singles: Sequence[int], most: i
     groups = []
     for i in attributes:
         # groups of a column are unions of its fine groups: both join the same values, one pair after the other
+        # one code of each fine group
         codes = np.unique(fine.groups[i], return_index=True)[1]
         groups.append(grouped.groups[i][codes] if i in singles else np.zeros(len(codes), np.intp))
     used = [f for f, own in enumerate(groups) if own.any()]
@@ -264,6 +271,7 @@ def _with_pairs(
         cells = regrouped_cells(own, groupings, family.shape)
         each = np.arange(family.n_cells, dtype=np.intp)
         order = ascending_pairs(each, both, family.shape, n_ordered_groups(both, family))
+        # `join_codes` ignores orders: subtract what keeping the order costs
         if order:
             p = fit.probabilities(before.scores)
             free, kept = (newton_gain(fit, p, cells, family.n_cells, pairs)[0] for pairs in ([], order))
@@ -280,6 +288,7 @@ def _with_pairs(
             before, pair = fitted(own, pairs[:-1]), pairs[-1]
             _, family, cells_of_rows, order = table_of(pair, before)
             choices = zip((schema.attributes[i] for i in pair), family.shape, strict=True)
+            # nats for the choice of a pair among the candidates, and of the groups of its values
             cost = before.cost + math.log(len(candidates)) + sum(itertools.starmap(_log_choices, choices))
             cells, sizes = [*before.cells, cells_of_rows], [*before.sizes, family.n_cells]
             orders = [*before.orders, order]
@@ -312,7 +321,9 @@ def _log_choices(attribute: Attribute, n_groups: int) -> float:
     """Return the approximate logarithm of the number of ways to form that many groups of an attribute's values."""
     n, k = attribute.n_values, min(n_groups - attribute.missing, attribute.n_values)
     if isinstance(attribute, NumericAttribute):
+        # k - 1 cuts among n - 1 boundaries
         return math.log(math.comb(max(n - 1, 0), max(k - 1, 0)))
+    # k^n assignments, of which k! differ only in the numbers of the groups
     return 0.0 if k in (0, n) else n * math.log(k) - math.lgamma(k + 1)
 
 

@@ -85,10 +85,13 @@ def arc_gains(counts: Counts, rule: FamilyScore, watch: Watch = silent) -> Array
         without_parents[i] = rule.score(table[:, np.newaxis, :])
     gains = np.zeros((n, n))
     for first, second, tables in counts.pair_batches(informative, watch):
+        # tables [x_i, x_j, y] have the first attribute as the child; swapped, the second
         for parent, child, table in ((second, first, tables), (first, second, tables.swapaxes(-3, -2))):
+            # the other direction has just been scored
             if rule.equivalent and parent is first:
                 gains[parent, child] = gains[child, parent]
             elif counts.any_missing:
+                # without the parent, on the same rows: those in which both are observed
                 gains[parent, child] = rule.score(table) - rule.score(table.sum(axis=-2, keepdims=True))
             else:
                 gains[parent, child] = rule.score(table) - without_parents[child]

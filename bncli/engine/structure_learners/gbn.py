@@ -121,6 +121,7 @@ def find_skeleton(
             cut_sets.pop((a, b), None)
             graph[a].add(b)
             graph[b].add(a)
+            # merge the tree of b into that of a
             tree_of = {node: tree_of[a] if tree == tree_of[b] else tree for node, tree in tree_of.items()}
     # Drafting: the dependent pairs form a forest, the strongest first.
     left_out = []
@@ -174,6 +175,7 @@ def find_cut_set(graph: Graph, a: Node, b: Node, information: Information, thres
     """
     between = nodes_on_paths(graph, a, b)
     near = [frozenset(graph[end] & between) for end in (a, b)]
+    # the neighbours of these neighbours as well
     wide = [nodes.union(*(graph[node] & between for node in nodes)) for nodes in near]
     for candidate in dict.fromkeys((*sorted(near, key=len), *sorted(wide, key=len))):
         if not candidate:
@@ -197,6 +199,7 @@ def nodes_on_paths(graph: Graph, a: Node, b: Node) -> set[Node]:
     With an edge from a to b added, these are the other nodes of the biconnected component of that edge. They are found
     by one depth-first search that takes this edge first (Hopcroft & Tarjan 1973, Communications of the ACM 16).
     """
+    # the search starts with the edge a - b, so that a has place 0 and b place 1
     order, came_from = [a, b], {b: a}
     path = [(b, iter(sorted(graph[b])))]
     while path:
@@ -208,12 +211,14 @@ def nodes_on_paths(graph: Graph, a: Node, b: Node) -> set[Node]:
             order.append(following)
             came_from[following] = node
             path.append((following, iter(sorted(graph[following]))))
+    # highest[v]: the earliest place among the neighbours of v and of all nodes below it; b is joined to a
     place = {node: p for p, node in enumerate(order)}
     highest = {b: 0} | {node: min(place[other] for other in graph[node] if other in place) for node in order[2:]}
     for node in reversed(order[2:]):
         highest[came_from[node]] = min(highest[came_from[node]], highest[node])
     inside = {b}
     for node in order[2:]:
+        # the part below came_from leads back above it, so node is on a path from b to a that visits no node twice
         if came_from[node] in inside and highest[node] < place[came_from[node]]:
             inside.add(node)
     return inside - {b}
@@ -257,6 +262,7 @@ def orient(
             if b not in graph[a] and c not in cut_sets[a, b]:
                 (shared,) = information(a, b, [cut_sets[a, b] | {c}])
                 if shared > threshold:
+                    # negative, so that sorting takes the most informative first
                     v_structures.append((-shared, c, a, b))
     orientation = _Orientation(graph, constraints)
     if constraints is not None:
@@ -326,6 +332,7 @@ class _Orientation:
         """
         if not self.may_point(a, b) or not self.may_point(b, a):
             return not self.may_point(a, b)
+        # a and those ancestors of it that are joined to b: they must all point to b, or a cycle would close
         new = {node for node in self.graph[b] if a in self._descendants[node]} - self.parents[b]
         return any(other not in self.graph[node] for node in new for other in (new | self.parents[b]) - {node})
 
@@ -403,6 +410,7 @@ class ConditionalInformation:
         data, cells = self.data, dict[NodeSum, Cells]()
         for node_sum in requested:
             if node_sum not in self._sums:
+                # A and B last, so that the sets of one evaluation share the numbers of Z
                 nodes = tuple(sorted(node_sum[0], key=lambda node: (node in last, node)))
                 shape = tuple(cardinality for _, cardinality in self._with_cardinalities(nodes))
                 cells[node_sum] = Cells(nodes, shape, self._with_cardinalities(sorted(node_sum[1])))
@@ -419,6 +427,7 @@ class ConditionalInformation:
                     nodes = cells[s].nodes
                     codes = [np.concatenate([part[0][place] for part in parts]) for place in range(len(nodes))]
                     rows = _RowNumbers(dict(zip(nodes, codes, strict=True)), len(codes[0]))
+                    # cells of all blocks as if they were rows, to join those that occur in several blocks
                     joined = representatives(*rows.of(cells[s]))
                     counts = np.bincount(joined, np.concatenate([part[1] for part in parts]))
                     counts = counts[counts > 0]
@@ -439,10 +448,12 @@ class _RowNumbers:
 
     def of(self, cells: Cells) -> tuple[Index, int]:
         """Return the number of every row's cell, and an exclusive upper bound of these numbers."""
+        # the longest prefix of the nodes whose numbers are known
         first = max((n for n in range(1, len(cells.nodes) + 1) if cells.nodes[:n] in self._known), default=0)
         numbers, bound = self._known[cells.nodes[:first]] if first else (np.zeros(self._n_rows, np.intp), 1)
         for place in range(first, len(cells.nodes)):
             node, radix = cells.nodes[place], cells.shape[place]
+            # one more digit would make the table of `representatives` too large: replace numbers by row numbers first
             if bound > self._n_rows and bound * radix > NUMBERS_PER_ROW * self._n_rows:
                 numbers, bound = representatives(numbers, bound), max(self._n_rows, 1)
                 self._known[cells.nodes[:place]] = numbers, bound
@@ -474,6 +485,7 @@ def representatives(numbers: Index, bound: int) -> Index:
 def sum_n_log_n(counts: NDArray[np.generic]) -> float:
     """Return the sum over cells of n ln n, with 0 ln 0 = 0."""
     if counts.dtype.kind in "iu":
+        # the number of cells with each count, so that every logarithm is taken once
         n_cells = np.bincount(counts)
         several = np.flatnonzero(n_cells)
         several = several[several > 1]  # 1 ln 1 = 0

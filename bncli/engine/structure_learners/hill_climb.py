@@ -103,6 +103,7 @@ class _Search:
         self._adding, self._deleting = np.full((n, n), -np.inf), np.full((n, n), -np.inf)
         largest = max([1.0, *map(abs, scores.without_parents())])
         relevant = relevance(scores.counts)
+        # matrices are compared in this order, so that argmax breaks ties by relevance
         self._order = np.array(sorted(range(n), key=lambda i: (-relevant[i], i)), np.intp)
         self._decimals = SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(largest))
 
@@ -112,6 +113,7 @@ class _Search:
         present = self._scores.score(child, parents)
         self._adding[:, child] = -np.inf
         self._deleting[:, child] = -np.inf
+        # columns have -inf for attributes that cannot be parents
         if len(parents) < self._max_parents:
             self._adding[:, child] = self._scores.column(child, parents) - present
         for j in parents:
@@ -196,6 +198,7 @@ class FamilyCache:
             alone = np.zeros(n)
             alone[list(informative)] = self.without_parents()
             # an equivalent score gains the same in both directions; -inf marks pairs that were not counted
+            # scores[j, i] = score(i | j) - score(i) + score(j), from the direction that was counted
             scores = np.maximum(scores, (scores - alone[:, np.newaxis]).T + alone[:, np.newaxis])
         self._columns.update(((i, frozenset()), scores[i]) for i in informative)
 
@@ -274,6 +277,7 @@ class Arcs:
     def may_add(self) -> Mask:
         """Return the mask of arcs j -> i that may be added."""
         # an arc from a node that the child already leads to would close a cycle
+        # column i of R' has the nodes that i leads to
         impossible = self.present | self._reach.T | np.eye(len(self.present), dtype=np.bool_)
         return np.asarray(~impossible & self._may_be_parent())
 
@@ -282,6 +286,7 @@ class Arcs:
         free = self.present.copy() if self._constraints is None else self.present & ~self._constraints.required
         if not self._perfect:
             return free
+        # with `present` transposed the sum runs over common children
         return np.asarray(free & (_sum_over_parents(self.present, self.present.T) == 0))
 
     def may_reverse(self) -> Mask:
@@ -303,6 +308,7 @@ class Arcs:
         return np.asarray(room & (_sum_over_parents(joined, self.present) == n_parents))
 
     def add(self, parent: int, child: int) -> None:
+        # whatever led to the parent now leads to whatever the child leads to
         above, below = self._reach[:, parent].copy(), self._reach[child].copy()
         above[parent] = below[child] = True
         self._reach |= np.outer(above, below)
@@ -321,6 +327,7 @@ class Arcs:
 
 def _sum_over_parents(matrix: Mask, present: Mask) -> Index:
     """Return the sum over the parents p of i of matrix[a, p], as [a, i]; over children if `present` is transposed."""
+    # arcs sorted by child; starts: the first arc of each child that has any
     children, parents = np.nonzero(present.T)
     starts = np.flatnonzero(np.diff(children, prepend=-1))
     total = np.zeros(present.shape, np.intp)

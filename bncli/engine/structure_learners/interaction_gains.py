@@ -95,6 +95,7 @@ class Gains:
                     tuple(sorted((binned.attribute[a], binned.attribute[b])))
                     for a, b in zip(batch.i.tolist(), batch.j.tolist(), strict=True)
                 ]
+                # from (pairs, a, b, 2 C) to (2 C, pairs, cells)
                 sums = np.moveaxis(batch.counts, -1, 0).reshape(len(columns[0]), len(pairs), -1)
                 gains = self._expected_gains(
                     sums, np.array([self._share_of_new_dimensions(binned, pair) for pair in pairs])
@@ -135,6 +136,7 @@ class Gains:
         for done, members in enumerate(sets):
             self.watch(Progress(done, len(sets), f"regions of {len(members) + 1} attributes"))
             room = MAX_CELLS // math.prod(binned.radices[i] for i in members)
+            # each larger set with the attribute that it adds
             extended = {tuple(sorted((*members, i))): i for i in self.attributes if i not in members}
             added = [
                 binned.column[i] for s, i in extended.items() if s not in counted_sets and binned.radices[i] <= room
@@ -149,13 +151,16 @@ class Gains:
     def _expected_gains(self, sums: Array, new: Array) -> Array:
         """Return gains (sets,), given `new` (sets,) and `sums` (2 C, sets, cells): g of C classes, then h."""
         g, h = sums[: len(sums) // 2], sums[len(sums) // 2 :]
+        # (sets,), twice the gain: summed over classes and cells
         share = ((g * g - new[:, np.newaxis] * h) / (h + self.penalty)).sum(axis=(0, 2))
+        # two classes: the one that is summed counts twice
         return np.asarray(share if self.likelihood.data.n_labels == 2 else share / 2)
 
     def _share_of_new_dimensions(self, binned: _BinnedRows, members: AttributeSet) -> float:
         """Return the share of the dimensions of a table over `members` that no family of the model contains."""
         radices = {i: binned.radices[i] for i in members}
         subsets = (s for size in range(len(members) + 1) for s in itertools.combinations(members, size))
+        # dimensions of the functions of exactly the attributes of s, in sets that no family contains
         fresh = sum(math.prod(radices[i] - 1 for i in s) for s in subsets if s not in self._fitted)
         return fresh / math.prod(radices.values())
 
@@ -196,6 +201,7 @@ def _residuals(block: RowBlock, tables: Sequence[Array], classes: Index) -> Arra
         scores = np.zeros((len(tables[0]), rows.stop - rows.start))
         for table, codes in zip(tables, block.state, strict=True):
             scores += np.take(table, codes[rows], axis=1, mode="clip")
+        # weights come later, since the absolute residual must be that of one row
         residuals(scores, block.labels[rows], None)
         # the absolute residual is 1 - P for the row's own class and P for another: either gives P (1 - P)
         off = np.abs(scores[classes])
@@ -242,6 +248,7 @@ class Extensions:
             shaped = total.reshape(*total.shape[:2], *packed.shape)
             for place, i in enumerate(packed.attributes):
                 if i in new:
+                    # axes are (C, cells of the set, one per packed attribute): sum over the others
                     others = tuple(2 + k for k in range(len(packed.shape)) if k != place)
                     yield i, shaped.sum(axis=others).reshape(len(total), -1)
         for p in sorted(set(places) - set(dense)):
@@ -254,6 +261,7 @@ class Extensions:
         """Yield the position of each super-attribute, and S[c, u, v], counted in rounds of at most ROUND entries."""
         n_columns = len(self.columns[0])
         entries = [n_columns * base.size * self._supers[p].size for p in places]
+        # consecutive super-attributes with about ROUND entries in total
         rounds = np.cumsum(entries, dtype=np.intp) // ROUND
         for current in np.unique(rounds).tolist():
             together = [p for p, r in zip(places, rounds.tolist(), strict=True) if r == current]

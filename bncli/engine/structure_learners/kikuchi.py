@@ -112,6 +112,7 @@ class _Search:
                 # the attributes by the gain of their single regions over the class alone
                 single_gains = gains.gains(np.arange(len(sets)), self._proceed)
                 if single_gains is not None:
+                    # rounded to one digit above the noise, so that ties stay in schema order
                     order = np.argsort(-single_gains.round(-math.floor(math.log10(self._noise)) - 1), kind="stable")
                     self._strongest = sets[:, 0][order].tolist()
             while self._step(gains, self.model.log_posterior[-1] + self._noise, -math.inf):
@@ -128,6 +129,7 @@ class _Search:
         The limits are `least_posterior` for the log posterior and `least_gain` for the gain in log-likelihood.
         """
         model, candidates = self.model, look.candidates
+        # the log-likelihood is at most 0, so a posterior cannot exceed the prior
         priors = model.log_priors(candidates.added_df())
         promising = np.flatnonzero(~candidates.present & (priors > least_posterior))
         gains = look.highest(promising, priors[promising], self._noise, self._proceed)

@@ -86,9 +86,11 @@ def grow_regions(
         groupings: tuple[Grouping | None, ...] = ()
         if n_numeric and (math.prod(sizes) > room or max(sizes) > finest):
             n_levels = math.prod(a.cardinality for a in attributes if not isinstance(a, NumericAttribute))
+            # the same number of bins for each numeric attribute, so that their product fits beside the levels
             bins = min(finest, max(FEWEST_BINS, int((room / n_levels) ** (1 / n_numeric))))
             groupings = tuple(group_intervals(attribute, bins) for attribute in attributes)
         families.append(Family.over(members, data.schema.cardinalities, groupings=groupings))
+    # consecutive families with about SUMS_AT_A_TIME sums in total
     rounds = np.cumsum([2 * n_classes * family.n_cells for family in families], dtype=np.intp) // SUMS_AT_A_TIME
     tables, states = likelihood.fusion.expand(cells), likelihood.fusion.codes
     for current in np.unique(rounds).tolist():
@@ -133,12 +135,14 @@ def _grow(data: Dataset, family: Family, sums: Array, least: float) -> GrownRegi
         for attribute, size in zip(attributes, family.shape, strict=True)
     ]
     grid = Grid(sums, tuple(axes))
+    # values of the grid are those of the class that is summed, so the least gain is divided as well
     grid.grow(max(LEAST_CELLS, int(data.total_weight / ROWS_PER_CELL)), least / both)
     groupings: list[Grouping | None] = []
     for starts, (_, before), attribute in zip(grid.starts, family.binned_attributes, attributes, strict=True):
         if len(starts) == attribute.cardinality:
             groupings.append(None)
         else:
+            # from codes to bins, then from bins to the groups of the grid
             codes = np.arange(attribute.cardinality) if before is None else np.array(before)
             groupings.append(tuple((np.searchsorted(starts, codes, side="right") - 1).tolist()))
     return GrownRegion(family.attributes, float(rounded(np.array([grid.value * both]))[0]), tuple(groupings))

@@ -71,6 +71,7 @@ def learn(
         losses = nested_losses(data, attributes, n_k, loss, watch, held_out)
     if constraints is not None:
         n_required = constraints.required.sum(axis=0)
+        # fewer parents than required, or a prefix that ends before an attribute with required arcs
         losses[: int(n_required.max(initial=0))] = np.inf
         with_arcs = [place for place, i in enumerate(order) if n_required[i]]
         losses[:, : max(with_arcs, default=-1) + 1] = np.inf
@@ -106,9 +107,11 @@ def _losses_with_own_cuts(
         attributes = [(i, k_parents[i]) for i in order]
         n_k = _feasible_k(coded.schema, attributes, min(k, max(len(attributes) - 1, 0)))
         losses = nested_losses(coded, attributes, n_k, loss, silent, _leave_out(coded, others, rows))
+        # rows and columns beyond the split's own repeat its last one
         own = losses[np.minimum(np.arange(shape[0]), losses.shape[0] - 1)]
         own = own[:, np.minimum(np.arange(shape[1]), losses.shape[1] - 1)]
         weight = float(len(rows) if coded.weights is None else coded.weights[rows].sum())
+        # mean squares are averaged, not roots
         sums += weight * (np.square(own) if loss == "rmse" else own)
         total += weight
     return np.sqrt(sums / total) if loss == "rmse" else sums / total
@@ -161,6 +164,7 @@ def _feasible_k(schema: Schema, attributes: Sequence[tuple[int, Sequence[int]]],
     limits, totals = [], [0] * (k + 1)
     for i, parents in attributes:
         entries = len(schema.labels) * schema.cardinalities[i]
+        # entries grow by one parent at a time; totals[k'] sums the tables with at most k' parents
         for n_parents in range(len(totals)):
             if 1 <= n_parents <= len(parents):
                 entries *= schema.cardinalities[parents[n_parents - 1]]
@@ -223,6 +227,7 @@ def _nested_sums(
 ) -> Iterator[tuple[int, int, float]]:
     """Yield (k, p, summed loss) of every network with k in `ks`."""
     none = no_attributes(data)
+    # joint codes of no attributes: the class counts, (K, 1)
     by_class = _count_by_class(data, none)
     if held_out is None:
         initial = data.map(_class_scores, by_class[:, 0])
@@ -232,11 +237,13 @@ def _nested_sums(
     loss_weights = [None] * len(initial) if held_out is None else held_out.weights
     summed = sum(data.map(_sum_losses, loss, states=list(zip(initial, loss_weights, strict=True))))
     yield from ((k, 0, summed) for k in ks)
+    # scores so far of the network with k parents, changed in place by each factor
     running = {k: [scores.copy() for scores in initial] for k in ks}
     for p, ((child, parents), limit) in enumerate(zip(attributes, n_k, strict=True), start=1):
         configurations, sets, factor = none, None if held_out is None else held_out.sets, None
         for k in range(min(ks.stop, limit)):
             if 1 <= k <= len(parents):
+                # joint values of the first k parents
                 configurations, factor = extend(data, configurations, parents[k - 1])[0], None
                 sets = None if sets is None else extend(data, sets, parents[k - 1])[0]
             if k not in ks:
@@ -246,6 +253,7 @@ def _nested_sums(
                 factor = _make_factor(data, configurations, sets, child)
             if factor.left_out is None:
                 states: list[tuple[object, ...]] = list(zip(running[k], factor.cells.codes, strict=True))
+                # nothing is left out: right for all classes but a row's own, which `_add_factor` keeps in the last row
                 log_theta = np.log((factor.counts + factor.prior) / (factor.totals + 1.0))
                 added = data.map(
                     _add_factor, log_theta, factor.counts, factor.totals, factor.prior, loss, states=states
@@ -277,6 +285,7 @@ def _make_factor(data: Dataset, configurations: JointCodes, sets: JointCodes | N
     """Count the child's values in each configuration of its parents, and with `sets` also within each set of rows."""
     cells, configuration = extend(data, configurations, child)
     counts = _count_by_class(data, cells)
+    # N_ijy: sums over the child's values in each configuration, then repeated for every cell
     sums = [np.bincount(configuration, row, configurations.size) for row in counts]
     totals = np.stack(sums).astype(np.float64, copy=False)
     left_out = None if sets is None else _make_factor(data, sets, None, child)
@@ -376,6 +385,7 @@ def _sum_losses(block: RowBlock, loss: str) -> float:
 
 
 def _sum_slice(block: RowBlock, rows: slice, scores: Array, loss: str, weights: Array | None) -> float:
+    # ln P(y | x) - ln P(true class | x), where the row is left out of its own class
     margins = scores[:-1] - scores[-1]
     # the true class is compared with itself, both without the row
     margins[block.labels[rows], np.arange(margins.shape[1])] = 0.0
@@ -420,6 +430,7 @@ def _class_shares(margins: Array, labels: Integers) -> tuple[Array, Array, Array
     shares = np.exp(margins - top)
     rows = np.arange(len(labels))
     own = shares[labels, rows]
+    # the others without the own class, summed by themselves, so that 1 - p keeps its digits
     shares[labels, rows] = 0.0
     return top, own, shares.sum(axis=0)
 

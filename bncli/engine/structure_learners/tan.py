@@ -80,6 +80,7 @@ def _constrained_tree(
     rounded to whole multiples of the twelfth significant digit of the largest, so that their sums are exact.
     """
     order = sorted(nodes, key=lambda i: (-relevant[i], i))
+    # node v of the search is order[v]
     sub_matrix = np.ix_(order, order)
     allowed, required = constraints.allowed[sub_matrix], constraints.required[sub_matrix]
     if constraints.max_parents == 0:
@@ -89,6 +90,7 @@ def _constrained_tree(
             what = f"--knowledge requires {n_required} parents of {constraints.names[order[v]]!r}, but tan allows one"
             raise UsageError(what, hint="use --structure kdb or hill-climb")
     has_required: Mask = np.asarray(required.any(axis=0))
+    # a node with a required parent has no other choice
     allowed = np.where(has_required, required, allowed)
     largest = np.abs(weights[sub_matrix]).max(initial=0.0)
     scale = 10.0 ** min(SIGNIFICANT_DIGITS - np.ceil(np.log10(largest)), 300.0) if largest > 0 else 1.0
@@ -110,12 +112,14 @@ def spanning_tree(weights: Array, nodes: tuple[int, ...], *, forest: bool = Fals
     """
     w = weights[np.ix_(nodes, nodes)]
     n = len(nodes)
+    # the tree starts with node 0; which node does not matter
     outside = np.arange(1, n)
     nearest = np.zeros(n, np.intp)  # the end inside the tree of the best edge to each node outside it
     tree = []
     while len(outside):
         old = nearest[outside]
         low, high = np.minimum(outside, old), np.maximum(outside, old)
+        # heaviest first (ties: lower, then higher end)
         best = np.lexsort((high, low, -w[outside, old]))[0]
         new = outside[best]
         tree.append((nodes[low[best]], nodes[high[best]]))
@@ -145,6 +149,7 @@ def directed_away(edges: Iterable[tuple[int, int]], roots: Iterable[int]) -> dic
     parent: dict[int, int] = {}
     for root in roots:
         reached = [] if root in parent else [root]
+        # breadth-first: `reached` grows while it is read
         for node in reached:
             for other in neighbours.get(node, ()):
                 if other != parent.get(node):
@@ -188,6 +193,7 @@ def best_branching(weights: Array, *, forest: bool, rooted: Mask | None = None) 
         path = [] if attached[start] else [start]
         while path:
             tail = graph.take_best_arc(path[-1])
+            # the path leads to the virtual root: its arcs are final
             if attached[tail]:
                 attached[path] = True
                 path = []
@@ -222,6 +228,7 @@ class _ContractedGraph:
     def take_best_arc(self, v: int) -> int:
         """Take the heaviest arc into slot v, and return the slot that it comes from."""
         weights = self.weight[: self.n, v]
+        # the virtual root is the last resort, except in a forest, where it wins unless another arc is heavier
         heaviest = weights.max()
         if heaviest == -np.inf or (self.forest and self.weight[self.n, v] >= heaviest):
             u = self.n
@@ -235,6 +242,7 @@ class _ContractedGraph:
     def contract(self, cycle: list[int]) -> int:
         """Contract the slots of a cycle into the first one, and return that slot."""
         members, slot = np.array(cycle), cycle[0]
+        # the members are now inside a cycle, which takes the next number
         for v in cycle:
             self.inside[self.name[v]] = len(self.inside)
         self.name[slot] = len(self.inside)
@@ -263,9 +271,11 @@ class _ContractedGraph:
 
         Each contracted cycle is expanded: the arc that enters it replaces the arc of the cycle into the same node.
         """
+        # cycles from the last contracted to the first, since an inner one may be part of an outer one
         for cycle in reversed(range(self.n, len(self.inside))):
             arc = self.arcs[cycle]
             v = arc[1]
+            # the member of this cycle, a node or an inner cycle, that contains the head of the arc
             while self.inside[v] != cycle:
                 v = self.inside[v]
             self.arcs[v] = arc
