@@ -81,6 +81,7 @@ class Candidates:
 
     def changes(self, which: Index) -> Array:
         """Return the changes dc for the candidates `which`, (len(which), 2^size), in the order of subset numbers."""
+        # one Kronecker factor per attribute: Q lacks or has it (rows), R lacks or has it (columns)
         signs = np.ones((1, 1))  # (-1)^|Q - R| of all subsets Q (rows) and R in Q (columns), 0 elsewhere
         for _ in range(self.size):
             signs = np.kron(np.array([[1.0, 0.0], [-1.0, 1.0]]), signs)
@@ -102,9 +103,11 @@ def strongest_sets(ranked: Sequence[int], size: int, most: int) -> Index:
     if len(ranked) < size:
         return np.empty((0, size), np.intp)
     n = size
+    # the n strongest attributes have enough sets
     while n < len(ranked) and math.comb(n, size) < most:
         n += 1
     sets_by_rank = all_sets(range(n), size)
+    # the last column, the weakest attribute, is the primary key
     sets_by_rank = sets_by_rank[np.lexsort(sets_by_rank.T)][:most]
     sets = np.sort(np.array(ranked, np.intp)[sets_by_rank], axis=1)
     return sets[np.lexsort(sets.T[::-1])]
@@ -148,6 +151,7 @@ class CandidateGains:
         bounds = self._upper_bounds(bounding)[which] + added
         gains = np.full(len(which), -np.inf)
         waiting = np.ones(len(which), bool)
+        # first those without a bound and those of highest previous gains; then only those that may still be the best
         trying = (bounds == np.inf) | (last >= np.partition(last, -FIRST_TRIED)[-FIRST_TRIED])
         while trying.any():
             tried = self.gains(which[trying], proceed)
@@ -179,6 +183,7 @@ class CandidateGains:
         for batches in self._rounds(which):
             if not proceed(done, len(which)):
                 return None
+            # gain = sum of n d - sum of w ln z
             logs = self._data.reduce(sum_logs, batches, self._offsets, states=self._model.scores)
             scored = np.concatenate([batch.group.which[batch.slots] for batch in batches])
             gains[scored] = np.concatenate([batch.sums[batch.slots] for batch in batches]) - logs
@@ -221,9 +226,11 @@ class CandidateGains:
         sets = self.candidates.sets[which]
         radices = np.array(self._data.schema.cardinalities, np.intp)[sets]
         entries = radices.prod(axis=1) * self._data.n_labels
+        # where the attributes but the last change
         breaks = np.flatnonzero((sets[1:, :-1] != sets[:-1, :-1]).any(axis=1)) + 1
         for start, end in itertools.pairwise((0, *breaks.tolist(), len(which)) if len(which) else ()):
             total = np.cumsum(entries[start:end])
+            # where the running number of entries passes a multiple of ENTRIES_PER_GROUP
             splits = np.flatnonzero(np.diff(total // ENTRIES_PER_GROUP)) + 1
             for first, last in itertools.pairwise((start, *(start + splits).tolist(), end)):
                 shared = tuple(sets[first, :-1].tolist())

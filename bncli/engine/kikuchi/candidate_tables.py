@@ -92,8 +92,10 @@ def tabulate(group: CandidateGroup, counted: NDArray[np.generic], changes: Array
     """
     n_labels = counted.size // group.n_cells
     n = counted.astype(np.float64).reshape(*group.radices, group.width, n_labels)
+    # for each value of a last attribute, the number of cells of its candidate, the class included
     cells = np.repeat(group.last_radices, group.last_radices) * float(math.prod(group.radices) * n_labels)
     joint = (n + (theta / cells)[:, np.newaxis]) / (total + theta)
+    # (width, subsets, 1): the changes of the candidate that a value belongs to
     by_value = np.repeat(changes, group.last_radices, axis=0)[..., np.newaxis]
     added = np.zeros(n.shape)
     half = 1 << len(group.shared)
@@ -105,9 +107,11 @@ def tabulate(group: CandidateGroup, counted: NDArray[np.generic], changes: Array
         if with_last.any():
             added += with_last * np.log(margin)
         if without.any():
+            # the margin without the last attribute is the same for all candidates: that of the first
             first = margin[..., : group.last_radices[0], :].sum(axis=-2, keepdims=True)
             added += without * np.log(first)
     d = added[..., 1:] - added[..., :1]
+    # sum over shared cells and labels, then over the values of each candidate's last attribute
     n_d = (n[..., 1:] * d).reshape(-1, group.width, n_labels - 1).sum(axis=(0, 2))
     sums = np.add.reduceat(n_d, group.starts)
     tables = np.ascontiguousarray(d.reshape(-1, n_labels - 1).T)
@@ -160,6 +164,7 @@ def sum_logs(block: RowBlock, batches: Sequence[Batch], offsets: Index) -> Array
 def _sum_log_z(batch: Batch, cells: Index, p: Array, weights: Array | None) -> Array:
     """Return the sum of w ln z for each candidate, from cells (candidates, rows) and p = P(y | x), (K, rows)."""
     z: Array = np.empty(cells.shape)
+    # z = p_0 + sum over y > 0 of p_y exp(d_y), (candidates, rows)
     np.take(batch.tables[0], cells, out=z, mode="clip")
     z *= p[1]
     z += p[0]
@@ -191,6 +196,7 @@ def _sum_log_z_in_logs(batch: Batch, cells: Index, logs: Array, weights: Array |
 
 def _row_slices(block: RowBlock, offsets: Index) -> Iterator[tuple[slice, Index]]:
     """Yield slices of rows, and their values (attributes, rows), numbered consecutively over all attributes."""
+    # a multiple of ROWS_PER_LOGARITHM, so that only the last slice has a remainder
     size = max(CODES_AT_A_TIME // max(len(block.codes), 1) & -ROWS_PER_LOGARITHM, 512)
     for rows in block.slices(size):
         values = np.empty((len(block.codes), rows.stop - rows.start), np.intp)
@@ -216,8 +222,10 @@ def _slot_slices(slots: Index, n_rows: int) -> Iterator[Index]:
 def _cells_of_rows(values: Index, offsets: Index, group: CandidateGroup, slots: Index, shared: Index | int) -> Index:
     """Return the cells of the rows in the tables of the candidates in `slots`, (candidates, rows)."""
     lasts = group.lasts[slots]
+    # from numbers over all attributes of the schema to numbers over the last attributes of the group
     shift = group.starts[slots] - offsets[lasts]
     first, last = int(lasts[0]), int(lasts[-1])
+    # then a slice serves instead of a look-up
     if last - first + 1 == len(lasts) and shift[0] == shift[-1]:  # neighbours in the schema and in the tables
         return np.asarray(values[first : last + 1] + (shared + shift[0]))
     cells = values[lasts] + shift[:, np.newaxis]

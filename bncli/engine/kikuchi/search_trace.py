@@ -81,16 +81,17 @@ class GrowingModel:
         self.log_posterior: list[float] = []
         self.scores: list[Array] | None = None
         self._df = 0
-        self._visit_supersets((), [()])
+        self._add_step((), [()])
 
     def add(self, region: Region) -> list[Region]:
         """Add a region to the model; return the sets that no region contained before."""
         new = cover(self.covered, region)
-        self._visit_supersets(region, new)
+        self._add_step(region, new)
         self.regions.append(region)
         return new
 
-    def _visit_supersets(self, region: Region, newly_covered: list[Region]) -> None:
+    def _add_step(self, region: Region, newly_covered: list[Region]) -> None:
+        """Add the table of a region to the scores of all rows, and the figures of the step that this makes."""
         [table] = self._counts.tables([region])
         added = score_table(table, region, counting_changes(newly_covered), self.data.total_weight, self.theta)
         shape = table.shape[:-1]
@@ -119,6 +120,7 @@ def look_up(block: RowBlock, region: Region, shape: tuple[int, ...], added: Arra
     for rows in block.slices(BLOCK):
         here = scores[:, rows]
         here += np.take(added, cell_numbers([block.codes[i][rows] for i in region], shape), axis=1) if region else added
+        # the score of each row's own label
         true = np.take_along_axis(here, block.labels[rows].astype(np.intp)[np.newaxis], axis=0)[0]
         top = here.max(axis=0)
         logs = true - top - np.log(np.exp(here - top).sum(axis=0))
@@ -178,6 +180,7 @@ class DegreesOfFreedom:
         if not self._structural_zeros:
             free = np.array(self._cardinalities, np.float64)[sets] - 1
             changes = np.full((len(sets), 1 << size), float(self._factor))
+            # Möbius inversion, one attribute after the other: from n_R to the sums of (-1)^|Q - R| n_R
             for p, q in pairs:
                 changes[:, q] *= free[:, p]
             return changes
@@ -203,6 +206,7 @@ class DegreesOfFreedom:
             small = {region: shape for region, shape in shapes.items() if math.prod(shape) * k <= MAX_ENTRIES}
             by_block = self._data.map(_occurring_cells, small, k)
             for region, *parts in zip(small, *by_block, strict=True):
+                # numbers of cells with the class; without it, the class being the last digit, after dividing by K
                 cells = distinct(np.concatenate(parts))
                 self._known[region] = float(len(cells) - len(distinct(cells // k)))
         return self._known
@@ -236,6 +240,7 @@ class Resampling(NamedTuple):
         for number in range(self.resamples):
             rng = np.random.default_rng((self.seed, number))
             if units is not None:
+                # a unit that is drawn several times has its rows several times
                 n_units = int(units.max()) + 1
                 times = np.bincount(rng.choice(n_units, n_units), minlength=n_units)
                 yield data.take(np.repeat(np.arange(data.n_rows), times[units]))

@@ -64,9 +64,11 @@ def upper_bounds(data: Dataset, sets: Index) -> UpperBounds | None:
         n_moments += math.comb(data.n_labels, 2)
     if size < 2 or n_sets * n_moments > MOST_SUMS:
         return None
+    # the most frequent code of each attribute
     usual = np.array([counts.argmax() for counts in data.reduce(_value_counts, data.schema.cardinalities)])
     values = number_unusual_values(members, usual, cardinalities, size)
     rows_by_number = data.reduce(_count_unusual, values)
+    # rows with n unusual values have C(n, s) sets of s of them
     n_row_sets = sum(int(rows) * math.comb(n, s) for n, rows in enumerate(rows_by_number) for s in range(size + 1))
     n_lookups = len(sets) * data.n_rows * data.n_labels
     if n_row_sets > MOST_ROW_SETS or LEAST_SAVING * n_moments * (n_row_sets + n_sets) > n_lookups:
@@ -91,6 +93,7 @@ class UnusualValues:
     def of_values(self, attribute: int, radix: int) -> Index:
         """Return the numbers of the values of an attribute, -1 for the usual value."""
         usual = int(self.usual[attribute])
+        # consecutive, without the usual value
         numbers = self.first[attribute] + np.arange(radix) - (np.arange(radix) > usual)
         numbers[usual] = -1
         return np.asarray(numbers)
@@ -104,6 +107,7 @@ class UnusualValues:
         axes.append(np.concatenate([self.of_values(i, radix) for i, radix in lasts]))
         for values in axes:
             unusual = values >= 0
+            # size: unusual values so far in each cell; the k-th of them adds C(f, k) to the number of the set
             size = np.add.outer(size, unusual.astype(np.intp))
             numbers = np.add.outer(numbers, np.zeros(len(values), np.intp))
             numbers += np.where(unusual, self.binomials[size, np.maximum(values, 0)], 0)
@@ -147,18 +151,22 @@ class UpperBounds:
         if len(d) >= SECOND_ORDER_CLASSES:
             coefficients = np.array(d)
         else:
+            # the range of d over all labels; that of the first label is 0
             r = np.maximum(d.max(axis=0), 0.0) - np.minimum(d.min(axis=0), 0.0)
             phi = np.full(r.shape, 0.4999)  # for small r, where the formula would lose digits: below 1/2 - r/6
             np.divide(np.expm1(-r) + r, r * r, out=phi, where=r > 1e-4)
+            # E d + phi Var d = sum of p_y (d_y + phi d_y^2) - phi sum of p_y p_z d_y d_z; each pair y < z occurs twice
             pairs = itertools.combinations_with_replacement(range(len(d)), 2)
             second = [-phi * (1 if y == z else 2) * d[y] * d[z] for y, z in pairs]
             coefficients = np.array([*(d + phi * d * d), *second])
+        # a view: the coefficients become contrasts in place, one axis after the other
         c = coefficients.reshape(len(coefficients), *group.radices, group.width)
         for axis, i in enumerate(group.shared, 1):
             along = np.moveaxis(c, axis, 0)
             usual = along[self.values.usual[i]].copy()
             along -= usual
             along[self.values.usual[i]] = usual
+        # along the last axis every candidate has a usual value of its own
         usual_cells = group.starts + self.values.usual[group.lasts]
         of_usual = c[..., usual_cells]
         c -= np.repeat(of_usual, group.last_radices, axis=-1)
@@ -206,13 +214,14 @@ def _find_row_sets(block: RowBlock, values: UnusualValues) -> tuple[NDArray[np.i
         # the rows with n unusual values, and the numbers of these values, ascending, (rows, n)
         here = np.flatnonzero(per_row == n)
         attributes = np.array(values.members)[np.nonzero(unusual[here])[1]].reshape(len(here), n)
+        # the boolean index picks the n unusual codes of each row, row by row
         codes = np.array([block.codes[i][here] for i in values.members], np.intp).T[unusual[here]].reshape(len(here), n)
         which = values.first[attributes] + codes - (codes > values.usual[attributes])
         of_sets = []
         for n_members in range(min(size, n) + 1):
-            for usual_cells in itertools.combinations(range(n), n_members):
+            for places in itertools.combinations(range(n), n_members):
                 set_numbers = np.full(len(which), values.offsets[n_members])
-                for k, place in enumerate(usual_cells, 1):
+                for k, place in enumerate(places, 1):
                     set_numbers += values.binomials[k, which[:, place]]
                 of_sets.append(set_numbers)
         numbers.append(np.array(of_sets).astype(np.int32).ravel())

@@ -204,6 +204,7 @@ class Explainer:
             own = np.array(of_models)
         else:
             own = self._log_probabilities_of_models(digits, predicted)
+        # ln w_s P_s(p | x), normalised over the models
         log_weights = np.log(weights)[:, None] + own
         log_weights -= log_weights.max(axis=0)
         row_weights = np.exp(log_weights)
@@ -257,6 +258,7 @@ def take_largest(sums: Array, contributions: Array, chosen: Index) -> Array:
         is_listed = sizes[rows, terms] >= LEAST
         contributions[place] = np.where(is_listed, by_row[rows, terms], 0.0)
         chosen[place] = np.where(is_listed, terms, -1)
+        # taken: never the largest again
         sizes[rows, terms] = -1.0
         by_row[rows[is_listed], terms[is_listed]] = 0.0
     return np.asarray(by_row.sum(axis=1))
@@ -298,6 +300,7 @@ class _TermTexts:
         texts: list[TermText] = []
         order = np.argsort(flat, kind="stable")
         terms, starts = np.unique(flat[order], return_index=True)
+        # entries: positions in `flat` with this term; position modulo N is the row
         for term, entries in zip(terms.tolist(), np.split(order, starts)[1:], strict=True):
             if term < 0:
                 continue

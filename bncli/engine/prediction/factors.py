@@ -369,6 +369,7 @@ def _add_packed_entries(
             for p, values in others:
                 np.take(values, codes_of[p], out=added, mode="clip")
                 word += added
+            # (rows, lanes): the cell numbers in the lanes' tables
             lanes = word.view(f"u{bits // 8}").reshape(len(word), -1)
             for lane, table in enumerate(tables):
                 cells[:] = lanes[:, lane]  # numpy would convert indices of another type in smaller pieces
@@ -400,6 +401,7 @@ def _assign_lanes(tables: Sequence[SmallTable], n_lanes: int, joint: int) -> Ite
     lanes: list[list[SmallTable]] = []
     lane_positions: set[int] = set()
     while window:
+        # the table that adds the fewest attributes to the word
         best = min(range(len(window)), key=lambda i: len(window[i][1] - lane_positions))
         table, positions = window.pop(best)
         window += [(following, frozenset(following.positions)) for following in islice(left, 1)]
@@ -432,6 +434,7 @@ def _look_ups(lanes: Sequence[Sequence[SmallTable]], bits: int) -> LookUps:
                 if p not in words:
                     words[p] = np.zeros((len(digits), 64 // bits), f"u{bits // 8}")
                 # The digit of "unobserved", which complete rows never have, may be too large for the lane.
+                # digits of a lane sum to a cell number that fits it, so that no lane carries into the next
                 words[p][:, number] += (stride * np.minimum(digits, n - 1)).astype(words[p].dtype)
         # The sums of entries over the joint cells; the first table has the most significant digit.
         total = lane[0].entries

@@ -199,6 +199,7 @@ class Minimiser:
         pending: list[tuple[tuple[int, ...], Array | int]] = [(t.positions, t.values) for t in tables]
         left = sorted({p for t in tables for p in t.positions})
         while left:
+            # the attribute whose joint table is smallest
             attribute = min(left, key=lambda a: self._n_cells({p for scope, _ in pending if a in scope for p in scope}))
             left.remove(attribute)
             chosen = [part for part in pending if attribute in part[0]]
@@ -257,6 +258,7 @@ class Minimiser:
         """0 for a code that the attribute may take, and infinity for another, (codes, N)."""
         for a in self._members:
             codes, own = np.arange(self._sizes[a])[:, None], fixed[:, a]
+            # own (N,): a code allows itself only, FREE the codes of the schema, UNKNOWN all
             is_allowed = np.where(own == FREE, codes < self._free[a], (codes == own) | (own == UNKNOWN))
             forbidden[a] = np.where(is_allowed, 0.0, np.inf)
         messages: list[Array] = []
@@ -268,10 +270,12 @@ class Minimiser:
             total = bucket.values[..., None] + total
             for number, lacking in bucket.messages:
                 total += self._aligned(messages[number], number, bucket, lacking)
+            # total is (codes of the others ..., codes of the attribute, N)
             messages.append(total.min(axis=-2))
         least = np.full(n_rows, self._constant)
         for number in self._roots:
             least += messages[number]
+        # code 0 for free attributes until they are chosen below
         result = np.maximum(fixed.T, 0)
         rows = np.arange(n_rows)
         # Backwards through the elimination: the attributes that a message depends on already have their values.
@@ -279,6 +283,7 @@ class Minimiser:
             own_values = forbidden[a]
             for number in self._members[a]:
                 bucket = self._buckets[number]
+                # the objective as a function of this attribute's code, given those chosen already, (codes, N)
                 own_values = own_values + bucket.at(result)
                 for earlier in (*bucket.own_messages, *(earlier for earlier, _ in bucket.messages)):
                     own_values = own_values + messages[earlier][(*self._digits(earlier, a, result), rows)]
@@ -325,6 +330,7 @@ class Game:
             return
         for bucket in buckets:
             a = bucket.attribute
+            # (k + 1, codes of the others ..., codes of a, N), where k of the attributes so far are added
             total = np.zeros((1, sizes[a], 1))
             for number in bucket.own_messages:
                 total = _add_budgets(total, self._messages[number], most)
@@ -336,6 +342,7 @@ class Game:
                     total, minimiser._aligned(self._messages[number], number, bucket, lacking, 1), most
                 )
             at_own = total[..., own[a], rows if total.shape[-1] > 1 else 0]
+            # not added: the opponent's choice, or the own code if `a` is a member already
             kept = total[..., : free[a], :].min(axis=-2)
             if free[a] < sizes[a]:
                 kept = np.where(own[a] == free[a], np.minimum(kept, at_own), kept)
@@ -343,6 +350,7 @@ class Game:
             message = np.empty((min(len(kept), most) + 1, *kept.shape[1:]))
             message[: len(kept)] = kept
             message[len(kept) :] = kept[-1]
+            # added: the own code, at the cost of one of the budget
             added = np.where(candidates[a], at_own[: len(message) - 1], -np.inf)
             np.maximum(message[1:], added, out=message[1:])
             self._messages.append(message)
@@ -420,6 +428,7 @@ def _add_budgets(one: Array, other: Array, most: int) -> Array:
     shape = np.broadcast_shapes(one.shape[1:], other.shape[1:])
     total = np.full((n, *shape), -np.inf)
     for j in range(min(len(other), n)):
+        # j of the budget for `other`, the rest for `one`
         part = one[: n - j] + other[j]
         target = total[j : j + len(part)]
         np.maximum(target, part, out=target)

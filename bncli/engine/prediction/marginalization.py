@@ -102,16 +102,19 @@ def expected_cells(network: NetworkTables, codes: Mapping[int, Codes], log_p: Ar
     hidden = {a: codes[a] == cardinalities[a] for family in network.tables.families for a in family.attributes}
     needed = supporting(network.tables.families, hidden, n_rows)
     for f, (family, is_needed) in enumerate(zip(network.tables.families, needed, strict=True)):
+        # (attributes of the family, rows): which are unknown; rows of one pattern are completed alike
         patterns = np.stack([hidden[a] for a in family.attributes])
         for pattern in np.unique(patterns[:, is_needed], axis=1).T:
             rows = np.flatnonzero(is_needed & (patterns == pattern[:, np.newaxis]).all(axis=0))
             unknown = [a for a, is_hidden in zip(family.attributes, pattern, strict=True) if is_hidden]
             sizes = [cardinalities[a] for a in unknown]
             n_values = math.prod(sizes)
+            # all joint values of the unknown attributes, the first as the slowest digit
             values = dict(zip(unknown, np.indices(sizes).reshape(len(sizes), n_values), strict=True))
             n_of_child = cardinalities[family.child] if family.child in unknown else 1
             step = max(1, ROWS_PER_BLOCK // n_values)
             for block in np.split(rows, range(step, len(rows), step)):
+                # every row n_values times in a row, with each joint value once
                 completed = {a: np.repeat(column[block], n_values) for a, column in codes.items()}
                 completed |= {a: np.tile(value, len(block)).astype(codes[a].dtype) for a, value in values.items()}
                 cells = cell_numbers([completed[a] for a in family.attributes], family.shape)
@@ -177,6 +180,7 @@ class JointModel:
         n_rows = len(next(iter(codes.values())))
         total = np.repeat(tables.bias[:, None], n_rows, axis=1)
         for family, table in zip(tables.families, tables.weights, strict=True):
+            # any code in place of an unknown one: the entry is replaced, or the row goes through inference
             known = [np.minimum(codes[a], self._cardinalities[a] - 1) for a in family.attributes]
             entries = table[cell_numbers(known, family.shape)].T
             if family.child is not None:

@@ -160,6 +160,7 @@ def sum_over(region: Region, shape: Sequence[int], terms: Iterable[Term]) -> Arr
     total: Array | None = None
     for factor, attributes, table in terms:
         sizes = dict(zip(attributes, table.shape[:-1], strict=True))
+        # length 1 on the axes of attributes that the term lacks
         aligned = table.reshape(*(sizes.get(i, 1) for i in region), -1)
         if total is None:
             total = np.zeros((*shape, aligned.shape[-1]))

@@ -112,6 +112,7 @@ class IntervalFinder:
             rows = slice(start, min(start + step, raw.shape[1]))
             of_rows = self._row_sums([column[rows] for column in codes], rows.stop - start)
             low[:, rows], high[:, rows] = self._bounds(of_rows, raw[:, rows])
+        # rows that need inference replace what look-ups gave for them
         if self._network is not None:
             by_attribute = dict(zip(self._used, codes, strict=True))
             incomplete = incomplete_rows(self._network, by_attribute)
@@ -128,6 +129,7 @@ class IntervalFinder:
         indices = [column.astype(np.intp) for column in codes]
         indices += [np.take(coarse, indices[p], mode="clip") for p, coarse in self._regrouped]
         self._sums.add_to(sums, indices)
+        # without the row of zeros, if there is one
         n_kept = int(np.prod(self._shape))
         return sums[:n_kept].reshape(*self._shape, n_rows)
 
@@ -153,14 +155,17 @@ class IntervalFinder:
         """Return normal deviations (K, N, DRAWS); those of the first class are 0 for covariances (N, K - 1, K - 1)."""
         n_rows, n_drawn = covariances.shape[:2]
         least = JITTER * np.trace(covariances, axis1=1, axis2=2) + np.finfo(np.float64).tiny
+        # Sigma = root root' of each row, times the draws that all rows share
         roots = np.linalg.cholesky(covariances + least[:, np.newaxis, np.newaxis] * np.eye(n_drawn))
         drawn = np.zeros((self._n_labels, n_rows, DRAWS))
+        # (rows, classes, DRAWS) to (classes, rows, DRAWS); with covariances of differences the first class stays 0
         drawn[-n_drawn:] = (roots @ self._draws[-n_drawn:]).transpose(1, 0, 2)
         return drawn
 
     def _two_class_intervals(self, variance: Array, raw: Array) -> tuple[Array, Array]:
         s, width = raw[1] - raw[0], self._z * np.sqrt(np.maximum(variance, 0.0))
         differences = (s + sign * width for sign in (-1.0, 0.0, 1.0))
+        # the middle one is the prediction itself, so that the interval contains it whatever `finish` does
         ends = [self._finish(-np.logaddexp(0.0, np.stack([d, -d]))) for d in differences]
         return np.minimum.reduce(ends), np.maximum.reduce(ends)
 
@@ -182,18 +187,23 @@ def score_covariances(network: NetworkTables, variances: Tables, totals: Tables,
     variances and totals: V and T of the module's formula, for every entry. codes[i] (N,) belongs to schema attribute i.
     """
     log_p = log_joint(network, codes, np.arange(len(next(iter(codes.values())))))
+    # (N, K, K), from the variances of the bias; `diagonals` is a writable view of their diagonals
     result = np.tile(np.diag(variances.bias), (log_p.shape[1], 1, 1))
     diagonals = np.einsum("tyy->ty", result)
     for f, rows, cells, p in expected_cells(network, codes, log_p):
+        # own: V at the possible cells, (N, P, C, K); shared: T of their distributions, (N, P, K)
         family, own, shared = network.tables.families[f], variances.weights[f][cells], totals.weights[f][cells[:, :, 0]]
         of_parents = p.sum(axis=3)
+        # the class's own distribution given the parents: all classes share one T
         if family.child is None:
             diagonals[rows] += np.einsum("ytpc,ytpc,tpcy->ty", p, p, own)
             result[rows] -= np.einsum("ytp,ztp,tpy->tyz", of_parents, of_parents, shared)
+        # one distribution per class: classes are independent
         elif family.by_class:
             diagonals[rows] += np.einsum("ytpc,ytpc,tpcy->ty", p, p, own + shared[:, :, np.newaxis])
             diagonals[rows] -= np.einsum("ytp,ytp,tpy->ty", of_parents, of_parents, shared)
         else:
+            # a distribution without the class: all classes share its entries, whose columns are equal
             result[rows] += np.einsum("ytpc,ztpc,tpcy->tyz", p, p, own + shared[:, :, np.newaxis])
             result[rows] -= np.einsum("ytp,ztp,tpy->tyz", of_parents, of_parents, shared)
     return result
@@ -210,11 +220,13 @@ def effect_margins(model: Model, effects: Effects) -> list[Array] | None:
         return None
     entries, rng = uncertainty.entries, np.random.default_rng(SEED)
     if schema.marginalizes:
+        # the variances; the totals of the distributions follow them
         entries = np.split(entries, 2, axis=1)[0]
     squares = [np.zeros(effect.tensor.shown.shape) for effect in effects.effects]
     effect_numbers = {effect.tensor.attributes: place for place, effect in enumerate(effects.effects)}
     for _ in range(EFFECT_DRAWS):
         if uncertainty.method.is_diagonal:
+            # a draw of the entries' deviations from their mean, which is enough, as effects are linear in the tables
             cells = np.sqrt(entries) * rng.standard_normal(entries.shape)
         else:
             drawn = np.tensordot(rng.standard_normal(len(entries)), entries, 1)

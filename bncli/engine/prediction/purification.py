@@ -125,6 +125,7 @@ class PureTable:
         frequencies = tuple(relative_frequencies(schema.attributes[a], grouping) for a, grouping in binned)
         values = contrasts(weights).reshape(*family.shape, -1)
         for axis, q in enumerate(frequencies):
+            # the mean along the axis becomes its last position
             mean = np.expand_dims(np.tensordot(q, values, axes=(0, axis)), axis)
             values = np.concatenate([values - mean, mean], axis=axis)
         codes = tuple(
@@ -164,6 +165,7 @@ class PureTable:
 
     def values(self, axes: Sequence[int]) -> Array:
         """Return the term of these axes, (n_i ..., K), the axes in ascending order."""
+        # all values on the axes of the term, the mean on the others
         index = tuple(slice(n) if axis in axes else n for axis, n in enumerate(self.shape))
         return np.asarray(self._contrasts_grid[index])
 
@@ -172,6 +174,7 @@ class PureTable:
         moments: Array = (self._contrasts_grid**2).mean(axis=-1)
         for axis, q in enumerate(self.frequencies):
             observed = np.tensordot(q, moments.take(range(len(q)), axis), axes=(0, axis))
+            # two entries per axis: the mean, for terms without it, and the average over its values, for terms with it
             moments = np.stack([moments.take(-1, axis), observed], axis=axis)
         # the first axis doubles first, so it changes fastest
         return np.asarray(moments.transpose().ravel()[1:])
@@ -182,10 +185,12 @@ class PureTable:
         """Add each row's value of term t for its label, times `share`, to sums[rows[t]] (N,); t numbers `terms`."""
         cells = math.prod(n + 1 for n in self.shape)
         entry_numbers = np.empty((1 << len(self.shape), len(labels)), np.intp)
+        # the constant: the last position on every axis; each axis doubles the terms by moving to the row's digit
         entry_numbers[0] = cells - 1
         for axis, (a, steps) in enumerate(zip(self.attributes, self._index_steps, strict=True)):
             half = 1 << axis
             np.add(entry_numbers[:half], steps[codes[a]], out=entry_numbers[half : 2 * half])
+        # K, since entries has cells * K numbers and a final 0
         entry_numbers *= len(self.entries) // cells
         entry_numbers += labels
         sums[rows] += share * np.take(self.entries, entry_numbers[1:], mode="clip")
@@ -197,6 +202,7 @@ class PureTable:
         "unobserved" leads past the end, where np.take clips to the final 0.
         """
         strides = [math.prod(n + 1 for n in self.shape[axis + 1 :]) for axis in range(len(self.shape))]
+        # more than the steps of the other axes, which are negative, can take back
         beyond = 2 * math.prod(n + 1 for n in self.shape)
         axes = zip(self.codes, self.shape, strides, strict=True)
         return tuple(np.append((digits - n) * stride, beyond) for digits, n, stride in axes)
@@ -315,6 +321,7 @@ def _score_of_tables(tables: Tables, schema: Schema) -> Score:
             pure_tables.append(PureTable.of(family, weights, schema))
             continue
         _refuse_many_attributes(family)
+        # (K, codes of each attribute), as `expand` needs it, and back to (codes with "unobserved" ..., K)
         rows = contrasts(weights).T.reshape(-1, *family.shape)
         values = np.moveaxis(expand(rows, unobserved_averages(family, schema)), 0, -1)
         groupings = [grouping for _, grouping in family.binned_attributes]
@@ -352,6 +359,7 @@ def are_many(families: Sequence[Family], cardinalities: Sequence[int]) -> bool:
         if any(len(binnings) > 1 for binnings in per_axis):
             n_cells = 1
             for a, found in zip(key, per_axis, strict=True):
+                # a common refinement has at most one group more than all binnings have cuts
                 n_cells *= min(cardinalities[a], 1 + sum(sizes[binning] - 1 for binning in found))
             if n_cells > MOST_JOINT_CELLS:
                 return True
@@ -382,6 +390,7 @@ def terms_of(values: Array, weights: Sequence[Array]) -> dict[tuple[int, ...], A
     for axis, frequencies in enumerate(weights):
         split: dict[tuple[int, ...], Array] = {}
         for axes, term in terms.items():
+            # earlier axes are left only if they are in `axes`, so this axis is number len(axes) of the term
             mean = np.tensordot(frequencies, term, axes=(0, len(axes)))
             split[axes] = mean
             split[(*axes, axis)] = term - np.expand_dims(mean, len(axes))
@@ -415,6 +424,7 @@ def add_by_set(tensors: Iterable[ContrastTensor], schema: Schema) -> tuple[Contr
                 if own is not None and own != finer:
                     n_codes = schema.cardinalities[attributes[axis]]
                     codes = dict(zip(finer or range(n_codes), own, strict=True))
+                    # the coarse code of each finer one; "unobserved" is the last code of both
                     values = values.take([*(codes[code] for code in range(len(codes))), max(own) + 1], axis=axis)
             total = total + values
         sums.append(ContrastTensor(attributes, groupings, np.asarray(total)))

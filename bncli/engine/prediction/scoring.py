@@ -250,6 +250,7 @@ def add_softmax(scores: Array, weight: float, out: Array) -> None:
     With two classes, small probabilities are accurate too.
     """
     if len(out) == 2:
+        # P(0) = 1 / (1 + e^d) and P(1) = e^d / (1 + e^d), each by itself, so that neither is 1 minus the other
         odds = np.clip(scores[0], -_STEEPEST, _STEEPEST)
         np.exp(odds, out=odds)
         share = odds + 1.0
@@ -270,6 +271,7 @@ def log_shares(out: Array) -> None:
         out /= sum_in_order(out)
         np.log(np.maximum(out, _TINY, out=out), out=out)
         return
+    # ln of the larger share is -ln(1 + odds) with odds = smaller / larger <= 1, that of the smaller is ln odds less
     second = out[1] > out[0]
     odds = np.minimum(out[0], out[1]) / np.maximum(out[0], out[1])
     larger = np.log1p(odds)

@@ -78,8 +78,10 @@ class RowLookUp:
         layout = self._layout(is_unknown) if is_unknown.any() else self._all_known
         if layout is None:
             return log_probabilities(self._scorer, list(row[:, None].astype(np.uint32)), 1)[:, 0]
+        # a copy, since scores are added to in place
         scores = self._stage.shift + 0.0
         if layout.segments:
+            # the cell of every table: the sum of what its attributes' codes add
             cells = np.add.reduceat(layout.shares[layout.first_shares + row[layout.positions]], layout.starts)
             for rows, entries, first, last, is_sum in layout.segments:
                 added = entries[cells[first:last]]
@@ -136,9 +138,11 @@ class RowLookUp:
                 for i, (position, share) in enumerate(by_position):
                     if position in coarse:
                         position, digits = coarse[position]
+                        # by own codes instead of coarse ones
                         share = share[digits]
                     positions.append(position)
                     first_shares.append(n_shares)
+                    # the first pair of a table also adds the cells of the tables before it in the segment
                     shares.append(share[: n_codes[position]] + (n_cells if i == 0 else 0))
                     n_shares += len(shares[-1])
                 entries.append(own)
@@ -213,6 +217,7 @@ def _lane_tables(look_ups: LookUps) -> Iterable[_Table]:
     for lane, entries in enumerate(tables):
         shares = []
         for position, word in words:
+            # the lane's part of what each code adds to the word
             share = word.view(f"u{bits // 8}").reshape(len(word), -1)[:, lane].astype(np.intp)
             if share.any():
                 shares.append((position, share))

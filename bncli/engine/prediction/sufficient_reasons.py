@@ -145,9 +145,11 @@ class ReasonSearch:
         n_rows = log_p.shape[1]
         rows = np.array([column.astype(np.intp) for column in codes], np.intp).reshape(len(codes), n_rows).T
         decisions = self._decide(log_p).astype(np.intp)
+        # rows with equal decision and codes are searched once
         distinct, place = np.unique(np.column_stack([decisions, rows]), axis=0, return_inverse=True)
         own, labels = distinct[:, 1:], distinct[:, 0]
         allowed = own < self._cardinalities if self._marginalizes else np.ones(own.shape, bool)
+        # any code will do for values that take part in no set
         own = np.where(allowed, own, 0)
         keys = self._interval_numbers(own, labels, allowed) if self._intervals else labels
         members, exact, at_least = allowed.copy(), np.zeros(len(own), bool), np.zeros(len(own), np.intp)
@@ -200,6 +202,7 @@ class ReasonSearch:
                     if other != key:
                         weights = np.zeros(self._n_labels)
                         weights[key], weights[other] = 1.0, -1.0
+                        # S_c / T + shift_c >= S_d / T + shift_d, as a bound on S_c - S_d
                         least = self._temperature * (self._shift[other] - self._shift[key])
                         tie = TIE if other < key else -TIE
                         conditions.append(Condition(component.contrast(weights), least + tie))
@@ -234,6 +237,7 @@ def decision_intervals(
             continue
         below, above = -_FARTHEST, _FARTHEST
         while True:
+            # bisection down to neighbouring floating-point numbers
             middle = (below + above) / 2
             if middle in (below, above):
                 break
@@ -258,6 +262,7 @@ def _search(rows: _Rows, seconds: float, clock: Callable[[], float]) -> tuple[Ma
     nothing = np.zeros(rows.codes.shape, bool)
     at_least, guesses = _bound_sizes(rows, everything, nothing, rows.allowed, rows.allowed.sum(axis=1))
     n_allowed = rows.allowed.sum(axis=1)
+    # no search is needed where the bound says that all values are
     exact = (at_least >= n_allowed) & rows.allowed.all(axis=1)
     members = np.where((at_least >= n_allowed)[:, None], rows.allowed, guesses)
     left = np.flatnonzero(at_least < n_allowed)
@@ -282,24 +287,29 @@ def _search(rows: _Rows, seconds: float, clock: Callable[[], float]) -> tuple[Ma
     while len(owners):
         began = clock()
         order = np.argsort(owners, kind="stable")
+        # position from the end of each row's stack: the last _NODES_PER_ROW are taken
         ends = np.searchsorted(owners[order], owners[order], side="right")
         chosen = np.zeros(len(owners), bool)
         chosen[order] = ends - np.arange(len(order)) <= _NODES_PER_ROW
         at, at_sets, at_allowed = owners[chosen], sets[chosen], allowed[chosen]
         counts = at_sets.sum(axis=1)
+        # only sets smaller than the best so far are of interest
         needed, guesses = _bound_sizes(rows, at, at_sets, at_allowed, sizes[at] - 1 - counts)
         left = np.flatnonzero(counts + needed < sizes[at])
         at_sets, at_allowed, guesses, which = at_sets[left], at_allowed[left], guesses[left], at[left]
         fixes, missed, inputs = _worst_completions(rows, which, guesses)
         found = guesses.sum(axis=1)
+        # large sets first, so that the smallest is kept
         for i in np.flatnonzero(fixes)[np.argsort(-found[fixes], kind="stable")].tolist():
             if found[i] < sizes[which[i]]:
                 members[which[i]], sizes[which[i]] = guesses[i], found[i]
+        # nodes whose guess failed, and whose bound still allows a smaller set, are branched
         left = np.flatnonzero(~fixes & (counts[left] + needed[left] < sizes[which]))
         children = _child_nodes(rows, which[left], at_sets[left], at_allowed[left], missed[left], inputs[left])
         np.add.at(spent, at, (clock() - began) / len(at))
         owners = np.concatenate([owners[~chosen], children[0]])
         sets, allowed = np.concatenate([sets[~chosen], children[1]]), np.concatenate([allowed[~chosen], children[2]])
+        # nothing smaller is possible, or all nodes were searched
         is_done = is_open & ((sizes == at_least) | (np.bincount(owners, minlength=len(exact)) == 0))
         exact |= is_done
         at_least[is_done] = sizes[is_done]
@@ -325,11 +335,13 @@ def _child_nodes(
         is_child = gains[numbers, a] > -np.inf
         child = sets.copy()
         child[numbers, a] = True
+        # indexing with a mask copies, so later exclusions do not change this node
         nodes.append((numbers[is_child], child[is_child], allowed[is_child]))
         allowed[numbers[is_child], a[is_child]] = False
         gains[numbers, a] = -np.inf
     is_child = (gains > -np.inf).any(axis=1)
     nodes.append((numbers[is_child], sets[is_child], allowed[is_child]))
+    # reversed: the most promising child comes last, on top of the stack
     parents, sets, allowed = (np.concatenate(parts) for parts in zip(*reversed(nodes), strict=True))
     order = np.argsort(parents, kind="stable")
     return which[parents[order]], sets[order], allowed[order]
@@ -354,6 +366,7 @@ def _bound_sizes(rows: _Rows, which: Index, members: Mask, allowed: Mask, most: 
             if not len(nodes):
                 break
             game = contrast.game(rows.codes[which[nodes]], members[nodes], allowed[nodes], limit)
+            # bounds rise with the budget: the number of budgets that do not suffice is the least one that does
             counts = (game.bound < least - TIE).sum(axis=0)
             deciding[left[counts > needed[nodes]]] = number
             needed[nodes] = np.maximum(needed[nodes], counts)
@@ -390,10 +403,12 @@ def _bound_sizes_of_single_tables(rows: _Rows, which: Index, members: Mask, allo
     is_found = ~is_missed.any(axis=0)
     varying = is_missed.astype(np.float64)
     for number in range(n_conditions + (_ROUNDS if n_conditions > 1 else 0)):
+        # each condition alone first, then mixtures of all
         weights = np.where(np.arange(n_conditions)[:, None] == number, is_missed, 0.0)
         if number >= n_conditions:
             weights = varying / np.maximum(varying.sum(axis=0), 1e-300)
         total = np.einsum("dt,dta->ta", weights, shares)
+        # the fewest attributes whose shares sum to 1 are those of the largest shares
         order = np.argsort(-total, axis=1, kind="stable")
         made_up = np.cumsum(np.take_along_axis(total, order, axis=1), axis=1)
         counts = np.where(weights.any(axis=0), (made_up < 1 - _ROUNDING).sum(axis=1) + 1, 0)
@@ -401,10 +416,12 @@ def _bound_sizes_of_single_tables(rows: _Rows, which: Index, members: Mask, allo
         np.put_along_axis(chosen, order, np.arange(n_attributes) < counts[:, None], axis=1)
         parts = np.einsum("dta,ta->dt", shares, chosen)
         finds = ((parts >= 1) | ~is_missed).all(axis=0)
+        # a guess goes with the highest bound; among equal ones, with one that satisfies every condition
         is_better = (counts > needed) | ((counts == needed) & finds & ~is_found)
         guesses[is_better] = members[is_better] | chosen[is_better]
         needed, is_found = np.maximum(needed, counts), np.where(is_better, finds, is_found)
         if number >= n_conditions:
+            # conditions whose shares do not yet reach 1 weigh more; steps shrink from round to round
             varying = weights * np.exp((1.5 * 0.8 ** (number - n_conditions)) * np.clip(1 - parts, -9, 9))
     return needed, guesses
 
@@ -477,6 +494,7 @@ def _shared_gains(contrast: Contrast, own: Index, inputs: Index) -> Array:
             rests = []
             for axes in itertools.combinations(range(len(positions)), size):
                 mixed = tuple(at_own[i] if i in axes else at_minimum[i] for i in range(len(positions)))
+                # what these attributes add together beyond their shares so far
                 rest = values[mixed] - base - shares[list(axes)].sum(axis=0)
                 rests.append((axes, np.maximum(rest, 0.0) / size))
             for axes, rest in rests:
