@@ -144,6 +144,7 @@ def learn_dataset(
     for sentence in pooling_notes(attributes, len(labels)) if cuts is None else ():
         run.watch(Note(sentence))
     tokens = reading.missing_tokens if columns.origin is None else columns.origin.missing_tokens
+    # labels without rows have the frequency 0
     frequencies = tuple(ChunkedColumn((labels,)).count(len(levels), columns.weights).tolist())
     schema = Schema(
         columns.class_name,
@@ -316,6 +317,7 @@ def _frequencies(
 
     They are a level if their rows have weight, or if `level` is True.
     """
+    # (n + 1,): one more than the values, for missing ones
     sums = ChunkedColumn((codes,)).count(n + 1, weights)  # type: ignore[arg-type]
     # rows of weight 0 do not make a level
     missing = level or bool(sums[n] > 0)
@@ -389,6 +391,7 @@ def _group_rare(counts: NDArray[np.int64], unit: float) -> Index:
     rare = np.setdiff1d(np.arange(len(counts)), kept[weights[kept] >= LEAST_ROWS])
     groups = np.arange(len(counts))
     if len(rare):
+        # numbers beyond those of single levels; renumbered below
         groups[rare] = len(counts) + group_values(counts[rare], unit).groups
     _, numbers = np.unique(groups, return_inverse=True)
     return np.asarray(numbers, np.intp)

@@ -185,6 +185,7 @@ class Dataset:
         with ThreadPoolExecutor(threads - 1) as pool:
             waiting = deque(_Task(pool, task) for task in tasks[:ahead])
             for task in [*tasks[ahead:], *[None] * len(waiting)]:
+                # while the next result is not ready, take a task over that no thread of the pool has begun
                 while not waiting[0].is_done() and any(other.run_here() for other in waiting):
                     pass
                 result = waiting.popleft().result()

@@ -257,6 +257,7 @@ def nested_order(labels: Integers, seed: Seed) -> Index:
     own = labels[shuffled]
     by_class = np.argsort(own, kind="stable")
     sizes = np.bincount(own)
+    # m, the rank of each row among the shuffled rows of its class
     ranks = np.empty(len(labels))
     ranks[by_class] = np.arange(len(labels)) - (np.cumsum(sizes) - sizes)[own[by_class]]
     # stable: rows with the same position stay in random order
@@ -294,6 +295,7 @@ def _folds_of_units(labels: Integers, units: Index, n_folds: int, seed: Seed) ->
     shuffled = np.random.default_rng(seed).permutation(n_units)
     order = shuffled[np.argsort(-spread[shuffled], kind="stable")]
     # Lists and not arrays: units have few labels, and a fold is found in microseconds.
+    # n[unit, c] / n[c] of every pair of unit and class
     share = (counts / np.bincount(labels)[label]).tolist()
     first = np.searchsorted(owner, np.arange(n_units + 1)).tolist()
     classes, rows = label.tolist(), sizes.tolist()
@@ -309,6 +311,7 @@ def _folds_of_units(labels: Integers, units: Index, n_folds: int, seed: Seed) ->
             deviations = [0.0] * n_folds
             for i in range(start, stop):
                 c, s = classes[i], share[i]
+                # variance over the folds if fold f gets s: (sum of squares + s^2 + 2 s held_f) / F - (mean + s / F)^2
                 known, slope = (squares[c] + s * s) / n_folds - ((totals[c] + s) / n_folds) ** 2, 2 * s / n_folds
                 own = [math.sqrt(v) if (v := known + slope * held) > 0 else 0.0 for held in shares[c]]
                 deviations = list(map(add, deviations, own))
@@ -318,6 +321,7 @@ def _folds_of_units(labels: Integers, units: Index, n_folds: int, seed: Seed) ->
                 best = fold
         for i in range(start, stop):
             c, s = classes[i], share[i]
+            # the running sums for that formula
             squares[c] += s * s + 2 * shares[c][best] * s
             totals[c] += s
             shares[c][best] += s
@@ -336,6 +340,7 @@ def _samples_of_units(labels: Integers, units: Index, sizes: Sequence[int], seed
     by_count = np.lexsort((-label, counts, owner))
     last = np.append(np.flatnonzero(np.diff(owner)), len(owner) - 1)
     order = nested_order(label[by_count[last]], seed)
+    # rows in the first units of the order
     rows_in_all = np.cumsum(np.bincount(units)[order])
     for size in sizes:
         n_units = max(1, int(np.searchsorted(rows_in_all, size, side="right")))
@@ -345,6 +350,7 @@ def _samples_of_units(labels: Integers, units: Index, sizes: Sequence[int], seed
 def _cut_by_time(times: Array, positions: Sequence[int]) -> Index:
     """Cut the rows, in time order, at the changes nearest to `positions`; return the block of every row."""
     ascending = np.sort(times)
+    # where the time changes: only there may a block end
     starts = np.flatnonzero(np.diff(ascending)) + 1
     if not len(starts):
         return np.zeros(len(times), np.intp)

@@ -239,6 +239,7 @@ def _beats_frequencies(folds: Sequence[Fold], pooled: Array, frequencies: Array)
     units = _held_out_units(folds)
     assert units is not None
     _, unit_of = np.unique(units, return_inverse=True)
+    # rows of one unit are summed, and units count as independent
     gains = np.bincount(unit_of, gain if weights is None else gain * weights)
     return bool(gains.mean() > STANDARD_ERRORS * gains.std(ddof=1) / math.sqrt(len(gains)))
 
@@ -289,6 +290,7 @@ def _pool_held_out(
     fold_of = np.repeat(np.arange(len(folds)), [fold.held_out.n_rows for fold in folds])
     pooled = np.empty_like(log_p[0])
     for fold in range(len(folds)):
+        # weights for a fold's rows come from the other folds
         others, own = fold_of != fold, fold_of == fold
         weights_of_others = None if row_weights is None else row_weights[others]
         found = pool_weights([each[:, others] for each in log_p], labels[others], weights_of_others, metric)

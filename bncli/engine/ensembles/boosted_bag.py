@@ -125,6 +125,7 @@ def complete_bag(data: Dataset, evaluated: Sequence[Boosted], plan: BagPlan) -> 
         splits = inner_splits(drawn.labels, FOLDS, plan.seed, drawn.split_by)
         if not splits:
             break
+        # one fold after the other, so that the members differ in their held-out rows
         others, held_out = splits[number % len(splits)]
         part = drawn.take(others), drawn.take(held_out)
         trees = plan.trees if all(member.ended for member in members) else max(member.grown for member in members)
@@ -177,6 +178,7 @@ def fit_jointly(member: Boosted, data: Dataset, held_out: Dataset) -> Boosted:
         fitted = _fit_leaves(inside, grown, penalty, values, ITERATIONS)
         scores = outside.scores(fitted)
         loss = log_loss(scores, held_out)
+        # penalties fall: once one does not help enough, smaller ones would not either
         if loss >= (1.0 - WORTH) * best.log_loss:
             break
         best, values, best_penalty = replace(member, held_out=scores, log_loss=loss), fitted, penalty
@@ -184,6 +186,7 @@ def fit_jointly(member: Boosted, data: Dataset, held_out: Dataset) -> Boosted:
         return member
     del inside, outside  # so that the entries exist only once
     rows = _LeafRows.of([data, held_out], member.trees, member.prior)
+    # all rows, from the optimum of those that were learned from
     values = _fit_leaves(rows, grown, best_penalty, values, ITERATIONS)
     ends = np.cumsum([len(tree.values) for tree in member.trees])[:-1]
     of_trees = zip(member.trees, np.split(values, ends), strict=True)
@@ -220,8 +223,10 @@ class _LeafRows:
     @classmethod
     def of(cls, parts: Sequence[Dataset], trees: Sequence[Tree], prior: Array) -> _LeafRows:
         """Return the rows of all parts, one part after the other."""
+        # the leaves of all trees in one range of numbers
         first = np.cumsum([0, *(len(tree.values) for tree in trees)])
         ends = np.cumsum([0, *(part.n_rows for part in parts)])
+        # (trees, rows), filled tree by tree; transposed, the entries of a row lie together, as CSR needs them
         columns = np.empty((len(trees), int(ends[-1])), np.int32)
         for start, end, part in zip(ends, ends[1:], parts, strict=False):
             for k, tree in enumerate(trees):
@@ -230,6 +235,7 @@ class _LeafRows:
         entries = (np.ones(columns.size), columns.T.ravel(), indptr)
         leaves = csr_array(entries, shape=(int(ends[-1]), int(first[-1])))
         labels = np.concatenate([part.labels for part in parts]).astype(np.intp)
+        # one score for two classes, else one per class
         has_label = (labels == 1)[:, np.newaxis] if len(prior) == 1 else np.eye(len(prior), dtype=bool)[labels]
         weights = [np.ones(part.n_rows) if part.weights is None else part.weights for part in parts]
         return cls(leaves, has_label, np.concatenate(weights)[:, np.newaxis], prior)
@@ -253,6 +259,7 @@ def _fit_leaves(rows: _LeafRows, grown: Array, penalty: float, start: Array, ite
     def objective(point: Array) -> tuple[float, Array]:
         values = point.reshape(shape)
         scores, change = rows.scores(values), values - grown
+        # d loss / d score = w (P - 1[y]), summed over the rows of each leaf
         gradient = to_leaves @ (rows.weights * (probabilities(scores) - rows.has_label)) + penalty * change
         return rows.loss(scores) + 0.5 * penalty * float((change * change).sum()), gradient.ravel()
 

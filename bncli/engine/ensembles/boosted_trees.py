@@ -126,13 +126,16 @@ def boost(
     score per row for two classes, and K scores for more.
     """
     columns = bin_columns(data, settings.bins, rng)
+    # shuffled once, so that a window of consecutive rows is a random sample
     rows = data.take(columns.order)
     grower = _TreeGrower(rows, columns, settings, rng)
     shares = np.log(rows.class_counts + 0.5) - math.log(rows.total_weight + 0.5 * rows.n_labels)
     prior = shares[1:] - shares[:1] if rows.n_labels == 2 else shares
+    # (rows, scores) in memory class by class
     scores, outside = (np.repeat(prior[:, np.newaxis], part.n_rows, axis=1).T for part in (rows, held_out))
     first = log_loss(outside, held_out)
     trees, n_best, lowest, best_scores = list[Tree](), 0, first, outside.copy()
+    # `end` is the number of trees at which boosting ends, moved on by every loss that beats `reference` clearly
     reference, end = first, settings.patience
     is_over = not columns.columns
     while not is_over and len(trees) < settings.trees and not is_late():
@@ -172,6 +175,7 @@ class _TreeGrower:
         if self._rows.weights is not None:
             g, h = g * self._rows.weights[:, np.newaxis], h * self._rows.weights[:, np.newaxis]
         start = int(self._rng.integers(self._rows.n_rows))
+        # one gradient for all splits of the tree: that of two classes, or a random mixture of K
         projected = g[:, 0] if n_scores == 1 else g @ self._rng.standard_normal(n_scores)
         window_g, window_h = (np.roll(x, -start)[: self._window] for x in (projected, h.mean(axis=1)))
         bin_splits, leaf = grow_splits(
@@ -180,10 +184,12 @@ class _TreeGrower:
         splits = []
         for split in bin_splits:
             column = self._columns.columns[split.column]
+            # from bins to codes of the schema
             splits.append(CodeSplit(column.attribute, split.right[column.binning]))
         n_leaves = 1 << len(splits)
         sum_g, sum_h = (np.column_stack([np.bincount(leaf, of_class, n_leaves) for of_class in x.T]) for x in (g, h))
         values = sum_g / (sum_h + settings.penalty)
+        # the factor c of the module's docstring
         values *= 1.0 if n_scores == 1 else (n_scores - 1) / n_scores
         return Tree(tuple(splits), np.asarray(settings.rate * np.clip(values, -MOST_STEP, MOST_STEP))), leaf
 
@@ -278,18 +284,21 @@ def _table_of(tree: Tree, schema: Schema, share: float) -> _Table:
         binning, first = _group_codes(leaf_digits, schema.attributes[a])
         binnings.append(binning)
         digits.append(leaf_digits[first])
+    # attributes determine different binary digits, so their parts add up to the number of the leaf of every cell
     leaf = sum(np.ix_(*digits), start=np.zeros((), np.intp))
     return _Table(attributes, tuple(binnings), share * tree.values[leaf])
 
 
 def _merge_tables(a: _Table, b: _Table, schema: Schema) -> _Table | None:
     """Add two tables over the same attributes; return one table, or None if it would have too many cells."""
+    # one key per pair of groups, of a and of b
     pairs = [x * size + y for x, y, size in zip(a.binnings, b.binnings, b.cells.shape, strict=False)]
     grouped = [_group_codes(pair, schema.attributes[i]) for pair, i in zip(pairs, a.attributes, strict=True)]
     n_cells = math.prod(len(first) for _, first in grouped)
     n_scores = a.cells.shape[-1]
     if n_cells > max(MERGED_CELLS, (a.cells.size + b.cells.size) // n_scores):
         return None
+    # the group of each table that a merged group lies in
     groups = ([x[first] for x, (_, first) in zip(table.binnings, grouped, strict=True)] for table in (a, b))
     cells = sum(table.cells[np.ix_(*group)] for table, group in zip((a, b), groups, strict=True))
     return _Table(a.attributes, tuple(binning for binning, _ in grouped), np.asarray(cells))
@@ -303,6 +312,7 @@ def _group_codes(keys: Index, attribute: Attribute) -> tuple[Index, Index]:
     """
     values = keys[:-1] if attribute.missing else keys
     if isinstance(attribute, NumericAttribute):
+        # an interval begins a group if its key differs from the one before; the first has number 0, so it counts later
         begins = np.zeros(len(values), bool)
         np.not_equal(values[1:], values[:-1], out=begins[1:])
         groups = np.cumsum(begins)

@@ -234,6 +234,7 @@ class CandidateFinder:
             fit = Fit(*additive_fit(self.data, base.families)[:2])
         gains = Gains(*fit, informative, GAIN_INTERVALS[name])
         regions = list(base.structure.regions) if isinstance(base.structure, Regions) else []
+        # only the largest sets of the base are extended
         size = max(map(len, regions))
         ranked = gains.of_pairs() if size == 1 else gains.of_extensions([r for r in regions if len(r) == size])
         most = getattr(self.capacity, name) * len(informative)
@@ -264,6 +265,7 @@ class CandidateFinder:
                 rows = np.flatnonzero(codes < attribute.n_values)
                 codes, labels, weights = codes[rows], labels[rows], None if weights is None else weights[rows]
             cuts = mdl.cut_points(codes, labels, self.data.n_labels, weights)
+            # cuts between codes: the group of a code is the number of cuts below it
             groups = np.searchsorted(cuts, np.arange(attribute.n_values)).tolist()
             groupings.append(tuple(groups) + ((groups[-1] + 1,) if attribute.missing else ()))
         return tuple(groupings)

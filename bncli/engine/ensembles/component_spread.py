@@ -69,14 +69,17 @@ def spread(
 
     weights = [0.0 if each.class_counts is not None else each.component.weight for each in fitted]
     total = sum(weights)
+    # sqrt(a) and max(0, 1 - W) of the module's docstring
     scale, shrunk = (total, 0.0) if total >= 1 else (np.sqrt(total), 1.0 - total)
     n_cells = 1 + sum(family.n_cells for each in fitted for family in each.component.tables.families)
     numbers = (len(schema.labels) - 1) * n_cells
     n_draws = min(MOST_DRAWS, max(FEWEST_DRAWS, MOST_NUMBERS // numbers))
     rng = np.random.default_rng((seed, 6))
+    # one row of factors per kind of deviation, orthogonal so that products of different kinds cancel in D'D
     of_shrinkage, *rows = _orthogonal_draws(1 + 2 * len(fitted), n_draws, rng)
     between, of_biases = rows[: len(fitted)], rows[len(fitted) :]
     shares = [weight / total if total else 0.0 for weight in weights]
+    # sum over m of sqrt(omega_m) own_m: what R has to be multiplied by
     of_mean = sum(np.sqrt(share) * own for share, own in zip(shares, between, strict=True))
     few = t.ppf(0.95, n_draws) / norm.ppf(0.95)
     bias, tables = np.zeros((n_draws, len(schema.labels))), []
@@ -87,6 +90,7 @@ def spread(
             spreads = few * each.component.weight * np.sqrt(polygamma(1, counts + 1.0))
             bias += spreads * rng.standard_normal((n_draws, len(cells)))
             continue
+        # summed over m: scale * sum of sqrt(omega_m) own_m (S_m - R) + shrunk * of_shrinkage * R
         factors = scale * (np.sqrt(share) * own - share * of_mean) + shrunk * share * of_shrinkage
         drawn = factors[:, np.newaxis, np.newaxis] * cells
         if each.space is not None and each.point is not None:
@@ -115,9 +119,11 @@ def _member_draws(
 ) -> Array:
     """Return combinations (n_draws, K, n_cells) of the members' deviations from their mean, the tables `cells`."""
     drawn = np.zeros((n_draws, *cells.shape))
+    # with the variance between members, sum of squares / (M - 1), this is (F - 1)^2 / F of it
     scale = (FOLDS - 1) / np.sqrt(FOLDS * (len(members) - 1))
     for i, factors in enumerate(_orthogonal_draws(len(members), n_draws, rng)):
         alone = [member if j == i else _with_zero_leaves(member) for j, member in enumerate(members)]
+        # a member alone, as `tables_of` divides by the number of members, minus their mean
         deviation = len(members) * tables_of(alone, schema).cells - cells
         drawn += scale * factors[:, np.newaxis, np.newaxis] * deviation
     return drawn

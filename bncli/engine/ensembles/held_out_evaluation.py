@@ -145,6 +145,7 @@ class _PenaltySearch:
         """Whether the path ends here (see the docstring of the module)."""
         losses, penalty = [one.log_loss for one in self.tried], self.tried[-1].penalty
         worse = WORSE_OF_MANY if len(self.labels) >= MANY else WORSE
+        # the last two changes
         rises = [before * (1 + TIE) < after for before, after in zip(losses[-3:-1], losses[-2:], strict=False)]
         if losses[-1] > min(losses) * (1 + worse) + SLACK or (len(losses) > 2 and all(rises)):
             return True
@@ -182,6 +183,7 @@ class PenaltyPath:
         elif len(self.optima) == 1:
             start = self.optima[0]
         else:
+            # extrapolated: optima are smooth in the logarithm of the penalty
             start = 2.0 * self.optima[1] - self.optima[0]
         point = find_optimum_from(self.searched, settings, start).point
         self.optima = [*self.optima[-1:], point]

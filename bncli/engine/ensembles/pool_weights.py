@@ -84,10 +84,12 @@ def _fit_weights(log_p: Array, labels: Integers, row_weights: Array, centre: Arr
     def objective(w: Array) -> tuple[float, Array]:
         pooled = pool_log_probabilities(log_p, w)
         # d ln P_w(y_t | x_t) / d w_m
+        # ln P_m(y_t) minus its mean over the classes under the pool
         slopes = of_true_labels - np.einsum("kt,mkt->mt", np.exp(pooled), log_p)
         log_p_true = pooled[labels, rows]
         pull = w - centre
         if metric == "rmse":
+            # 1 - P without cancellation
             error = -np.expm1(log_p_true)
             value = float(row_weights @ error**2)
             gradient = slopes @ (-2.0 * row_weights * error * np.exp(log_p_true))

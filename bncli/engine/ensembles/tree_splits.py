@@ -154,7 +154,9 @@ def _bin_column(attribute: Attribute, i: int, bins: int, rng: np.random.Generato
     if len(weights) <= bins:
         is_end = np.ones(len(weights), bool)
     else:
+        # the weight up to the end of each interval, as a share
         shares = np.cumsum(weights) / max(weights.sum(), 1e-300)
+        # the edges (k + u) / (bins - 1) up to there, minus 1; where the next interval contains one, this one ends a bin
         edges = np.floor(shares * (bins - 1) - u)
         # An interval that contains two edges or more ends a bin, and so does the interval before it.
         is_heavy = weights * (bins - 1) >= 2 * weights.sum()
@@ -175,14 +177,17 @@ def grow_splits(
     """
     n_rows = len(columns.order)
     packed, units = _pack(g, h, rng)
+    # bin numbers are (columns, rows) flattened, so the weights of the rows are repeated for every column
     repeated = np.tile(packed, max((len(group.columns) for group in columns.groups), default=0))
     histograms = [_Histogram(group, group.bin_numbers[:, start : start + len(g)], repeated) for group in columns.groups]
     node, splits = np.zeros(n_rows, np.intp), list[BinSplit]()
     for _ in range(depth):
+        # node[t] belongs to the t-th row from `start` on, so the window comes first
         in_window, n_nodes = node[: len(g)], 1 << len(splits)
         smaller = None
         if n_nodes > 1 and len(g) * len(columns.columns) > MANY_VALUES:
             # count only the smaller node of every pair of siblings
+            # nodes 2m and 2m + 1 are the children of node m
             sizes = np.bincount(in_window, minlength=n_nodes)
             is_right = sizes[1::2] < sizes[::2]
             rows = np.flatnonzero(np.column_stack([~is_right, is_right]).ravel()[in_window])
@@ -201,6 +206,7 @@ def grow_splits(
         c = best.column - group.first
         node += node
         node += goes_right(best.right, group.bin_numbers[c, start : start + n_rows], c * group.width)
+    # back to the order of the shuffled rows
     return splits, np.roll(node, start)
 
 
@@ -239,6 +245,7 @@ class _Histogram:
         counted = self._weighted_count(bin_numbers, n, smaller.packed[: bin_numbers.size])
         both = np.empty((n, 2, self._size))
         pairs = np.arange(n)
+        # the sums of the level before are those of the parents
         both[pairs, smaller.is_right.astype(np.intp)] = counted
         both[pairs, 1 - smaller.is_right] = self._sums - counted
         self._sums = both.reshape(-1, self._size)
@@ -261,14 +268,17 @@ def goes_right(right: Mask, codes: Codes, first: int = 0) -> Mask:
 
 def _pack(g: Array, h: Array, rng: np.random.Generator) -> tuple[Array, Units]:
     """Round gradients and curvatures to whole units; return both of a row packed into one number, (n,), and units."""
+    # so that the sums over all rows stay below half of 2^_FIELD, with one unit of room for rounding up
     most = 2.0 ** (_FIELD - 1 - math.ceil(math.log2(len(g) + 1))) - 1
     units = tuple(max(float(np.abs(x).max(initial=0.0)), 1e-300) / most for x in (g, h))
+    # random rounding, right on average: x is rounded up with the probability of its fractional part
     whole_g, whole_h = (np.floor(x / unit + rng.random(len(x))) for x, unit in zip((g, h), units, strict=True))
     return whole_g * 2.0**_FIELD + whole_h, (units[0], units[1])
 
 
 def _unpack(packed: Array, units: Units) -> tuple[Array, Array]:
     """Return the sums of g and of h that the packed numbers contain."""
+    # h is below half of 2^_FIELD, so rounding gives the upper field, even if g is negative
     g = np.rint(packed * 2.0**-_FIELD)
     h = packed - g * 2.0**_FIELD
     g *= units[0]
@@ -287,6 +297,7 @@ def _best_split(group: ColumnGroup, counted: Array, units: Units, penalty: float
     # Sums along the last axis are whole numbers. So a matrix product, which is faster with few bins, is exact as well.
     width = counted.shape[-1]
     left = np.asarray(counted.cumsum(axis=2) if width > MATRIX_BINS else counted @ _upper_triangle(width))
+    # the last sum of any column is that of the node; columns with fewer bins than the group have empty ones at the end
     total = left[:, :1, -1:].copy()
     with_missing = group.with_missing
     # The other splits of numeric columns, with the missing level (the last bin) on the left. There is none after the
@@ -305,12 +316,14 @@ def _best_split(group: ColumnGroup, counted: Array, units: Units, penalty: float
         best_moved = int(gains.argmax())
         if gains.flat[best_moved] > gain:
             c, end = divmod(best_moved, group.width)
+            # the last bin, of missing values, goes to the left
             right = np.arange(group.columns[with_missing[c]].n_bins) > end
             right[-1] = False
             return BinSplit(group.first + with_missing[c], right, float(gains.flat[best_moved]))
     c, end = divmod(best, group.width)
     right = np.zeros(group.width, bool)
     behind = np.arange(end + 1, group.width)
+    # positions in sorted order are turned back into bins
     right[behind if order is None else order[c, behind]] = True
     return BinSplit(group.first + c, right[: group.columns[c].n_bins], gain)
 
@@ -327,6 +340,7 @@ def _gains(left: Array, total: Array, units: Units, penalty: float) -> Array:
 
     `left` is overwritten. All steps are in place and in whole units, since memory traffic takes half of the time.
     """
+    # units of 1: sums stay whole numbers of the units, and the factors come last
     all_g, all_h = _unpack(total, (1.0, 1.0))
     g = left * 2.0**-_FIELD
     np.rint(g, out=g)
@@ -339,10 +353,13 @@ def _gains(left: Array, total: Array, units: Units, penalty: float) -> Array:
     h += lost
     g /= h
     other_g *= other_g
+    # h has `lost` already: (all_h - h + lost) + lost, the other side with its own
     np.subtract(all_h + 2.0 * lost, h, out=h)
     other_g /= h
     g += other_g
+    # g is in units[0] and h in units[1]
     gains = (g.sum(axis=0) - float((all_g * all_g / (all_h + lost)).sum())) * (units[0] ** 2 / units[1])
     least = LEAST_CURVATURE / units[1]
+    # splits with next to nothing on one side, such as those after the last bin of a column
     gains[(curvature <= least) | (all_h.sum() - curvature <= least)] = 0.0
     return np.asarray(gains)
