@@ -142,6 +142,7 @@ def summarise_table(source: Source, *, threads: int = 1, watch: Watch = silent) 
             tasks = (partial(_parse_distinct, raw, requests, tokens) for raw in table.raw_blocks(names, watch))
             for block, columns in run_in_order(tasks, threads):
                 bad_rows.take(block.bad)
+                # odd, so that multiplying by it is one-to-one and no two values of a row have the same product
                 position_hashes = mix_bits(np.arange(n_rows, n_rows + block.n_rows, dtype=np.uint64)) | np.uint64(1)
                 n_rows += block.n_rows
                 labels = np.zeros(block.n_rows, np.int64)
@@ -205,6 +206,7 @@ def _parse_distinct(
         if distinct.type == pa.string():
             trimmed = pc.utf8_trim(distinct, characters=BLANKS)
             if not trimmed.equals(distinct):
+                # texts that differ by blanks only are one value: codes of codes
                 again = trimmed.dictionary_encode()
                 distinct, codes = again.dictionary, again.indices.to_numpy()[codes]
         columns.append(DistinctValues(distinct, hashes_of(distinct), codes))
@@ -222,7 +224,9 @@ def hashes_of(values: pa.Array) -> Hashes:
     if lengths.any():
         data = data[offsets[0] : offsets[-1]]
         starts = offsets[:-1].astype(np.int64) - int(offsets[0])
+        # position of each byte in its text
         place = np.arange(len(data)) - np.repeat(starts, lengths)
+        # powers of an odd number modulo 2^64; a text has the sum over its bytes of (byte + 1) * powers[position]
         powers = np.cumprod(np.full(int(lengths.max()), np.uint64(0x9E3779B97F4A7C15)))
         present = lengths > 0
         sums[present] = np.add.reduceat((data + np.uint64(1)) * powers[place], starts[present])
@@ -351,6 +355,7 @@ class _ColumnReader:
         n = len(counted.values)
         # The rules of learning see each value as often as it occurs, scaled down to a table of at most a million rows.
         scaled = np.maximum(counted.rows / max(counted.rows.sum() / _MAX_SHOWN, 1.0), 1.0)
+        # at least one row for every value
         times: NDArray[np.int64] = scaled.astype(np.int64)
         codes = np.append(np.repeat(np.arange(n), times), n + np.arange(len(self._witnesses))).astype(np.int64)
         values = pa.concat_arrays([counted.values, self._witnesses]) if self._is_text else counted.values
@@ -358,6 +363,7 @@ class _ColumnReader:
         n_shown = round(n_rows * n / max(float(counted.scale.sum()), 1.0))
         name = self.request.name
         decision = decide_column(name, self._builder, len(codes), n_shown, self._roles, self._table, self._source)
+        # the first row of each value in the repeated rows
         first = np.cumsum(times) - times
         attributes = {name: column.take(first) for name, column in decision.attributes.items()}
         decision = decision._replace(attributes=attributes)
@@ -476,6 +482,7 @@ class ColumnCounts:
     def _merge_waiting(self) -> None:
         width = max([self._table.shape[1], *(table.shape[1] for _, table in self._waiting)])
         self._widen(width)
+        # values that are kept already come first, so they keep their positions
         merged = pa.concat_arrays([self._values, *(values for values, _ in self._waiting)]).dictionary_encode()
         codes, first = merged.indices.to_numpy(), len(self._values)
         total = np.zeros((len(merged.dictionary), width))
@@ -498,6 +505,7 @@ class ColumnCounts:
                     sizes = pc.binary_length(self._values).to_numpy(zero_copy_only=False)[order]
                     order = order[np.cumsum(sizes) <= budget.text // 8]
                 self._is_fixed[order] = True
+            # one more zero bit: half of the values that are not fixed go
             self._level += 1
             keep = self._is_fixed | _begin_with_zeros(hashes_of(self._values), self._level)
             if keep.all() and self._level > 60:

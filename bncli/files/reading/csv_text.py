@@ -262,6 +262,7 @@ def cut_blocks(
     if size is None:
         wide = min(ROWS_PER_BLOCK * (sum(map(len, layout.names)) + len(layout.names)), MAX_WIDE_BLOCK)
         n_wanted, size = max(n_wanted, wide), max(BLOCK_SIZE, wide)
+    # Invariant: `pending` are the bytes after the last block, of a row that is not whole yet; `line` is their line.
     n_unclosed = 0
     after_unclosed = memoryview(b"")  # bytes that were read in search of the end of a row that has none
     while True:
@@ -280,6 +281,7 @@ def cut_blocks(
         if n_unclosed > MAX_UNCLOSED:
             what = f"more than {MAX_UNCLOSED} quotes are opened and never closed"
             raise BncliError(what, where=bad[0].where, hint="a quote inside a quoted field must be doubled")
+        # reading continues after the dropped line, with bytes that were read already
         if bad:
             after_unclosed, pending = memoryview(pending + bytes(after_unclosed)), b""
         if data or bad:
@@ -290,6 +292,7 @@ def cut_blocks(
             what = f"a line is longer than {MAX_ROW >> 20} MB"
             raise BncliError(what, where=f"{layout.path} line {line}", hint="is the file a table in text form?")
         else:
+            # no whole row yet: twice as much, so that a long row is searched a few times only
             n_wanted = max(n_wanted, min(2 * len(pending), MAX_ROW + 1))
 
 
@@ -331,6 +334,8 @@ def quoted_sections(data: bytes, delimiter: bytes) -> Sections:
     if b'"' not in data:
         return Sections(np.empty(0, np.intp), np.empty(0, np.intp), False)
     text = np.frombuffer(data, np.uint8)
+    # If quotes alternate, every second one opens a section. That holds if each of these stands at the start of a field
+    # or right after a quote: a doubled quote closes a section and opens it again.
     quotes = np.flatnonzero(text == _QUOTE)
     before = text[quotes[0::2] - 1]  # for a quote at position 0 this is the last byte; the next line corrects it
     before[quotes[0::2] == 0] = _LINE_FEED
@@ -344,6 +349,8 @@ def quoted_sections(data: bytes, delimiter: bytes) -> Sections:
 
 
 def _quoted_sections_by_regex(data: bytes, delimiter: bytes) -> Sections:
+    # a quote at the start of a field, then text and doubled quotes, then the closing quote (group 1) unless the data
+    # end; possessive quantifiers (*+), since giving characters back would take time and change nothing
     pattern = re.compile(rb'(?<![^%s\r\n])"[^"]*+(?:""[^"]*+)*+("?)' % re.escape(delimiter))
     matches = list(pattern.finditer(data))
     starts = np.array([match.start() for match in matches], np.intp)
@@ -360,6 +367,7 @@ def last_boundary(data: bytes, sections: Sections) -> int:
             # A return at the very end may be the first half of a return and line feed.
             line_end = data.rfind(b"\r", 0, min(end, len(data) - 1))
         end = line_end + 1
+        # the last section that begins before the line end
         section = int(np.searchsorted(sections.starts, end - 1, side="right")) - 1
         if end == 0 or section < 0 or end > sections.ends[section]:
             return end
@@ -402,12 +410,14 @@ def scan(data: bytes, delimiter: bytes) -> Records:
         change = np.zeros(len(text) + 1, np.int8)
         change[sections.starts] += 1
         change[sections.ends] -= 1
+        # 1 inside a section and 0 outside, since sections do not overlap; wide enough as int8
         unquoted = np.where(np.cumsum(change[:-1], dtype=np.int8) > 0, np.uint8(_QUOTE), text)
     ends = _line_ends(unquoted)
     if not len(ends) or ends[-1] < len(data):
         ends = np.append(ends, len(data))
     starts = np.concatenate(([0], ends[:-1]))
     delimiters = np.flatnonzero(unquoted == delimiter[0])
+    # the delimiters between start and end, and 1
     n_fields = np.searchsorted(delimiters, ends) - np.searchsorted(delimiters, starts) + 1
     records = Records(data, starts, ends, n_fields, np.searchsorted(line_ends, starts, side="right"))
     return records.take(~np.isin(unquoted[starts], (_LINE_FEED, _RETURN)))
@@ -418,6 +428,7 @@ def _line_ends(text: NDArray[np.uint8]) -> Index:
     is_end = text == _LINE_FEED
     returns = np.flatnonzero(text == _RETURN)
     if len(returns):
+        # a return before a line feed does not end the line; the last byte is compared with itself, so it does
         is_followed = text[np.minimum(returns + 1, len(text) - 1)] == _LINE_FEED
         is_end[returns[~is_followed]] = True
     return np.flatnonzero(is_end) + 1
@@ -536,6 +547,7 @@ def _drop_malformed(rows: _Rows) -> _Rows:
             str(view[start:], "utf-8")
             break
         except UnicodeDecodeError as error:
+            # the row that contains the byte; decoding continues after it
             i = int(np.searchsorted(records.ends, start + error.start, side="right"))
             faults[i] = NOT_UTF8
             start = int(records.ends[i])
@@ -596,8 +608,10 @@ def columns_with_leading_zeros(
     for start in range(0, len(text), _SLICE):
         here = padded[start : start + _SLICE + 2]
         zeros = here[1:-1] == _ZERO
+        # unsigned: bytes below "0" wrap around to large numbers
         zeros &= here[2:] - np.uint8(_ZERO) < 10
         before = here[:-2]
+        # bytes up to the quote: line ends, blanks and quotes, and a few others that only make more candidates
         zeros &= (before == delimiter) | (before <= _QUOTE)
         candidates.append(np.flatnonzero(zeros) + start)
     starts = np.concatenate(candidates) if candidates else np.empty(0, np.intp)
@@ -624,5 +638,6 @@ def _columns_of_fields(block: TextBlock, text: NDArray[np.uint8], starts: Index,
         return None
     if not (is_first | (before == delimiter)).all():
         return None
+    # each row has n_columns - 1 delimiters, and the last one before a field counts its column
     n_before = np.searchsorted(delimiters, starts)
     return np.where(is_first, 0, (n_before - 1) % max(n_columns - 1, 1) + 1)

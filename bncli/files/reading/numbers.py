@@ -111,6 +111,7 @@ def guess_kinds(columns: Sequence[pa.Array], missing: Sequence[str]) -> list[Val
         return []
     texts = pc.utf8_trim(pa.concat_arrays(columns), characters=BLANKS)
     numbers, is_number, is_missing = _parse_each(texts, missing)
+    # (columns, texts), since all columns have the same length
     values = numbers.reshape(len(columns), -1)
     present = ~np.isnan(values)
     # There are more than two distinct numbers if one lies strictly between the smallest and the largest.
@@ -162,6 +163,7 @@ def to_numbers_in_form(texts: pa.Array, form: NumberForm) -> tuple[Array, Mask]:
     pattern = rf"^[+-]?(?:(?:{grouped}|[0-9]+)(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?$"
     fits = pc.match_substring_regex(bare, pattern)
     values = np.full(len(texts), np.nan)
+    # all marks but the decimal one separate thousands
     digits = pc.replace_substring_regex(bare.filter(fits), "[" + MARKS.replace(form.decimal, "") + "]", "")
     is_number = fits.to_numpy(zero_copy_only=False).copy()
     values[is_number] = pc.replace_substring(digits, form.decimal, ".").cast(pa.float64()).to_numpy()

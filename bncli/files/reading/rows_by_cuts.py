@@ -303,6 +303,7 @@ class SampledTable:
                     raise _changed_file(self.files[0][0])
                 waiting.append(block)
             last = waiting[-1]
+            # the last block may reach beyond the block that is wanted; the rest waits
             cut = len(last.labels) - (n_waiting - n_wanted)
             pieces = [*waiting[:-1], _slice_rows(last, 0, cut)]
             weights = [rows.weights for rows in pieces if rows.weights is not None]
@@ -415,6 +416,7 @@ def _encode_block(
         weights_column = columns.pop(roles.weights)
         assert isinstance(weights_column, NumericColumn)
         weights = np.asarray(weights_column.values, np.float64)
+    # UNSEEN: the table had no such label when it was sampled
     if (label.codes < -1).any():
         raise _unknown_value(cuts.class_name, block)
     has_weight = np.ones(block.n_rows, np.bool_) if weights is None else weights > 0

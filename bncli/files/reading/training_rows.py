@@ -437,6 +437,7 @@ class RowSampler:
         elif self._seed is not None and self._n_bytes > BUDGET:
             self._is_sampling = True
             # A limit that keeps twice as many rows as needed, so that the blocks need not be copied whole.
+            # keys are uniform on 64 bits, so this fraction of the range keeps this fraction of the rows
             share = 2 * SAMPLE_ROWS / self.n_rows
             self._limit = np.uint64(int(share * 2**64) if share < 1.0 else 2**64 - 1)
             for i in range(len(self.sizes)):
@@ -504,6 +505,7 @@ class RowSampler:
 
     def _lower_limit(self, columns: Sequence[ColumnBuilder]) -> None:
         """Lower the limit to the key of the last row of the sample."""
+        # rows that are kept as first ones have the key 0 and do not count
         sampled = np.concatenate([keys[keys > 0] for keys in self._keys])
         self._limit = np.partition(sampled, SAMPLE_ROWS - 1)[SAMPLE_ROWS - 1]
         for i, keys in enumerate(self._keys):
