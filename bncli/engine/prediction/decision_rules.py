@@ -288,8 +288,10 @@ def _conformal_threshold(
 ) -> float:
     order = np.argsort(-np.array(probabilities), kind="stable")
     falling = np.array(probabilities)[order]
+    # weight of the rows with this conformity or a higher one
     above = np.arange(1.0, len(falling) + 1) if weights is None else np.array(weights)[order].cumsum()
     total = float(above[-1]) if len(above) else 0.0
+    # the first position at which it reaches the rank of the module's docstring
     reached = np.flatnonzero(above >= (total + 1) * (1 - alpha) - _ROUNDING)
     if not len(reached):
         least = int(np.ceil(1 / alpha - 1 - _ROUNDING))
@@ -314,6 +316,7 @@ class ThresholdSteps(NamedTuple):
         positive (N,): whether a row has this label. Weights of None are 1.
         """
         row_weights = np.ones(len(p)) if weights is None else weights
+        # ascending in -p, so thresholds fall
         values, place = np.unique(-p, return_inverse=True)
         hits = np.bincount(place, row_weights * positive, len(values))
         misses = np.bincount(place, row_weights * ~positive, len(values))
@@ -322,6 +325,7 @@ class ThresholdSteps(NamedTuple):
 
 def held_out_steps(scores: HeldOutScores) -> ThresholdSteps:
     """Return the steps of held-out rows, from the probabilities of their true labels."""
+    # stored are the probabilities of the true labels, so 1 - p for rows of the first label
     others, own = (np.array(of_label) for of_label in scores.probabilities)
     p = np.concatenate([1 - others, own])
     weights = None if scores.weights is None else np.concatenate([np.array(of_label) for of_label in scores.weights])
@@ -372,6 +376,7 @@ def choose_threshold(criterion: str, steps: ThresholdSteps) -> Threshold:
     if not len(reached):
         what = f"no threshold reaches {criterion} on the held-out rows: {shortfall}"
         raise BncliError(what, hint="give an attainable value")
+    # thresholds fall: the last is the lowest
     step = int(reached[-1] if name in ("top", "precision") else reached[0])
     # halfway to the next lower probability, so that rounding moves no row to the other side
     lower = steps.thresholds[step + 1] if step + 1 < len(steps.thresholds) else 0.0
@@ -382,6 +387,7 @@ def threshold_table(p: Array, positive: Mask, weights: Array | None, costs: Any 
     """Return the metrics at the thresholds 0, 0.01, ..., 1; with costs[true][decision] also the mean cost per row."""
     steps = ThresholdSteps.of(p, positive, weights)
     grid = np.arange(TABLE_LINES) / (TABLE_LINES - 1)
+    # the number of thresholds at or above each point of the grid, as an index into the counts with a 0 in front
     last = np.searchsorted(-steps.thresholds, -grid, side="right")
     tp, fp = (np.append(0.0, counts)[last] for counts in (steps.true_positives, steps.false_positives))
     metrics = threshold_metrics(steps._replace(thresholds=grid, true_positives=tp, false_positives=fp))

@@ -104,6 +104,7 @@ def _cells(family: Family, schema: Schema, min_rows: int) -> CellsOfTable:
         if grouping is not None:
             weights = np.bincount(grouping, weights)
         totals.append(float(weights.sum()) + schema.attributes[a].missing_weight)
+        # the attribute's weights along its own axis
         along = weights.reshape([-1 if i == axis else 1 for i in range(len(family.shape))])
         sums, least = sums + along, np.minimum(least, along)
     at_least = np.maximum(sums - (len(family.shape) - 1) * max(totals), 0.0)
@@ -188,6 +189,7 @@ def _pooled_codes(attribute: Attribute, min_rows: int) -> Grouping | None:
         while len(groups) > 1 and min(weights) < min_rows:
             g = weights.index(min(weights))
             sides = [n for n in (g - 1, g + 1) if 0 <= n < len(groups)]
+            # the lighter neighbour; equal ones: the lower
             left = min(g, min(sides, key=lambda n: weights[n]))
             groups[left : left + 2] = [groups[left] + groups[left + 1]]
             weights[left : left + 2] = [weights[left] + weights[left + 1]]
@@ -263,11 +265,13 @@ def _pool_table(
             if is_network:
                 is_child = axis == 0 and family.child is not None
                 along = np.log(np.maximum(shares, 1e-300)).reshape([-1 if i == axis else 1 for i in range(tensor.ndim)])
+                # probabilities of the child's joined values add up; given a parent's joined values they are averaged
                 slices.append(np.logaddexp.reduce(part if is_child else part + along, axis=axis))
             else:
                 slices.append(np.tensordot(part, shares, axes=(axis, 0)))
         tensor = np.stack(slices, axis=axis)
         if is_network and axis == 0 and family.child is not None and -1 in grouping:
+            # the removed value's share goes to the others
             tensor = tensor - np.logaddexp.reduce(tensor, axis=axis, keepdims=True)
     pooled = Family.over(family.attributes, new_schema.cardinalities, family.child, family.by_class)
     return pooled, np.ascontiguousarray(tensor.reshape(math.prod(pooled.shape), -1))

@@ -119,6 +119,7 @@ def variance_of(tensor: ContrastTensor, schema: Schema, unit: float) -> float:
     """Return the variance of `unit` times an effect."""
     moments: Array = ((unit * tensor.values) ** 2).mean(axis=-1)
     for weights in tensor.weights(schema):
+        # the mean over the first axis, so that the next one is first
         moments = np.tensordot(weights, moments, axes=(0, 0))
     return float(moments)
 
@@ -140,6 +141,7 @@ class EffectPart:
         if isinstance(self.source, ContrastTensor):
             return self.source.shown
         order = sorted(self.axes)
+        # the source has its axes in ascending order
         turned = [order.index(axis) for axis in self.axes]
         return self.source.values(self.axes).transpose(*turned, len(turned))
 
@@ -193,8 +195,9 @@ def joint_effects(score: Score, schema: Schema, unit: float) -> list[JointEffect
         parts.setdefault(tensor.attributes, []).append(EffectPart(tensor, tuple(range(len(tensor.attributes)))))
     for table in score.tables:
         for key, axes in zip(table.terms, table.subsets[1:], strict=True):
-            run_in_order = tuple(sorted(axes, key=table.attributes.__getitem__))
-            parts.setdefault(key, []).append(EffectPart(table, run_in_order))
+            # the axes in the order of their attributes, as in the set
+            ordered = tuple(sorted(axes, key=table.attributes.__getitem__))
+            parts.setdefault(key, []).append(EffectPart(table, ordered))
     groupings_of = {key: _joint_groupings(key, members, schema) for key, members in parts.items()}
     variances: dict[Attributes, float] = {}
     for table in score.tables:
@@ -266,6 +269,7 @@ def _averaged_values(part: EffectPart, groupings: Sequence[Grouping | None], att
     for i, (attribute, grouping) in enumerate(zip(attributes, groupings, strict=True)):
         codes = np.arange(attribute.cardinality) if grouping is None else np.array(grouping)
         shape = (int(codes.max()) + 1, values.shape[i])
+        # P(code of the part | coarse group), from the joint weights of both
         cells = codes * shape[1] + part.codes(i, attribute.cardinality)
         joint = np.bincount(cells, relative_frequencies(attribute, None), math.prod(shape)).reshape(shape)
         conditional = joint / np.maximum(joint.sum(axis=1, keepdims=True), _TINY)
@@ -303,5 +307,6 @@ def _sampled_variances(
                 for a, grouping in zip(tensor.attributes, tensor.groupings, strict=True)
             ]
             sums[rows[tensor.attributes]] += unit * tensor.values[(*digits, labels)]
+        # the row of all other sets is computed and thrown away
         squares += (sums**2).sum(axis=1)
     return {key: float(squares[row]) / N_DRAWS for key, row in rows.items()}

@@ -104,6 +104,7 @@ class LogOddsCounts:
         pairs = float(events.sum() * others.sum()) - own
         if not pairs > 1e-12:
             return ExpectedFigure()
+        # events above others, ties half; from each sum the pairs of a row with itself are taken out
         below = np.cumsum(others) - others / 2
         value = float(np.clip((events @ below - own / 2) / pairs, 0.0, 1.0))
         rng = np.random.default_rng(0)

@@ -249,12 +249,15 @@ def _exact_sum(values: Array) -> Fraction:
     """Return the sum without rounding: both halves of the mantissas are summed as integers, for each exponent."""
     if not len(values):
         return Fraction()
+    # value = mantissa * 2^exponent; the 53 bits of the mantissa are split into 27 and 26, so that sums of 2^26 rows are
+    # exact in float64
     mantissas, exponents = np.frexp(values)
     high = np.floor(np.ldexp(mantissas, _BITS - 26))
     low = np.ldexp(mantissas, _BITS) - np.ldexp(high, 26)
     least = int(exponents.min())
     highs, lows = (np.bincount(exponents - least, half).tolist() for half in (high, low))
     parts = enumerate(zip(highs, lows, strict=True))
+    # the rest is arithmetic of Python's integers, without rounding
     whole = sum(((int(first) << 26) + int(second)) << i for i, (first, second) in parts)
     return whole * Fraction(2) ** (least - _BITS)
 
@@ -274,6 +277,7 @@ class LogProbabilitySketch:
     def quantile(self, q: float) -> float | None:
         """Return the q-quantile of ln P(x), to within 1 %, or None if there are no rows."""
         rank, total = q * sum(self.counts.values()), 0
+        # from the most nats, the lowest ln P(x), up
         for interval in sorted(self.counts, reverse=True):
             total += self.counts[interval]
             if total >= rank:
@@ -283,6 +287,7 @@ class LogProbabilitySketch:
     def share_below(self, log_p: float) -> float:
         """Return the share of rows with a lower ln P(x), interpolated within an interval."""
         nats = max(-log_p, 1e-9)
+        # position on the scale of intervals, for the share of the own interval that lies beyond
         place = float(np.log(nats) / WIDTH)
         own = int(np.ceil(place))
         below = sum(count for interval, count in self.counts.items() if interval > own)
@@ -322,6 +327,7 @@ class ScoreMonitor:
         for tally, codes, unseen, missing in zip(
             self.tally.attributes, encoded.codes, encoded.unseen, encoded.missing, strict=True
         ):
+            # without the code of unknown values, which are counted by their reasons
             counts = np.bincount(codes, minlength=len(tally.counts) + 1)[: len(tally.counts)].astype(np.float64)
             tally.unseen += unseen
             tally.missing += missing
@@ -432,6 +438,7 @@ def homogeneity_p(counts: Array, training: Array) -> float:
     rare = counts[is_rare].sum()
     total = rare + training[is_rare].sum()
     x = np.arange(rare, min(total, n) + 1)
+    # C(total, x) C(others, n - x) / C(all, n)
     log_p = _log_choose(total, x) + _log_choose(n + n_training - total, n - x) - _log_choose(n + n_training, n)
     return float(min(np.exp(log_p).sum(), 1.0))
 
@@ -447,6 +454,7 @@ def unknown_probability(n_unknown: int, n: float, n_training: float) -> float:
     from scipy import special  # takes long to load
 
     new, both = special.gammaln([n + 1, n + n_training + 1])
+    # C(n, x) / C(n + N, x): the x! cancel
     log_p = new - special.gammaln(n - n_unknown + 1) - both + special.gammaln(n + n_training - n_unknown + 1)
     return float(np.exp(min(log_p, 0.0)))
 

@@ -26,7 +26,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -116,7 +116,8 @@ class Prover:
         self.scorer = compile_scorer(model)
         self._cardinalities = np.array([model.schema.cardinalities[a] for a in self.scorer.used], np.intp)
         self._components = components_of(model.predictor, model.schema, self.scorer.used)
-        self._weights = _component_weights(model)
+        # those of the models that `components_of` returns
+        self._weights = self.scorer.weights or tuple(stage.weight for stage in self.scorer.stages)
         self._labels, self._n_labels = model.schema.labels, len(model.schema.labels)
         self._seconds, self._clock, self._deadline = seconds, clock, math.inf
         calibration = None if model.calibration is None else model.calibration.map
@@ -177,12 +178,14 @@ class Prover:
             part = stack.pop()
             if self._clock() > self._deadline:
                 raise _OutOfTimeError
+            # a counter-example among the tries ends the search, and a bound that excludes any ends the part
             may_violate, tries = bound(part)
             if len(tries) and len(found := is_violated(tries)):
                 return np.asarray(tries[found[0]])
             if not may_violate:
                 continue
             free = np.flatnonzero(part == FREE)
+            # few enough inputs: all of them
             if math.prod(self._cardinalities[free].tolist()) <= MOST_INPUTS:
                 inputs = np.tile(part, (math.prod(self._cardinalities[free].tolist()), 1))
                 grids = np.indices(tuple(self._cardinalities[free].tolist())).reshape(len(free), len(inputs))
@@ -190,6 +193,7 @@ class Prover:
                 if len(found := is_violated(inputs)):
                     return np.asarray(inputs[found[0]])
                 continue
+            # divide the part by the attribute whose tables vary most
             a = max(free.tolist(), key=lambda p: self._influence[p])
             for code in range(self._cardinalities[a]):
                 child = part.copy()
@@ -197,7 +201,7 @@ class Prover:
                 stack.append(child)
         return None
 
-    @property
+    @cached_property
     def _influence(self) -> Array:
         """The approximate influence of each attribute on the scores: the sum of the ranges of its tables."""
         influence = np.zeros(len(self._cardinalities))
@@ -232,10 +236,12 @@ class Prover:
                     values, inputs = contrast.minimise(part[None])
                     odds.append(sign * float(values[0]))  # the least or greatest S[d] - S[label]
                     tries.append(inputs[0])
+                # an average of probabilities cannot exceed the average of their extremes
                 extreme += weight * _probability_from_log_odds(odds, self._temperature or 1.0)
             if self._calibration is not None and self._temperature is None:
                 if self._n_labels > 2:
                     return _Part(True, np.array(tries))
+                # with two classes every map is monotone, so it maps the extreme to the extreme
                 p = np.clip(np.array([[1 - extreme], [extreme]]), 1e-300, 1.0)
                 log_p = np.log(p if label == 1 else p[::-1])
                 extreme = float(np.exp(self._calibration.apply(log_p))[label, 0])
@@ -260,8 +266,9 @@ class Prover:
             ]
 
             def bound(part: Index, pairs: list[Contrast] = pairs) -> _Part:
+                # with a map per class, P(label) may fall although all differences of scores rise
                 if self._n_labels > 2 and self._temperature is None:
-                    return _Part(True, np.empty((0, len(part)), np.intp))
+                    return _no_bound(part)
                 found = [contrast.minimise(part[None]) for contrast in pairs]
                 falls = any(values[0] < -TOLERANCE for values, _ in found)
                 return _Part(falls, np.array([inputs[0] for _, inputs in found]))
@@ -284,7 +291,7 @@ class Prover:
 
             def bound(part: Index, conditions: Sequence[Condition] | None = conditions) -> _Part:
                 if conditions is None:
-                    return _Part(True, np.empty((0, len(part)), np.intp))
+                    return _no_bound(part)
                 found = [(least, *contrast.minimise(part[None])) for contrast, least in conditions]
                 tries = np.array([inputs[0] for _, _, inputs in found], np.intp).reshape(-1, len(part))
                 return _Part(any(values[0] < least for least, values, _ in found), tries)
@@ -304,6 +311,7 @@ class Prover:
         if (flip := self._find_flip(stated.bound)) is not None:
             return Verdict(False, flip)
         labels = list(itertools.permutations(range(self._n_labels), 2)) if has_bound else [(0, 1)]
+        # every attribute, change of code, and pair of labels before and after
         for (position, n_values), (one, other) in itertools.product(enumerate(self._cardinalities.tolist()), labels):
             contrast = self._components[0].contrast(self._input_pair(one, other))
             least = _least_changes(contrast, position, n_values)
@@ -312,7 +320,7 @@ class Prover:
                     raise _OutOfTimeError
                 if has_bound and least[before, after] > TOLERANCE - gap:
                     continue
-                bound = _flip_bound(contrast, position, before, after, gap) if has_bound else self._no_bound
+                bound = _flip_bound(contrast, position, before, after, gap) if has_bound else _no_bound
 
                 def is_violated(
                     inputs: Index, position: int = position, codes: tuple[int, int] = (before, after)
@@ -358,8 +366,10 @@ class Prover:
 
         closest = np.full(_STARTS, -np.inf)
         while self._clock() <= self._deadline:
+            # (K, starts, changes), then by attribute the best change before and the best after
             sure, flipped = margins(inputs)
             both = np.minimum(*(np.maximum.reduceat(part, firsts, axis=2) for part in (sure, flipped)))
+            # for each start, the label and attribute of the largest margin
             label, position = np.divmod(both.transpose(1, 0, 2).reshape(_STARTS, -1).argmax(axis=1), n_attributes)
             is_own = attributes_of_changes == position[:, None]
             before, after = (
@@ -371,6 +381,7 @@ class Prover:
             if len(found):
                 i = int(found[0])
                 return CounterExample(dict(enumerate(first[i].tolist())), {int(position[i]): int(after[i])})
+            # then the change of another attribute that brings both inputs closest to a flip
             both = np.minimum(margins(first)[0][label, everyone], margins(second)[1][label, everyone])
             best = np.where(is_own, -np.inf, both).argmax(axis=1)
             is_closer = both[everyone, best] > closest + TOLERANCE
@@ -381,25 +392,20 @@ class Prover:
             inputs[everyone, attributes_of_changes[best]] = codes[best]
         return None
 
-    def _no_bound(self, part: Index) -> _Part:
-        return _Part(True, np.empty((0, len(part)), np.intp))
-
     def _verdict(self, found: Index | None, changed: Mapping[int, int] | None = None) -> Verdict:
         if found is None:
             return Verdict(True)
         return Verdict(False, CounterExample(dict(enumerate(found.tolist())), changed or {}))
 
 
-def _component_weights(model: Model) -> tuple[float, ...]:
-    """Return the weights of the models that `components_of` returns."""
-    scorer = compile_scorer(model)
-    if scorer.weights:
-        return scorer.weights
-    return tuple(stage.weight for stage in scorer.stages)
+def _no_bound(part: Index) -> _Part:
+    """Return that a part may contain a counter-example, without inputs to try."""
+    return _Part(True, np.empty((0, len(part)), np.intp))
 
 
 def _probability_from_log_odds(odds: list[float], temperature: float) -> float:
     """Return 1 / (1 + sum of exp(odds / temperature))."""
+    # the exponent of the label itself is 0
     highest = max(0.0, *(value / temperature for value in odds))
     total = math.exp(-highest) + math.fsum(math.exp(value / temperature - highest) for value in odds)
     return math.exp(-highest) / total
@@ -427,6 +433,7 @@ def _least_changes(contrast: Contrast, position: int, n_values: int) -> Array:
             ordered = np.moveaxis(values, positions.index(position), 0)[:n_values]
             by_code = ordered.reshape(n_values, -1)
             for before in range(n_values):
+                # a sum of minima over tables is at most the minimum of their sum
                 least[before] += (by_code - by_code[before]).min(axis=1)
     return least
 
@@ -463,7 +470,9 @@ def _change_of_code(contrast: Contrast, position: int, before: int, after: int) 
 def _flip_bound(contrast: Contrast, position: int, before: int, after: int, gap: float) -> Callable[[Index], _Part]:
     """Return the `bound` of `_search` for inputs with a contrast above `gap` at `before` and at most 0 at `after`."""
     first, second = (_with_fixed_code(contrast, position, code) for code in (before, after))
-    functions = (_change_of_code(contrast, position, before, after), _negated(first), second)
+    negated = Contrast(first.cardinalities, -first.constant, tuple(Table(p, -values) for p, values in first.tables))
+    # a flip has contrast > gap before and <= 0 after: change < -gap, -first < -gap and second <= 0
+    functions = (_change_of_code(contrast, position, before, after), negated, second)
     least = (-gap, -gap, 0.0)
 
     def bound(part: Index) -> _Part:
@@ -478,8 +487,3 @@ def _flip_bound(contrast: Contrast, position: int, before: int, after: int, gap:
         return _Part(True, np.array([inputs[0], *path]))
 
     return bound
-
-
-def _negated(contrast: Contrast) -> Contrast:
-    tables = tuple(Table(positions, -values) for positions, values in contrast.tables)
-    return Contrast(contrast.cardinalities, -contrast.constant, tables)

@@ -78,6 +78,7 @@ class CounterfactualSearch:
             ]
         self._most, self._score, self._decide = most, score, decide
         # counts[k]: number of sets of k changes, a sum of products of k numbers of values
+        # elementary symmetric polynomials of the numbers of values, one attribute at a time
         counts = [1] + [0] * most
         for n in self._n_values.values():
             for k in range(most, 0, -1):
