@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.kernels.arrays import Array, Codes, Index
+from bncli.engine.kernels.arrays import Array, Codes, Index, Mask
 
 _BLOCK = 1 << 14
 _MOST_COMPARED = 100
 """Up to this many cuts, comparing beats binary search, and the number of cuts below a value fits a byte."""
 Numbers = NDArray[np.generic]
-_SIGN = np.uint32(0x80000000)
-_SIGN_64 = np.uint64(1 << 63)
 _MOST_SCALED = 2.0**31
 """Only numbers below it can be whole multiples of a tenth in 32 bits."""
 
@@ -128,48 +126,59 @@ def _share_groups(weights: list[float], n_groups: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Ordered:
-    """The distinct values (D,) of a column, ascending, and its items: their ends (D,), labels (M,) and weights (M,).
+    """A column as items in the order of its values: an item is a value, a class and the weight of the class on it.
 
-    An item is a value, a class and the weight of the class on the value; values[g] has the items ends[g-1] ..
-    ends[g]-1. Weights keep their type; None means that every item weighs 1. Without rows D = M = 0.
+    labels (M,); weights (M,) keep their type, None means that every item weighs 1; is_last (M,): whether the next item
+    has another value. `keys` (M,) represent the values, and `decode` returns the numbers that some of them stand for.
     """
 
-    values: Array
-    ends: Index
+    keys: NDArray[Any]
+    decode: Callable[[NDArray[Any]], Array]
     labels: Codes
     weights: NDArray[np.generic] | None
+    is_last: Mask
+
+    def values_of(self, items: Index) -> Array:
+        """Return the values of some items."""
+        return self.decode(self.keys[items])
+
+    @property
+    def ends(self) -> Index:
+        """The item after the last one of each distinct value, (D,)."""
+        return np.flatnonzero(self.is_last) + 1
+
+    @property
+    def values(self) -> Array:
+        """The distinct values (D,), ascending."""
+        return self.values_of(self.ends - 1)
 
 
 def ordered(values: Numbers, labels: Codes, n_labels: int, weights: Numbers | None) -> Ordered:
-    """Return a column's distinct values in ascending order, each with the weight of every class that it occurs with.
+    """Return the items of a column: its values in ascending order, each with the weight of every class it occurs with.
 
     values (N,) finite, labels (N,) below n_labels, weights (N,) or None for all 1. The result does not depend on the
     order of rows, apart from the order of items within a value. -0.0 and 0.0 are one value. Cost: one sort, O(N)
-    memory. Columns of small whole numbers are counted in a table and never sorted. Columns whose values fit 32 bits
-    (whole numbers, or numbers that float32 holds exactly) are sorted by 64-bit keys that hold value and class, about
-    three times faster than by row number. Other unweighted numbers are sorted twice, alone and with the class in place
-    of their lowest bits, which is also faster unless two of them differ only in these bits. All others are sorted by
-    row number. Numbers of at most four decimals are ordered as whole numbers.
+    memory. Columns of few different whole numbers are counted in a table and never sorted. Unweighted columns are
+    sorted by keys that hold value and class in 32 or, if they do not fit, 64 bits, several times faster than by row
+    number. Rows are merged to items if that at least halves their number. Numbers of at most four decimals are ordered
+    as whole numbers.
     """
     narrow = _narrowed(values)
     if narrow.dtype == np.float64 and (scaled := _whole_multiples(narrow.astype(np.float64, copy=False))) is not None:
         scale, multiples = scaled
         column = ordered(multiples, labels, n_labels, weights)
-        return replace(column, values=column.values / scale)
+        return replace(column, decode=lambda keys: column.decode(keys) / scale)
     if narrow.dtype.kind in "iu":
         low = int(narrow.min()) if len(narrow) else 0
         width = int(narrow.max()) - low + 1 if len(narrow) else 0
         if width * n_labels <= max(4 * len(narrow), 1 << 12):
-            groups = narrow.astype(np.intp)
-            groups -= low
-            cells, item_labels, item_weights = _occupied_cells(groups, labels, width, n_labels, weights)
-            present, first = np.unique(cells // n_labels, return_index=True)
-            ends = np.append(first[1:], len(cells))
-            return Ordered((present + low).astype(np.float64), ends, item_labels, item_weights)
-    if weights is None and n_labels <= 1 << 16 and len(values):
-        if narrow.dtype.itemsize <= 4:
-            return _sort_by_key(narrow, labels)
-        found = _sort_twice(values.astype(np.float64, copy=False), labels, n_labels)
+            cells, item_labels, item_weights = _occupied_cells(narrow, low, labels, width, n_labels, weights)
+            numbers = cells // max(n_labels, 1)
+            return Ordered(
+                numbers, lambda keys: (keys + low).astype(np.float64), item_labels, item_weights, _last(numbers)
+            )
+    if weights is None and len(values):
+        found = _sort_by_key(narrow, labels, n_labels)
         if found is not None:
             return found
     return _sort_by_row(values.astype(np.float64, copy=False), labels, n_labels, weights)
@@ -198,105 +207,152 @@ def _whole_multiples(values: Array) -> tuple[float, Numbers] | None:
     sample = values[:1000]
     for scale in (10.0, 100.0, 1000.0, 10_000.0):
         if (np.rint(sample * scale) / scale == sample).all():
-            multiples = np.rint(values * scale)
-            if np.abs(multiples).max() < 2**31 and (multiples / scale == values).all():
-                return scale, multiples.astype(np.int32)
+            multiples = np.empty(len(values), np.int32)
+            for first in range(0, len(values), _BLOCK):
+                block = values[first : first + _BLOCK]
+                whole = np.rint(block * scale)
+                if not np.abs(whole).max() < 2**31 or not (whole / scale == block).all():
+                    break
+                multiples[first : first + _BLOCK] = whole
+            else:
+                return scale, multiples
     return None
 
 
 def _occupied_cells(
-    groups: Index, labels: Codes, n_groups: int, n_labels: int, weights: Numbers | None
+    numbers: Numbers, low: int, labels: Codes, width: int, n_labels: int, weights: Numbers | None
 ) -> tuple[Index, Codes, Numbers]:
-    """Return the nonempty cells group * n_labels + label, ascending, with labels and weights; overwrite `groups`."""
-    groups *= n_labels
-    groups += labels.astype(np.intp)
-    table = np.bincount(groups, weights=weights, minlength=n_groups * n_labels)
+    """Return the nonempty cells (number - low) * n_labels + label, ascending, with their labels and weights."""
+    n_cells = width * n_labels
+    table = np.zeros(n_cells, np.int64)
+    # weights are added in row order, whatever their sums round to
+    size = len(numbers) if weights is not None else max(_BLOCK, n_cells)
+    for first in range(0, len(numbers), max(size, 1)):
+        cells = numbers[first : first + size].astype(np.intp)
+        cells -= low
+        cells *= n_labels
+        cells += labels[first : first + size]
+        if weights is None:
+            table += np.bincount(cells, minlength=n_cells)
+        else:
+            table = np.bincount(cells, weights, n_cells)
     cells = np.flatnonzero(table)
     sums = table[cells]
     cell_labels = (cells % max(n_labels, 1)).astype(labels.dtype)
     return cells, cell_labels, sums if weights is None else sums.astype(weights.dtype)
 
 
-def _sort_by_key(values: Numbers, labels: Codes) -> Ordered:
-    """Order 32-bit values by sorting 64-bit keys: an order-preserving unsigned image of the value, then the label."""
-    are_integers = values.dtype.kind in "iu"
-    low = int(values.min()) if are_integers and len(values) else 0
-    if are_integers:
-        bits = (values.astype(np.int64) - low).astype(np.uint32)
-    else:
-        signed = (values.astype(np.float32, copy=False) + np.float32(0.0)).view(np.uint32)
-        bits = np.where(signed & _SIGN, ~signed, signed | _SIGN)
-    keys = bits.astype(np.uint64)
-    keys <<= np.uint64(16)
-    keys |= labels.astype(np.uint64)
-    keys.sort()
-    starts = _run_starts(keys)
-    weights = np.diff(np.append(starts, len(keys)))
-    keys = keys[starts]
-    images = keys >> np.uint64(16)
-    firsts = _run_starts(images)
-    if are_integers:
-        distinct = (images[firsts].astype(np.int64) + low).astype(np.float64)
-    else:
-        bits = images[firsts].astype(np.uint32)
-        distinct = np.where(bits & _SIGN, bits & ~_SIGN, ~bits).view(np.float32).astype(np.float64)
-    ends = np.append(firsts[1:], len(keys))
-    return Ordered(distinct, ends, (keys & np.uint64(0xFFFF)).astype(labels.dtype), weights)
+def _sort_by_key(values: Numbers, labels: Codes, n_labels: int) -> Ordered | None:
+    """Order numbers by sorting keys of value and label; return None if their range does not fit 64 bits.
 
-
-def _sort_twice(values: Array, labels: Codes, n_labels: int) -> Ordered | None:
-    """Order 64-bit values by sorting them alone, and by sorting keys of their leading bits and the label.
-
-    Return None if the leading bits, of an order-preserving unsigned image, do not tell all values apart. If they do,
-    a value and its labels have the same positions in both orders. Sorting numbers is several times faster than sorting
-    row numbers.
+    The bits of a floating-point number without its sign, read as an integer, are in the order of its magnitude. Of
+    these integers those below the smallest magnitude of a column, zero excepted, are not used and left out. So even 64
+    bits hold magnitudes of up to about a thousand powers of two, a sign and a label.
     """
-    n_bits = np.uint64(max(n_labels - 1, 1).bit_length())
-    signed = (values + 0.0).view(np.int64)
-    # negative numbers: all bits flip; others: the sign bit does
-    images = (signed >> 63).view(np.uint64)
-    images |= _SIGN_64
-    images ^= signed.view(np.uint64)
-    keys = images >> n_bits
-    keys <<= n_bits
-    keys |= labels.astype(np.uint64)
-    keys.sort()
-    images.sort()
-    starts = _run_starts(images)
-    if ((keys[starts[1:]] ^ keys[starts[1:] - 1]) >> n_bits == 0).any():
+    is_float = values.dtype.kind == "f"
+    if values.dtype not in (np.float32, np.float64) and (is_float or values.dtype.itemsize == 8):
+        values, is_float = values.astype(np.float64), True
+    n_bits = max(n_labels - 1, 0).bit_length()
+    ends = np.array([values.min(), values.max()])
+    gap = 0
+    if is_float:
+        gap = max(int(_bits(np.array([_smallest_magnitude(values)], values.dtype))[0]) - 1, 0)
+        ends = _images(ends, gap)
+    low, high = ends.tolist()
+    size = (high - low).bit_length() + n_bits
+    if size > 64:
         return None
-    distinct = images[starts]
-    distinct ^= (~distinct.view(np.int64) >> 63).view(np.uint64) | _SIGN_64
-    found = distinct.view(np.float64)
-    ends = np.append(starts[1:], len(values))
+    key_type = np.dtype(np.uint32 if size <= 32 else np.uint64)
+    keys = np.empty(len(values), key_type)
+    for first in range(0, len(values), _BLOCK):
+        rows = slice(first, first + _BLOCK)
+        own = _images(values[rows], gap) if is_float else values[rows].astype(np.int64)
+        own -= low
+        own <<= n_bits
+        own |= labels[rows]
+        keys[rows] = own
+    keys.sort()
+
+    def decode(keys: NDArray[Any]) -> Array:
+        images = (keys >> key_type.type(n_bits)).astype(np.int64) + low
+        if not is_float:
+            return np.asarray(images, np.float64)
+        is_negative = images < 0
+        magnitudes = np.where(is_negative, ~images, images)
+        magnitudes += np.where(magnitudes > 0, gap, 0)
+        integer = np.int32 if values.dtype == np.float32 else np.int64
+        numbers = magnitudes.astype(integer).view(values.dtype).astype(np.float64)
+        return np.asarray(np.where(is_negative, -numbers, numbers), np.float64)
+
     weights = None
-    if 4 * len(found) * n_labels < len(values):
-        items = _run_starts(keys)
-        keys, ends, weights = keys[items], np.searchsorted(items, ends), np.diff(items, append=len(keys))
-    own_labels = keys & ((np.uint64(1) << n_bits) - np.uint64(1))
-    return Ordered(found, ends, own_labels.astype(labels.dtype), weights)
+    is_new = keys[1:] != keys[:-1]
+    if 2 * np.count_nonzero(is_new) < len(keys):
+        starts = np.append(0, np.flatnonzero(is_new) + 1)
+        weights = np.diff(starts, append=len(keys))
+        keys = keys[starts]
+    item_labels, is_last = np.empty(len(keys), labels.dtype), np.ones(len(keys), np.bool_)
+    shift, mask = key_type.type(n_bits), key_type.type((1 << n_bits) - 1)
+    for first in range(0, len(keys), _BLOCK):
+        rows = slice(first, first + _BLOCK)
+        item_labels[rows] = keys[rows] & mask
+        numbers = keys[first : first + _BLOCK + 1] >> shift
+        is_last[first : first + len(numbers) - 1] = numbers[1:] != numbers[:-1]
+    return Ordered(keys, decode, item_labels, weights, is_last)
+
+
+def _bits(values: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the bits of float32 or float64 numbers as signed integers of 64 bits; -0.0 has those of 0.0."""
+    integer = np.int32 if values.dtype == np.float32 else np.int64
+    bits: NDArray[Any] = (values + values.dtype.type(0.0)).view(integer)
+    return bits.astype(np.int64, copy=False)
+
+
+def _images(values: Numbers, gap: int) -> NDArray[np.int64]:
+    """Return an integer for each float32 or float64, in the same order: negative numbers have negative ones.
+
+    gap: how many integers above 0 stand for no magnitude.
+    """
+    bits = _bits(values)
+    signs = bits >> 63
+    bits &= np.iinfo(np.int32 if values.dtype == np.float32 else np.int64).max
+    bits -= gap
+    np.maximum(bits, 0, out=bits)
+    bits ^= signs
+    return bits
+
+
+def _smallest_magnitude(values: Numbers) -> float:
+    """Return the smallest magnitude of the numbers that are not 0, or infinity."""
+    smallest = np.inf
+    for first in range(0, len(values), _BLOCK):
+        magnitudes = np.abs(values[first : first + _BLOCK])
+        least = float(magnitudes.min())
+        if least == 0:
+            least = float(magnitudes.min(where=magnitudes > 0, initial=np.inf))
+        smallest = min(smallest, least)
+    return smallest
 
 
 def _sort_by_row(values: Array, labels: Codes, n_labels: int, weights: Numbers | None) -> Ordered:
     order = np.argsort(values)
-    values, labels = values[order], labels[order]
+    values, labels = values[order] + 0.0, labels[order]
     weights = None if weights is None else weights[order]
-    starts = _run_starts(values)
-    ends = np.append(starts[1:], len(values)) if len(values) else starts
-    distinct = values[starts] + 0.0
-    if 4 * len(distinct) * n_labels >= len(values):
-        return Ordered(distinct, ends, labels, weights)
-    groups = np.repeat(np.arange(len(distinct)), np.diff(ends, prepend=0))
-    cells, item_labels, item_weights = _occupied_cells(groups, labels, len(distinct), n_labels, weights)
-    ends = np.cumsum(np.bincount(cells // n_labels, minlength=len(distinct)))
-    return Ordered(distinct, ends, item_labels, item_weights)
+    is_last = _last(values)
+    ends = np.flatnonzero(is_last) + 1
+    if 4 * len(ends) * n_labels < len(values):
+        groups = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
+        distinct = values[ends - 1]
+        cells, labels, weights = _occupied_cells(groups, 0, labels, len(ends), n_labels, weights)
+        numbers = cells // n_labels
+        values, is_last = distinct[numbers], _last(numbers)
+    return Ordered(values, np.copy, labels, weights, is_last)
 
 
-def _run_starts(ascending: Numbers) -> Index:
-    """Return the positions at which a value differs from the one before it, the first position included."""
-    if len(ascending) == 0:
-        return np.zeros(0, np.intp)
-    return np.concatenate(([0], np.flatnonzero(ascending[1:] != ascending[:-1]) + 1))
+def _last(ascending: Numbers) -> Mask:
+    """Return whether each of some values in order differs from the next, the last one included."""
+    is_last = np.ones(len(ascending), np.bool_)
+    is_last[:-1] = ascending[1:] != ascending[:-1]
+    return is_last
 
 
 def midpoints(below: Array, above: Array) -> Array:
