@@ -150,6 +150,7 @@ def empty_counts(cuts: Cuts, requested: RequestedSets) -> CountedRows:
 
 def count_rows(data: Dataset, cuts: Cuts, requested: RequestedSets) -> CountedRows:
     """Count encoded rows, whose weights are whole numbers; the code of a missing value is the last one."""
+    # the code after those of the values
     n_missing = tuple(
         int(np.count_nonzero(codes == a.n_values)) for codes, a in zip(data.codes, cuts.attributes, strict=True)
     )
@@ -161,6 +162,7 @@ def count_rows(data: Dataset, cuts: Cuts, requested: RequestedSets) -> CountedRo
     counts, sets = Counts(data), layout.sets
     if requested is None:
         several = [s[0] for s in sets if len(s) == 1]
+        # all pairs are counted together; batches may list a pair in either order
         for batch in counts.pair_batches(several):
             for i, j, table in zip(batch.i.tolist(), batch.j.tolist(), batch.counts, strict=True):
                 pair, ordered = ((i, j), table) if i < j else ((j, i), table.swapaxes(0, 1))

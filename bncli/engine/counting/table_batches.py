@@ -108,6 +108,7 @@ def pair_batches(data: Dataset, attributes: Sequence[int]) -> Iterator[PairBatch
     kernel = _count_pairs_of_many_rows if many else _count_pairs
     for pairs in in_rounds(_pairs(supers), lambda pair: _n_joint(supers, *pair) * data.n_labels, ROUND):
         counted = data.reduce(kernel, supers, pairs, data.n_labels)
+        # [u, y, v], with one v for the pairs of a super-attribute with itself
         shaped = [n.reshape(supers[p].size, data.n_labels, -1) for n, (p, _) in zip(counted, pairs, strict=True)]
         yield from _margins(supers, pairs, shaped)
 
@@ -118,6 +119,7 @@ def pair_sums(data: Dataset, attributes: Sequence[int], columns: Sequence[Array]
     supers = super_attributes({i: data.radices[i] for i in attributes}, data.n_rows * n_columns, n_columns)
     for pairs in in_rounds(_pairs(supers), lambda pair: _n_joint(supers, *pair) * n_columns, ROUND):
         summed = data.reduce(_sum_pairs, supers, pairs, states=columns)
+        # [c, u, v]; the columns take the place of the classes in [u, c, v]
         shaped = [n.reshape(n_columns, supers[p].size, -1) for n, (p, _) in zip(summed, pairs, strict=True)]
         yield from _margins(supers, pairs, [n.transpose(1, 0, 2) for n in shaped])
 

@@ -77,6 +77,7 @@ def encode_column(column: Column | CodedColumn, attribute: Attribute) -> Encoded
         codes = interval_codes(values, attribute.cuts, code_dtype(unknown + 1))
         if values.dtype.kind != "f":
             return EncodedColumn(codes, 0, 0)
+        # the code of NaN is arbitrary until here
         missing = np.isnan(values)
         n_missing = int(np.count_nonzero(missing))
         if n_missing:

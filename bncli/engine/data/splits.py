@@ -161,6 +161,7 @@ def time_splits(by: SplitBy, n_blocks: int, window: int | None = None) -> list[R
         raise BncliError(f"a split by time needs at least 2 blocks, not {n_blocks}")
     if window is not None:
         _refuse_wide(window, n_blocks)
+    # cuts move to changes of time, so two of them may coincide
     block_of = _cut_by_time(by.times, [n * block // n_blocks for block in range(1, n_blocks)])
     n_different = int(block_of.max(initial=0)) + 1
     if n_different == 1:

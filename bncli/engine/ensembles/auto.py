@@ -257,6 +257,7 @@ def _weigh_candidates(
     weights = pool_weights([evaluation.log_p for evaluation in evaluations], labels, row_weights, metric)
     fold = folds[0]
     losses = {evaluation.name: evaluation.losses.log_loss for evaluation in evaluations if evaluation.path is not None}
+    # with a sample, the other candidates learned from fewer rows than the trees
     saw_less = fold.others.n_rows > MORE_ROWS * fold.finder.data.n_rows
     if saw_less and losses and any(evaluation.members for evaluation in evaluations):
         weighted = zip(evaluations, weights, strict=True)

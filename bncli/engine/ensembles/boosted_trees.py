@@ -238,6 +238,7 @@ def tables_of(members: Sequence[Boosted], schema: Schema) -> Tables:
         for tree in member.trees:
             table = _table_of(tree, schema, share)
             same_attributes = by_attributes.setdefault(table.attributes, [])
+            # into the last table over these attributes; a new one begins where that would make too many cells
             merged = _merge_tables(same_attributes[-1], table, schema) if same_attributes else None
             if merged is None:
                 same_attributes.append(table)

@@ -237,6 +237,7 @@ def memory_of(name: str, data: Dataset, effort: Effort) -> int:
     bins = [of_size or 1 for of_size in (*size.bins, size.bins[-1])]
     cells = 1 + sum(cardinalities)
     if name in ("pairs", "triples", "quadruples"):
+        # the most tables of each size, each with the most intervals of each attribute
         cells += (size.pairs * bins[1] ** 2 + size.triples * bins[2] ** 3 * (name != "pairs")) * n
         cells += size.quadruples * bins[3] ** 4 * n * (name == "quadruples")
     elif name == "all pairs":

@@ -296,6 +296,7 @@ def may_improve(
     if lowest < NO_LOSS:
         return False
     if prunes:
+        # candidates whose gain over single attributes would show that attributes interact
         signs: tuple[str, ...] = ()
         if name == "pairs":
             signs = ("tree", "boosted")

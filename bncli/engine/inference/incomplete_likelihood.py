@@ -291,6 +291,7 @@ def _compile_rows(block: RowBlock, rows: Index, plan: _Plan) -> CompiledRows:
             hint="learn with fewer parents, or with --missing-policy level, which treats missing as a further level",
         ) from None
     labels = block.labels[rows].astype(np.intp)
+    # codes in the groups of observed families, then in the score slots of the program
     fused = [np.asarray(group[rows]) for group in block.state]
     signs = np.where(labels == 1, 1.0, -1.0)
     return CompiledRows(rows, program, labels, signs, fused + [score_slot.codes for score_slot in program.score_slots])

@@ -403,6 +403,7 @@ class _Builder:
     def _join(self, left: _Source, right: _Source) -> _Source:
         """Join two sources: put their products into slots, one for each scope."""
         by_scope: dict[Scope, list[tuple[_BucketTable, _TablePair]]] = {}
+        # products of one scope, from different pairs of tables, share a slot
         for table in self._pairs(left, right):
             assert isinstance(table.content, _TablePair)
             by_scope.setdefault(table.content.scope, []).append((table, table.content))
@@ -413,6 +414,7 @@ class _Builder:
             for table, pair in tables:
                 to = SlotRange(slot, start, start + table.size)
                 rescales = pair.depth > MAX_DEPTH
+                # a table without a partner is multiplied by 1
                 unit = ProductOperand(UNIT, np.zeros(table.size, np.intp), (), single=True)
                 self.operations.append(Join(to, pair.left, pair.right or unit, len(scope), rescales))
                 self.depths[slot] = max(self.depths[slot], 1 if rescales else pair.depth)

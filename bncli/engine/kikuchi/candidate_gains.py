@@ -199,12 +199,14 @@ class CandidateGains:
         is_requested = np.zeros(len(self._batch_of), bool)
         is_requested[which] = True
         unknown = which[self._batch_of[which] < 0]
+        # batches whose tables are kept; only the candidates that are requested and still valid are scored
         known = []
         for key, batch in self._kept.items():
             scored = is_requested[batch.group.which] & (self._batch_of[batch.group.which] == key)
             if scored.any():
                 known.append(batch if scored.all() else replace(batch, slots=np.flatnonzero(scored)))
         yield from in_rounds(known, lambda batch: len(batch.slots) * per_candidate, LOOKUPS_PER_ROUND)
+        # all others are counted first, in rounds of limited memory
         groups = self._group(unknown)
         for together in in_rounds(groups, lambda group: group.n_cells * data.n_labels, ENTRIES_PER_ROUND):
             counted = data.reduce(count, together, self._offsets, data.n_labels)

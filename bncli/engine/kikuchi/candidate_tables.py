@@ -143,6 +143,7 @@ def sum_logs(block: RowBlock, batches: Sequence[Batch], offsets: Index) -> Array
     """Return sum_t w_t ln z_t of every candidate, batch by batch; the state of the block is the scores S (K, rows)."""
     totals = np.zeros(sum(len(batch.slots) for batch in batches))
     for rows, values in _row_slices(block, offsets):
+        # (K, rows) of the current model, shared by all candidates
         logs = log_softmax(block.state[:, rows], 0)
         p = np.exp(logs)
         weights = None if block.weights is None else block.weights[rows]

@@ -124,6 +124,7 @@ class Monotone:
 
     def _widened(self, objective: Objective) -> Objective:
         """Turn an objective of p into one of x, which does not depend on the slopes."""
+        # of_slopes (slopes, rows): the stiffness of a slope is the sum of that of its rows, for each contrast in turn
         n, of_slopes = self.coordinates.n_parameters, abs(self.directions.constraints[1]).T.tocsr()
         stiffness = np.concatenate([of_slopes @ row for row in self._stiffness])
         n_slopes = len(stiffness)

@@ -443,8 +443,14 @@ def laplace_variances(
     p = np.concatenate(regrouped.map(_probabilities, fused, cells), axis=1)
     weights = np.ones(data.n_rows) if data.weights is None else data.weights
     curvature = likelihood.sums(weights * p * (1.0 - p))
-    # prior / (1 + prior * curvature) = 1 / (1 / prior + curvature), without dividing by a prior variance of 0
-    prior = _prior_variances(space, point) / penalty
+    coordinates = space.coordinates
+    # (J J')_cy / lambda, (K, n_cells)
+    if isinstance(coordinates, Softmax):
+        prior = coordinates.curvature(point, np.ones((1, cells.shape[1]))) / penalty
+    else:
+        squares = _derivative(space, point).power(2).sum(axis=1)
+        prior = np.asarray(squares).reshape(cells.shape) / penalty
+    # 1 / (1 / prior + curvature), without dividing by a prior variance of 0
     variances = np.where(prior > 0, prior / (1.0 + prior * curvature), 0.0)
     # sum over classes of the variance of S_y - mean S is (1 - 1/K) times that of S_y, for independent entries
     own = float((likelihood.cell_weights() * variances).sum()) * (1.0 - 1.0 / len(cells)) / data.total_weight
@@ -453,15 +459,6 @@ def laplace_variances(
         scores = np.concatenate(regrouped.map(_row_sums, fused, draw), axis=1)
         drawn += float(weights @ np.square(scores - scores.mean(axis=0)).sum(axis=0)) / PROBES / data.total_weight
     return np.asarray(variances * (drawn / own if own > 0 else 1.0))
-
-
-def _prior_variances(space: ParameterSpace, point: Array) -> Array:
-    """Return (J J')_cy of every entry, shape (K, n_cells)."""
-    coordinates = space.coordinates
-    cells = coordinates.tables(point)
-    if isinstance(coordinates, Softmax):
-        return coordinates.curvature(point, np.ones((1, cells.shape[1])))
-    return np.asarray(_derivative(space, point).power(2).sum(axis=1)).reshape(cells.shape)
 
 
 def posterior_draws(

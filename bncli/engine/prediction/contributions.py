@@ -88,6 +88,7 @@ class Explainer:
         mixture = mixture_of(model.predictor, model.schema)
         self._mixture, self._used = mixture, tuple(used)
         purified = [term.purified(model.schema) for term in mixture.terms]
+        # every set of attributes with a term in some score, small sets first
         sets = {tensor.attributes for score in purified for tensor in score.tensors}
         sets.update(key for score in purified for table in score.tables for key in table.terms)
         self.terms = tuple(sorted(sets, key=lambda key: (len(key), key)))
@@ -123,6 +124,7 @@ class Explainer:
         for look_up in self._look_ups[0]:
             if n_tables[look_up.term] > 1:
                 continue
+            # (codes of each attribute ..., K), "unobserved" last
             values = look_up.entries.reshape(*look_up.shape, -1)
             groupings: list[Grouping | None] = []
             for axis, (a, binning) in enumerate(binnings[position] for position in look_up.positions):
@@ -163,6 +165,7 @@ class Explainer:
         for start in range(0, n_rows, step):
             block = slice(start, min(start + step, n_rows))
             sums, constant = self._contributions([column[block] for column in codes], predicted[block])
+            # then base and contributions add up to the log-odds by themselves; otherwise base takes up the difference
             is_exact = not self._is_average and not self._marginalizes
             base[block] = constant if is_exact else log_odds[block] - sums.sum(axis=0)
             rest[block] = take_largest(sums, contributions[:, block], chosen[:, block])

@@ -136,6 +136,7 @@ def pool_rare_values(model: Model, min_rows: int) -> tuple[Model, tuple[PooledVa
         raise ModelError(
             "an average over regions cannot be pooled", hint="learn with --param kmap, or leave --min-rows out"
         )
+    # decided once per attribute, from its frequencies, for all tables
     groupings = [_pooled_codes(attribute, min_rows) for attribute in schema.attributes]
     attributes, pooled = [], list[PooledValues]()
     for attribute, grouping in zip(schema.attributes, groupings, strict=True):
@@ -144,6 +145,7 @@ def pool_rare_values(model: Model, min_rows: int) -> tuple[Model, tuple[PooledVa
         attributes.append(replace(joined, missing_weight=missing_weight))
         names, new_names = value_names(attribute), value_names(joined)
         for code in sorted(set(grouping or ())):
+            # the values that share a new code; -1 is the missing level that is removed
             members = tuple(name for name, own in zip(names, grouping or (), strict=False) if own == code)
             if code < 0 or len(members) > 1:
                 pooled.append(PooledValues(attribute.name, members, None if code < 0 else new_names[code]))
@@ -216,10 +218,12 @@ def _join_codes(attribute: Attribute, grouping: Grouping) -> Attribute:
             frequencies[code] += n
     missing = attribute.missing and grouping[-1] >= 0
     attribute = replace(attribute, frequencies=tuple(frequencies.tolist()), missing=missing)
+    # without the missing level
     values = grouping[: attribute.n_values]
     if list(values) == list(range(attribute.n_values)):
         return attribute
     if isinstance(attribute, NumericAttribute):
+        # cut i lies between the intervals i and i + 1; it stays if these are in different groups
         cuts = tuple(cut for i, cut in enumerate(attribute.cuts) if values[i] != values[i + 1])
         return replace(attribute, cuts=cuts)
     old_groups = attribute.groups or tuple((level,) for level in attribute.levels)

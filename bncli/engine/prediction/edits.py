@@ -109,6 +109,7 @@ class EditableEffect:
     def spread(self, part: TablePart, values: Array) -> Array:
         """Apply the transpose of `extract` to values (n_1, ..., K); the result has shape (cells of f, K)."""
         axes = [part.family.attributes.index(a) for a in self.attributes]
+        # axes in the order of the family, with length 1 on those that the effect lacks
         values = values.transpose(*np.argsort(axes), values.ndim - 1)
         kept = sorted(axes)
         whole = values.reshape(*(values.shape[kept.index(i)] if i in kept else 1 for i in range(len(part.maps))), -1)
@@ -334,9 +335,11 @@ def change_by_smoothing(effect: EditableEffect, now: Array) -> Array:
     attribute = _only_numeric_attribute(effect, "--smooth")
     n, frequencies = attribute.n_values, effect.frequencies[0][: attribute.n_values] + 1e-12
     distance = np.abs(np.arange(n)[:, np.newaxis] - np.arange(n))
+    # weights (interval, neighbour): 1 for itself, 1/2 for a neighbour, times the frequency
     kernel = np.where(distance > 1, 0.0, np.where(distance == 1, 0.5, 1.0)) * frequencies
     change = np.zeros(now.shape)
     change[:n] = (kernel / kernel.sum(axis=1, keepdims=True)) @ now[:n] - now[:n]
+    # keeps the mean, so that the effect still has mean 0
     change[:n] -= frequencies @ change[:n] / frequencies.sum()
     return change
 

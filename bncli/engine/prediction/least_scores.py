@@ -82,6 +82,7 @@ class ScoreTables:
             values = expand(weights.T.reshape(-1, *family.shape), unobserved_averages(family, schema))
             for axis, (_, grouping) in enumerate(family.binned_attributes, start=1):
                 if grouping is not None:
+                    # over the attribute's own codes, with "unobserved" as the last
                     values = values.take((*grouping, max(grouping) + 1), axis=axis)
             positions = [place[a] for a in family.attributes]
             order = np.argsort(positions).tolist()
@@ -370,7 +371,9 @@ class Game:
         budgets = np.zeros((len(buckets), len(rows)), np.intp)
         place = np.arange(len(rows))
         roots = {number: self._messages[number][:, rows] for number in minimiser._roots}
+        # the whole budget is divided among the roots, and below among the messages of each bucket
         self._divide(budget, np.full((1, len(rows)), minimiser._constant), roots, budgets)
+        # from the last eliminated attribute to the first, so that the codes of the others are known
         for number in reversed(range(len(buckets))):
             bucket, budget = buckets[number], budgets[number]
             a = bucket.attribute
@@ -383,9 +386,11 @@ class Game:
             for part in gathered.values():
                 total = _add_budgets(total, part, self._most)
             total = np.broadcast_to(total, (*total.shape[:-1], len(rows)))
+            # the value for each code of a if the attribute itself is not added, (codes, N)
             with_budget = total[np.minimum(budget, len(total) - 1), :, place].T
             is_barred = (np.arange(sizes[a])[:, None] >= free[a]) & (own[a] < free[a])
             code = np.where(is_barred, np.inf, with_budget).argmin(axis=0)
+            # the value at the own code if it is added
             one_less = total[np.clip(budget - 1, 0, len(total) - 1), own[a], place]
             takes = candidates[a] & ~chosen[a] & (budget > 0) & (one_less >= with_budget[code, place])
             chosen[a] |= takes

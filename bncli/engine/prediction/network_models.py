@@ -185,6 +185,7 @@ def _marginal_probabilities(model: Model) -> tuple[tuple[float, ...], list[list[
     """
     schema = model.schema
     cardinalities = np.array(schema.cardinalities)
+    # one row per attribute and value, in which all other attributes are unknown, and one in which all are
     owners = np.repeat(np.arange(len(cardinalities)), cardinalities)
     rows = np.tile(cardinalities, (len(owners) + 1, 1))
     rows[np.arange(len(owners)), owners] = np.concatenate([np.arange(n) for n in cardinalities])
@@ -192,6 +193,7 @@ def _marginal_probabilities(model: Model) -> tuple[tuple[float, ...], list[list[
     likelihood = IncompleteLikelihood(Dataset(schema, codes, np.zeros(len(rows), np.uint8)), model.tables.families)
     joint = np.exp(likelihood.log_joint(model.tables.cells))
     of_labels = joint[:, -1] / joint[:, -1].sum()
+    # P(x_i = v), summed over the classes, attribute by attribute
     values = np.split(joint[:, :-1].sum(axis=0), np.cumsum(cardinalities)[:-1])
     return tuple(of_labels.tolist()), [(p / p.sum()).tolist() for p in values]
 

@@ -239,6 +239,7 @@ def _stages_of(predictor: Predictor, schema: Schema) -> tuple[tuple[int, ...], t
         for family, entries in zip(tables.families, tables.weights, strict=True):
             if family.by_class:
                 axes = zip(family.binned_attributes, family.shape, strict=True)
+                # the coarse code of every code; "unobserved" is the last
                 digits = tuple((*(grouping or range(n)), n) for (_, grouping), n in axes)
                 inputs, averages = tuple(place[a] for a in family.attributes), unobserved_averages(family, schema)
                 tables_of_stage.append(PortableTable(inputs, digits, family.shape, score_rows(entries), averages))
@@ -267,6 +268,7 @@ def make_portable_effects(model: Model, inputs: Sequence[Input], *, apart: bool 
     score = mixture.averaged().purified(schema)
     terms = list(score.tensors)
     for table in score.tables:
+        # purified tables become tensors with zeros for "unobserved", where their terms are 0
         for axes in table.subsets[1:]:
             attributes = [table.attributes[axis] for axis in axes]
             groupings = [table.groupings[axis] for axis in axes]

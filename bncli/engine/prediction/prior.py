@@ -36,6 +36,7 @@ def prior_shift(model: Model, prior: Mapping[str, float] | str) -> Array:
     if isinstance(prior, str):
         if prior != TRAINING:
             raise UsageError(f"{prior!r} is not a prior", hint=f"give {TRAINING}, or a probability for every label")
+        # ln pi_training - ln pi: class weights multiplied the frequencies, so their logarithms are subtracted
         undone = np.zeros(len(labels)) if model.class_weights is None else -np.log(model.class_weights)
         return np.asarray(undone + _shift_to_training(model))
     for label, share in prior.items():

@@ -184,6 +184,7 @@ def _segments_of_stage(stage: Stage, is_incomplete: dict[int, bool]) -> Iterable
         if not isinstance(inner, PackedTables):
             yield rows, True, None
             return
+        # packed tables of rows with unknown values have words of their own
         parts = inner.kept_parts() if is_incomplete[id(inner)] else (inner.complete,)
         if parts is None:
             yield rows, True, None

@@ -87,6 +87,7 @@ def largest_edit_difference(model: Model) -> float:
     Raises ModelError if an edit refers to an effect or a value that the model does not have.
     """
     largest = 0.0
+    # from the last edit back: each state of the model must have the effects that were recorded
     while model.edits:
         edit, before = model.edits[-1], undo_edit(model)
         for state, recorded in ((model, edit.values), (before, edit.before)):

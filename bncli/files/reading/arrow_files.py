@@ -253,11 +253,13 @@ def _coded_texts(array: pa.Array, request: ColumnRequest) -> pa.DictionaryArray 
     if texts.null_count or len(texts) > len(array):
         return None
     if indices.null_count:
+        # a null is the empty text, which is added to the dictionary
         indices = indices.cast(pa.int64()).fill_null(len(texts))
         texts = pa.concat_arrays([texts, pa.array([""], texts.type)])
     codes = indices.to_numpy()
     is_used = np.bincount(codes, minlength=len(texts)) > 0
     if not is_used.all():
+        # renumbered without the unused texts
         codes = (np.cumsum(is_used) - 1)[codes]
         texts = texts.filter(pa.array(is_used))
     if len(texts.unique()) < len(texts):

@@ -109,6 +109,7 @@ class Table:
             total = sum(os.path.getsize(file.path) for file in self._inputs)
         done = 0
         for i, file in enumerate(self._inputs[begin:], begin):
+            # the first file was opened for its header and may be in the middle of a pipe, so it is not opened again
             opened = self._first if i == 0 and self._first is not None else self._open(file)
             self._first = None
             differing = sorted(set(opened.names) ^ set(self.names))
@@ -150,6 +151,7 @@ class Table:
             raise BncliError(f"the file is not text but {kind_name}", where=file.name, hint="leave out --format")
         if stream.compression is None and file.is_regular:
             return self._open_columnar(file, pa.OSFile(file.path))
+        # a columnar file must be seekable: a compressed or piped one is copied
         self._spools[file.path] = stream.spool()
         return self._open_columnar(file, self._spools[file.path])
 
@@ -276,6 +278,7 @@ def read_head(source: Source) -> TableHead:
         names, nested, first = table.names, table.nested, table.head()
     row_size = _TYPICAL_ROW
     if isinstance(first, TextBlock):
+        # bytes per row of the first block
         row_size = max(len(first.data), 1) / max(first.data.count(b"\n"), 1)
     n_rows, n_bytes, exact = 0, 0, True
     for file in inputs:
