@@ -50,6 +50,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -141,18 +142,21 @@ def check_table(table: Columns, left_out: Mapping[str, Column], threads: int = 1
     columns_as_read = table.as_read
     columns = {**left_out, **columns_as_read}
     is_grouped = by is not None and by.units is not None
+    known = dict[str, RankedValues]()
 
     def examine(name: str) -> _ColumnFacts:
         column, agreement, explained = columns[name], 0.0, 0.0
         may_group = not is_grouped and _may_group(column)
         if is_constant(column) or not (may_group or name in columns_as_read):
             return _ColumnFacts(1, 0.0, 0.0)
-        ranked = rank_values(column)
+        ranked = rank_values(column, labels, n_labels)
         if may_group:
             agreement = _agreement_within(ranked, labels, n_labels)
         if name in columns_as_read:
             explained = _explained(ranked, column, labels, n_labels, units_of_rows)
-        return _ColumnFacts(len(ranked.sizes), agreement, explained)
+            if ranked.is_small:
+                known[name] = ranked
+        return _ColumnFacts(ranked.n_values, agreement, explained)
 
     with ThreadPoolExecutor(threads) if threads > 1 and n_rows >= _ROWS_PER_THREAD else nullcontext() as pool:
         facts = dict(zip(columns, (map if pool is None else pool.map)(examine, columns), strict=True))
@@ -171,7 +175,7 @@ def check_table(table: Columns, left_out: Mapping[str, Column], threads: int = 1
         else:
             units = ""
         rows = _similar_rows(columns_as_read, n_values, n_rows)
-        found = find_copies(columns_as_read, n_values, rows, labels)
+        found = find_copies(columns_as_read, n_values, rows, labels, known)
         copied = len(found.copies) / max(len(found.queries), 1)
         if copied >= COPIED or (found.are_noisy and not units):
             grouping = {name: column for name, column in columns.items() if _may_group(column)}
@@ -261,7 +265,9 @@ def _agreement_within(ranked: RankedValues, labels: Integers, n_labels: int) -> 
     # units are many and small, and most rows share theirs with others
     if n_values < 20 or sizes.max() > max(0.05 * n_rows, 10) or sizes[sizes > 1].sum() < 0.5 * n_rows:
         return 0.0
-    counts = _count_pairs(ranked.ranks(), labels, len(sizes), n_labels)
+    counts = ranked.pairs
+    if counts is None:
+        counts = _count_pairs(ranked.ranks(), labels, len(sizes), n_labels)
     counts, sizes = counts[sizes > 0].astype(np.float64), sizes[sizes > 0].astype(np.float64)
     shares = counts.sum(axis=0) / n_rows
     chance = float(np.square(shares).sum())
@@ -321,11 +327,15 @@ class Neighbours(NamedTuple):
 
 
 def find_copies(
-    attributes: Mapping[str, Column], n_values: Mapping[str, int], rows: Index, labels: Integers
+    attributes: Mapping[str, Column],
+    n_values: Mapping[str, int],
+    rows: Index,
+    labels: Integers,
+    known: Mapping[str, RankedValues] = MappingProxyType({}),
 ) -> Neighbours:
     """Search for near copies of N_QUERIES of the rows, and compare their labels with those of their neighbours.
 
-    n_values: the number of different values of each attribute, missing ones included.
+    n_values: the number of different values of each attribute, missing ones included. known: the ranks of some.
     """
     rng = np.random.Generator(np.random.PCG64((0, 1)))
     names = [
@@ -348,17 +358,11 @@ def find_copies(
     expected = np.full(n_rows, float(n_rows))
     for name in names:
         column = attributes[name]
-        ranked = rank_values(column)
-        own, sizes = ranked.ranks(rows), ranked.sizes / len(labels)
-        ties += float(np.square(sizes).sum())
-        expected *= sizes[own]
-        if isinstance(column, CategoricalColumn):
-            coarse.append(1000 * own.astype(np.float64))  # any two values are at least 1 apart
-        else:
-            ranks = np.asarray(4 * (np.cumsum(sizes) - sizes / 2), np.float64)
-            if column.values.dtype.kind == "f" and np.isnan(column.values).any():
-                ranks[-1] = 1000
-            (coarse if len(sizes) <= FEW_VALUES else fine).append(ranks[own])
+        numbers, share, chance_of_tie = _compared(column, known.get(name) or rank_values(column), rows)
+        ties += chance_of_tie
+        expected *= share
+        is_fine = isinstance(column, NumericColumn) and n_values[name] > FEW_VALUES
+        (fine if is_fine else coarse).append(numbers)
     table = np.stack([*coarse, *fine]).astype(np.float32)
     n_coarse, n_kept = len(coarse), len(fine) - len(fine) // 4
     blur = ties / n / (n_coarse + n_kept)
@@ -413,6 +417,24 @@ def find_copies(
     return Neighbours(queries, found, agreement[0], agreement[1], are_noisy)
 
 
+def _compared(column: Column, ranked: RankedValues, rows: Index) -> tuple[Array, Array, float]:
+    """Return a number for each of some rows, the share of rows of equal value, and the chance that two rows tie.
+
+    The distance of two rows is the difference of their numbers, at most 1.
+    """
+    n_rows = len(column.codes if isinstance(column, CategoricalColumn) else column.values)
+    before, upto = ranked.positions(rows)
+    n_values = ranked.n_values
+    chance_of_tie = 1 / n_rows if n_values == n_rows else float(np.square(ranked.sizes / n_rows).sum())
+    if isinstance(column, CategoricalColumn):
+        own = 1000 * ranked.ranks(rows).astype(np.float64)  # any two values are at least 1 apart
+    else:
+        own = 2 * ((before + upto) / n_rows)  # four times the middle of the rows with the value
+        if column.values.dtype.kind == "f":
+            own[np.isnan(column.values[rows])] = 1000
+    return own, (upto - before) / n_rows, chance_of_tie
+
+
 def _nearest(distances: Array, most: int) -> tuple[Index, Array]:
     """Return the `most + 1` nearest rows of each query in order, and their distances; distances is (queries, rows)."""
     nearest = np.argpartition(distances, most, axis=1)[:, : most + 1]
@@ -442,16 +464,18 @@ def _explained(
 
     With units (N,), each row is predicted from the rows of the other units.
     """
-    n_rows, sizes = len(labels), ranked.sizes
-    if isinstance(column, NumericColumn):
-        middles = (np.cumsum(sizes) - sizes / 2) / n_rows
-        intervals = np.minimum((middles * _INTERVALS).astype(np.int64), _INTERVALS - 1)
-        if column.values.dtype.kind == "f" and np.isnan(column.values).any():
-            intervals[-1] = _INTERVALS
-        codes, n_values = ranked.groups_of_rows(intervals), int(intervals[-1]) + 1
-    else:
-        codes, n_values = ranked.ranks(), len(sizes)
-    table = _count_pairs(codes, labels, n_values, n_labels).astype(np.float64)
+    n_rows = len(labels)
+    counts = ranked.pairs if units is None else None
+    if counts is None:
+        is_number = isinstance(column, NumericColumn)
+        codes, last = ranked.intervals(_INTERVALS) if is_number else (ranked.ranks(), ranked.n_values - 1)
+        counts = _count_pairs(codes, labels, last + 1, n_labels)
+    elif isinstance(column, NumericColumn):
+        intervals, of_value = np.zeros((_INTERVALS, n_labels), np.int64), ranked.intervals_of_values(_INTERVALS)
+        starts = np.flatnonzero(np.diff(of_value, prepend=-1))
+        intervals[of_value[starts]] = np.add.reduceat(counts, starts, axis=0)
+        counts = intervals[: of_value[-1] + 1]
+    table = counts.astype(np.float64)
     shares = table.sum(axis=0) / n_rows
     entropy = -float((shares[shares > 0] * np.log(shares[shares > 0])).sum())
     if not entropy > 0:

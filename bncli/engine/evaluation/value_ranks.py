@@ -7,13 +7,14 @@ is about six times faster than sorting rows by value. The rank of a row is found
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.data.columns import CategoricalColumn, ChunkedColumn, Column
-from bncli.engine.kernels.arrays import Index, Integers
+from bncli.engine.data.columns import CategoricalColumn, Column
+from bncli.engine.kernels.arrays import Index, Integers, Mask
 from bncli.engine.kernels.binning import interval_codes
 
 _BLOCK = 1 << 16
@@ -23,10 +24,14 @@ _FEW = 1 << 12
 class RankedValues(Protocol):
     """The distinct values of a column in their order, missing values last.
 
-    sizes (n_values,): the number of rows with each value; 0 for a level that no row has.
+    sizes (n_values,): the number of rows with each value; 0 for a level that no row has. pairs (n_values, K): the rows
+    of each class among them, or None if they were not counted. is_small: whether this takes little memory beside the
+    column.
     """
 
     sizes: NDArray[np.int64]
+    pairs: NDArray[np.int64] | None
+    is_small: bool
 
     @abstractmethod
     def ranks(self, rows: Index | None = None) -> Integers:
@@ -36,29 +41,74 @@ class RankedValues(Protocol):
     def groups_of_rows(self, groups: Integers) -> Integers:
         """Return the group of each row, (N,), given the group of each value, (n_values,), ascending and below 256."""
 
+    @property
+    def n_values(self) -> int:
+        return len(self.sizes)
 
-def rank_values(column: Column) -> RankedValues:
-    """Rank the values of a column. Cost: a sort of the values, or one pass if they are levels or few whole numbers."""
+    def positions(self, rows: Index) -> tuple[Index, Index]:
+        """Return for each of the rows how many rows have lower values, and how many do not have higher ones."""
+        own, ends = self.ranks(rows), np.cumsum(self.sizes)
+        return ends[own] - self.sizes[own], ends[own]
+
+    def intervals_of_values(self, n: int) -> Integers:
+        """Return the interval of each value, (n_values,), of n that divide the rows evenly: that of its middle row."""
+        middles = (np.cumsum(self.sizes) - self.sizes / 2) / self.sizes.sum()
+        return np.asarray(np.minimum((middles * n).astype(np.int64), n - 1))
+
+    def intervals(self, n: int) -> tuple[Integers, int]:
+        """Return the interval of each row, (N,), of n < 255 and one of missing values, and the number of the last."""
+        of_value = self.intervals_of_values(n)
+        return self.groups_of_rows(of_value), int(of_value[-1])
+
+
+def rank_values(column: Column, labels: Integers | None = None, n_labels: int = 1) -> RankedValues:
+    """Rank the values of a column. Cost: a sort of the values, or one pass if they are levels or few whole numbers.
+
+    With labels (N,), levels and few whole numbers are counted with the classes if the counts take no more memory than
+    the column.
+    """
     if isinstance(column, CategoricalColumn):
-        return _Levels(column)
+        return _Levels(column, labels, n_labels)
     values = column.values
     if values.dtype.kind in "iu" and len(values):
         low, high = int(values.min()), int(values.max())
         if high - low < max(len(values), _FEW):
-            return _FewNumbers(values, low, high)
+            return _FewNumbers(values, low, high, labels, n_labels)
     return _Numbers(values)
+
+
+def _count(
+    codes: NDArray[Any], low: int, n_codes: int, labels: Integers | None, n_labels: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    """Return the number of rows with each code, counted from `low`, and with each code and label, if that is asked."""
+    if labels is None or n_codes * n_labels > max(len(codes) // 8, _FEW):
+        labels, n_labels = None, 1
+    counts = np.zeros(n_codes * n_labels, np.int64)
+    for first in range(0, len(codes), block := max(_BLOCK, len(counts))):
+        cells = codes[first : first + block].astype(np.intp)
+        if low:
+            cells -= low
+        if labels is not None:
+            cells *= n_labels
+            cells += labels[first : first + block]
+        counts += np.bincount(cells, minlength=len(counts))
+    pairs = counts.reshape(n_codes, n_labels)
+    return (counts, None) if labels is None else (pairs.sum(axis=1), pairs)
 
 
 class _Levels(RankedValues):
     """The levels of a categorical column."""
 
-    def __init__(self, column: CategoricalColumn) -> None:
+    def __init__(self, column: CategoricalColumn, labels: Integers | None, n_labels: int) -> None:
         codes: Integers = column.codes
+        self.is_small = True
         if len(codes) and codes.min() < 0:
             n = len(column.levels)
             codes = np.where(codes < 0, np.int64(n), codes).astype(np.min_scalar_type(n))
+            self.is_small = False
         self._codes = codes
-        self.sizes = ChunkedColumn((codes,)).count(0).astype(np.int64)  # type: ignore[arg-type]
+        n = int(codes.max()) + 1 if len(codes) else 0
+        self.sizes, self.pairs = _count(codes, 0, n, labels, n_labels)
 
     def ranks(self, rows: Index | None = None) -> Integers:
         return self._codes if rows is None else self._codes[rows]
@@ -70,13 +120,13 @@ class _Levels(RankedValues):
 class _FewNumbers(RankedValues):
     """Whole numbers from `low` to `high`, which are not many more than there are rows."""
 
-    def __init__(self, values: NDArray[Any], low: int, high: int) -> None:
+    def __init__(self, values: NDArray[Any], low: int, high: int, labels: Integers | None, n_labels: int) -> None:
         self._values, self._low = values, low
-        counts = np.zeros(high - low + 1, np.int64)
-        for first in range(0, len(values), block := max(_BLOCK, len(counts))):
-            counts += np.bincount(self._offsets(values[first : first + block]), minlength=len(counts))
+        counts, pairs = _count(values, low, high - low + 1, labels, n_labels)
         self._rank_of = np.cumsum(counts > 0) - 1
         self.sizes = counts[counts > 0]
+        self.pairs = None if pairs is None else pairs[counts > 0]
+        self.is_small = len(counts) <= _BLOCK
 
     def _offsets(self, values: NDArray[Any]) -> Index:
         offsets = values.astype(np.intp)
@@ -95,30 +145,84 @@ class _FewNumbers(RankedValues):
 class _Numbers(RankedValues):
     """Any other numbers; NaN is the last value."""
 
+    pairs = None
+    is_small = False
+
     def __init__(self, values: NDArray[Any]) -> None:
         self._values = values
-        ascending = np.sort(values)
-        n_present = len(values)
+        self._ascending = np.sort(values)
+        self._n_present = len(values)
         if values.dtype.kind == "f":
-            n_present = int(np.searchsorted(ascending, values.dtype.type(np.nan)))
-        starts = np.flatnonzero(ascending[1:n_present] != ascending[: max(n_present - 1, 0)]) + 1
-        starts = np.concatenate((np.zeros(int(n_present > 0), np.intp), starts))
-        self._has_missing = n_present < len(values)
-        if self._has_missing:
-            starts = np.append(starts, n_present)
-        self._distinct = ascending[starts]
-        self.sizes = np.append(starts[1:], len(values)) if len(starts) else np.zeros(0, np.int64)
-        self.sizes -= starts
+            self._n_present = int(np.searchsorted(self._ascending, values.dtype.type(np.nan)))
+        self._has_missing = self._n_present < len(values)
+
+    @cached_property
+    def _is_first(self) -> Mask:
+        """Whether the value of each row, in the order of the values, differs from that of the row before it."""
+        is_first = np.ones(len(self._values), np.bool_)
+        is_first[1:] = self._ascending[1:] != self._ascending[:-1]
+        is_first[self._n_present + 1 :] = False  # a missing value differs from itself
+        return is_first
+
+    @property
+    def n_values(self) -> int:
+        return int(np.count_nonzero(self._is_first))
+
+    @cached_property
+    def _starts(self) -> Index:
+        return np.flatnonzero(self._is_first)
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:  # type: ignore[override]
+        starts = self._starts
+        sizes = np.append(starts[1:], len(self._values)) if len(starts) else np.zeros(0, np.int64)
+        sizes -= starts
+        return sizes
 
     def ranks(self, rows: Index | None = None) -> Integers:
-        found = np.searchsorted(self._distinct, self._values if rows is None else self._values[rows])
-        return found.astype(np.min_scalar_type(len(self._distinct)))
+        distinct = self._ascending[self._starts]
+        found = np.searchsorted(distinct, self._values if rows is None else self._values[rows])
+        return found.astype(np.min_scalar_type(len(distinct)))
+
+    def positions(self, rows: Index) -> tuple[Index, Index]:
+        own = self._values[rows]
+        return np.searchsorted(self._ascending, own), np.searchsorted(self._ascending, own, side="right")
 
     def groups_of_rows(self, groups: Integers) -> Integers:
         n_present = len(groups) - self._has_missing
         ends = np.flatnonzero(groups[1:n_present] != groups[: max(n_present - 1, 0)])
-        of_interval = np.append(groups[ends], groups[n_present - 1 : n_present]).astype(np.uint8)
-        intervals = interval_codes(self._values, self._distinct[ends].tolist(), np.dtype(np.uint8))
+        of_group = np.append(groups[ends], groups[n_present - 1 : n_present])
+        return self._groups(self._ascending[self._starts[ends]], of_group, int(groups[-1]))
+
+    def _groups(self, cuts: NDArray[Any], of_group: Integers, missing: int) -> Integers:
+        """Return the element of `of_group` for each row, by the number of cuts below its value."""
+        of_group = of_group.astype(np.uint8)
+        groups = interval_codes(self._values, cuts.tolist(), np.dtype(np.uint8))
         if not self._has_missing:
-            return of_interval[intervals]
-        return np.where(np.isnan(self._values), np.uint8(groups[-1]), np.append(of_interval, np.uint8(0))[intervals])
+            return of_group[groups]
+        return np.where(np.isnan(self._values), np.uint8(missing), np.append(of_group, np.uint8(0))[groups])
+
+    def intervals(self, n: int) -> tuple[Integers, int]:
+        # without the sizes of the values: only values near the ends of intervals are looked at
+        ascending, n_present, n_rows = self._ascending[: self._n_present], self._n_present, len(self._values)
+
+        def value_at(position: int) -> tuple[int, int, int]:
+            """Return the first row of the value at a position, the row after its last, and its interval."""
+            value = ascending[position]
+            first, stop = int(np.searchsorted(ascending, value)), int(np.searchsorted(ascending, value, side="right"))
+            return first, stop, min(int((first + stop) / 2 / n_rows * n), n - 1)
+
+        starts, of_group, position = list[int](), list[int](), 0
+        while position < n_present:
+            _, _, own = value_at(position)
+            starts.append(position)
+            of_group.append(own)
+            # the first value of a later interval
+            first, stop, other = value_at(min(-(-(own + 1) * n_rows // n), n_present - 1))
+            while other <= own and stop < n_present:
+                first, stop, other = value_at(stop)
+            position = first if other > own else n_present
+            while position < n_present and (before := value_at(position - 1))[2] > own:
+                position = before[0]
+        cuts = ascending[np.array(starts[1:], np.intp) - 1]
+        return self._groups(cuts, np.array(of_group, np.uint8), n), n if self._has_missing else of_group[-1]

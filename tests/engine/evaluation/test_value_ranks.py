@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bncli.engine.data.columns import CategoricalColumn, Column, NumericColumn
-from bncli.engine.evaluation.value_ranks import rank_values
+from bncli.engine.evaluation.value_ranks import RankedValues, rank_values
 
 RNG = np.random.default_rng(0)
 HOLES = RNG.normal(size=500).round(1)
@@ -45,11 +45,46 @@ def test_ranks_of_levels(n_levels: int, has_missing: bool) -> None:
 
 
 def check(column: Column, ranks: np.ndarray, sizes: np.ndarray) -> None:
-    ranked = rank_values(column)
+    labels = RNG.integers(0, 3, len(ranks))
+    ranked = rank_values(column, labels, 3)
+    if ranked.pairs is not None:
+        pairs = [[np.count_nonzero((ranks == rank) & (labels == y)) for y in range(3)] for rank in range(len(sizes))]
+        np.testing.assert_array_equal(ranked.pairs, np.reshape(pairs, (len(sizes), 3)))
+    assert ranked.n_values == len(sizes)
     np.testing.assert_array_equal(ranked.sizes, sizes)
     np.testing.assert_array_equal(ranked.ranks(), ranks)
     rows = np.arange(0, len(ranks), 3)
     np.testing.assert_array_equal(ranked.ranks(rows), ranks[rows])
+    before, upto = ranked.positions(rows)
+    assert before.tolist() == [np.count_nonzero(ranks < rank) for rank in ranks[rows]]
+    assert upto.tolist() == [np.count_nonzero(ranks <= rank) for rank in ranks[rows]]
+    if isinstance(column, NumericColumn) and len(ranks):
+        check_intervals(column.values, ranked)
     for n_groups in (1, 2, 32):
         groups = np.sort(RNG.integers(0, n_groups, len(sizes)))
         np.testing.assert_array_equal(ranked.groups_of_rows(groups), groups[ranks])
+
+
+def check_intervals(values: np.ndarray, ranked: RankedValues) -> None:
+    for n in (1, 2, 7, 32):
+        expected = [
+            n
+            if np.isnan(value)
+            else min(
+                int((np.count_nonzero(values < value) + np.count_nonzero(values <= value)) / 2 / len(values) * n), n - 1
+            )
+            for value in values
+        ]
+        intervals, last = ranked.intervals(n)
+        assert intervals.tolist() == expected
+        assert last == max(expected)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_intervals_of_skewed_columns(seed: int) -> None:
+    """One value may hold many intervals, and most rows may be missing."""
+    rng = np.random.default_rng(seed)
+    values = np.exp(rng.normal(size=rng.integers(1, 300)))
+    values[rng.random(len(values)) < rng.random()] = rng.choice([0.0, 1.0, 9.0])
+    values[rng.random(len(values)) < rng.choice([0.0, 0.1, 0.9])] = np.nan
+    check_intervals(values, rank_values(NumericColumn(values)))
