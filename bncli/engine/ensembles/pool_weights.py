@@ -83,8 +83,7 @@ def _fit_weights(log_p: Array, labels: Integers, row_weights: Array, centre: Arr
 
     def objective(w: Array) -> tuple[float, Array]:
         pooled = pool_log_probabilities(log_p, w)
-        # d ln P_w(y_t | x_t) / d w_m
-        # ln P_m(y_t) minus its mean over the classes under the pool
+        # d ln P_w(y_t | x_t) / d w_m: ln P_m(y_t | x_t) minus its mean over the classes under the pool
         slopes = of_true_labels - np.einsum("kt,mkt->mt", np.exp(pooled), log_p)
         log_p_true = pooled[labels, rows]
         pull = w - centre

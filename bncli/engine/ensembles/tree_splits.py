@@ -186,8 +186,7 @@ def grow_splits(
         in_window, n_nodes = node[: len(g)], 1 << len(splits)
         smaller = None
         if n_nodes > 1 and len(g) * len(columns.columns) > MANY_VALUES:
-            # count only the smaller node of every pair of siblings
-            # nodes 2m and 2m + 1 are the children of node m
+            # count only the smaller node of every pair of siblings, 2m and 2m + 1, the children of node m
             sizes = np.bincount(in_window, minlength=n_nodes)
             is_right = sizes[1::2] < sizes[::2]
             rows = np.flatnonzero(np.column_stack([~is_right, is_right]).ravel()[in_window])

@@ -230,8 +230,7 @@ def contract(left: Factor, right: Factor | None, n_axes: int) -> Array:
         return np.asarray(np.einsum(f"{left.names},{right.names}->{out}", left.table, right.table))
     # sum over x_1: (K, axes of right, x_1) times (K, x_1, axes of left and configurations)
     flat = np.asarray(np.matmul(_as_matrices(right).transpose(0, 2, 1), _as_matrices(left)))
-    # the axes of the product, right before left, are put in their order
-    # as in `contract`: (K, axes of right, axes of left and configurations)
+    # the axes of the product, (K, axes of right, axes of left, configurations), are put in their order
     order = (*right.axes[1:], *left.axes[1:])
     table = flat.reshape(len(flat), *right.table.shape[2:], *left.table.shape[2:])
     return table.transpose(0, *(1 + order.index(axis) for axis in range(2, n_axes + 1)), table.ndim - 1)
@@ -249,6 +248,7 @@ def contraction_adjoints(
         to_left = np.einsum(f"{right.names},{out}->{left.names}", right.table, ratio)
         to_right = np.einsum(f"{left.names},{out}->{right.names}", left.table, ratio)
     else:
+        # as in `contract`: (K, axes of right, axes of left and configurations)
         order = (*right.axes[1:], *left.axes[1:])
         flat = ratio.transpose(0, *(axis - 1 for axis in order), n_axes)
         flat = flat.reshape(len(flat), math.prod(right.table.shape[2:]), -1)

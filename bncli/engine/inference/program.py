@@ -558,10 +558,10 @@ def requisite(families: Sequence[Family], hidden: Hidden, n_rows: int) -> list[M
             if node in hidden:
                 # the rules of the module's docstring, in the rows where the node is hidden and in the others
                 up[node] |= below & hidden[node]
-                # observed in every row: balls from parents return, balls from children stop
                 up[node] |= above & ~hidden[node]
                 down[node] |= (below | above) & hidden[node]
             else:
+                # observed in every row: balls from parents return, balls from children stop
                 up[node] |= above
         now = sum(int(np.count_nonzero(rows)) for balls in (up, down) for rows in balls.values())
     return [up[family.child] for family in families]

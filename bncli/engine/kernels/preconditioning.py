@@ -60,6 +60,7 @@ class Subspace:
     def top(self) -> Index:
         """The top cells, ordered by column."""
         cells = np.flatnonzero(self.columns[0] < self.n)
+        # so that top[j] is the cell of column j
         return cells[np.argsort(self.columns[0][cells])]
 
     def columns_of(self, members: Index) -> Index:
@@ -74,6 +75,7 @@ class Subspace:
         if len(self.top) == self.n:
             out = cells.take(self.top, axis=1)
         else:
+            # the top cells have the first columns; the columns of sums follow and are filled below
             out = np.zeros((len(cells), self.n))
             out[:, : len(self.top)] = cells[:, self.top]
         summed_cells, their_columns = self._all_sums
@@ -90,6 +92,7 @@ class Subspace:
 
     def gram(self, weights: Array) -> Array:
         """Return R' diag(weights) R, (n, n), weights (n_cells,)."""
+        # R' diag(w) R at (i, j) is the weight of the cells that columns i and j share; a top cell has no other column
         total = np.zeros(self.n * self.n)
         diagonal = np.arange(len(self.top)) * (self.n + 1)
         total[diagonal] = weights[self.top]
@@ -127,6 +130,7 @@ class SampledCurvature:
 def scaled_preconditioner(sample: SampledCurvature, scale: Array, penalty: float, n_labels: int) -> Precondition:
     """Return the preconditioner for tables W = scale p, with scale (1 or K, n_cells)."""
     subspace, top = sample.subspace, sample.subspace.top
+    # curvature of the parameters p when W = s p: s^2 m, plus the penalty
     spread = _diagonal(sample.mass * scale**2 + penalty, sample.mass, scale, penalty)
     # the sign stays: with a negative factor, table and parameter move in opposite directions
     factor = np.copysign(np.maximum(np.abs(scale), LEAST_SCALE), scale)
@@ -135,6 +139,8 @@ def scaled_preconditioner(sample: SampledCurvature, scale: Array, penalty: float
     if penalty > 0:
         inverses = inverses_of(sample.grams, penalty * squares)
     else:
+        # Without a penalty, the ridge stands in for it, in the units of the diagonal that a penalty would have, 1 / s^2
+        # in a top cell, but at least 1.
         pairs = zip(*np.broadcast_arrays(sample.grams, squares), strict=True)
         inverses = np.stack([_inverse_in_units(np.minimum(np.diag(of) ** -0.5, 1.0), c) for c, of in pairs])
     dense = _blocks(inverses) if alike or penalty == 0 else _coupled(inverses, penalty * squares, n_labels)
@@ -146,16 +152,19 @@ def scaled_preconditioner(sample: SampledCurvature, scale: Array, penalty: float
 
     def apply(g: Array) -> Array:
         gradient = g.reshape(n_labels, -1)
+        # the cells outside the subspace, solved one by one; `dense` then adds its part
         out = np.zeros(gradient.shape) if has_all_cells else spread(gradient)
         if alike:  # the mean over classes is solved by itself
             mean = _mean(gradient)
             out[:, top] = mean[top] / of_mean
             gradient = gradient - mean
         elif not has_all_cells:
+            # the top cells are solved by `dense` alone
             out[:, top] = 0.0
         if unscaled:
             subspace.add(out, dense(subspace.restrict(gradient)))
             return out.ravel()
+        # dW = s dp: a gradient in W is that in p divided by s, and a step in p is the step in W divided by s
         inside = np.zeros(out.shape)
         subspace.add(inside, dense(subspace.restrict(gradient / factor)))
         out += inside / factor

@@ -228,7 +228,7 @@ class CandidateGains:
         sets = self.candidates.sets[which]
         radices = np.array(self._data.schema.cardinalities, np.intp)[sets]
         entries = radices.prod(axis=1) * self._data.n_labels
-        # where the attributes but the last change
+        # where attributes other than the last change
         breaks = np.flatnonzero((sets[1:, :-1] != sets[:-1, :-1]).any(axis=1)) + 1
         for start, end in itertools.pairwise((0, *breaks.tolist(), len(which)) if len(which) else ()):
             total = np.cumsum(entries[start:end])

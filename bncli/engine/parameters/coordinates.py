@@ -395,7 +395,7 @@ class Softmax:
         log_theta, beta = self.tables(p), self._spread(v)
         out = np.zeros(log_theta.shape)
         for columns, shape, axis in self._blocks():
-            # its derivative: b - mean of b under theta
+            # the derivative of the softmax: b - mean of b under theta
             b, theta = beta[:, columns].reshape(shape), np.exp(log_theta[:, columns].reshape(shape))
             out[:, columns] = (b - (theta * b).sum(axis=axis, keepdims=True)).reshape(len(out), -1)
         return out

@@ -271,8 +271,8 @@ class Directions:
         differences, slopes = [empty], [empty]
         for attribute in self.directed:
             for table in attribute.tables:
-                # one row for each pair of neighbours along the attribute: the cell above minus the cell below
-                # the numbers of the cells, in the shape of the table
+                # the numbers of the cells, (values of the attribute, other cells); then one row of the matrix for each
+                # pair of neighbours along the attribute: the cell above minus the cell below
                 cells = self._entries(np.arange(n_cells, dtype=np.float64), table)[: len(table.steps) + 1]
                 numbers = cells.astype(np.intp).reshape(len(table.steps) + 1, -1)
                 rows = n_rows + np.arange(numbers[1:].size).reshape(numbers[1:].shape)

@@ -271,7 +271,7 @@ def log_shares(out: Array) -> None:
         out /= sum_in_order(out)
         np.log(np.maximum(out, _TINY, out=out), out=out)
         return
-    # ln of the larger share is -ln(1 + odds) with odds = smaller / larger <= 1, that of the smaller is ln odds less
+    # ln of the larger share is -ln(1 + odds) with odds = smaller / larger <= 1; that of the smaller adds ln odds
     second = out[1] > out[0]
     odds = np.minimum(out[0], out[1]) / np.maximum(out[0], out[1])
     larger = np.log1p(odds)

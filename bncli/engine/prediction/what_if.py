@@ -77,8 +77,8 @@ class CounterfactualSearch:
                 for name in value_names(attribute)[: attribute.n_values]
             ]
         self._most, self._score, self._decide = most, score, decide
-        # counts[k]: number of sets of k changes, a sum of products of k numbers of values
-        # elementary symmetric polynomials of the numbers of values, one attribute at a time
+        # counts[k]: number of sets of k changes, a sum of products of k numbers of values; such elementary symmetric
+        # polynomials grow by one attribute at a time
         counts = [1] + [0] * most
         for n in self._n_values.values():
             for k in range(most, 0, -1):

@@ -232,8 +232,8 @@ def _exchanged(data: Dataset, grouped: _Columns, singles: Sequence[int], most: i
     fit = GroupedFit(columns, fine.fit.labels, fine.fit.mass, data.n_labels, tables, fine.fit.raised)
     groups = []
     for i in attributes:
-        # groups of a column are unions of its fine groups: both join the same values, one pair after the other
-        # one code of each fine group
+        # Groups of a column are unions of its fine groups, as both join the same values, one pair after the other:
+        # one code of each fine group tells the group.
         codes = np.unique(fine.groups[i], return_index=True)[1]
         groups.append(grouped.groups[i][codes] if i in singles else np.zeros(len(codes), np.intp))
     used = [f for f, own in enumerate(groups) if own.any()]

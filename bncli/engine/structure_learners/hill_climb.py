@@ -276,8 +276,7 @@ class Arcs:
 
     def may_add(self) -> Mask:
         """Return the mask of arcs j -> i that may be added."""
-        # an arc from a node that the child already leads to would close a cycle
-        # column i of R' has the nodes that i leads to
+        # an arc from a node that the child i already leads to, those in column i of R', would close a cycle
         impossible = self.present | self._reach.T | np.eye(len(self.present), dtype=np.bool_)
         return np.asarray(~impossible & self._may_be_parent())
 
