@@ -119,8 +119,8 @@ def _cell(figure: MetricMean | None, metric: str, with_std: bool) -> str:
 
 
 def _number(value: float | None, metric: str) -> str:
-    """Format a figure: four decimals, or one for counts and if it is 100 or more; "-" for None, ∞ or -∞ if infinite."""
-    if value is None:
+    """Format a figure: four decimals, or one for counts and if it is 100 or more; "-" for None and NaN, ∞ or -∞."""
+    if value is None or math.isnan(value):
         return "-"
     if not math.isfinite(value):
         return "∞" if value > 0 else "-∞"

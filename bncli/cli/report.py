@@ -56,7 +56,7 @@ def command(**typed: Any) -> None:
     for name in ("by", "beside"):
         if typed[name] and not data:
             hint = "give labelled rows: bncli report MODEL TEST.csv"
-            raise UsageError(f"--{name} has no effect without --data", hint=hint)
+            raise UsageError(f"--{name} has no effect without labelled rows", hint=hint)
     output = options.output_path(typed["output"]) or default_output_path((typed["model"],), ".html")
     source = options.source(typed, data) if data else None
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:

@@ -511,7 +511,7 @@ def test_a_model_beside_tells_the_same_class_and_rows_are_read_twice(
             "must predict diagnosis (benign, malignant); this one predicts",
         ),
         ([*shown[:3], "-", *shown[4:], "--beside", str(tmp_path / "nb.bnc")], 2, "so it needs a file"),
-        ([*shown[:2], "--beside", str(tmp_path / "nb.bnc")], 2, "--beside has no effect without --data"),
+        ([*shown[:2], "--beside", str(tmp_path / "nb.bnc")], 2, "--beside has no effect without labelled rows"),
         (["evaluate", shown[3], "--beside", shown[1]], 2, "--beside has no effect without --report"),
         (["evaluate", shown[3], "--beside", shown[1], "--report", shown[-1]], 2, "with cross-validation"),
     ):
