@@ -34,6 +34,8 @@ settings.load_profile("house")
 
 LONG = (
     "tests/cases/",
+    "tests/steps/test_forecast.py::test_the_memory_is",
+    "tests/steps/test_run.py::test_every_structure_learns",
     "tests/test_adding_a_method.py",
     "tests/test_manual.py",
     "tests/test_readme.py",
@@ -47,10 +49,10 @@ MOST_CASES = 6
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the cases that the default run leaves to `-m slow`, and put pages of many commands first.
+    """Mark the cases that the default run leaves to `-m slow`, and put long tests first.
 
-    Which third is run differs between tests, so that the same method is not left out of all of them. Last, a page of
-    many commands would keep one worker busy and leave the others idle.
+    Which third is run differs between tests, so that the same method is not left out of all of them. Last, a
+    long test would keep one worker busy and leave the others idle.
     """
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:

@@ -35,7 +35,7 @@ def test_every_size_is_learnt_from_in_every_fold() -> None:
 @pytest.mark.slow
 def test_the_figures_are_those_of_this_program() -> None:
     told = {case[:5]: case[5:] for case in recorded()}
-    for case in cases(rows_of("chess"), 1, 2, SIZES[:3]):
+    for case in cases(rows_of("chess"), 1, 2, SIZES[:2]):
         assert case[5:] == pytest.approx(told[case[:5]], rel=1e-5)
 
 
@@ -45,7 +45,7 @@ def test_the_command_says_the_same(bncli: Bncli, way: str) -> None:
     options = ["--structure", way[: way.index("+")].lower(), "--missing-policy", "marginalize", "--param"]
     elr = ["extended", "--optimizer", "cg", "--penalty", "0", "--early-stop", "cv", "--tolerance", "1e-6"]
     options += [*elr, "--max-iterations", "60"] if way.endswith("ELR") else ["map"]
-    words = ("--folds", "3", "--repeats", "2", "--train-rows", "25,50", "--json", "-q")
+    words = ("--folds", "3", "--repeats", "2", "--train-rows", "25", "--json", "-q")
     curve = json.loads(bncli("evaluate", real_path("chess_krkp"), *options, *words).out)["learning_curve"]
     errors = outcomes(recorded(), "error")
     for point in curve:

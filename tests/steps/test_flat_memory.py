@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-ROWS, PART, COLUMNS = (1_000_000, 5_000_000), 250_000, 12
+ROWS, PART, COLUMNS = (1_000_000, 3_000_000), 250_000, 12
 VALUES = (ROWS[1] - ROWS[0]) * COLUMNS * 4 / 1e6
 """Megabytes by which the values of the one table exceed those of the other, as float32."""
 CHILD = """
