@@ -88,6 +88,7 @@ def group_ends(mass: Array, n_groups: int) -> list[int]:
     [1, 2]
     """
     heavy = np.flatnonzero(mass > mass.sum() / n_groups)
+    # stretch s is mass[starts[s] : stops[s]]; running[b] - running[a] is the weight of mass[a : b]
     starts = np.concatenate(([0], heavy + 1))
     stops = np.append(heavy, len(mass))
     stretches = [(int(a), int(b)) for a, b in zip(starts, stops, strict=True) if a < b]
@@ -97,8 +98,10 @@ def group_ends(mass: Array, n_groups: int) -> list[int]:
     ends = set(heavy.tolist())
     for (start, stop), share in zip(stretches, shares, strict=True):
         for left in range(min(share, stop - start), 1, -1):
+            # what is left, divided evenly among the groups that are left
             target = running[start] + (running[stop] - running[start]) / left
             end = int(np.searchsorted(running[start + 1 : stop + 1], target)) + start
+            # `end` is the first element with which the group reaches the target; it may come closer without it
             if end > start and target - running[end] <= running[end + 1] - target:
                 end -= 1
             # at least one element stays for each of the remaining groups
@@ -256,6 +259,7 @@ def _sort_by_key(values: Numbers, labels: Codes, n_labels: int) -> Ordered | Non
     ends = np.array([values.min(), values.max()])
     gap = 0
     if is_float:
+        # 0 keeps the integer 0, and the smallest magnitude gets 1
         gap = max(int(_bits(np.array([_smallest_magnitude(values)], values.dtype))[0]) - 1, 0)
         ends = _images(ends, gap)
     low, high = ends.tolist()
@@ -266,6 +270,7 @@ def _sort_by_key(values: Numbers, labels: Codes, n_labels: int) -> Ordered | Non
     keys = np.empty(len(values), key_type)
     for first in range(0, len(values), _BLOCK):
         rows = slice(first, first + _BLOCK)
+        # differences that exceed int64 wrap around modulo 2^64, so they are right as unsigned numbers
         own = _images(values[rows], gap) if is_float else values[rows].astype(np.int64)
         own -= low
         own <<= n_bits
@@ -278,6 +283,7 @@ def _sort_by_key(values: Numbers, labels: Codes, n_labels: int) -> Ordered | Non
         if not is_float:
             return np.asarray(images, np.float64)
         is_negative = images < 0
+        # ~m = -m - 1 stands for a negative number, as in `_images`
         magnitudes = np.where(is_negative, ~images, images)
         magnitudes += np.where(magnitudes > 0, gap, 0)
         integer = np.int32 if values.dtype == np.float32 else np.int64
@@ -295,6 +301,7 @@ def _sort_by_key(values: Numbers, labels: Codes, n_labels: int) -> Ordered | Non
     for first in range(0, len(keys), _BLOCK):
         rows = slice(first, first + _BLOCK)
         item_labels[rows] = keys[rows] & mask
+        # with the first key of the next block; the last key of all has no next one and stays the last of its value
         numbers = keys[first : first + _BLOCK + 1] >> shift
         is_last[first : first + len(numbers) - 1] = numbers[1:] != numbers[:-1]
     return Ordered(keys, decode, item_labels, weights, is_last)
@@ -313,6 +320,7 @@ def _images(values: Numbers, gap: int) -> NDArray[np.int64]:
     gap: how many integers above 0 stand for no magnitude.
     """
     bits = _bits(values)
+    # 0, or -1 for a negative number, whose exclusive or with m is ~m = -m - 1
     signs = bits >> 63
     bits &= np.iinfo(np.int32 if values.dtype == np.float32 else np.int64).max
     bits -= gap

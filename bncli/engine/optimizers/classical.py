@@ -106,6 +106,7 @@ def _descend(
         slope = float(direction @ current.gradient)
         # the tolerance as a difference of values
         negligible = tolerance * max(abs(current.value), floor)
+        # -slope / 2 is the gain if the direction is that of Newton; far below the tolerance, no step is tried
         worthwhile = -slope / 2 > 1e-2 * negligible
         if objective.separable(current.value):
             reason = StoppedBy.SEPARABLE
@@ -113,6 +114,7 @@ def _descend(
         if method.is_steepest and not worthwhile:
             reason = StoppedBy.GRADIENT
             break
+        # the fall over the last WINDOW iterations
         if len(values) > WINDOW and values[0] - values[-1] <= negligible:
             reason = StoppedBy.TOLERANCE
             break
@@ -127,6 +129,7 @@ def _descend(
             if method.is_steepest:
                 reason = StoppedBy.LINE_SEARCH
                 break
+            # no lower value along this direction: try that of steepest descent
             method.reset()
             continue
         method.update(current, reached)

@@ -144,6 +144,7 @@ def posterior_variances(
     of_shared_rows = 1.0 if class_weights is None else _mean_factor(counts.data, class_weights)
 
     def alphas(table: Array, axis: int) -> Array:
+        # counts as they are without class weights, since variances depend on the number of rows
         if table.shape[-1] == 1:  # rows of all classes
             table = table / of_shared_rows
         elif class_weights is not None:

@@ -103,6 +103,7 @@ class EditableEffect:
         for axis, factor in enumerate(part.maps):
             values = np.moveaxis(np.tensordot(factor, values, axes=(1, axis)), 0, axis)
         axes = [part.family.attributes.index(a) for a in self.attributes]
+        # axes that the effect lacks have length 1 now, and vanish in the shape of the effect
         others = [axis for axis in range(len(part.maps)) if axis not in axes]
         return values.transpose(*axes, *others, len(part.maps)).reshape(*self.shape, -1)
 
@@ -178,6 +179,7 @@ def editable_effect(model: Model, names: Sequence[str]) -> EditableEffect:
         maps = tuple(_axis_map(schema, a, own, of_attribute) for a, own in own_groupings.items())
         parts.append(TablePart(array, weight, family, maps))
         if all(own_groupings[a] == of_attribute[a] for a in attributes):
+            # the table can take the edit as it is
             hosts.append(parts[-1])
     if hosts:
         host = min(hosts, key=lambda part: len(part.family.attributes))
@@ -228,6 +230,8 @@ def _axis_map(schema: Schema, a: int, own: Grouping | None, groupings: Mapping[i
     codes = np.arange(n_codes) if own is None else np.array(own)
     values = np.arange(n_codes) if groupings[a] is None else np.array(groupings[a])
     chosen = np.zeros((int(values.max()) + 1, len(frequencies)))
+    # The effect's binning refines the table's, so each of its values lies in one code of the table. The result is
+    # I - 1 q with one row per value of the effect.
     chosen[values, codes] = 1.0
     return np.asarray(chosen - frequencies)
 
@@ -313,6 +317,7 @@ def change_by_set(
     moves = np.ones((len(cells_to_set), len(cells_to_set)))
     for axis, frequencies in enumerate(effect.frequencies):
         codes = np.array([place[axis] for place in cells_to_set])
+        # the factor (I - 1 q)[c_i, c_j] of each axis
         moves *= (codes[:, np.newaxis] == codes) - frequencies[codes]
     steps = np.linalg.lstsq(moves, gaps, rcond=None)[0]
     if np.abs(moves @ steps - gaps).max() > ROUNDING * (1 + np.abs(gaps).max()):

@@ -199,6 +199,7 @@ def joint_effects(score: Score, schema: Schema, unit: float) -> list[JointEffect
             ordered = tuple(sorted(axes, key=table.attributes.__getitem__))
             parts.setdefault(key, []).append(EffectPart(table, ordered))
     groupings_of = {key: _joint_groupings(key, members, schema) for key, members in parts.items()}
+    # Terms of one table have exact variances. Sets with too many joint cells are sampled; for the others, see below.
     variances: dict[Attributes, float] = {}
     for table in score.tables:
         of_terms = zip(table.terms, table.times(unit).variances().tolist(), strict=True)
@@ -212,6 +213,7 @@ def joint_effects(score: Score, schema: Schema, unit: float) -> list[JointEffect
             groupings = _coarse_groupings(key, members, schema)
         effect = JointEffect(key, members, groupings, is_averaged, variances.get(key, math.nan))
         if key not in variances:
+            # from the values of the whole effect, to which several tables may add
             effect = replace(effect, variance=variance_of(effect.tensor(schema), schema, unit))
         effects.append(effect)
     return effects

@@ -109,6 +109,7 @@ class WideFactor:
         cells = cells_of([np.where(u, 0, digit) for u, digit in zip(unknown, digits, strict=True)], self.shape)
         for row, table in zip(scores, self.tables, strict=True):
             entries = np.take(table, cells, mode="clip")
+            # averaged below, pattern by pattern
             entries[rows] = 0.0
             row += entries
         for pattern in np.unique(unknown[:, rows], axis=1).T:
@@ -120,6 +121,7 @@ class WideFactor:
                 if average is None:
                     is_left_out = True  # the family's own attribute is unknown
                     break
+                # cell numbers of all joint values: (combinations so far, values of axis i), flattened
                 stride = int(np.prod(self.shape[i + 1 :], dtype=np.intp))
                 offsets = np.add.outer(offsets, stride * np.arange(self.shape[i])).ravel()
                 weights = np.multiply.outer(weights, average).ravel()
@@ -244,6 +246,7 @@ def table_factors(
     """
     families = _entries_by_family(models)
     # a small table fits into a lane, with the code "unobserved" too
+    # `owners`: the models that have the table, whose score rows it adds to
     is_small = [
         math.prod(family.shape) <= MOST_CELLS and math.prod(n + 1 for n in family.shape) <= 1 << BITS[-1]
         for family, _, _ in families
@@ -272,6 +275,7 @@ def table_factors(
             continue
         positions = tuple(position_of[axis] for axis in family.binned_attributes)
         averages = unobserved_averages(family, schema)
+        # entries for "unobserved" are averaged now, unless they would take up too much memory
         if len(entries) * math.prod(expanded_shape) > max(EXPANDED_ENTRIES, 2 * entries.size):
             factors.append((owners, WideFactor(positions, shape, entries, averages)))
         else:
@@ -290,6 +294,7 @@ def table_factors(
     if len(models) == 1:
         return tuple(factor for _, factor in factors), coarse
     n_rows = len(score_rows(models[0].bias[None, :]))
+    # the score rows of the models follow one another
     rows_of = {m: range(m * n_rows, (m + 1) * n_rows) for m in range(len(models))}
     shared = (SharedFactor(tuple(row for m in owners for row in rows_of[m]), factor) for owners, factor in factors)
     return tuple(shared), coarse

@@ -258,6 +258,7 @@ def _with_pairs(
     fit = grouped.fit
     codes = {i: np.asarray(data.codes[i], np.intp) for i in attributes}
     p = np.tile(fit.probabilities(fit.frequencies()[np.newaxis]), (data.n_rows, 1))
+    # gains over the class frequencies alone
     gains = {i: grouped.gain(p, i) for i in attributes}
     small = [i for i in attributes if schema.cardinalities[i] <= MOST_CODES]
     members = sorted(small, key=lambda i: (i not in singles, -gains[i], i))[:MOST_IN_PAIRS]
@@ -303,6 +304,7 @@ def _with_pairs(
     while len(found) < most:
         now = fitted(singles, found)
         least, best = now.loss, None
+        # forward search: the pairs that gain most on the residuals are each fitted, and the best one stays
         gain_of = {pair: table_of(pair, now)[0] for pair in candidates if pair not in found}
         for pair in sorted(gain_of, key=lambda pair: (-gain_of[pair], pair))[:PAIRS_TRIED]:
             joined = (*found, pair)

@@ -86,6 +86,7 @@ def learn(
     attributes, cardinalities = data.schema.attributes, data.schema.cardinalities
     informative = data.schema.informative
     intervals = max(INTERVALS, int(data.total_weight / (ROWS_PER_INTERVAL * max(1, len(informative)))))
+    # single attributes, by what they would add to the class frequencies
     likelihood, cells, *_ = additive_fit(data, ())
     singles = Gains(likelihood, cells, informative, CANDIDATE_BINS[0], watch=watch).of_extensions([()])
     gain_of = {single.attributes: single.gain for single in singles}
@@ -118,6 +119,7 @@ def learn(
             else:
                 categorical.append(GrownRegion(candidate.attributes, candidate.gain, (None,) * size))
         finest, least, least_of_cut = max(intervals, CUT_AT), LEAST_GAIN, 0.0
+        # the less is left to explain, the less a region must gain, down to a fixed gain
         if REGION_SHARE * loss > LEAST_GAIN:
             least, least_of_cut = REGION_SHARE * loss, CUT_SHARE * loss
         grown = [*grow_regions(likelihood, cells, numeric, finest, least_of_cut), *categorical]
