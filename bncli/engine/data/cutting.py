@@ -43,6 +43,7 @@ from numpy.typing import NDArray
 
 from bncli.catalogue import DISCRETIZERS
 from bncli.engine.data.columns import (
+    ROWS_AT_A_TIME,
     CategoricalColumn,
     ChunkedColumn,
     CodedColumn,
@@ -302,9 +303,18 @@ def _has_missing(column: NumericColumn) -> bool:
 def _occurring_levels(name: str, column: CategoricalColumn, weights: Array | None) -> CategoricalAttribute:
     """Return an attribute with the levels that occur, in their order, and their frequencies."""
     n = len(column.levels)
-    codes = column.codes.astype(np.intp)  # the type of the codes may be too narrow for n itself
-    codes[codes < 0] = n
-    missing, frequencies = _frequencies(codes, n, weights)
+    if weights is None:
+        counts = np.zeros(n + 2, np.int64)  # of UNSEEN, MISSING and the levels
+        for first in range(0, len(column.codes), ROWS_AT_A_TIME):
+            own = column.codes[first : first + ROWS_AT_A_TIME].astype(np.intp)
+            own += 2
+            counts += np.bincount(own, minlength=n + 2)
+        missing = bool(counts[:2].any())
+        frequencies = tuple(np.append(counts[2:], counts[:2].sum()).astype(np.float64).tolist())[: n + missing]
+    else:
+        codes = column.codes.astype(np.intp)  # the type of the codes may be too narrow for n itself
+        codes[codes < 0] = n
+        missing, frequencies = _frequencies(codes, n, weights)
     present = [code for code in range(n) if frequencies[code] > 0]
     weight = tuple(frequencies[code] for code in present) + frequencies[n:]
     return CategoricalAttribute(name, missing, weight, tuple(column.levels[code] for code in present))

@@ -114,7 +114,7 @@ class _Levels(RankedValues):
         return self._codes if rows is None else self._codes[rows]
 
     def groups_of_rows(self, groups: Integers) -> Integers:
-        return groups.astype(np.uint8)[self._codes]
+        return groups.astype(np.uint8).take(self._codes)
 
 
 class _FewNumbers(RankedValues):
@@ -135,11 +135,11 @@ class _FewNumbers(RankedValues):
 
     def ranks(self, rows: Index | None = None) -> Integers:
         narrow = self._rank_of.astype(np.min_scalar_type(len(self.sizes)))
-        return narrow[self._offsets(self._values if rows is None else self._values[rows])]
+        return narrow.take(self._offsets(self._values if rows is None else self._values[rows]))
 
     def groups_of_rows(self, groups: Integers) -> Integers:
         of_number: Integers = groups.astype(np.uint8)[self._rank_of]
-        return of_number[self._offsets(self._values)]
+        return of_number.take(self._offsets(self._values))
 
 
 class _Numbers(RankedValues):
@@ -185,8 +185,12 @@ class _Numbers(RankedValues):
         return found.astype(np.min_scalar_type(len(distinct)))
 
     def positions(self, rows: Index) -> tuple[Index, Index]:
-        own = self._values[rows]
-        return np.searchsorted(self._ascending, own), np.searchsorted(self._ascending, own, side="right")
+        # searching in order finds most of the column in the cache
+        order = np.argsort(self._values[rows])
+        own, before, upto = self._values[rows[order]], np.empty(len(rows), np.intp), np.empty(len(rows), np.intp)
+        before[order] = np.searchsorted(self._ascending, own)
+        upto[order] = np.searchsorted(self._ascending, own, side="right")
+        return before, upto
 
     def groups_of_rows(self, groups: Integers) -> Integers:
         n_present = len(groups) - self._has_missing
@@ -198,9 +202,9 @@ class _Numbers(RankedValues):
         """Return the element of `of_group` for each row, by the number of cuts below its value."""
         of_group = of_group.astype(np.uint8)
         groups = interval_codes(self._values, cuts.tolist(), np.dtype(np.uint8))
-        if not self._has_missing:
-            return of_group[groups]
-        return np.where(np.isnan(self._values), np.uint8(missing), np.append(of_group, np.uint8(0))[groups])
+        if (of_group != np.arange(len(of_group))).any():
+            groups = np.append(of_group, np.uint8(0)).astype(np.uint8).take(groups)
+        return np.where(np.isnan(self._values), np.uint8(missing), groups) if self._has_missing else groups
 
     def intervals(self, n: int) -> tuple[Integers, int]:
         # without the sizes of the values: only values near the ends of intervals are looked at

@@ -37,13 +37,15 @@ def interval_codes(values: NDArray[np.generic], cuts: Sequence[float], dtype: np
     if not len(cuts):
         return np.zeros(len(values), dtype)
     n_below_all, thresholds = _thresholds(np.asarray(cuts, np.float64), values.dtype)
-    codes = np.full(len(values), n_below_all, dtype)
+    codes, is_above = np.full(len(values), n_below_all, dtype), np.empty(_BLOCK, np.bool_)
     for first in range(0, len(values), _BLOCK):
         block = values[first : first + _BLOCK]
         if len(thresholds) <= _MOST_COMPARED:
             n_below = np.zeros(len(block), np.uint8)
+            exceeds = is_above[: len(block)]
             for threshold in thresholds:
-                n_below += (block > threshold).view(np.uint8)
+                np.greater(block, threshold, out=exceeds)
+                n_below += exceeds.view(np.uint8)
             codes[first : first + _BLOCK] += n_below
         else:
             codes[first : first + _BLOCK] += np.searchsorted(thresholds, block).astype(dtype)

@@ -260,7 +260,7 @@ def _coded_texts(array: pa.Array, request: ColumnRequest) -> pa.DictionaryArray 
     is_used = np.bincount(codes, minlength=len(texts)) > 0
     if not is_used.all():
         # renumbered without the unused texts
-        codes = (np.cumsum(is_used) - 1)[codes]
+        codes = (np.cumsum(is_used) - 1).take(codes)
         texts = texts.filter(pa.array(is_used))
     if len(texts.unique()) < len(texts):
         return None

@@ -191,7 +191,7 @@ class ColumnBuilder:
                         to_numbers(block.texts, missing) if form is None else parse_in_form(form, block.texts, missing)
                     )
                     by_texts[key] = parsed[0]
-                block = narrow_numbers(by_texts[key][block.codes])
+                block = narrow_numbers(by_texts[key].take(block.codes))
             blocks.append(block)
         self.blocks = []
         if not blocks:
@@ -226,7 +226,7 @@ class ColumnBuilder:
             if id(block.texts) not in by_texts:
                 codes = encode_levels(block.texts, levels, self._tokens.text)
                 by_texts[id(block.texts)] = narrow_codes(codes, len(levels))
-            codes_by_block.append(by_texts[id(block.texts)][block.codes])
+            codes_by_block.append(by_texts[id(block.texts)].take(block.codes))  # faster than an index
         self.blocks = []
         return CategoricalColumn(np.concatenate(codes_by_block), levels)
 
@@ -236,7 +236,7 @@ def encode_texts(values: pa.Array, shared: pa.Array) -> CodedTexts:
     if pa.types.is_dictionary(values.type):
         coded, codes = encode_texts(values.dictionary, shared), values.indices.to_numpy()
         if coded.texts is shared:
-            return CodedTexts(coded.codes[codes], shared)
+            return CodedTexts(coded.codes.take(codes), shared)
         return CodedTexts(narrow_codes(codes, len(values.dictionary)), values.dictionary)
     if len(shared):
         indices = pc.index_in(values, value_set=shared)

@@ -656,4 +656,4 @@ def _only_used_levels(column: CategoricalColumn) -> CategoricalColumn:
     # The last element belongs to the code MISSING, -1.
     renumbered = np.append(np.cumsum(used) - 1, -1)
     levels = tuple(level for level, is_used in zip(column.levels, used, strict=True) if is_used)
-    return CategoricalColumn(narrow_codes(renumbered[column.codes], len(levels)), levels)
+    return CategoricalColumn(narrow_codes(renumbered.take(column.codes), len(levels)), levels)
