@@ -86,6 +86,7 @@ def descend(
     `method` is the optimizer used on the samples.
     """
     run = Descent(objective, start, tolerance, max_iterations, report)
+    # samples are drawn only with a penalty, under which values do not fall to 0
     run.floor = 0.0
     sample = _descend_samples(run, samples, method)
     reason = None if sample is None else _newton_steps(run, sample)
@@ -107,6 +108,7 @@ def descend_near(
     `method` is the optimizer used if a line search fails.
     """
     run = Descent(objective, start, tolerance, max_iterations, report)
+    # samples are drawn only with a penalty, under which values do not fall to 0
     run.floor = 0.0
     reason = _newton_steps(run, sample, is_near=True)
     return _descend_all_rows(run, method) if reason is None else run.optimum(reason)

@@ -53,6 +53,7 @@ def with_positive_label(model: Model, positive: str | None) -> Model:
     uncertainty = model.uncertainty
     if uncertainty is not None:
         entries = uncertainty.entries
+        # one variance per label, or deviations of the second label's scores from the first one's
         reversed_entries = _reverse(entries, axis=0) if uncertainty.method.is_diagonal else -entries
         uncertainty = replace(uncertainty, entries=reversed_entries)
     return replace(

@@ -198,17 +198,25 @@ def _bin_rows(data: Dataset, attributes: Sequence[int], bins: int | None) -> _Bi
 def _residuals(block: RowBlock, tables: Sequence[Array], classes: Index) -> Array:
     out = np.empty((2 * len(classes), block.n_rows))
     for rows in block.slices():
-        scores = np.zeros((len(tables[0]), rows.stop - rows.start))
-        for table, codes in zip(tables, block.state, strict=True):
-            scores += np.take(table, codes[rows], axis=1, mode="clip")
-        # weights come later, since the absolute residual must be that of one row
-        residuals(scores, block.labels[rows], None)
-        # the absolute residual is 1 - P for the row's own class and P for another: either gives P (1 - P)
-        off = np.abs(scores[classes])
-        weights = 1.0 if block.weights is None else block.weights[rows]
-        out[: len(classes), rows] = scores[classes] * weights
-        out[len(classes) :, rows] = off * (1.0 - off) * weights
+        out[:, rows] = slopes_and_curvatures(block, rows, tables, classes)
     return out
+
+
+def slopes_and_curvatures(block: RowBlock, rows: slice, tables: Sequence[Array], classes: Index) -> Array:
+    """Return w (1[y_t = y] - P) and then w P (1 - P) of a slice of rows for the C `classes`, (2 C, rows).
+
+    The state of the block is the codes of the groups whose tables are `tables`.
+    """
+    scores = np.zeros((len(tables[0]), rows.stop - rows.start))
+    for table, codes in zip(tables, block.state, strict=True):
+        scores += np.take(table, codes[rows], axis=1, mode="clip")
+    # weights come later, since the absolute residual must be that of one row
+    residuals(scores, block.labels[rows], None)
+    g = scores[classes]
+    # the absolute residual is 1 - P for the row's own class and P for another: either gives P (1 - P)
+    off = np.abs(g)
+    weights = 1.0 if block.weights is None else block.weights[rows]
+    return np.concatenate([g * weights, off * (1.0 - off) * weights])
 
 
 def _rank(total: dict[AttributeSet, float]) -> list[Interaction]:

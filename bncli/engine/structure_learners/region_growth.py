@@ -39,12 +39,13 @@ import numpy as np
 
 from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.data.schema import NumericAttribute
-from bncli.engine.kernels.arrays import Array
+from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.kernels.cells import add_counts, cell_numbers
 from bncli.engine.kernels.information import rounded
-from bncli.engine.kernels.passes import BLOCK, residuals
+from bncli.engine.kernels.passes import BLOCK
 from bncli.engine.parameters.cut_grids import Axis, Grid
 from bncli.engine.parameters.likelihood import ConditionalLikelihood
+from bncli.engine.structure_learners.interaction_gains import slopes_and_curvatures
 from bncli.engine.structures.regrouping import group_intervals, with_regrouped_columns
 from bncli.engine.structures.structure import Family, Grouping
 
@@ -75,8 +76,9 @@ def grow_regions(
     categorical attributes stay separate even if there are more cells than the rows support.
     """
     data, regions = likelihood.data, []
-    n_classes = 1 if data.n_labels == 2 else data.n_labels
-    room = MAX_SUMS // (2 * n_classes)
+    # with two classes, the residuals of one are minus those of the other
+    classes = np.arange(int(data.n_labels == 2), data.n_labels)
+    room = MAX_SUMS // (2 * len(classes))
     families = []
     for members in sets:
         # at most `room` cells, and at most `finest` groups per numeric attribute
@@ -91,34 +93,25 @@ def grow_regions(
             groupings = tuple(group_intervals(attribute, bins) for attribute in attributes)
         families.append(Family.over(members, data.schema.cardinalities, groupings=groupings))
     # consecutive families with about SUMS_AT_A_TIME sums in total
-    rounds = np.cumsum([2 * n_classes * family.n_cells for family in families], dtype=np.intp) // SUMS_AT_A_TIME
+    rounds = np.cumsum([2 * len(classes) * family.n_cells for family in families], dtype=np.intp) // SUMS_AT_A_TIME
     tables, states = likelihood.fusion.expand(cells), likelihood.fusion.codes
     for current in np.unique(rounds).tolist():
         together = [family for family, r in zip(families, rounds.tolist(), strict=True) if r == current]
         regrouped, plain = with_regrouped_columns(data, together)
         over = [(family.attributes, family.shape) for family in plain]
-        sums = regrouped.reduce(_sum_cells, tables, over, n_classes, states=states)
+        sums = regrouped.reduce(_sum_cells, tables, over, classes, states=states)
         for family, total in zip(together, sums, strict=True):
             regions.append(_grow(data, family, total.reshape(-1, *family.shape), least))
     return sorted(regions, key=lambda region: -region.gain)
 
 
 def _sum_cells(
-    block: RowBlock, tables: Sequence[Array], over: Sequence[tuple[tuple[int, ...], tuple[int, ...]]], n_classes: int
+    block: RowBlock, tables: Sequence[Array], over: Sequence[tuple[tuple[int, ...], tuple[int, ...]]], classes: Index
 ) -> list[Array]:
-    """Return the block's sums (2 C, cells) of every family (attributes, shape): g of C classes, then h."""
-    totals = [np.zeros((2 * n_classes, math.prod(shape))) for _, shape in over]
+    """Return the block's sums (2 C, cells) of every family (attributes, shape): g of the C `classes`, then h."""
+    totals = [np.zeros((2 * len(classes), math.prod(shape))) for _, shape in over]
     for rows in block.slices(BLOCK):
-        scores = np.zeros((len(tables[0]), rows.stop - rows.start))
-        for table, codes in zip(tables, block.state, strict=True):
-            scores += np.take(table, codes[rows], axis=1, mode="clip")
-        residuals(scores, block.labels[rows], None)
-        # with two classes, the residuals of one are minus those of the other
-        g = scores[-n_classes:]
-        # the absolute residual is 1 - P for the row's own class and P for another: either gives P (1 - P)
-        off = np.abs(g)
-        weights = 1.0 if block.weights is None else block.weights[rows]
-        columns = np.concatenate([g * weights, off * (1.0 - off) * weights])
+        columns = slopes_and_curvatures(block, rows, tables, classes)
         for (attributes, shape), total in zip(over, totals, strict=True):
             numbers = cell_numbers([block.codes[a][rows] for a in attributes], shape)
             for sums, column in zip(total, columns, strict=True):

@@ -512,6 +512,7 @@ def parse_block(block: TextBlock, requests: Sequence[ColumnRequest], tokens: Mis
         try:
             columns = _parse_columns(rows, kinds, tokens)
         except pa.ArrowInvalid:
+            # some value is not a number: `convert_values` finds its row in the text
             columns = _parse_columns(rows, dict.fromkeys(kinds, ValueKind.TEXT), tokens)
     n_rows = len(next(iter(columns.values())))
     converted = [convert_values(request, columns[i], tokens) for request, i in zip(requests, positions, strict=True)]

@@ -149,6 +149,7 @@ class CodedBatches:
     def _usable_rows(
         self, path: str, block: RowBlock, columns: dict[str, Column], codes: tuple[Codes, ...]
     ) -> CodedBatch:
+        # block.values: the columns of the encoders, then the class, then the weights
         n_encoders = len(self._encoders)
         encoded = block.values[n_encoders].dictionary_encode()
         texts, is_missing = strip_texts(encoded.dictionary, self._tokens.text)
@@ -157,6 +158,7 @@ class CodedBatches:
         usable = np.ones(block.n_rows, np.bool_) if weights is None else weights > 0
         if self._source.drop_incomplete:
             for own_codes, attribute in zip(codes, self._attributes, strict=True):
+                # the code after those of the values is that of a missing one
                 usable &= own_codes < attribute.n_values
         has_class = ~is_missing[text_of_row]
         self._n_unlabelled += int(np.count_nonzero(usable & ~has_class))

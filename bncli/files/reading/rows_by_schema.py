@@ -316,6 +316,7 @@ def read_labelled(
         encoders += [] if source.weights is None else [ColumnEncoder.of_weights(source.weights)]
         encoded_names = {name for encoder in encoders for name in encoder.names}
         carried = [name for name in source.carried if name in names and name not in encoded_names]
+        # block.values below has the columns in this order: encoded, carried, those of groups and time
         requests = [encoder.request for encoder in encoders]
         requests += [ColumnRequest(name, ValueKind.TEXT) for name in (*carried, *builders)]
         blocks: list[list[tuple[str, Column]]] = []

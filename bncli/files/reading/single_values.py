@@ -261,6 +261,7 @@ def _seconds_of_match(parts: Mapping[str, str | None], shape: str, order: DateOr
     if half:
         if not 1 <= hour <= 12:
             return math.nan
+        # 12 am is 0, and 12 pm is 12
         hour = hour % 12 + 12 * (half == "p")
     if hour > 23 or minute > 59 or second > 59:
         return math.nan
@@ -279,6 +280,7 @@ def _seconds_of_match(parts: Mapping[str, str | None], shape: str, order: DateOr
     if shape == "two-digit year":
         if len(year_text) != 2:
             return math.nan
+        # of the hundred years from that one on, the year that ends in these digits
         year = FIRST_TWO_DIGIT_YEAR + (year - FIRST_TWO_DIGIT_YEAR) % 100
     month = MONTH_NUMBERS.get(month_text.lower(), 0) if "name" in shape else int(month_text)
     try:
