@@ -197,6 +197,7 @@ class Counts:
         a, b = batch.counts.shape[1:3]
         for kind in np.unique(kinds).tolist():
             alike = kinds == kind
+            # "unobserved" is the last code of an axis
             tables = batch.counts[alike, : a - (kind >> 1), : b - (kind & 1)]
             yield PairBatch(batch.i[alike], batch.j[alike], np.ascontiguousarray(tables))
 

@@ -356,4 +356,5 @@ def _cut_by_time(times: Array, positions: Sequence[int]) -> Index:
     if not len(starts):
         return np.zeros(len(times), np.intp)
     nearest = {int(starts[np.argmin(np.abs(starts - position))]) for position in positions}
+    # the block of a row is the number of block starts at or before its time
     return np.searchsorted(ascending[sorted(nearest)], times, side="right")

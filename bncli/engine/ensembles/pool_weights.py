@@ -101,6 +101,7 @@ def _fit_weights(log_p: Array, labels: Integers, row_weights: Array, centre: Arr
 
 def pool_log_probabilities(log_p: Sequence[Array] | Array, w: Array) -> Array:
     """Return ln P_w(y | x_t), (K, rows), from ln P_m(y | x_t), M arrays (K, rows), and the weights w (M,)."""
+    # P_w is proportional to the product over m of P_m^w_m
     return log_softmax(np.tensordot(w, np.asarray(log_p), axes=1), axis=0)
 
 

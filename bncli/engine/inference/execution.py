@@ -227,6 +227,7 @@ def contract(left: Factor, right: Factor | None, n_axes: int) -> Array:
         return np.asarray(left.table.sum(axis=1))
     if not _is_matrix_product(left, right):
         out = _axis_names(range(2, n_axes + 1)) + "Z"
+        # sum over x_1, both factors having one table per configuration Z
         return np.asarray(np.einsum(f"{left.names},{right.names}->{out}", left.table, right.table))
     # sum over x_1: (K, axes of right, x_1) times (K, x_1, axes of left and configurations)
     flat = np.asarray(np.matmul(_as_matrices(right).transpose(0, 2, 1), _as_matrices(left)))
@@ -245,6 +246,7 @@ def contraction_adjoints(
         return left.table * ratio[:, np.newaxis], None
     if not _is_matrix_product(left, right):
         out = _axis_names(range(2, n_axes + 1)) + "Z"
+        # d ln(total) / d ln(entry) is the share of the total that has the entry as a factor
         to_left = np.einsum(f"{right.names},{out}->{left.names}", right.table, ratio)
         to_right = np.einsum(f"{left.names},{out}->{right.names}", left.table, ratio)
     else:

@@ -444,6 +444,7 @@ class _Builder:
                 radix = self.shapes[b.slot][-1]
                 occurring, ids = distinct(left_ids[rows] * radix + right_ids[rows], self.shapes[a.slot][-1] * radix)
                 scope = tuple(sorted({*a.scope, *b.scope}, key=self.place.__getitem__))
+                # the configurations of both tables, back from the number of the pair
                 a_ids, b_ids = np.divmod(occurring, radix)
                 first, second = _operand(a, a_ids, scope), _operand(b, b_ids, scope)
                 # a matrix product needs the single configuration on the right

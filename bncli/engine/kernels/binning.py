@@ -384,9 +384,11 @@ def round_cuts(cuts: Sequence[float], values: NDArray[np.generic]) -> tuple[floa
     (0.249, 1.5, 10200.0)
     """
     distinct = np.unique(values).astype(np.float64)
+    # the first value above each cut
     above = np.searchsorted(distinct, cuts, side="right")
     rounded = []
     for cut, low, high in zip(cuts, distinct[above - 1].tolist(), distinct[above].tolist(), strict=True):
+        # numbers with `first` decimals lie at least the gap apart; those with fewer decimals are among them
         first = -math.ceil(math.log10(high - low)) if high - low < 1e300 else 0  # larger numbers may overflow
         numbers = (round(cut, digits) + 0.0 for digits in range(first, first + 4))
         rounded.append(next((number for number in numbers if low < number < high), cut))

@@ -180,7 +180,6 @@ class DegreesOfFreedom:
         if not self._structural_zeros:
             free = np.array(self._cardinalities, np.float64)[sets] - 1
             changes = np.full((len(sets), 1 << size), float(self._factor))
-            # Möbius inversion, one attribute after the other: from n_R to the sums of (-1)^|Q - R| n_R
             for p, q in pairs:
                 changes[:, q] *= free[:, p]
             return changes
@@ -188,7 +187,8 @@ class DegreesOfFreedom:
         members = [[tuple(region[p] for p in chosen) for chosen in subsets] for region in sets.tolist()]
         known = self._count_occurring(set(itertools.chain.from_iterable(members)))
         changes = np.array([[known[region] for region in row] for row in members]).reshape(len(sets), 1 << size)
-        # infinity minus infinity occurs if a region that is too large contains another one
+        # Möbius inversion, one attribute after the other: from n_R to the sums of (-1)^|Q - R| n_R. Infinity minus
+        # infinity occurs if a region that is too large contains another one.
         with np.errstate(invalid="ignore"):
             for p, q in pairs:
                 changes[:, q] -= changes[:, q ^ 1 << p]

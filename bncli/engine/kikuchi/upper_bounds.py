@@ -199,6 +199,7 @@ class Contrasts(NamedTuple):
 
     def bounds(self, moments: Array) -> Array:
         """Return an upper bound on the gain of every candidate of the group."""
+        # sum over moments m of coefficient times moment, for each cell v, then over the cells of each last value
         by_value = np.einsum("mv,mv->v", self.c, moments[:, self.sets])
         by_value = by_value.reshape(-1, self.group.width).sum(axis=0)
         return np.asarray(self.sums - np.add.reduceat(by_value, self.group.starts))

@@ -132,6 +132,7 @@ class Grid:
         """Return the value of the grid with the best new cut of axis j (-inf: none), j, and the first code above it."""
         sums = self.sums
         for k, starts in enumerate(self.starts):
+            # groups of the other axes, but single codes along axis j, each of which may become the end of a group
             sums = sums if k == j else np.add.reduceat(sums, starts, axis=k + 1)
         # (2 C, groups of the other axes, codes of axis j)
         sums = np.moveaxis(sums, j + 1, -1).reshape(len(sums), -1, self.axes[j].n_codes)

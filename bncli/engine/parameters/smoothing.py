@@ -81,6 +81,7 @@ def log_conditional(counts: Array, rule: str, axis: int) -> Array:
         child_first = np.moveaxis(counts, axis, 0) if axis else counts
         smoothed = child_first + _pseudo_counts(child_first, rule)
         total = smoothed.sum(axis=0)
+        # without counts and pseudo-counts, the uniform distribution
         theta = np.full(child_first.shape, 1.0 / len(child_first))
         np.divide(smoothed, total, out=theta, where=total > 0)
     logs: Array = np.log(np.maximum(theta, FLOOR) if rule == "mle" else theta)

@@ -384,6 +384,7 @@ def _row_covariances(block: RowBlock, families: Sequence[Family], deviations: Ar
     covariances = np.empty((block.n_rows, n, n))
     for rows in block.slices(max(1, NUMBERS_PER_SLICE // (deviations[..., 0].size * (len(families) + 1)))):
         of_rows = deviations[..., _cells_of_rows(block, rows, families)].sum(axis=-1)
+        # D'D of each row t: sum over deviations r of D[r, a, t] D[r, b, t]
         covariances[rows] = np.einsum("rat,rbt->tab", of_rows, of_rows)
     return covariances
 

@@ -223,6 +223,7 @@ class Explainer:
             for y in range(n_labels):
                 for look_up in look_ups:
                     look_up.add_to(scores[y], digits, np.full(n_rows, y, np.intp), 1.0)
+        # every model's scores are a combination of the terms: (S, terms) times (terms, K, rows)
         models = np.tensordot(self._mixture.numbers, terms, axes=(1, 0))
         models *= (n_labels - 1) / n_labels  # from contrasts back to scores
         models -= models.max(axis=1, keepdims=True)

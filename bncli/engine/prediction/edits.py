@@ -101,6 +101,7 @@ class EditableEffect:
         """Apply R_f to a table (cells of f, K); the result has the shape of the effect, (n_1, ..., K)."""
         values = table.reshape(*part.family.shape, -1)
         for axis, factor in enumerate(part.maps):
+            # the factor replaces the axis: sum over codes u of factor[v, u] values[..., u, ...]
             values = np.moveaxis(np.tensordot(factor, values, axes=(1, axis)), 0, axis)
         axes = [part.family.attributes.index(a) for a in self.attributes]
         # axes that the effect lacks have length 1 now, and vanish in the shape of the effect

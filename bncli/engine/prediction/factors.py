@@ -327,8 +327,10 @@ def expand(tensor: Array, averages: Averages) -> Array:
     """Add entries for "unobserved" as the last code of every axis: (R, n_1, ...) becomes (R, n_1 + 1, ...)."""
     for axis, frequencies in enumerate(averages, start=1):
         if frequencies is None:
+            # an unobserved child leaves its table out
             unobserved = np.zeros_like(tensor.take(0, axis))
         else:
+            # with earlier axes expanded already, so that several unknown values are averaged too
             unobserved = np.tensordot(tensor, frequencies, axes=(axis, 0))
         tensor = np.concatenate([tensor, np.expand_dims(unobserved, axis)], axis=axis)
     return tensor

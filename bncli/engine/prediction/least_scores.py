@@ -87,6 +87,7 @@ class ScoreTables:
             positions = [place[a] for a in family.attributes]
             order = np.argsort(positions).tolist()
             key = tuple(positions[i] for i in order)
+            # from (K, axes in the family's order) to (axes in the order of positions, K)
             ordered = values.transpose(*(i + 1 for i in order), 0)
             sums[key] = sums[key] + ordered if key in sums else ordered
         return cls(
@@ -240,6 +241,7 @@ class Minimiser:
                     messages.append((part, tuple(i for i, p in enumerate(axes) if p not in positions)))
                 # a message has its axes in ascending order, and the attribute is the last axis here
                 continue
+            # the axes of the table in the order of the bucket, with length 1 where it lacks one
             order = sorted(range(len(positions)), key=lambda i: axes.index(positions[i]))
             shape = [self._sizes[p] if p in positions else 1 for p in axes]
             total += part.transpose(order).reshape(shape)
@@ -303,6 +305,7 @@ class Minimiser:
         axes = (*bucket.others, bucket.attribute)
         scope = self._buckets[number].others
         order = sorted(range(len(scope)), key=lambda i: axes.index(scope[i]))
+        # (leading, axes in the bucket's order, N)
         ordered = message.transpose(*range(leading), *(i + leading for i in order), -1)
         return np.expand_dims(ordered, tuple(i + leading for i in lacking))
 

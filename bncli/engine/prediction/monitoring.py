@@ -474,6 +474,7 @@ def summarise_log_p(model: Model, columns: Columns, used: Sequence[int]) -> Trai
     weights = np.ones(len(log_p)) if columns.weights is None else columns.weights
     order = np.argsort(log_p, kind="stable")
     shares = weights[order].cumsum() / weights.sum()
+    # the first row in order up to which the rows have the share q of the weight
     indices = np.minimum(np.searchsorted(shares, QUANTILES), len(order) - 1)
     mean = float(np.average(log_p, weights=weights))
     return TrainingLogP(len(log_p), mean, tuple(log_p[order][indices].tolist()))

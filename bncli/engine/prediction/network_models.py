@@ -173,6 +173,7 @@ def _probability_table(node: Node, label: Node, orders: dict[str, Index]) -> Arr
     if node is label:
         return np.asarray(table)
     if label.name in node.parents:
+        # the class goes last; before it is then the node's own value, which goes first
         table = np.moveaxis(table, node.parents.index(label.name), -1)
         return np.asarray(np.moveaxis(table, -2, 0))
     return np.asarray(np.moveaxis(table, -1, 0))

@@ -140,14 +140,17 @@ class IntervalFinder:
                 sums.sum(axis=0) if self._is_diagonal else np.square(sums[:, 0]).sum(axis=0), raw
             )
         if self._is_diagonal:
+            # (K, N, DRAWS): classes are independent
             return self._many_class_intervals(
                 np.sqrt(np.maximum(sums, 0.0))[:, :, np.newaxis] * self._draws[:, np.newaxis], raw
             )
+        # covariances D'D of each row, (N, K - 1, K - 1)
         return self._many_class_intervals(self._draw_deviations(np.einsum("rat,rbt->tab", sums, sums)), raw)
 
     def _bounds_of(self, covariances: Array, raw: Array) -> tuple[Array, Array]:
         """Return the ends of the intervals of rows whose scores have these covariances, (N, K, K)."""
         if self._n_labels == 2:
+            # Var(S_1 - S_0) = (-1, 1) Sigma (-1, 1)'
             return self._two_class_intervals(np.einsum("tyz,y,z->t", covariances, (-1.0, 1.0), (-1.0, 1.0)), raw)
         return self._many_class_intervals(self._draw_deviations(covariances), raw)
 

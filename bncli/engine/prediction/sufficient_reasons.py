@@ -407,6 +407,7 @@ def _bound_sizes_of_single_tables(rows: _Rows, which: Index, members: Mask, allo
         weights = np.where(np.arange(n_conditions)[:, None] == number, is_missed, 0.0)
         if number >= n_conditions:
             weights = varying / np.maximum(varying.sum(axis=0), 1e-300)
+        # d: conditions, t: rows, a: attributes
         total = np.einsum("dt,dta->ta", weights, shares)
         # the fewest attributes whose shares sum to 1 are those of the largest shares
         order = np.argsort(-total, axis=1, kind="stable")
