@@ -124,7 +124,8 @@ def all_settings() -> dict[str, Flag]:
     """Return every option that may be set, by its key; of several commands with an option, the flag of the first."""
     flags: dict[str, Flag] = {}
     for word in BY_WORD:
-        flags = {**settings_of(word), **flags}
+        for key, flag in settings_of(word).items():
+            flags.setdefault(key, flag)
     return flags
 
 
