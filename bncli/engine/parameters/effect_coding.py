@@ -492,4 +492,5 @@ def coefficients(basis: Array) -> Array:
     n_codes, n_functions = basis.shape
     if n_functions == n_codes:
         return np.concatenate([np.zeros((1, n_codes)), np.linalg.inv(basis)])
+    # one function fewer than codes; linear coding, which may have fewer still, is never projected (its fits start at 0)
     return np.asarray(np.linalg.inv(np.column_stack([np.ones(n_codes), basis])))

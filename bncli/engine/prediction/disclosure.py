@@ -107,6 +107,7 @@ def _cells(family: Family, schema: Schema, min_rows: int) -> CellsOfTable:
         # the attribute's weights along its own axis
         along = weights.reshape([-1 if i == axis else 1 for i in range(len(family.shape))])
         sums, least = sums + along, np.minimum(least, along)
+    # N is the largest total: that of an attribute whose missing level was removed lacks the rows of that level
     at_least = np.maximum(sums - (len(family.shape) - 1) * max(totals), 0.0)
     names = tuple(schema.attributes[a].name for a in family.attributes)
     below = int((least < min_rows).sum())
