@@ -9,9 +9,10 @@ from typing import Any
 
 from bncli.catalogue import MARGINALIZED
 from bncli.engine.calibration import Calibration
+from bncli.engine.data.columns import Columns, KnownCuts
 from bncli.engine.data.schema import NumericAttribute, ReadingRules, Unseen
 from bncli.engine.data.splits import SplitRecord, record_split
-from bncli.engine.evaluation.table_checks import Finding, too_good
+from bncli.engine.evaluation.table_checks import Finding, TableCheck, too_good
 from bncli.engine.learn import FittedModel, learn, learn_from_counts
 from bncli.engine.model import (
     ChosenPenalty,
@@ -190,7 +191,7 @@ def fit(
         if split.kind == "group" and split.units < FOLDS:
             what = f"there are only {split.units} groups in {', '.join(map(repr, split.columns))}"
             recorder(Note(f"{what}, so rows are held out in at most {split.units} folds, not {FOLDS}"))
-        check = None if run.cluster is not None else check_training_table(columns[0], rows, run)
+        check, columns[0] = _check(columns[0], rows, recipe, files, run)
         sample = sample_evenly(columns[0]) if log_p_quantiles else None
         fitted = learn(
             columns.pop(),  # no reference to the table is left here, so that its memory can be freed while learning
@@ -223,6 +224,19 @@ def fit(
             recorder(Note(f"{what}; add --ignore {shlex.quote(name)} to leave it out", warning=True))
     moves = recorder.named_moves(fitted.model.schema)
     return _fit_report(model_path, fitted, supplied.structure, moves, findings, recorder, split)
+
+
+def _check(
+    table: Columns, source: Source, recipe: Recipe, supplied: SuppliedFiles, run: Run
+) -> tuple[TableCheck | None, Columns]:
+    """Check a table unless it is on a cluster; return the check, and the table with the cuts found meanwhile."""
+    if run.cluster is not None:
+        return None, table
+    known = None
+    # MDL cuts need the columns in order, as some checks do
+    if table.label is not None and recipe.discretize == "mdl" and recipe.param != "auto" and supplied.cuts is None:
+        known = KnownCuts("mdl", table.label, {})
+    return check_training_table(table, source, run, known_cuts=known), replace(table, known_cuts=known)
 
 
 def fit_counts(

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 
-from bncli.engine.data.columns import Column, Columns, NumericColumn
+from bncli.engine.data.columns import Column, Columns, KnownCuts, NumericColumn
 from bncli.engine.data.number_formats import DateForm
 from bncli.engine.evaluation.table_checks import TableCheck, check_table
 from bncli.errors import BncliError
@@ -25,9 +25,14 @@ MOST_ROWS = 200_000
 MOST_COLUMNS = 20
 
 
-def check_training_table(table: Columns, source: Source, run: Run) -> TableCheck | None:
-    """Return the check of a table, or None if it cannot be checked, and send a warning for each finding."""
-    check = check_table(table, _read_left_out(table, source, run), run.threads)
+def check_training_table(
+    table: Columns, source: Source, run: Run, *, known_cuts: KnownCuts | None = None
+) -> TableCheck | None:
+    """Return the check of a table, or None if it cannot be checked, and send a warning for each finding.
+
+    known_cuts: as in `check_table`.
+    """
+    check = check_table(table, _read_left_out(table, source, run), run.threads, known_cuts=known_cuts)
     for finding in () if check is None else check.findings:
         run.watch(Note(finding.message, warning=True))
     return check

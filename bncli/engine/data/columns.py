@@ -171,12 +171,31 @@ class Origin:
 
 
 @dataclass(frozen=True)
+class KnownCuts:
+    """Cuts found for some numeric columns, by name, by a discretizer without options, for rows of these labels.
+
+    They hold only for these very columns and labels, for rows without weights.
+    """
+
+    discretizer: str
+    label: CategoricalColumn
+    cuts: dict[str, tuple[NumericColumn, tuple[float, ...]]]
+
+    def of(self, columns: Columns, name: str) -> tuple[float, ...] | None:
+        """Return the cuts of a column, or None if they are not known for the rows of `columns`."""
+        column, cuts = self.cuts.get(name, (None, ()))
+        is_same = columns.weights is None and columns.label is self.label and columns.attributes.get(name) is column
+        return cuts if is_same and column is not None else None
+
+
+@dataclass(frozen=True)
 class Columns:
     """A table, or a batch of its rows: attributes by name in file order, the class, the row weights.
 
     `label` is None if the rows have no class column (scoring); `weights` is None if every row weighs 1. `origin` is
-    None unless columns are coded. `split_by` is None if each row is a unit and the rows have no order in time. Levels
-    are in numeric order if all are numbers, else in the order of code points.
+    None unless columns are coded. `split_by` is None if each row is a unit and the rows have no order in time.
+    `known_cuts` saves a discretizer the sorting of columns that were sorted before. Levels are in numeric order if all
+    are numbers, else in the order of code points.
     """
 
     n_rows: int
@@ -186,6 +205,7 @@ class Columns:
     weights: Array | None = None
     origin: Origin | None = None
     split_by: SplitBy | None = None
+    known_cuts: KnownCuts | None = None
 
     @property
     def as_read(self) -> Mapping[str, Column]:

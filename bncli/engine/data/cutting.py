@@ -49,6 +49,7 @@ from bncli.engine.data.columns import (
     CodedColumn,
     Columns,
     ColumnsJoinedOnDemand,
+    KnownCuts,
     NumericColumn,
     is_constant,
 )
@@ -118,7 +119,7 @@ def learn_dataset(
     if cut_points is None and cuts is None:
         module = importlib.import_module(DISCRETIZERS.module_of(str(discretize)))
         cut_points = module.cut_points
-    zeros = np.broadcast_to(np.zeros(1, np.uint8), columns.n_rows)
+    zeros, known = np.broadcast_to(np.zeros(1, np.uint8), columns.n_rows), columns.known_cuts
     encoder = _ColumnEncoder(
         columns,
         labels,
@@ -132,6 +133,7 @@ def learn_dataset(
         zeros,
         (float(ChunkedColumn((zeros,)).count(1, columns.weights)[0]),),
         missing_policy,
+        known if known is not None and known.discretizer == discretize and not any(options.values()) else None,
     )
     names = list(columns.attributes if encoder.supplied is None else encoder.supplied)
     n_threads = run.threads if columns.n_rows >= ROWS_PER_THREAD else 1
@@ -190,6 +192,7 @@ class _ColumnEncoder:
     zeros: Codes
     total_weight: tuple[float]
     missing_policy: MissingPolicy
+    known_cuts: KnownCuts | None = None
 
     def encode(self, name: str) -> tuple[Attribute, Codes | ChunkedColumn]:
         """Return the attribute with its frequencies, and its code in every row, (N,); all 0 if it is uninformative."""
@@ -236,6 +239,10 @@ class _ColumnEncoder:
             n_labels = len(self.columns.label.levels)
             pooled = _pool_levels(levels, column, self.labels, n_labels, self.units, most, shrinks=self.shrinks)
             return _with_frequencies(pooled, levels)
+        if not self.few_digits and self.known_cuts is not None:
+            known = self.known_cuts.of(self.columns, name)
+            if known is not None:
+                return NumericAttribute(name, False, (), known, column.form)
         # the rows that have a value and a weight
         values, labels = column.values, self.labels
         usable = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(len(values), np.bool_)

@@ -68,7 +68,12 @@ def cut_points(
         values, labels, units = values[rows], labels[rows], units[rows]
     if len(values) == 0:
         return ()
-    items = _Items.of(ordered(values, labels, n_labels, units), n_labels, unit)
+    return cuts_of_ordered(ordered(values, labels, n_labels, units), n_labels, unit)
+
+
+def cuts_of_ordered(column: Ordered, n_labels: int, unit: float = 1.0) -> tuple[float, ...]:
+    """Return the accepted cuts of a column that is in order, with weights in multiples of `unit`."""
+    items = _Items.of(column, n_labels, unit)
     accepted: list[int] = []  # items after which a cut lies
     pending = [_Range(0, len(items.labels), items.counts_before(0), items.counts_before(len(items.labels)))]
     while pending:

@@ -56,10 +56,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.data.columns import CategoricalColumn, CodedColumn, Column, Columns, NumericColumn, is_constant
+from bncli.engine.data.columns import (
+    CategoricalColumn,
+    CodedColumn,
+    Column,
+    Columns,
+    KnownCuts,
+    NumericColumn,
+    is_constant,
+)
 from bncli.engine.data.number_formats import DateForm
 from bncli.engine.data.splits import units_of_several_rows
-from bncli.engine.evaluation.value_ranks import RankedValues, rank_values
+from bncli.engine.discretizers.mdl import cuts_of_ordered
+from bncli.engine.evaluation.value_ranks import RankedValues, order_numbers, rank_values
 from bncli.engine.kernels.arrays import Array, Index, Integers
 
 N_QUERIES = 100
@@ -129,11 +138,13 @@ class _ColumnFacts(NamedTuple):
     explained: float
 
 
-def check_table(table: Columns, left_out: Mapping[str, Column], threads: int = 1) -> TableCheck | None:
+def check_table(
+    table: Columns, left_out: Mapping[str, Column], threads: int = 1, *, known_cuts: KnownCuts | None = None
+) -> TableCheck | None:
     """Check a table with labels; return None if it is encoded, has no labels or has too few rows.
 
     left_out: further columns of the same rows, which are not used for learning but may identify rows that belong
-    together.
+    together. known_cuts: a place for the MDL cuts of columns that the checks put in order, if rows have no weights.
     """
     label, n_rows, by = table.label, table.n_rows, table.split_by
     if label is None or n_rows < LEAST_ROWS or any(isinstance(c, CodedColumn) for c in table.attributes.values()):
@@ -149,6 +160,9 @@ def check_table(table: Columns, left_out: Mapping[str, Column], threads: int = 1
         may_group = not is_grouped and _may_group(column)
         if is_constant(column) or not (may_group or name in columns_as_read):
             return _ColumnFacts(1, 0.0, 0.0)
+        in_order = may_group or units_of_rows is not None or _examine_in_order(table, name, known_cuts)
+        if isinstance(in_order, _ColumnFacts):
+            return in_order
         ranked = rank_values(column, labels, n_labels)
         if may_group:
             agreement = _agreement_within(ranked, labels, n_labels)
@@ -214,6 +228,20 @@ def check_table(table: Columns, left_out: Mapping[str, Column], threads: int = 1
     )
     best_explained = explained.get(best, 0.0)
     return TableCheck(tuple(findings), n_rows, copied, 2 * n_fine >= len(n_values), best, best_explained, running)
+
+
+def _examine_in_order(table: Columns, name: str, known: KnownCuts | None) -> _ColumnFacts | None:
+    """Return the facts of a column of numbers and add its cuts to `known`; return None for levels and few numbers."""
+    column, label = table.attributes[name], table.label
+    assert label is not None
+    if not isinstance(column, NumericColumn):
+        return None
+    found = order_numbers(column, label.codes, len(label.levels))
+    if found is None:
+        return None
+    if known is not None and table.weights is None:
+        known.cuts[name] = column, cuts_of_ordered(found.column, len(label.levels))
+    return _ColumnFacts(found.n_values, 0.0, _share_explained(found.interval_counts(_INTERVALS)))
 
 
 def too_good(check: TableCheck, log_loss: float | None, base_log_loss: float | None) -> Finding | None:
@@ -475,19 +503,28 @@ def _explained(
         starts = np.flatnonzero(np.diff(of_value, prepend=-1))
         intervals[of_value[starts]] = np.add.reduceat(counts, starts, axis=0)
         counts = intervals[: of_value[-1] + 1]
-    table = counts.astype(np.float64)
-    shares = table.sum(axis=0) / n_rows
+    if units is None:
+        return _share_explained(counts)
+    table, shares = counts.astype(np.float64), counts.sum(axis=0) / n_rows
     entropy = -float((shares[shares > 0] * np.log(shares[shares > 0])).sum())
     if not entropy > 0:
         return 0.0
     # the other rows with the same value, and one more row with the class frequencies
-    if units is not None:
-        of_unit = np.unique(codes * np.int64(units.max() + 1) + units, return_inverse=True)[1]
-        _, of_label, n_own = np.unique(of_unit * n_labels + labels, return_inverse=True, return_counts=True)
-        others = table[codes, labels] - n_own[of_label]
-        sizes_of_others = table.sum(axis=1)[codes] - np.bincount(of_unit)[of_unit]
-        loss = -float(np.log((others + shares[labels]) / (sizes_of_others + 1)).sum()) / n_rows
-        return 1 - loss / entropy
+    of_unit = np.unique(codes * np.int64(units.max() + 1) + units, return_inverse=True)[1]
+    _, of_label, n_own = np.unique(of_unit * n_labels + labels, return_inverse=True, return_counts=True)
+    others = table[codes, labels] - n_own[of_label]
+    sizes_of_others = table.sum(axis=1)[codes] - np.bincount(of_unit)[of_unit]
+    loss = -float(np.log((others + shares[labels]) / (sizes_of_others + 1)).sum()) / n_rows
+    return 1 - loss / entropy
+
+
+def _share_explained(counts: NDArray[np.int64]) -> float:
+    """Return the share of the class entropy that values explain, given the rows of each value and class, (n, K)."""
+    table, n_rows = counts.astype(np.float64), int(counts.sum())
+    shares = table.sum(axis=0) / n_rows
+    entropy = -float((shares[shares > 0] * np.log(shares[shares > 0])).sum())
+    if not entropy > 0:
+        return 0.0
     predicted = (np.maximum(table - 1, 0) + shares) / table.sum(axis=1, keepdims=True).clip(1)
     loss = -float((table * np.log(np.where(table > 0, predicted, 1))).sum()) / n_rows
     return 1 - loss / entropy

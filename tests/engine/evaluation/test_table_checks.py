@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
+from bncli.engine.data.columns import CategoricalColumn, Columns, KnownCuts, NumericColumn
+from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.splits import SplitBy
 from bncli.engine.evaluation.table_checks import (
     FADED,
@@ -286,3 +287,37 @@ def test_published_tables_have_no_findings() -> None:
         if check is not None and check.findings:
             found[path.name] = [(finding.kind, finding.columns) for finding in check.findings]
     assert found == {"mushroom.csv.gz": [("leak", ("odor",))]}
+
+
+def test_cuts_found_by_checks_are_those_of_the_discretizer_for_the_same_rows_only() -> None:
+    rng = np.random.default_rng(3)
+    n = 2000
+    codes = rng.integers(0, 3, n).astype(np.int8)
+    values = rng.normal(size=n) + codes
+    holes = np.where(rng.random(n) < 0.2, np.nan, np.round(values, 2))
+    whole = np.rint(100 * values).astype(np.int32)
+    numbers = {"x": NumericColumn(values), "holes": NumericColumn(holes), "whole": NumericColumn(whole)}
+    label = CategoricalColumn(codes, ("a", "b", "c"))
+    table = Columns(n, numbers, "class", label)
+    known = KnownCuts("mdl", label, {})
+    check = check_table(table, {}, known_cuts=known)
+    assert check == check_table(table, {})
+    assert set(known.cuts) == {"x", "holes"}
+    with_cuts = replace(table, known_cuts=known)
+    plain = learn_dataset(table)
+    assert learn_dataset(with_cuts).schema == plain.schema
+    assert len(known.cuts["x"][1]) > 1
+    # wrong cuts show that they are used, and where they are not
+    wrong = KnownCuts("mdl", label, {"x": (table.attributes["x"], (0.5,))})  # type: ignore[dict-item]
+    used = replace(table, known_cuts=wrong)
+    assert learn_dataset(used).schema.attributes[0].cuts == (0.5,)  # type: ignore[union-attr]
+    rows = np.arange(n)
+    others = (
+        used.take(rows),
+        replace(used, weights=np.ones(n)),
+        replace(used, label=CategoricalColumn(codes.copy(), label.levels)),
+        replace(used, attributes={**numbers, "x": NumericColumn(values.copy())}),
+    )
+    for other in others:
+        assert learn_dataset(other).schema.attributes[0].cuts == plain.schema.attributes[0].cuts  # type: ignore[union-attr]
+    assert learn_dataset(used, discretize="equal-frequency").schema.attributes[0].cuts != (0.5,)  # type: ignore[union-attr]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bncli.engine.data.columns import CategoricalColumn, Column, NumericColumn
-from bncli.engine.evaluation.value_ranks import RankedValues, rank_values
+from bncli.engine.evaluation.value_ranks import RankedValues, order_numbers, rank_values
 
 RNG = np.random.default_rng(0)
 HOLES = RNG.normal(size=500).round(1)
@@ -78,6 +78,13 @@ def check_intervals(values: np.ndarray, ranked: RankedValues) -> None:
         intervals, last = ranked.intervals(n)
         assert intervals.tolist() == expected
         assert last == max(expected)
+        labels = np.arange(len(values)) * 7 % 3
+        in_order = order_numbers(NumericColumn(values), labels, 3)
+        if in_order is not None:
+            assert in_order.n_values == ranked.n_values
+            counts = [[sum(e == i and y == k for e, y in zip(expected, labels, strict=True)) for k in range(3)]
+                      for i in range(last + 1)]  # fmt: skip
+            assert in_order.interval_counts(n).tolist() == counts
 
 
 @pytest.mark.parametrize("seed", range(40))
