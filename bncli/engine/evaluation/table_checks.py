@@ -160,7 +160,7 @@ def check_table(
         may_group = not is_grouped and _may_group(column)
         if is_constant(column) or not (may_group or name in columns_as_read):
             return _ColumnFacts(1, 0.0, 0.0)
-        in_order = may_group or units_of_rows is not None or _examine_in_order(table, name, known_cuts)
+        in_order = may_group or units_of_rows is not None or _examine_in_order(table, name, known, known_cuts)
         if isinstance(in_order, _ColumnFacts):
             return in_order
         ranked = rank_values(column, labels, n_labels)
@@ -230,8 +230,10 @@ def check_table(
     return TableCheck(tuple(findings), n_rows, copied, 2 * n_fine >= len(n_values), best, best_explained, running)
 
 
-def _examine_in_order(table: Columns, name: str, known: KnownCuts | None) -> _ColumnFacts | None:
-    """Return the facts of a column of numbers and add its cuts to `known`; return None for levels and few numbers."""
+def _examine_in_order(
+    table: Columns, name: str, known: dict[str, RankedValues], known_cuts: KnownCuts | None
+) -> _ColumnFacts | None:
+    """Return the facts of a column of numbers and store its ranks and cuts; return None for levels and few numbers."""
     column, label = table.attributes[name], table.label
     assert label is not None
     if not isinstance(column, NumericColumn):
@@ -239,8 +241,11 @@ def _examine_in_order(table: Columns, name: str, known: KnownCuts | None) -> _Co
     found = order_numbers(column, label.codes, len(label.levels))
     if found is None:
         return None
-    if known is not None and table.weights is None:
-        known.cuts[name] = column, cuts_of_ordered(found.column, len(label.levels))
+    if known_cuts is not None and table.weights is None:
+        known_cuts.cuts[name] = column, cuts_of_ordered(found.column, len(label.levels))
+    ranked = found.repeated(column.values)
+    if ranked is not None:
+        known[name] = ranked
     return _ColumnFacts(found.n_values, 0.0, _share_explained(found.interval_counts(_INTERVALS)))
 
 

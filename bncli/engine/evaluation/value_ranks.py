@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.data.columns import CategoricalColumn, Column
-from bncli.engine.kernels.arrays import Index, Integers, Mask
+from bncli.engine.kernels.arrays import Array, Index, Integers, Mask
 from bncli.engine.kernels.binning import interval_codes, ordered
 
 _BLOCK = 1 << 16
@@ -176,6 +176,17 @@ class OrderedNumbers:
         self.column = ordered(values, codes, n_labels, None)
         self.n_values = int(np.count_nonzero(self.column.is_last)) + self._has_missing
 
+    def repeated(self, values: NDArray[Any]) -> RepeatedNumbers | None:
+        """Return the ranks of the values, as they were given, if many rows have the same."""
+        if self.n_values > self._n_rows // 16:
+            return None
+        column, distinct = self.column, self.column.values
+        weights = np.ones(len(column.labels), np.int64) if column.weights is None else column.weights
+        sizes = np.diff(np.cumsum(weights)[column.ends - 1], prepend=0)
+        if self._has_missing:
+            distinct, sizes = np.append(distinct, np.nan), np.append(sizes, self._of_missing.sum())
+        return RepeatedNumbers(values, distinct, sizes)
+
     def interval_counts(self, n: int) -> NDArray[np.int64]:
         """Return the number of rows of each interval (see `RankedValues.intervals`) and class, (at most n + 1, K)."""
         column, n_items = self.column, len(self.column.labels)
@@ -198,6 +209,22 @@ class OrderedNumbers:
                 first = stop
         counts[n] = self._of_missing
         return counts if self._has_missing else counts[: last + 1]
+
+
+class RepeatedNumbers(RankedValues):
+    """Numbers of which few are different: `distinct` (n_values,), ascending, NaN last, with the rows of each."""
+
+    pairs = None
+    is_small = True
+
+    def __init__(self, values: NDArray[Any], distinct: Array, sizes: NDArray[np.int64]) -> None:
+        self._values, self._distinct, self.sizes = values, distinct, sizes
+
+    def ranks(self, rows: Index | None = None) -> Integers:
+        return np.searchsorted(self._distinct, self._values if rows is None else self._values[rows])
+
+    def groups_of_rows(self, groups: Integers) -> Integers:
+        return groups.astype(np.uint8).take(self.ranks())
 
 
 class _Numbers(RankedValues):

@@ -235,6 +235,8 @@ def encode_texts(values: pa.Array, shared: pa.Array) -> CodedTexts:
     """Encode texts as indices into `shared` if it contains all of them, else into their own distinct texts."""
     if pa.types.is_dictionary(values.type):
         coded, codes = encode_texts(values.dictionary, shared), values.indices.to_numpy()
+        if coded.texts is shared and (coded.codes == np.arange(len(coded.codes))).all():
+            return CodedTexts(narrow_codes(codes, len(shared)), shared)
         if coded.texts is shared:
             return CodedTexts(coded.codes.take(codes), shared)
         return CodedTexts(narrow_codes(codes, len(values.dictionary)), values.dictionary)

@@ -85,6 +85,13 @@ def check_intervals(values: np.ndarray, ranked: RankedValues) -> None:
             counts = [[sum(e == i and y == k for e, y in zip(expected, labels, strict=True)) for k in range(3)]
                       for i in range(last + 1)]  # fmt: skip
             assert in_order.interval_counts(n).tolist() == counts
+            repeated = in_order.repeated(values)
+            if repeated is not None:
+                rows = np.arange(len(values))
+                assert [each.tolist() for each in repeated.positions(rows)] == [
+                    each.tolist() for each in ranked.positions(rows)
+                ]
+                assert repeated.sizes.tolist() == ranked.sizes.tolist()
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -95,3 +102,22 @@ def test_intervals_of_skewed_columns(seed: int) -> None:
     values[rng.random(len(values)) < rng.random()] = rng.choice([0.0, 1.0, 9.0])
     values[rng.random(len(values)) < rng.choice([0.0, 0.1, 0.9])] = np.nan
     check_intervals(values, rank_values(NumericColumn(values)))
+    check_intervals(np.round(values, 1) / 3, rank_values(NumericColumn(np.round(values, 1) / 3)))
+
+
+def test_numbers_of_which_few_are_different_are_ranked_without_a_sort() -> None:
+    in_order = order_numbers(NumericColumn(HOLES), np.arange(500) % 3, 3)
+    assert in_order is not None
+    assert in_order.repeated(HOLES) is None
+    many = np.tile(HOLES, 5)
+    in_order = order_numbers(NumericColumn(many), np.arange(2500) % 3, 3)
+    assert in_order is not None
+    repeated, rows = in_order.repeated(many), np.arange(2500)
+    assert repeated is not None
+    expected = rank_values(NumericColumn(many))
+    assert repeated.ranks().tolist() == expected.ranks().tolist()
+    assert repeated.sizes.tolist() == expected.sizes.tolist()
+    for own, other in zip(repeated.positions(rows), expected.positions(rows), strict=True):
+        assert own.tolist() == other.tolist()
+    groups = np.arange(repeated.n_values) // 9
+    assert repeated.groups_of_rows(groups).tolist() == expected.groups_of_rows(groups).tolist()
