@@ -33,6 +33,7 @@ class Objective:
     - negligible: a relative tolerance refers to f, but to no less than this value
     - first_gap: evaluations before the first refresh of the preconditioner
     - history: the number of pairs that L-BFGS stores
+    - ends_products: whether the products for a Newton direction end when they gain no more than the tolerance neglects
     """
 
     value_and_gradient: Evaluate
@@ -43,6 +44,7 @@ class Objective:
     negligible: float = 0.0
     first_gap: int = FIRST_GAP
     history: int = HISTORY
+    ends_products: bool = False
 
 
 @dataclass(frozen=True)

@@ -130,8 +130,7 @@ class Descent:
         ends the run at the share `certain` of the tolerance. `values` are those of the last iterations; they count once
         the deque is full.
         """
-        # the values of separable rows fall to 0, so that no relative tolerance would ever be met: hence the floor
-        negligible = self.tolerance * max(abs(self.current.value), self.floor)
+        negligible = self.negligible
         if self.objective.separable(self.current.value):
             return StoppedBy.SEPARABLE
         if predicted is not None and predicted <= certain * negligible:
@@ -146,6 +145,12 @@ class Descent:
         counts = (self.iteration, self._n_evaluations)
         current, products = self.current, math.ceil(self.products)
         return Optimum(current.point, current.value, norm(current.gradient), *counts, reason, products)
+
+    @property
+    def negligible(self) -> float:
+        """The change of the objective that the tolerance neglects."""
+        # the values of separable rows fall to 0, so that no relative tolerance would ever be met: hence the floor
+        return self.tolerance * max(abs(self.current.value), self.floor)
 
     @property
     def passes(self) -> int:
@@ -213,7 +218,9 @@ def _newton_steps(run: Descent, refresh: Refresh, predicts: bool) -> StoppedBy:
         reason = run.stop_reason(predicted, values)
         if reason is not None:
             return reason
-        direction, used = newton_direction(run.objective.hessian(current.point), refresh.precondition, current.gradient)
+        product = run.objective.hessian(current.point)
+        enough = run.negligible if run.objective.ends_products else 0.0
+        direction, used = newton_direction(product, refresh.precondition, current.gradient, enough)
         run.products += used
         reached, step, _ = wolfe_search(run.evaluate, current, direction, float(direction @ current.gradient))
         if reached is None:
@@ -362,7 +369,7 @@ class Pairs:
 
 
 def newton_direction(
-    product: Callable[[Array], Array], precondition: Precondition, gradient: Array
+    product: Callable[[Array], Array], precondition: Precondition, gradient: Array, enough: float = 0.0
 ) -> tuple[Array, int]:
     """Return a truncated Newton direction, and the number of products it took; `product` multiplies by H.
 
@@ -371,7 +378,8 @@ def newton_direction(
     preconditioned by Q, an approximation of the inverse Hessian, and end when the residual r = -g - Hd is small
     compared with the gradient, r'Qr <= TRUNCATION^2 g'Qg: a rough direction is enough, since the next point has another
     Hessian. (The test of Nash & Sofer, by the progress of the model, ends too soon where Q is poor: on the hardest
-    problems it took two to three times as many products.)
+    problems it took two to three times as many products.) They also end when the last WINDOW steps together lowered m
+    by no more than `enough`; where Q is poor, the test of the residual may take hundreds of products more.
 
     If H is singular, the curvature along a direction may be nothing but rounding errors, and so would be the step.
     Therefore conjugate gradients also end at a direction p whose curvature in the metric of Q, p'Hp / p'Q^-1 p, is
@@ -383,6 +391,7 @@ def newton_direction(
     ([-0.5, 2.0], 1)
     """
     d, residual, steepest = np.zeros(len(gradient)), -gradient, 0.0
+    decreases = deque([math.inf], maxlen=WINDOW)
     direction = precondition(residual)
     fit = first = length = float(residual @ direction)
     for i in range(1, MAX_PRODUCTS + 1):
@@ -394,10 +403,11 @@ def newton_direction(
         steepest = max(steepest, curvature / length)
         alpha = fit / curvature
         d += alpha * direction
+        decreases.append(alpha * fit / 2)
         residual -= alpha * image
         z = precondition(residual)
         last, fit = fit, float(residual @ z)
-        if fit <= TRUNCATION**2 * first:
+        if fit <= TRUNCATION**2 * first or sum(decreases) <= enough:
             break
         beta = fit / last
         direction = z + beta * direction

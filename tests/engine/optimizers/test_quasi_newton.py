@@ -513,6 +513,22 @@ def test_curvature_that_vanishes_later_ends_the_way() -> None:
     np.testing.assert_allclose(d, [-2.0, -2.0])
 
 
+@pytest.mark.parametrize("enough", [1e-2, 1e-3, 1e-4])
+def test_it_ends_when_further_products_gain_no_more_than_enough(enough: float) -> None:
+    """Without a preconditioner, the residual of an ill-conditioned model shrinks long after the model has."""
+    h = spd(300, 0, 1e6)
+    # most of the gradient is along the flattest direction, which conjugate gradients reach last
+    g = h @ np.random.default_rng(1).normal(size=300) / 1e6 + 100.0 * np.linalg.eigh(h)[1][:, 0]
+    g /= np.linalg.norm(g)
+    d, used = newton_direction(times(h), identity, g, enough)
+    path = [float(g @ p + p @ h @ p / 2) for p in _plain_conjugate_gradients(h, np.eye(300), g, used)]
+    falls = -np.diff([0.0, *path])
+    assert used < newton_direction(times(h), identity, g)[1]
+    assert sum(falls[-quasi_newton.WINDOW :]) <= enough * 1.001
+    assert all(sum(falls[i - quasi_newton.WINDOW : i]) > enough * 0.999 for i in range(quasi_newton.WINDOW, used))
+    assert float(d @ g) < 0
+
+
 def test_a_newton_direction_leaves_the_gradient_alone() -> None:
     g = np.array([1.0, -2.0])
     newton_direction(times(spd(2, 0, 50.0)), identity, g)

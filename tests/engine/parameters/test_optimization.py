@@ -210,6 +210,25 @@ def test_tables_of_other_rows_lead_to_the_optimum_in_a_few_steps(tolerance: floa
     assert steps[-1].step == 1.0
 
 
+def test_newton_directions_of_effects_end_with_many_rows_when_they_gain_too_little(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = random_dataset(3_000, (3, 2, 4), 3)
+    ends = {}
+    for name in ("discriminative", "discriminative with lower orders"):
+        for most in (2_999, 3_000):
+            monkeypatch.setattr(optimization, "FEW_PRODUCTS_ROWS", most)
+            caught = catch(name, data, TAN)
+            problem = Problem(ParameterSpace(caught.likelihood, caught.space), how(penalty=1.0))
+            ends[name, most] = problem.objective.ends_products
+    assert ends == {
+        ("discriminative", 2_999): False,
+        ("discriminative", 3_000): False,
+        ("discriminative with lower orders", 2_999): True,
+        ("discriminative with lower orders", 3_000): False,
+    }
+
+
 def test_without_a_penalty_or_with_few_rows_all_rows_are_taken_from_the_first_pass_on() -> None:
     data = random_dataset(2_000, (3, 2, 4), 3)
     for penalty, growth in ((0.0, GROWTH), (1.0, replace(GROWTH, many_rows=2_001))):
