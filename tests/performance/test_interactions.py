@@ -90,7 +90,7 @@ def test_the_command_beside_lightgbm(n_rows: int, most: float, tmp_path: Path, r
     _record_beside_lightgbm(f"{n_rows:,} rows x 30", most, 1.02, tmp_path, record)
 
 
-@pytest.mark.parametrize(("name", "most", "most_loss"), [("adult", 9.0, 1.05), ("covertype", 50.0, 1.1)])
+@pytest.mark.parametrize(("name", "most", "most_loss"), [("adult", 2.8, 1.05), ("covertype", 3.5, 1.26)])
 def test_the_command_beside_lightgbm_on_real_tables(
     name: str, most: float, most_loss: float, tmp_path: Path, record: Recorder
 ) -> None:
