@@ -49,10 +49,10 @@ FEW_ROWS = 256
 _FEW_CLASSES = 16
 _BLOCK = 1 << 12
 """Items evaluated at a time, so that the temporaries stay in the second-level cache."""
-_GRAIN, _STRIDE = 64, 16
+_GRAIN, _STRIDE = 32, 16
 """Costs are bounded in blocks of _STRIDE * _GRAIN items, and where that does not rule them out, of _GRAIN items."""
 _FEW_ITEMS = 1024
-"""In ranges of at most so many items, all candidates are evaluated."""
+"""In ranges of at most this many items, all candidates are evaluated."""
 
 
 def cut_points(
@@ -185,14 +185,12 @@ def _best_cut(items: _Items, whole: _Range) -> int | None:
     n_blocks = -(-whole.stop // items.grain) - whole.first // items.grain
     blocks, bounds = np.arange(n_blocks), np.zeros(n_blocks)
     if whole.stop - whole.first > _FEW_ITEMS:
-        # Long blocks are bounded first. The most promising one gives a cost that rules most of the others out.
-        long = np.append(np.arange(0, n_blocks, _STRIDE), n_blocks)
-        bounds_of_long = search.bounds(long)
-        best = int(np.argmin(bounds_of_long))
-        search.evaluate(blocks[long[best] : long[best + 1]])
-        is_kept = bounds_of_long <= search.limit()
-        is_kept[best] = False
-        parts = np.minimum(long[:-1][is_kept][:, None] + np.arange(_STRIDE + 1), n_blocks)
+        parts = np.arange(n_blocks + 1)[None]
+        if n_blocks > 4 * _STRIDE:
+            # Long blocks are bounded first. The costs of cuts at their ends rule most of them out.
+            long = np.append(np.arange(0, n_blocks, _STRIDE), n_blocks)
+            is_kept = search.bounds(long) <= search.limit()
+            parts = np.minimum(long[:-1][is_kept][:, None] + np.arange(_STRIDE + 1), n_blocks)
         is_block = parts[:, :-1] < n_blocks
         blocks, bounds = parts[:, :-1][is_block], search.bounds(parts)[is_block]
         order = np.argsort(bounds)
@@ -201,7 +199,7 @@ def _best_cut(items: _Items, whole: _Range) -> int | None:
     while done < (n_left := int(np.searchsorted(bounds, search.limit(), side="right"))):
         now = blocks[done : min(done + at_a_time, n_left)]
         search.evaluate(now)
-        done, at_a_time = done + len(now), min(2 * at_a_time, max(_STRIDE, _BLOCK // items.grain))
+        done, at_a_time = done + len(now), 4 * at_a_time
     return search.found()
 
 
@@ -217,20 +215,23 @@ class _Search:
         self._tolerance = int(math.ldexp(TIE * self._n, items.n_log_n.shift))
         self._lowest: int | None = None
         self._found = list[tuple[int, int]]()  # costs and cuts
+        self._upper = math.inf  # a cost in bits, in floating point, of some cut
         # far more than the rounding errors of a sum over a block
         self._rounding = math.ldexp(self._n * (1 + math.log2(self._n)), -50) * (1000 + items.grain)
 
     def limit(self) -> float:
         """Return the highest bound, in bits, of a block that may have the best cut or one that ties with it."""
-        if self._lowest is None:
-            return math.inf
-        return math.ldexp(self._lowest + self._tolerance, -self._items.n_log_n.shift) + self._rounding
+        shift = -self._items.n_log_n.shift
+        lowest = self._upper + 2 * self._rounding
+        if self._lowest is not None:
+            lowest = min(lowest, math.ldexp(self._lowest, shift))
+        return lowest + math.ldexp(self._tolerance, shift) + self._rounding
 
     def _edges(self, blocks: Index) -> tuple[Index, Counts]:
         """Return the first item of some blocks of the range, and the weight of each class in the range before it."""
         items, whole = self._items, self._whole
         blocks = blocks + whole.first // items.grain
-        edges = np.clip(blocks * items.grain, whole.first, whole.stop)
+        edges = np.minimum(np.maximum(blocks * items.grain, whole.first), whole.stop)
         counts = items.before[blocks]
         counts[edges == whole.first] = whole.start
         counts[edges == whole.stop] = whole.end
@@ -238,10 +239,19 @@ class _Search:
         return edges, counts
 
     def bounds(self, blocks: Index) -> Array:
-        """Return a lower bound, in bits, of the cost of every cut between two successive blocks of (..., E)."""
-        left, n = self._edges(blocks)[1].astype(np.float64), float(self._n)
+        """Return a lower bound, in bits, of the cost of every cut between the beginnings of two blocks of (..., E).
+
+        The costs of cuts just before blocks bound the lowest cost from above.
+        """
+        edges, counts = self._edges(blocks)
+        left, n = counts.astype(np.float64), float(self._n)
         f = _x_log_x(left) + _x_log_x(self._total - left)
         n_left = left.sum(axis=-1)
+        is_cut = (edges > self._whole.first) & (edges < self._whole.stop) & self._items.is_candidate[edges - 1]
+        if is_cut.any():
+            own = n_left[is_cut]
+            costs = _x_log_x(own) + _x_log_x(n - own) - f[is_cut].sum(axis=-1)
+            self._upper = min(self._upper, float(costs.min()))
         # an empty block at the end has no cut
         middle = np.minimum((n_left[..., :-1] + n_left[..., 1:]) / 2, n - 0.5)
         log_right = np.log2(n - middle)
@@ -266,7 +276,7 @@ class _Search:
         if items.weights is not None:
             weights *= items.weights[at]
         # the weight of the item's class on either side of a cut after the item
-        left = counts[np.arange(len(counts))[:, None], labels] + _sums_within_class(labels, weights, len(total))
+        left = counts[np.arange(len(counts))[:, None], labels] + _sums_within_class(labels, weights, total)
         right = total[labels] - left
         f = np.cumsum(_x_log_x(left) - _x_log_x(left - weights) + _x_log_x(right) - _x_log_x(right + weights), axis=1)
         f += (_x_log_x(counts.astype(np.float64)) + _x_log_x((total - counts).astype(np.float64))).sum(
@@ -299,12 +309,16 @@ def _x_log_x(x: Array) -> Array:
     return x * np.log2(np.maximum(x, 0.25))
 
 
-def _sums_within_class(labels: Index, weights: Array, n_labels: int) -> Array:
-    """Return the running sums of weights (B, n) over the items up to each item that have its class."""
+def _sums_within_class(labels: Index, weights: Array, total: Counts) -> Array:
+    """Return the running sums of weights (B, n) over the items up to each item that have its class.
+
+    total (K,): the weight of each class; classes without weight do not occur.
+    """
     sums: Array
-    if n_labels <= _FEW_CLASSES:
+    classes, n_labels = np.flatnonzero(total), len(total)
+    if len(classes) <= _FEW_CLASSES:
         sums = np.zeros(labels.shape)
-        for y in range(n_labels):
+        for y in classes:
             own = labels == y
             np.copyto(sums, np.cumsum(own * weights, axis=1), where=own)
         return sums
