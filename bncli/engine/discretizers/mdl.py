@@ -275,15 +275,20 @@ class _Search:
         weights = is_inside.astype(np.float64)
         if items.weights is not None:
             weights *= items.weights[at]
-        # the weight of the item's class on either side of a cut after the item
-        left = counts[np.arange(len(counts))[:, None], labels] + _sums_within_class(labels, weights, total)
-        right = total[labels] - left
-        f = np.cumsum(_x_log_x(left) - _x_log_x(left - weights) + _x_log_x(right) - _x_log_x(right + weights), axis=1)
-        f += (_x_log_x(counts.astype(np.float64)) + _x_log_x((total - counts).astype(np.float64))).sum(
-            axis=1, keepdims=True
-        )
-        n_left = np.cumsum(weights, axis=1) + counts.sum(axis=1, keepdims=True)
-        costs = _x_log_x(n_left) + _x_log_x(self._n - n_left) - f
+        # the weight of the item's class on either side of a cut after the item, and before it, and that of all classes
+        terms = np.empty((6, *at.shape))
+        left, right, left_before, right_before, n_left, n_right = terms
+        left[:] = counts[np.arange(len(counts))[:, None], labels] + _sums_within_class(labels, weights, total)
+        np.subtract(total[labels], left, out=right)
+        np.subtract(left, weights, out=left_before)
+        np.add(right, weights, out=right_before)
+        n_left[:] = np.cumsum(weights, axis=1) + counts.sum(axis=1, keepdims=True)
+        np.subtract(self._n, n_left, out=n_right)
+        left, right, left_before, right_before, n_left, n_right = _x_log_x(terms)
+        f = np.cumsum(left - left_before + right - right_before, axis=1)
+        both = np.concatenate((counts, total - counts), axis=1)
+        f += _x_log_x(both.astype(np.float64)).sum(axis=1, keepdims=True)
+        costs = n_left + n_right - f
         is_cut = items.is_candidate[at] & is_inside
         is_cut &= at < self._whole.stop - 1
         costs[~is_cut] = np.inf
@@ -338,15 +343,18 @@ def _is_accepted(items: _Items, whole: _Range, left: _Range, right: _Range) -> b
     if n <= 1 + TIE:
         return False
     # n Ent in units, Ent in bits per row, and the number of classes present
-    parts = []
-    for counts in (whole.counts, left.counts, right.counts):
-        bits = items.n_log_n.entropy(counts)
-        parts.append((bits, bits / float(counts.sum()), int(np.count_nonzero(counts))))
+    counts = np.stack((whole.counts, left.counts, right.counts))
+    totals = counts.sum(axis=1)
+    terms = items.n_log_n(np.concatenate((totals[:, None], counts), axis=1))
+    entropies = np.ldexp((terms[:, 0] - terms[:, 1:].sum(axis=1)).astype(np.float64), -items.n_log_n.shift)
+    parts = zip(
+        entropies.tolist(), (entropies / totals).tolist(), np.count_nonzero(counts, axis=1).tolist(), strict=True
+    )
     (bits, ent, k), (bits1, ent1, k1), (bits2, ent2, k2) = parts
     gain = (bits - bits1 - bits2) * items.unit / n
     # log2(3^k - 2) in two terms, so that many classes do not overflow
     delta = k * math.log2(3) + math.log2(1 - 2 * 3.0**-k) - (k * ent - k1 * ent1 - k2 * ent2)
-    return gain > (math.log2(n - 1) + delta) / n
+    return bool(gain > (math.log2(n - 1) + delta) / n)
 
 
 class NLogN:
