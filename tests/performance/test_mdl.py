@@ -17,8 +17,10 @@ pytestmark = pytest.mark.performance
 N_ROWS = 1_000_000
 
 
-@pytest.mark.parametrize(("what", "n_cuts"), [("unrelated to the class", 0), ("shifted by class", 10), ("waves", 100)])
-def test_beside_a_sort(what: str, n_cuts: int, record: Recorder) -> None:
+@pytest.mark.parametrize(
+    ("what", "n_cuts", "at_most"), [("unrelated to the class", 0, 5), ("shifted by class", 10, 15), ("waves", 100, 15)]
+)
+def test_beside_a_sort(what: str, n_cuts: int, at_most: float, record: Recorder) -> None:
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 5, N_ROWS).astype(np.uint8)
     values = rng.normal(size=N_ROWS)
@@ -32,4 +34,6 @@ def test_beside_a_sort(what: str, n_cuts: int, record: Recorder) -> None:
     assert found >= n_cuts
     times = alternate({"mdl": lambda: cut_points(values, labels, 5, None), "sort": lambda: np.sort(values)}, repeats=3)
     mdl, sort = times["mdl"].cpu, times["sort"].cpu
-    record(f"{what}, {found} cuts", mdl / sort, "x the sort", 15, f"cuts {mdl:.2f} s, sort {sort:.3f} s")
+    missed = "hundreds of short intervals: every row is evaluated once per level" if what == "waves" else ""
+    detail = f"cuts {mdl:.2f} s, sort {sort:.3f} s"
+    record(f"{what}, {found} cuts", mdl / sort, "x the sort", at_most, detail, missed)

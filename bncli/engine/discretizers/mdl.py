@@ -20,8 +20,8 @@ above its tangent at a point m, of slope s, and each class adds a concave functi
     cost >= N log2(N - m) + sum over y of min over L_y in {A_y, B_y} of [s L_y - h(L_y) - h(R_y)]
     m = (n_A + n_B) / 2,    s = log2 m - log2(N - m)
 
-In the other blocks candidates are evaluated in one pass, as running sums of the changes by each row. Costs near the
-lowest are computed again in fixed point (`NLogN`), so that ties are exact.
+In the other blocks, and in intervals of few rows, candidates are evaluated in one pass, as running sums of the changes
+by each row. Costs near the lowest are computed again in fixed point (`NLogN`), so that ties are exact.
 
 Conventions: entropies that differ by less than 1e-12 are tied and the lowest cut wins; an interval of total weight 1 or
 less is never cut; fractional weights are rounded to about 2^-52 of their sum, so that equal weights stay equal. Cost:
@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,8 @@ _BLOCK = 1 << 12
 """Items evaluated at a time, so that the temporaries stay in the second-level cache."""
 _GRAIN, _STRIDE = 32, 16
 """Costs are bounded in blocks of _STRIDE * _GRAIN items, and where that does not rule them out, of _GRAIN items."""
+_MOST_STORED = 1 << 13
+"""The largest weight of a range in which all cuts are evaluated, with a table of n log2 n."""
 _FEW_ITEMS = 1024
 """In ranges of at most this many items, all candidates are evaluated."""
 
@@ -133,7 +135,7 @@ class _Items:
             grain,
             before,
             _candidates(column),
-            NLogN(int(before[-1].sum())),
+            _n_log_n(int(before[-1].sum())),
             unit,
         )
 
@@ -181,6 +183,8 @@ class _Range:
 
 def _best_cut(items: _Items, whole: _Range) -> int | None:
     """Return the item after which the cut of lowest class entropy lies, or None if there is no candidate."""
+    if whole.counts.sum() <= _MOST_STORED:
+        return _scan(items, whole)
     search = _Search(items, whole)
     n_blocks = -(-whole.stop // items.grain) - whole.first // items.grain
     blocks, bounds = np.arange(n_blocks), np.zeros(n_blocks)
@@ -201,6 +205,24 @@ def _best_cut(items: _Items, whole: _Range) -> int | None:
         search.evaluate(now)
         done, at_a_time = done + len(now), 4 * at_a_time
     return search.found()
+
+
+def _scan(items: _Items, whole: _Range) -> int | None:
+    """Return the same as `_best_cut` for a range of small weight: every cut is evaluated, in fixed point."""
+    rows, table, total = slice(whole.first, whole.stop), items.n_log_n.table, whole.counts
+    cuts = np.flatnonzero(items.is_candidate[whole.first : whole.stop - 1])
+    if not len(cuts):
+        return None
+    labels = items.labels[rows].astype(np.intp)
+    weights = np.ones(len(labels), np.int64) if items.weights is None else items.weights[rows]
+    left = _sums_within_class(labels[None], weights[None], total)[0].astype(np.intp)
+    right = total[labels] - left
+    f = np.cumsum(table.take(left) - table.take(left - weights) + table.take(right) - table.take(right + weights))
+    n, n_left = int(total.sum()), np.cumsum(weights)[cuts]
+    costs = table.take(n_left) + table.take(n - n_left) - f[cuts]
+    tolerance = int(math.ldexp(TIE * n, items.n_log_n.shift))
+    # the first of those that tie; the term of the whole range is left out of all of them
+    return whole.first + int(cuts[np.argmax(costs <= costs.min() + tolerance)])
 
 
 class _Search:
@@ -314,7 +336,7 @@ def _x_log_x(x: Array) -> Array:
     return x * np.log2(np.maximum(x, 0.25))
 
 
-def _sums_within_class(labels: Index, weights: Array, total: Counts) -> Array:
+def _sums_within_class(labels: Index, weights: Array | Counts, total: Counts) -> Array:
     """Return the running sums of weights (B, n) over the items up to each item that have its class.
 
     total (K,): the weight of each class; classes without weight do not occur.
@@ -369,6 +391,7 @@ class NLogN:
     """
 
     def __init__(self, total: int) -> None:
+        self._total = total
         self.shift = 60 - math.ceil(math.log2(max(total, 2)) + math.log2(math.log2(max(total, 4))))
 
     def __call__(self, n: Counts) -> Counts:
@@ -380,6 +403,11 @@ class NLogN:
         values *= math.ldexp(1.0, self.shift)
         return np.rint(values, out=values).astype(np.int64)
 
+    @cached_property
+    def table(self) -> Counts:
+        """The values for 0 .. _MOST_STORED, or to the total if it is lower."""
+        return self(np.arange(min(self._total, _MOST_STORED) + 1))
+
     def entropy(self, counts: Counts) -> float:
         """Return n Ent = n log2 n - sum over k of n_k log2 n_k of class counts (K,), in bits.
 
@@ -387,6 +415,12 @@ class NLogN:
         12.0
         """
         return math.ldexp(int(self(counts.sum(keepdims=True))[0] - self(counts).sum()), -self.shift)
+
+
+@lru_cache(maxsize=4)
+def _n_log_n(total: int) -> NLogN:
+    """Return the function for a total, with its table: columns of a table mostly have the same."""
+    return NLogN(total)
 
 
 def uncut(values: NDArray[np.generic], labels: Codes, n_labels: int) -> Mask:

@@ -88,7 +88,7 @@ _SLIGHTLY_COPIED = 0.1
 _INTERVALS = 32
 _BLOCK = 1 << 16
 _ROWS_PER_THREAD = 1 << 14
-"""Tables of fewer rows are checked by the calling thread."""
+"""Tables of fewer rows are checked by the calling thread, and their columns are not put in order with the classes."""
 
 
 @dataclass(frozen=True)
@@ -154,13 +154,14 @@ def check_table(
     columns = {**left_out, **columns_as_read}
     is_grouped = by is not None and by.units is not None
     known = dict[str, RankedValues]()
+    is_short = n_rows < _ROWS_PER_THREAD or units_of_rows is not None  # or rows are compared by units
 
     def examine(name: str) -> _ColumnFacts:
         column, agreement, explained = columns[name], 0.0, 0.0
         may_group = not is_grouped and _may_group(column)
         if is_constant(column) or not (may_group or name in columns_as_read):
             return _ColumnFacts(1, 0.0, 0.0)
-        in_order = may_group or units_of_rows is not None or _examine_in_order(table, name, known, known_cuts)
+        in_order = may_group or is_short or _examine_in_order(table, name, known, known_cuts)
         if isinstance(in_order, _ColumnFacts):
             return in_order
         ranked = rank_values(column, labels, n_labels)

@@ -291,7 +291,7 @@ def test_published_tables_have_no_findings() -> None:
 
 def test_cuts_found_by_checks_are_those_of_the_discretizer_for_the_same_rows_only() -> None:
     rng = np.random.default_rng(3)
-    n = 2000
+    n = 20_000
     codes = rng.integers(0, 3, n).astype(np.int8)
     values = rng.normal(size=n) + codes
     holes = np.where(rng.random(n) < 0.2, np.nan, np.round(values, 2))
