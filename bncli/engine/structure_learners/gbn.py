@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -37,7 +37,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
-from bncli.engine.counting.table_batches import in_rounds
 from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.kernels.information import conditional_mutual_information, mutual_information, rounded
@@ -59,10 +58,10 @@ DECIMALS = 12
 SMALL_TABLE = 1 << 14
 """A table of at most this many cells is counted in full; a larger one only if it has few cells per row of a block."""
 CELLS_PER_ROW = 4
-ROUND = 1 << 22
-"""The most entries of the tables that are counted in one pass over the rows (32 MiB)."""
 NUMBERS_PER_ROW = 16
 """Cell numbers may reach this multiple of the number of rows before they are replaced by representative rows."""
+FEW_PLACES = 1 << 19
+"""Cell numbers below this are never replaced, however few rows there are."""
 MOST_PLACES = 1 << 24
 """The most entries of the table that finds representative rows; for larger numbers, rows are sorted instead."""
 
@@ -337,23 +336,29 @@ class _Orientation:
         return any(other not in self.graph[node] for node in new for other in (new | self.parents[b]) - {node})
 
 
-class Cells(NamedTuple):
-    """The cells of the joint values of some nodes, with their cardinalities in the same order.
-
-    `observed` has pairs (attribute, cardinality); rows in which one of these attributes is unobserved are not counted.
-    """
-
-    nodes: tuple[Node, ...]
-    shape: tuple[int, ...]
-    observed: tuple[tuple[Node, int], ...]
-
-    @property
-    def bound(self) -> int:
-        return math.prod(self.shape)
-
-
 NodeSum = tuple[Nodes, Nodes]
 """A set of nodes S, whose sum G(S) runs over the rows in which all attributes of the second set are observed."""
+
+
+class CellTable(NamedTuple):
+    """The cells of the joint values of some nodes that occur: every node's codes in them, and their counts.
+
+    Codes are (cells,), with the number of codes (one more than the cardinality if some are unobserved) in `radices`;
+    counts (cells,) are numbers of rows or sums of their weights.
+    """
+
+    radices: dict[Node, int]
+    codes: Mapping[Node, NDArray[np.integer]]
+    counts: NDArray[np.generic]
+
+    def margin(self, nodes: Nodes) -> CellTable:
+        """Return the table of some of the nodes."""
+        radices = {node: self.radices[node] for node in sorted(nodes)}
+        number_of_cell = representatives(*_numbered(self.codes, radices, len(self.counts)))
+        counts = np.bincount(number_of_cell, self.counts, len(self.counts))
+        present = np.flatnonzero(counts)
+        codes = {node: self.codes[node][present] for node in radices}
+        return CellTable(radices, codes, counts[present].astype(self.counts.dtype, copy=False))
 
 
 @dataclass(frozen=True)
@@ -364,119 +369,188 @@ class ConditionalInformation:
 
         I(A; B | Z) = [ G(ABZ) + G(Z) - G(AZ) - G(BZ) ] / N,    G(S) = sum over observed s of n_s ln n_s
 
-    The sets of a search overlap, so that an evaluation takes less than one new G on average. The sums are kept, the
-    tables are not. If S has few cells, its table is counted in full; otherwise only the cells that occur are counted,
-    so that memory depends on the number of rows and not on the product of the cardinalities. Cells are numbered digit
-    by digit,
-
-        cell = ((s_1 |S_2| + s_2) |S_3| + s_3) ...
-
-    and when the numbers get too large for a table, each cell is represented by one of its rows (`representatives`). The
-    four sets of an evaluation begin with the same Z, which is numbered once; A and B come last.
+    The sets of a search overlap, so that an evaluation takes less than one new G on average. The sums are kept, and so
+    is the table of the cells that occur of all nodes that the last call asked for: the sets that follow are mostly
+    subsets of these, and there are fewer such cells than rows. All new sums of a call are computed by one division of
+    the cells into smaller and smaller groups (`_Sums`).
 
     If missing values are marginalized, each result comes from the rows in which A, B and all of Z are observed, so a
     sum belongs to a set and to the attributes that have to be observed.
 
     Conventions: sums run over the number of cells with each count, so that the order of cells does not matter, or over
-    the weights in ascending order. Results are rounded to 12 decimals, the accuracy of a difference of such sums. Cost
-    of a new G: N increments if the table is small, else about four passes over N numbers for A or B and for every few
-    attributes of Z that are new; all that a call needs is counted together.
+    the weights in ascending order. Results are rounded to 12 decimals, the accuracy of a difference of such sums.
+    Memory depends on the number of rows, not on the product of the cardinalities. Cost of a table that is not a margin
+    of the last one: N increments if it is small, else about four passes over N numbers for every few attributes.
     """
 
     data: Dataset
     _sums: dict[NodeSum, float] = field(default_factory=dict)
     _weights: dict[Nodes, float] = field(default_factory=dict)  # the weight of the rows in which nodes are observed
+    _last: list[CellTable] = field(default_factory=list)  # the table of the last call
 
     def between(self, a: Node, b: Node, sets: Sequence[Nodes]) -> list[float]:
         """Return I(A; B | Z) for every Z of `sets`, never negative; 0 without rows."""
         questions: list[tuple[NodeSum, NodeSum, NodeSum, NodeSum]] = []
         for z in sets:
             observed = frozenset(i for i in (z | {a, b}) if i != CLASS_NODE and self.data.n_missing[i])
-            questions.append(((z | {a, b}, observed), (z, observed), (z | {a}, observed), (z | {b}, observed)))
-            if observed not in self._weights:
-                all_rows = Cells((), (), self._with_cardinalities(sorted(observed)))
-                self._weights[observed] = float(self.data.reduce(_count_all_cells, [all_rows])[0][0])
-        self._count([node_sum for question in questions for node_sum in question], (a, b))
+            # sets that differ by one node follow one another
+            questions.append(((z, observed), (z | {a}, observed), (z | {b}, observed), (z | {a, b}, observed)))
+        self._compute([node_sum for question in questions for node_sum in question])
         answers = []
         for question in questions:
-            abz, z_alone, az, bz = (self._sums[node_sum] for node_sum in question)
+            z_alone, az, bz, abz = (self._sums[node_sum] for node_sum in question)
             # without rows all sums are 0, and so is the result; rounding may leave it just below 0
             g = abz + z_alone - az - bz
             answers.append(max(round(g / (self._weights[question[0][1]] or 1.0), DECIMALS), 0.0))
         return answers
 
-    def _count(self, requested: Sequence[NodeSum], last: tuple[Node, ...]) -> None:
-        """Compute the sums G that are not known yet; the nodes `last` become the last digits of cell numbers."""
-        data, cells = self.data, dict[NodeSum, Cells]()
-        for node_sum in requested:
-            if node_sum not in self._sums:
-                # A and B last, so that the sets of one evaluation share the numbers of Z
-                nodes = tuple(sorted(node_sum[0], key=lambda node: (node in last, node)))
-                shape = tuple(cardinality for _, cardinality in self._with_cardinalities(nodes))
-                cells[node_sum] = Cells(nodes, shape, self._with_cardinalities(sorted(node_sum[1])))
-        limit = max(SMALL_TABLE, CELLS_PER_ROW * data.n_rows // len(data.bounds()))
-        for small in in_rounds([s for s in cells if cells[s].bound <= limit], lambda s: limit, ROUND):
-            tables = data.reduce(_count_all_cells, [cells[s] for s in small])
-            self._sums.update((s, sum_n_log_n(table)) for s, table in zip(small, tables, strict=True))
-        for large in in_rounds([s for s in cells if cells[s].bound > limit], lambda s: max(data.n_rows, 1), ROUND):
-            single_block = len(data.bounds()) == 1  # then no cells of other blocks need be joined
-            blocks = data.map(_count_occurring, [cells[s] for s in large], single_block)
-            for s, *parts in zip(large, *blocks, strict=True):
-                counts = parts[0][1]
-                if not single_block:
-                    nodes = cells[s].nodes
-                    codes = [np.concatenate([part[0][place] for part in parts]) for place in range(len(nodes))]
-                    rows = _RowNumbers(dict(zip(nodes, codes, strict=True)), len(codes[0]))
-                    # cells of all blocks as if they were rows, to join those that occur in several blocks
-                    joined = representatives(*rows.of(cells[s]))
-                    counts = np.bincount(joined, np.concatenate([part[1] for part in parts]))
-                    counts = counts[counts > 0]
-                self._sums[s] = sum_n_log_n(counts)
+    def _compute(self, requested: Sequence[NodeSum]) -> None:
+        """Compute the sums G that are not known yet."""
+        new: dict[Nodes, list[Nodes]] = {}
+        for nodes, observed in dict.fromkeys(requested):
+            if (nodes, observed) not in self._sums:
+                new.setdefault(observed, []).append(nodes)
+        if not new:
+            return
+        table = self._table(frozenset[Node]().union(*new, *itertools.chain.from_iterable(new.values())))
+        for observed, sets in new.items():
+            part = table
+            if observed:
+                rows = np.logical_and.reduce([table.codes[i] != self.data.schema.cardinalities[i] for i in observed])
+                part = table._replace(
+                    codes={node: codes[rows] for node, codes in table.codes.items()}, counts=table.counts[rows]
+                )
+            self._weights[observed] = float(part.counts.sum())
+            self._sums.update(((nodes, observed), g) for nodes, g in _Sums(part).of(sets))
 
-    def _with_cardinalities(self, nodes: Iterable[Node]) -> tuple[tuple[Node, int], ...]:
+    def _table(self, nodes: Nodes) -> CellTable:
+        """Return the table of the nodes: a margin of the last one if possible, else counted."""
+        if self._last and nodes <= self._last[0].codes.keys():
+            table = self._last[0]
+            if len(nodes) < len(table.codes):
+                table = table.margin(nodes)
+        else:
+            table = self._count(nodes)
+        self._last[:] = [table]
+        return table
+
+    def _count(self, nodes: Nodes) -> CellTable:
+        """Return the table of the nodes, counted over the rows."""
         data = self.data
-        return tuple((i, data.n_labels if i == CLASS_NODE else data.schema.cardinalities[i]) for i in nodes)
+        radices = {i: data.n_labels if i == CLASS_NODE else data.radices[i] for i in sorted(nodes)}
+        n_cells = math.prod(radices.values())
+        if n_cells <= max(SMALL_TABLE, CELLS_PER_ROW * data.n_rows // len(data.bounds())):
+            counts = data.reduce(_count_all_cells, radices)
+            present = np.flatnonzero(counts)
+            codes = np.unravel_index(present, tuple(radices.values())) if radices else ()
+            return CellTable(radices, dict(zip(radices, codes, strict=True)), counts[present])
+        parts = data.map(_count_occurring, radices)
+        if len(parts) == 1:
+            return parts[0]
+        joined = {node: np.concatenate([part.codes[node] for part in parts]) for node in radices}
+        return CellTable(radices, joined, np.concatenate([part.counts for part in parts])).margin(nodes)
 
 
-class _RowNumbers:
-    """The cell numbers of the rows; those of the node sequences in `reused` are kept, for longer sequences."""
+class _Groups(NamedTuple):
+    """A division of the cells of a table into groups of cells that agree on some nodes.
 
-    def __init__(self, codes: dict[Node, Codes], n_rows: int, reused: Collection[tuple[Node, ...]] = ()) -> None:
-        self._codes = {node: of_node.astype(np.intp) for node, of_node in codes.items()}
-        self._n_rows, self._reused = n_rows, reused
-        self._known: dict[tuple[Node, ...], tuple[Index, int]] = {}
+    `cells` are those in groups of several cells, with the number of their group, below `bound`; `alone` are the counts
+    of the other groups, which no further node can divide.
+    """
 
-    def of(self, cells: Cells) -> tuple[Index, int]:
-        """Return the number of every row's cell, and an exclusive upper bound of these numbers."""
-        # the longest prefix of the nodes whose numbers are known
-        first = max((n for n in range(1, len(cells.nodes) + 1) if cells.nodes[:n] in self._known), default=0)
-        numbers, bound = self._known[cells.nodes[:first]] if first else (np.zeros(self._n_rows, np.intp), 1)
-        for place in range(first, len(cells.nodes)):
-            node, radix = cells.nodes[place], cells.shape[place]
-            # one more digit would make the table of `representatives` too large: replace numbers by row numbers first
-            if bound > self._n_rows and bound * radix > NUMBERS_PER_ROW * self._n_rows:
-                numbers, bound = representatives(numbers, bound), max(self._n_rows, 1)
-                self._known[cells.nodes[:place]] = numbers, bound
-            numbers = numbers * radix
-            numbers += self._codes[node]
-            bound *= radix
-        if cells.nodes in self._reused:
-            self._known[cells.nodes] = numbers, bound
-        return numbers, bound
+    nodes: Nodes
+    cells: Index
+    numbers: Index
+    bound: int
+    alone: NDArray[np.generic]
+
+
+class _Sums:
+    """The sums G of many sets of nodes, from a table of all of them.
+
+    The cells are divided by the nodes that all sets have in common, then for either half of the sets by the further
+    nodes that these have in common, and so on, so that sets share most of the work: those that leave out one node of m
+    take about m log m divisions instead of m^2. Groups of a single cell are left aside, which are most of them as soon
+    as there are many nodes.
+    """
+
+    def __init__(self, table: CellTable) -> None:
+        self._table = table
+
+    def of(self, sets: Sequence[Nodes]) -> Iterator[tuple[Nodes, float]]:
+        """Yield every set with its sum."""
+        n_cells = len(self._table.counts)
+        undivided = _Groups(frozenset(), np.arange(n_cells), np.zeros(n_cells, np.intp), 1, self._table.counts[:0])
+        yield from self._within(undivided, sets)
+
+    def _within(self, groups: _Groups, sets: Sequence[Nodes]) -> Iterator[tuple[Nodes, float]]:
+        shared = frozenset.intersection(*sets)
+        divided = self._divide(groups, shared - groups.nodes)
+        if len(sets) == 1:
+            counts = np.bincount(divided.numbers, self._table.counts[divided.cells], divided.bound)
+            counts = counts.astype(self._table.counts.dtype, copy=False)
+            yield sets[0], sum_n_log_n(np.concatenate([divided.alone, counts]))
+            return
+        if divided is not groups:
+            divided = self._set_aside(divided)
+        half = len(sets) // 2
+        yield from self._within(divided, sets[:half])
+        yield from self._within(divided, sets[half:])
+
+    def _divide(self, groups: _Groups, nodes: Nodes) -> _Groups:
+        if not nodes:
+            return groups
+        codes = {node: self._table.codes[node][groups.cells] for node in nodes}
+        radices = {node: self._table.radices[node] for node in sorted(nodes)}
+        numbers, bound = _numbered(codes, radices, len(groups.cells), groups.numbers, groups.bound)
+        if bound > len(numbers):
+            numbers, bound = representatives(numbers, bound), len(numbers)
+        return groups._replace(nodes=groups.nodes | nodes, numbers=numbers, bound=bound)
+
+    def _set_aside(self, groups: _Groups) -> _Groups:
+        """Move the groups of one cell to `alone`."""
+        several = np.bincount(groups.numbers, None, groups.bound).take(groups.numbers) > 1
+        kept = np.flatnonzero(several)
+        alone = self._table.counts[groups.cells[~several]]
+        alone = np.concatenate([groups.alone, alone[alone != 1]])  # 1 ln 1 = 0
+        return groups._replace(cells=groups.cells[kept], numbers=groups.numbers[kept], alone=alone)
+
+
+def _numbered(
+    codes: Mapping[Node, NDArray[np.integer]],
+    radices: Mapping[Node, int],
+    n: int,
+    numbers: Index | None = None,
+    bound: int = 1,
+) -> tuple[Index, int]:
+    """Return the number of the cell of `radices`' nodes in each of n rows, and an exclusive upper bound of the numbers.
+
+    Cells are numbered digit by digit, cell = ((s_1 |S_2| + s_2) |S_3| + s_3) ..., after the number that a row has
+    already, if any. When numbers get too large for a table, each is replaced by one of its rows (`representatives`).
+    """
+    numbers = np.zeros(n, np.intp) if numbers is None else numbers.copy()
+    for node, radix in radices.items():
+        if bound > n and bound * radix > max(NUMBERS_PER_ROW * n, FEW_PLACES):
+            numbers, bound = representatives(numbers, bound), max(n, 1)
+        numbers *= radix
+        numbers += codes[node]
+        bound *= radix
+    return numbers, bound
 
 
 def representatives(numbers: Index, bound: int) -> Index:
     """Return for every row (N,) the one row that represents all rows with the same number; numbers are below `bound`.
 
     Cost: one write and one read per row in a table of `bound` entries. If that table would be too large, rows are
-    sorted, and ranks are returned instead of rows.
+    sorted instead.
 
     >>> found = representatives(np.array([7, 2, 7, 7]), 8)
     >>> bool((found[[0, 2, 3]] == found[0]).all()), int(found[1])
     (True, 1)
     """
     if bound > max(MOST_PLACES, NUMBERS_PER_ROW * len(numbers)):
-        return np.unique(numbers, return_inverse=True)[1]
+        _, first, place = np.unique(numbers, return_index=True, return_inverse=True)
+        return first[place]
     row_of_number = np.empty(bound, np.int32)  # only entries that were written are read
     row_of_number[numbers] = np.arange(len(numbers), dtype=np.int32)
     return row_of_number.take(numbers).astype(np.intp)
@@ -495,40 +569,15 @@ def sum_n_log_n(counts: NDArray[np.generic]) -> float:
     return float((weights * np.log(weights)).sum())
 
 
-def _count_all_cells(block: RowBlock, requested: list[Cells]) -> list[NDArray[np.generic]]:
-    tables: list[NDArray[np.generic]] = []
-    for cells in requested:
-        codes, n_rows, weights = _observed_rows(block, cells, cells.nodes)
-        tables.append(np.bincount(_RowNumbers(codes, n_rows).of(cells)[0], weights, cells.bound))
-    return tables
+def _count_all_cells(block: RowBlock, radices: dict[Node, int]) -> NDArray[np.generic]:
+    numbers, n_cells = _numbered(_codes(block, radices), radices, block.n_rows)
+    return np.bincount(numbers, block.weights, n_cells)
 
 
-def _observed_rows(block: RowBlock, cells: Cells, nodes: Iterable[Node]) -> tuple[dict[Node, Codes], int, Array | None]:
-    """Return the nodes' codes, the number and the weights of the rows in which `cells.observed` are observed."""
-    codes = {node: block.labels if node == CLASS_NODE else block.codes[node] for node in nodes}
-    if not cells.observed:
-        return codes, block.n_rows, block.weights
-    rows = np.flatnonzero(np.logical_and.reduce([block.codes[i] != n for i, n in cells.observed]))
-    weights = None if block.weights is None else block.weights[rows]
-    return {node: of_node[rows] for node, of_node in codes.items()}, len(rows), weights
+def _count_occurring(block: RowBlock, radices: dict[Node, int]) -> CellTable:
+    weights = np.ones(block.n_rows, np.int64) if block.weights is None else block.weights
+    return CellTable(radices, _codes(block, radices), weights).margin(frozenset(radices))
 
 
-def _count_occurring(
-    block: RowBlock, requested: list[Cells], single_block: bool
-) -> list[tuple[list[Codes], NDArray[np.generic]]]:
-    """Count the cells that occur; return the nodes' codes in them (none for a single block), and the counts."""
-    nodes = sorted({node for cells in requested for node in cells.nodes})
-    occurring: dict[Cells, tuple[list[Codes], NDArray[np.generic]]] = {}
-    for observed in dict.fromkeys(cells.observed for cells in requested):
-        # shortest first, since longer sets begin with shorter ones
-        alike = sorted((cells for cells in requested if cells.observed == observed), key=lambda cells: len(cells.nodes))
-        codes, n_rows, weights = _observed_rows(block, alike[0], nodes)
-        rows = _RowNumbers(codes, n_rows, {cells.nodes for cells in alike})
-        for cells in alike:
-            counts = np.bincount(representatives(*rows.of(cells)), weights, n_rows)
-            if single_block:
-                occurring[cells] = [], counts
-            else:
-                present = np.flatnonzero(counts)
-                occurring[cells] = [codes[node][present] for node in cells.nodes], counts[present]
-    return [occurring[cells] for cells in requested]
+def _codes(block: RowBlock, nodes: Iterable[Node]) -> dict[Node, Codes]:
+    return {node: block.labels if node == CLASS_NODE else block.codes[node] for node in nodes}

@@ -492,10 +492,10 @@ def test_equals_the_definition(table: str, asked: tuple[Dataset, int, int, list[
         if table != "whole":
             patch.setattr(gbn, "SMALL_TABLE", 1)
             patch.setattr(gbn, "CELLS_PER_ROW", 0)
-            patch.setattr(gbn, "ROUND", 100)
         if table == "sorted":
             patch.setattr(gbn, "MOST_PLACES", 1)
             patch.setattr(gbn, "NUMBERS_PER_ROW", 0)
+            patch.setattr(gbn, "FEW_PLACES", 0)
         answers = ConditionalInformation(data).between(a, b, sets)
     assert answers == pytest.approx([slow(data, a, b, z) for z in sets], abs=1.1e-12)
 
@@ -514,6 +514,7 @@ def test_missing_values_leave_the_rows_that_have_all_that_is_asked_for(
         if table == "sorted":
             patch.setattr(gbn, "MOST_PLACES", 1)
             patch.setattr(gbn, "NUMBERS_PER_ROW", 0)
+            patch.setattr(gbn, "FEW_PLACES", 0)
         answers = ConditionalInformation(incomplete).between(a, b, sets)
     whole = [complete_rows(incomplete, (z | {a, b}) - {CLASS_NODE}) for z in sets]
     expected = [slow(rows, a, b, z) if rows.n_rows else 0.0 for rows, z in zip(whole, sets, strict=True)]
