@@ -150,7 +150,6 @@ def empty_counts(cuts: Cuts, requested: RequestedSets) -> CountedRows:
 
 def count_rows(data: Dataset, cuts: Cuts, requested: RequestedSets) -> CountedRows:
     """Count encoded rows, whose weights are whole numbers; the code of a missing value is the last one."""
-    # the code after those of the values
     n_missing = tuple(
         int(np.count_nonzero(codes == a.n_values)) for codes, a in zip(data.codes, cuts.attributes, strict=True)
     )

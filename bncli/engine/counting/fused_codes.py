@@ -73,7 +73,7 @@ class Fusion:
         tables = []
         for members in self.members:
             if 0 < members.shape[0] < members.shape[1]:
-                # cells.take(rows) is (any, rows, families in g)
+                # cells.take(rows) is (any, configurations, families in g)
                 at_a_time = max(1, NUMBERS_AT_A_TIME // max(1, len(cells) * members.shape[1]))
                 slices = [members[start : start + at_a_time] for start in range(0, len(members), at_a_time)]
                 sums = [np.add.reduce(cells.take(rows, axis=1), axis=2) for rows in slices]

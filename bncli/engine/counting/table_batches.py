@@ -103,7 +103,7 @@ class SuperAttribute:
 def pair_batches(data: Dataset, attributes: Sequence[int]) -> Iterator[PairBatch]:
     """Yield the table of every pair of `attributes` once, counted in rounds of at most ROUND entries."""
     supers = super_attributes({i: data.radices[i] for i in attributes}, data.n_rows, data.n_labels)
-    # counting exact rows with sparse matrices pays for its import only with many increments
+    # for rows without weights; sparse matrices pay for their import only with many increments
     many = data.weights is None and data.n_rows * math.comb(len(supers), 2) >= MANY_INCREMENTS
     kernel = _count_pairs_of_many_rows if many else _count_pairs
     for pairs in in_rounds(_pairs(supers), lambda pair: _n_joint(supers, *pair) * data.n_labels, ROUND):
@@ -267,7 +267,7 @@ def _margins(
         # (pairs, u, y, v)
         counted = np.stack([tables[k] for k in pair_numbers]).astype(np.float64, copy=False)
         if shape is None:
-            # (values, y, u) times (u, values): both attributes are in u; every pair appears twice, and each with itself
+            # (values, y, u) times (u, values): both attributes are in u; each pair appears twice, and i with i
             within = packed.margins[:, np.newaxis, :] * counted[0, :, :, 0].T
             for batch in _batches(packed, [packed], (within @ packed.margins.T)[np.newaxis]):
                 once = batch.i < batch.j

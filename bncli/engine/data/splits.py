@@ -341,7 +341,7 @@ def _samples_of_units(labels: Integers, units: Index, sizes: Sequence[int], seed
     by_count = np.lexsort((-label, counts, owner))
     last = np.append(np.flatnonzero(np.diff(owner)), len(owner) - 1)
     order = nested_order(label[by_count[last]], seed)
-    # rows in the first units of the order
+    # the number of rows in the first 1, 2, ... units of the order
     rows_in_all = np.cumsum(np.bincount(units)[order])
     for size in sizes:
         n_units = max(1, int(np.searchsorted(rows_in_all, size, side="right")))

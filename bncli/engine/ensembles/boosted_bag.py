@@ -178,7 +178,7 @@ def fit_jointly(member: Boosted, data: Dataset, held_out: Dataset) -> Boosted:
         fitted = _fit_leaves(inside, grown, penalty, values, ITERATIONS)
         scores = outside.scores(fitted)
         loss = log_loss(scores, held_out)
-        # penalties fall: once one does not help enough, smaller ones would not either
+        # penalties fall: after one that does not help enough, smaller ones are not tried
         if loss >= (1.0 - WORTH) * best.log_loss:
             break
         best, values, best_penalty = replace(member, held_out=scores, log_loss=loss), fitted, penalty
@@ -186,7 +186,7 @@ def fit_jointly(member: Boosted, data: Dataset, held_out: Dataset) -> Boosted:
         return member
     del inside, outside  # so that the entries exist only once
     rows = _LeafRows.of([data, held_out], member.trees, member.prior)
-    # all rows, from the optimum of those that were learned from
+    # refit to all rows, starting at the optimum of those that were learned from
     values = _fit_leaves(rows, grown, best_penalty, values, ITERATIONS)
     ends = np.cumsum([len(tree.values) for tree in member.trees])[:-1]
     of_trees = zip(member.trees, np.split(values, ends), strict=True)

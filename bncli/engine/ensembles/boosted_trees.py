@@ -175,7 +175,7 @@ class _TreeGrower:
         if self._rows.weights is not None:
             g, h = g * self._rows.weights[:, np.newaxis], h * self._rows.weights[:, np.newaxis]
         start = int(self._rng.integers(self._rows.n_rows))
-        # one gradient for all splits of the tree: that of two classes, or a random mixture of K
+        # one gradient for all splits of the tree: that of two classes, or a random projection of those of K
         projected = g[:, 0] if n_scores == 1 else g @ self._rng.standard_normal(n_scores)
         window_g, window_h = (np.roll(x, -start)[: self._window] for x in (projected, h.mean(axis=1)))
         bin_splits, leaf = grow_splits(
@@ -313,7 +313,8 @@ def _group_codes(keys: Index, attribute: Attribute) -> tuple[Index, Index]:
     """
     values = keys[:-1] if attribute.missing else keys
     if isinstance(attribute, NumericAttribute):
-        # an interval begins a group if its key differs from the one before; the first has number 0, so it counts later
+        # an interval begins a group if its key differs from the one before; group 0 must not raise the sum, so its
+        # beginning is marked afterwards
         begins = np.zeros(len(values), bool)
         np.not_equal(values[1:], values[:-1], out=begins[1:])
         groups = np.cumsum(begins)

@@ -156,7 +156,8 @@ def _bin_column(attribute: Attribute, i: int, bins: int, rng: np.random.Generato
     else:
         # the weight up to the end of each interval, as a share
         shares = np.cumsum(weights) / max(weights.sum(), 1e-300)
-        # the edges (k + u) / (bins - 1) up to there, minus 1; where the next interval contains one, this one ends a bin
+        # the number of edges (k + u) / (bins - 1), k = 0, 1, ..., up to there, minus 1; an interval ends a bin if the
+        # next one contains an edge
         edges = np.floor(shares * (bins - 1) - u)
         # An interval that contains two edges or more ends a bin, and so does the interval before it.
         is_heavy = weights * (bins - 1) >= 2 * weights.sum()
@@ -352,7 +353,7 @@ def _gains(left: Array, total: Array, units: Units, penalty: float) -> Array:
     h += lost
     g /= h
     other_g *= other_g
-    # h has `lost` already: (all_h - h + lost) + lost, the other side with its own
+    # h contains `lost`, so this is the h of the other side plus its own `lost`
     np.subtract(all_h + 2.0 * lost, h, out=h)
     other_g /= h
     g += other_g

@@ -136,7 +136,7 @@ def gradient_two_classes(
         margin *= sign
         weight = None if weights is None else weights[start : start + BLOCK]
         cll += _logistic(margin, spare, residual, weight)
-        # w (1 - p) of the own class becomes d CLL / dd: its sign for the first class is minus
+        # d CLL / dd is w (1 - p) of the own class, with a minus for rows of the first class
         residual *= sign
         for total, code in zip(totals, block, strict=True):
             total += np.bincount(code, residual, len(total))
@@ -508,7 +508,7 @@ def sparse_hessian_classes(z: Indicators, p: Sequence[Array], weights: Array | N
 
 def _to_hessian_residuals(d: Array, p: Array, weights: Array | None) -> None:
     """Replace d by r = w p (d - sum over y of p d) in place; all are (K, rows)."""
-    # the mean of d over the row's class distribution
+    # less the mean of d over the row's class distribution
     d -= np.einsum("kt,kt->t", d, p)
     d *= p
     if weights is not None:

@@ -130,7 +130,7 @@ class CandidateGains:
 
     def cover(self, sets: Iterable[Region]) -> None:
         """Record that the model now covers these sets."""
-        # their changes dc are others now, so their kept tables no longer hold
+        # the changes dc of these candidates are different now, so their kept tables are out of date
         self._batch_of[self.candidates.cover(sets)] = -1
         for key in set(self._kept) - set(self._batch_of.tolist()):
             self._entries -= self._kept.pop(key).tables.size

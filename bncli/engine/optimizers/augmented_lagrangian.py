@@ -115,7 +115,7 @@ def descend(
         )
         n_rounds, done = n_rounds + 1, reached if done is None else add_counts(done, reached)
         x = reached.point
-        # the update of the multipliers is the force of the penalty term at the minimum of the round
+        # the new multipliers are the forces of the penalty term at the minimum of the round
         before, mu = mu, penalty.force(x)
         gap = float(np.maximum(mu, before) @ (np.abs(mu - before) / rho))
         optimum = replace(reached, value=reached.value - penalty.value(x))
@@ -134,7 +134,7 @@ def descend(
         if done.iterations >= max_iterations or n_rounds == ROUNDS:
             optimum = replace(best, stopped_by=StoppedBy.MAX_ITERATIONS)
             break
-        # near / tolerance is f
+        # near / tolerance is |f|, or what is negligible if that is more
         if n_stalled >= STALLED and least_gap <= NEAR * near / tolerance:
             optimum = best
             break

@@ -169,8 +169,8 @@ def parabola_step(
     # the parabola opens downwards and has no minimum
     if bend <= 0:
         return accepted, step, 0
+    # of phi(0) + phi'(0) a + bend / 2 (a / step)^2
     minimiser = -slope * step * step / bend
-    # the minimiser of phi(0) + phi'(0) a + bend / 2 (a / step)^2
     point = start.point + minimiser * direction
     value, gradient = evaluate(point)
     return (Evaluation(point, value, gradient), minimiser, 1) if value < accepted.value else (accepted, step, 1)

@@ -354,7 +354,7 @@ class Pairs:
         """
         q, along = gradient.copy(), np.empty(len(gradient))
         alphas = []
-        # from the last pair back: strip the pairs' curvature off the gradient
+        # the two-loop recursion of L-BFGS, whose first loop runs from the last pair back
         for pair in reversed(self._pairs):
             alphas.append(pair.rho * float(pair.s @ q))
             q -= np.multiply(alphas[-1], pair.y, out=along)

@@ -446,7 +446,7 @@ class CardFit:
             gradient = design.T @ (self.mass[:, np.newaxis] * (self.target - p)) - ridge[:, np.newaxis] * beta
             # per class; with two classes, moving both numbers moves d by twice as much: 4 p (1 - p), shared by the two
             curvature = self.mass * (2 * p[:, 0] * p[:, 1] if n_labels == 2 else 0.5)
-            # H = L L'; in u = L'b the model is |u - (L'b + L^-1 gradient)|^2 / 2, and rises @ b = (rises @ L^-T) u
+            # H = L L'; in u = L'b the model is |u - (L'beta + L^-1 gradient)|^2 / 2, and rises @ b = (rises @ L^-T) u
             lower = np.linalg.cholesky(design.T @ (design * curvature[:, np.newaxis]) + np.diag(ridge))
             root = np.linalg.inv(lower)
             nearest = keep_orders(lower.T @ beta + root @ gradient, [rises @ root.T] * n_labels, self.raised)
@@ -841,7 +841,7 @@ class GroupedFit(CardFit):
                     split_groups = state.groups[f].copy()
                     split_groups[members[k + 1 :]] = new
                     order = table.ascending(split_groups)
-                    # 1 if the new group, of the members from k + 1 on, is the higher one; 0 if the two have no order
+                    # 1 or -1 if the new group, of the members from k + 1 on, is higher or lower; 0 without an order
                     sign = int((group, new) in order) - int((new, group) in order)
                     falls = bool((sign * (rises[k][self.raised] - rises[k])).min() < 0)
                     if (f, split_groups.tobytes()) not in tried and not falls:

@@ -385,7 +385,7 @@ class Softmax:
         log_theta = self.tables(p)
         out = np.zeros(log_theta.shape)
         for columns, shape, axis in self._blocks():
-            # the transposed derivative of the softmax: d - theta * sum of d
+            # the transposed derivative of the log-softmax: d - theta * sum of d
             d, theta = d_tables[:, columns].reshape(shape), np.exp(log_theta[:, columns].reshape(shape))
             out[:, columns] = (d - theta * d.sum(axis=axis, keepdims=True)).reshape(len(out), -1)
         return self.gather(out)
@@ -395,7 +395,7 @@ class Softmax:
         log_theta, beta = self.tables(p), self._spread(v)
         out = np.zeros(log_theta.shape)
         for columns, shape, axis in self._blocks():
-            # the derivative of the softmax: b - mean of b under theta
+            # the derivative of the log-softmax: b - mean of b under theta
             b, theta = beta[:, columns].reshape(shape), np.exp(log_theta[:, columns].reshape(shape))
             out[:, columns] = (b - (theta * b).sum(axis=axis, keepdims=True)).reshape(len(out), -1)
         return out

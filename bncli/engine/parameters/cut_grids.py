@@ -82,7 +82,7 @@ class Grid:
     def _worth(self, sums: Array) -> Array:
         """Return the contribution of each cell (...) to v, from its sums (2 C, ...)."""
         g, h = sums[: len(sums) // 2], sums[len(sums) // 2 :]
-        # g^2 is h on average by chance
+        # without an effect, the mean of g^2 is h
         return np.asarray(((g * g - h) / (2 * (h + self.penalty))).sum(axis=0))
 
     def _cut_every_axis_once(self) -> None:

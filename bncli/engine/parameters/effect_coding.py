@@ -234,7 +234,7 @@ class Effects:
             binned = self.families[block.family].binned_attributes
             positions[frozenset(binned[place] for place in block.places)] = b
         for family, bases, first in zip(self.families, self.bases, self.first_cells, strict=False):
-            # (K, codes of each attribute); every axis of codes becomes one of the constant and the functions
+            # (any, codes of each attribute); every axis of codes becomes one of the constant and the functions
             terms = tables[:, first : first + family.n_cells].reshape(len(tables), *family.shape)
             for axis, basis in enumerate(bases, start=1):
                 terms = np.moveaxis(np.tensordot(terms, coefficients(basis), (axis, 1)), -1, axis)

@@ -406,7 +406,7 @@ def with_tolerance(space: Space, settings: OptimizerSettings) -> OptimizerSettin
     is_directed = isinstance(space, ParameterSpace) and space.monotone is not None
     if data.n_rows >= MANY_ROWS and settings.penalty > 0 and not is_directed:
         shares = data.class_counts[data.class_counts > 0] / data.total_weight
-        # N H, an upper bound of the objective
+        # N H, the loss of the class frequencies
         base = 0.0 - data.total_weight * float(shares @ np.log(shares))
         # adding the same to all classes changes no probability, so these parameters do not count
         error = space.coordinates.n_parameters * (data.n_labels - 1) / data.n_labels / 2

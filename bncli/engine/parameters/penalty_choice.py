@@ -180,7 +180,7 @@ def penalty_path(
     ahead = AHEAD
     if folds[0].rows.n_labels > MANY_CLASSES:
         grid, ahead = grid[::AHEAD], 1
-    # the next statement drops penalties from the end of the grid only, so that `first` stays valid
+    # the next statement drops penalties from the end of the grid only, so `first` refers to the same penalty
     first = 0 if near is None else max(grid.index(near) - ahead, 0)
     grid = tuple(penalty for penalty in grid if penalty >= (FLOOR_ROWS / n_units) ** 3) or grid[:1]
     keeps = shrink or tables is not None

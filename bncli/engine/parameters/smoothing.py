@@ -309,7 +309,7 @@ def scaled_rise(x: Array, n: Array) -> Array:
     for i in range(1, RAISED):
         total += (x / (x + i)) * (n / (end + i))
     low, high = x + RAISED, end + RAISED
-    # ln(high / low) + 1 / 2 low - 1 / 2 high, without cancellation: high - low = n
+    # ln(high / low) + 1 / (2 low) - 1 / (2 high), without cancellation: high - low = n
     logarithms = np.log1p(n / low) + n / (2.0 * low) / high
     return np.asarray(total + x * (logarithms + (_tail(high) - _tail(low))))
 

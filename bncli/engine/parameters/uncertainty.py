@@ -318,7 +318,7 @@ def deviations_of(space: ParameterSpace, point: Array, covariance: Array) -> Arr
     root = cholesky(covariance + least * np.eye(len(point)), overwrite_a=True, check_finite=False)
     # root'root is the covariance, so D = root J' with J of the differences: D'D = J Sigma J'
     deviations = root @ differences.reshape(-1, len(point)).T
-    # D = Q R has D'D = R'R, with as few rows as columns
+    # D = Q R has D'D = R'R, and R has no more rows than columns
     if len(deviations) > deviations.shape[1]:
         deviations = np.asarray(np.linalg.qr(deviations, mode="r"))
     return np.asarray(deviations.reshape(-1, n_labels - 1, n_cells))
@@ -446,7 +446,7 @@ def laplace_variances(
     weights = np.ones(data.n_rows) if data.weights is None else data.weights
     curvature = likelihood.sums(weights * p * (1.0 - p))
     coordinates = space.coordinates
-    # (J J')_cy / lambda, (K, n_cells)
+    # (J J')_cy / lambda, (K, n_cells); for a log-softmax, the diagonal of J'J in place of that of J J'
     if isinstance(coordinates, Softmax):
         prior = coordinates.curvature(point, np.ones((1, cells.shape[1]))) / penalty
     else:

@@ -60,7 +60,6 @@ class Growth:
         if n_rows < self.many_rows or most < max(self.fewest_per_parameter * n_parameters, self.least_largest):
             return ()
         largest = max(self.rows_per_parameter * n_parameters, self.least_largest, int(n_rows * self.share))
-        # from the largest down
         sizes = [min(largest, most)]
         while sizes[0] >= RATIO * max(self.least, LEAST_PER_PARAMETER * n_parameters):
             sizes.insert(0, sizes[0] // RATIO)

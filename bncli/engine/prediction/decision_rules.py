@@ -325,7 +325,7 @@ class ThresholdSteps(NamedTuple):
 
 def held_out_steps(scores: HeldOutScores) -> ThresholdSteps:
     """Return the steps of held-out rows, from the probabilities of their true labels."""
-    # stored are the probabilities of the true labels, so 1 - p for rows of the first label
+    # the stored probabilities are those of the true labels: 1 - p for rows of the first label
     others, own = (np.array(of_label) for of_label in scores.probabilities)
     p = np.concatenate([1 - others, own])
     weights = None if scores.weights is None else np.concatenate([np.array(of_label) for of_label in scores.weights])

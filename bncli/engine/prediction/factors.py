@@ -246,11 +246,11 @@ def table_factors(
     """
     families = _entries_by_family(models)
     # a small table fits into a lane, with the code "unobserved" too
-    # `owners`: the models that have the table, whose score rows it adds to
     is_small = [
         math.prod(family.shape) <= MOST_CELLS and math.prod(n + 1 for n in family.shape) <= 1 << BITS[-1]
         for family, _, _ in families
     ]
+    # `owners`: the models that have the table, whose score rows it adds to
     n_small = Counter(owners for (_, owners, _), small in zip(families, is_small, strict=True) if small)
     is_packed = [
         small and n_small[owners] >= MANY_TABLES for (_, owners, _), small in zip(families, is_small, strict=True)

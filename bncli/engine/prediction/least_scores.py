@@ -334,7 +334,7 @@ class Game:
             return
         for bucket in buckets:
             a = bucket.attribute
-            # (k + 1, codes of the others ..., codes of a, N), where k of the attributes so far are added
+            # (k + 1, codes of the others ..., codes of a, N): the value with 0, ..., k of the attributes so far added
             total = np.zeros((1, sizes[a], 1))
             for number in bucket.own_messages:
                 total = _add_budgets(total, self._messages[number], most)

@@ -114,7 +114,7 @@ def expected_cells(network: NetworkTables, codes: Mapping[int, Codes], log_p: Ar
             n_of_child = cardinalities[family.child] if family.child in unknown else 1
             step = max(1, ROWS_PER_BLOCK // n_values)
             for block in np.split(rows, range(step, len(rows), step)):
-                # every row n_values times in a row, with each joint value once
+                # each row is repeated n_values times, once with each joint value
                 completed = {a: np.repeat(column[block], n_values) for a, column in codes.items()}
                 completed |= {a: np.tile(value, len(block)).astype(codes[a].dtype) for a, value in values.items()}
                 cells = cell_numbers([completed[a] for a in family.attributes], family.shape)

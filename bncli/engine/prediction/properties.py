@@ -185,7 +185,7 @@ class Prover:
             if not may_violate:
                 continue
             free = np.flatnonzero(part == FREE)
-            # few enough inputs: all of them
+            # few enough inputs to try all of them
             if math.prod(self._cardinalities[free].tolist()) <= MOST_INPUTS:
                 inputs = np.tile(part, (math.prod(self._cardinalities[free].tolist()), 1))
                 grids = np.indices(tuple(self._cardinalities[free].tolist())).reshape(len(free), len(inputs))

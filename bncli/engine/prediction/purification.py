@@ -359,7 +359,7 @@ def are_many(families: Sequence[Family], cardinalities: Sequence[int]) -> bool:
         if any(len(binnings) > 1 for binnings in per_axis):
             n_cells = 1
             for a, found in zip(key, per_axis, strict=True):
-                # a common refinement has at most one group more than all binnings have cuts
+                # a common refinement of intervals has at most one group more than all binnings have cuts
                 n_cells *= min(cardinalities[a], 1 + sum(sizes[binning] - 1 for binning in found))
             if n_cells > MOST_JOINT_CELLS:
                 return True

@@ -262,7 +262,7 @@ def _search(rows: _Rows, seconds: float, clock: Callable[[], float]) -> tuple[Ma
     nothing = np.zeros(rows.codes.shape, bool)
     at_least, guesses = _bound_sizes(rows, everything, nothing, rows.allowed, rows.allowed.sum(axis=1))
     n_allowed = rows.allowed.sum(axis=1)
-    # no search is needed where the bound says that all values are
+    # where all values are needed by the bound, there is nothing to search
     exact = (at_least >= n_allowed) & rows.allowed.all(axis=1)
     members = np.where((at_least >= n_allowed)[:, None], rows.allowed, guesses)
     left = np.flatnonzero(at_least < n_allowed)

@@ -264,7 +264,7 @@ def append_distinct(found: list[float], values: NDArray[Any]) -> None:
         return
     unseen = values[~np.isnan(values)] if values.dtype.kind == "f" else values
     for known in found:
-        # at most three comparisons per number, where sorting would look at all
+        # at most three passes over the numbers, which take less time than sorting them
         unseen = unseen[unseen != known]
     while len(unseen) and len(found) <= 2:
         found.append(unseen[0])

@@ -142,7 +142,7 @@ def summarise_table(source: Source, *, threads: int = 1, watch: Watch = silent) 
             tasks = (partial(_parse_distinct, raw, requests, tokens) for raw in table.raw_blocks(names, watch))
             for block, columns in run_in_order(tasks, threads):
                 bad_rows.take(block.bad)
-                # odd, so that multiplying by it is one-to-one and no two values of a row have the same product
+                # odd, so that multiplication by it is one-to-one modulo 2^64: different hashes have different products
                 position_hashes = mix_bits(np.arange(n_rows, n_rows + block.n_rows, dtype=np.uint64)) | np.uint64(1)
                 n_rows += block.n_rows
                 labels = np.zeros(block.n_rows, np.int64)
@@ -355,7 +355,6 @@ class _ColumnReader:
         n = len(counted.values)
         # The rules of learning see each value as often as it occurs, scaled down to a table of at most a million rows.
         scaled = np.maximum(counted.rows / max(counted.rows.sum() / _MAX_SHOWN, 1.0), 1.0)
-        # at least one row for every value
         times: NDArray[np.int64] = scaled.astype(np.int64)
         codes = np.append(np.repeat(np.arange(n), times), n + np.arange(len(self._witnesses))).astype(np.int64)
         values = pa.concat_arrays([counted.values, self._witnesses]) if self._is_text else counted.values

@@ -428,7 +428,7 @@ def _line_ends(text: NDArray[np.uint8]) -> Index:
     is_end = text == _LINE_FEED
     returns = np.flatnonzero(text == _RETURN)
     if len(returns):
-        # a return before a line feed does not end the line; the last byte is compared with itself, so it does
+        # a return before a line feed does not end the line; one at the very end is compared with itself, so it does
         is_followed = text[np.minimum(returns + 1, len(text) - 1)] == _LINE_FEED
         is_end[returns[~is_followed]] = True
     return np.flatnonzero(is_end) + 1

@@ -94,7 +94,7 @@ def _parse_shape(texts: pa.Array, shape: str, order: DateOrder) -> Array:
             year_text = parts["a" if order == "yymd" else "c"]
             exists = (month >= 1) & (month <= 12) & (day >= 1)
             exists &= pc.equal(pc.utf8_length(year_text), 2).to_numpy(zero_copy_only=False)
-            # the year of the century that begins with FIRST_TWO_DIGIT_YEAR
+            # the year with these last two digits in the hundred years from FIRST_TWO_DIGIT_YEAR on
             year = FIRST_TWO_DIGIT_YEAR + (year - FIRST_TWO_DIGIT_YEAR) % 100
         # A day that does not exist, such as 30 February, becomes NaN.
         # counted from January 1970; a month that does not exist is replaced by January for now

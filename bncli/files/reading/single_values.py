@@ -280,7 +280,7 @@ def _seconds_of_match(parts: Mapping[str, str | None], shape: str, order: DateOr
     if shape == "two-digit year":
         if len(year_text) != 2:
             return math.nan
-        # of the hundred years from that one on, the year that ends in these digits
+        # the year with these last two digits in the hundred years from FIRST_TWO_DIGIT_YEAR on
         year = FIRST_TWO_DIGIT_YEAR + (year - FIRST_TWO_DIGIT_YEAR) % 100
     month = MONTH_NUMBERS.get(month_text.lower(), 0) if "name" in shape else int(month_text)
     try:

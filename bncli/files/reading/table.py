@@ -278,7 +278,6 @@ def read_head(source: Source) -> TableHead:
         names, nested, first = table.names, table.nested, table.head()
     row_size = _TYPICAL_ROW
     if isinstance(first, TextBlock):
-        # bytes per row of the first block
         row_size = max(len(first.data), 1) / max(first.data.count(b"\n"), 1)
     n_rows, n_bytes, exact = 0, 0, True
     for file in inputs:
