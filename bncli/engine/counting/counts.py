@@ -239,7 +239,6 @@ class Counts:
         """Return the table as a margin of the smallest known set that contains this one, or None if there is none."""
         bits = _bits(ascending)
         candidates = self._with.get(ascending[0], []) if ascending else [(0, s) for s in self._known]
-        # supersets, by bits
         within = [s for mask, s in candidates if mask & bits == bits]
         if not within:
             return None

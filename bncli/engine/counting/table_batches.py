@@ -135,7 +135,6 @@ def _first_fit(cardinalities: dict[int, int], size: int) -> list[SuperAttribute]
     cells: list[int] = []
     open_bins: list[int] = []
     for i in sorted(cardinalities, key=lambda i: (-cardinalities[i], i)):
-        # the first bin with room, else a new one
         into = next((b for b in open_bins if cells[b] * cardinalities[i] <= size), len(bins))
         if into == len(bins):
             open_bins.append(into)

@@ -458,8 +458,9 @@ def _compared(column: Column, ranked: RankedValues, rows: Index) -> tuple[Array,
     """
     n_rows = len(column.codes if isinstance(column, CategoricalColumn) else column.values)
     before, upto = ranked.positions(rows)
-    n_values = ranked.n_values
-    chance_of_tie = 1 / n_rows if n_values == n_rows else float(np.square(ranked.sizes / n_rows).sum())
+    # levels may lack rows, so that their number says nothing about ties
+    is_distinct = isinstance(column, NumericColumn) and ranked.n_values == n_rows
+    chance_of_tie = 1 / n_rows if is_distinct else float(np.square(ranked.sizes / n_rows).sum())
     if isinstance(column, CategoricalColumn):
         own = 1000 * ranked.ranks(rows).astype(np.float64)  # any two values are at least 1 apart
     else:

@@ -408,7 +408,6 @@ def _assign_lanes(tables: Sequence[SmallTable], n_lanes: int, joint: int) -> Ite
     lanes: list[list[SmallTable]] = []
     lane_positions: set[int] = set()
     while window:
-        # the table that adds the fewest attributes to the word
         best = min(range(len(window)), key=lambda i: len(window[i][1] - lane_positions))
         table, positions = window.pop(best)
         window += [(following, frozenset(following.positions)) for following in islice(left, 1)]

@@ -201,7 +201,6 @@ class Minimiser:
         pending: list[tuple[tuple[int, ...], Array | int]] = [(t.positions, t.values) for t in tables]
         left = sorted({p for t in tables for p in t.positions})
         while left:
-            # the attribute whose joint table is smallest
             attribute = min(left, key=lambda a: self._n_cells({p for scope, _ in pending if a in scope for p in scope}))
             left.remove(attribute)
             chosen = [part for part in pending if attribute in part[0]]
