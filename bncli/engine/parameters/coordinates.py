@@ -416,6 +416,21 @@ class Softmax:
             out[:, columns] = m.reshape(len(out), -1)
         return out
 
+    def squared_derivatives(self, p: Array) -> Array:
+        """Return sum over c' of (dW[y, c]/dbeta[y, c'])^2 for every entry, (K, n_cells).
+
+        For entries normalised over the classes, return 1: a common shift of the classes changes no prediction.
+        """
+        log_theta = self.tables(p)
+        out = np.ones(log_theta.shape)
+        for columns, shape, axis in self._blocks():
+            if axis:
+                # (1 - theta[c])^2 + sum over c' != c of theta[c']^2
+                theta = np.exp(log_theta[:, columns].reshape(shape))
+                squares = 1 - 2 * theta + np.square(theta).sum(axis=axis, keepdims=True)
+                out[:, columns] = squares.reshape(len(out), -1)
+        return out
+
     def jacobian(self, p: Array, cells: Index) -> Array:
         """Return dW[c]/dbeta[c'] for c, c' in `cells` and each class, (1 or K, cells, cells).
 

@@ -446,9 +446,9 @@ def laplace_variances(
     weights = np.ones(data.n_rows) if data.weights is None else data.weights
     curvature = likelihood.sums(weights * p * (1.0 - p))
     coordinates = space.coordinates
-    # (J J')_cy / lambda, (K, n_cells); for a log-softmax, the diagonal of J'J in place of that of J J'
+    # (J J')_cy / lambda, (K, n_cells)
     if isinstance(coordinates, Softmax):
-        prior = coordinates.curvature(point, np.ones((1, cells.shape[1]))) / penalty
+        prior = coordinates.squared_derivatives(point) / penalty
     else:
         squares = _derivative(space, point).power(2).sum(axis=1)
         prior = np.asarray(squares).reshape(cells.shape) / penalty

@@ -13,6 +13,7 @@ from bncli.engine.data.splits import inner_splits
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.model import Tables, UncertaintyMethod
 from bncli.engine.parameters import uncertainty
+from bncli.engine.parameters.coordinates import Softmax
 from bncli.engine.parameters.optimization import ParameterSpace
 from bncli.engine.parameters.smoothing import pseudo_counts
 from bncli.engine.parameters.uncertainty import (
@@ -107,6 +108,24 @@ def test_laplace_of_network_parameters_equals_the_optimizer_s_curvature() -> Non
     expected = row_covariances(derivative @ np.linalg.inv(hessian) @ derivative.T, data, TAN, 3)
     found = covariances_of(laplace_deviations(space, point, PENALTY), data, TAN)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+
+
+def test_prior_variances_of_log_probabilities_are_those_of_their_derivative() -> None:
+    """By differences: the prior variance of an entry is the sum of the squares of its derivatives, over lambda."""
+    data = random_dataset(80, (3, 2, 4), 3)
+    point = fit("extended", data, TAN, penalty=PENALTY).point
+    assert point is not None
+    coordinates = space_of("extended", data).coordinates
+    assert isinstance(coordinates, Softmax)
+    step = 1e-6
+    columns = [
+        (coordinates.tables(point + step * unit) - coordinates.tables(point - step * unit)) / (2 * step)
+        for unit in np.eye(len(point))
+    ]
+    found, expected = coordinates.squared_derivatives(point), np.square(columns).sum(axis=0)
+    np.testing.assert_allclose(found[:, 1:], expected[:, 1:], rtol=1e-6)
+    assert (found[:, 0] == 1).all()  # the bias, normalised over the classes
+    assert np.ptp(found[:, 1:]) > 0.1
 
 
 @pytest.mark.slow
