@@ -20,6 +20,8 @@ from bncli.engine.kernels.binning import interval_codes, ordered
 
 _BLOCK = 1 << 16
 _FEW = 1 << 12
+_FEW_ROWS = 1 << 16
+"""Up to this many rows, the sizes of all values are found faster than the values near the ends of intervals."""
 
 
 class RankedValues(Protocol):
@@ -281,7 +283,7 @@ class _Numbers(RankedValues):
         n_present = len(groups) - self._has_missing
         ends = np.flatnonzero(groups[1:n_present] != groups[: max(n_present - 1, 0)])
         of_group = np.append(groups[ends], groups[n_present - 1 : n_present])
-        return self._groups(self._ascending[self._starts[ends]], of_group, int(groups[-1]))
+        return self._groups(self._ascending[self._starts[ends]], of_group, int(groups[-1]) if len(groups) else 0)
 
     def _groups(self, cuts: NDArray[Any], of_group: Integers, missing: int) -> Integers:
         """Return the element of `of_group` for each row, by the number of cuts below its value."""
@@ -292,6 +294,11 @@ class _Numbers(RankedValues):
         return np.where(np.isnan(self._values), np.uint8(missing), groups) if self._has_missing else groups
 
     def intervals(self, n: int) -> tuple[Integers, int]:
+        if len(self._values) <= _FEW_ROWS:
+            of_value = self.intervals_of_values(n)
+            if self._has_missing:
+                of_value[-1] = n
+            return self.groups_of_rows(of_value), int(of_value[-1])
         # without the sizes of the values: only values near the ends of intervals are looked at
         ascending, n_present, n_rows = self._ascending[: self._n_present], self._n_present, len(self._values)
 

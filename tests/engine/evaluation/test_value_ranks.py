@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bncli.engine.data.columns import CategoricalColumn, Column, NumericColumn
+from bncli.engine.evaluation import value_ranks
 from bncli.engine.evaluation.value_ranks import RankedValues, order_numbers, rank_values
 
 RNG = np.random.default_rng(0)
@@ -75,9 +76,12 @@ def check_intervals(values: np.ndarray, ranked: RankedValues) -> None:
             )
             for value in values
         ]
-        intervals, last = ranked.intervals(n)
-        assert intervals.tolist() == expected
-        assert last == max(expected)
+        for few_rows in (0, len(values)):  # from the ends of intervals, and from the sizes of all values
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(value_ranks, "_FEW_ROWS", few_rows)
+                intervals, last = ranked.intervals(n)
+            assert intervals.tolist() == expected
+            assert last == max(expected)
         labels = np.arange(len(values)) * 7 % 3
         in_order = order_numbers(NumericColumn(values), labels, 3)
         if in_order is not None:
