@@ -178,7 +178,7 @@ class Monotone:
         differences, cell_weights = abs(self.directions.constraints[0]), self.likelihood.cell_weights()
         rows = []
         for share in own * others / np.maximum(own + others, 1e-300):
-            # two cells in series: |G| has a 1 for each of the two cells of a row, so this is 1 / h_c + 1 / h_c'
+            # a row of `differences` compares two cells c and c': its product is 1 / h_c + 1 / h_c'
             softness = differences @ (1.0 / (cell_weights * float(share) + 1.0))
             stiffness = 1.0 / np.maximum(softness, 1e-300)
             # rows with only slopes get the median of the others
