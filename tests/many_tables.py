@@ -10,8 +10,7 @@ import numpy as np
 
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.model import Component, Ensemble, Model, Tables, TriedCandidate
-from bncli.engine.structures.region_graph import maximal
-from bncli.engine.structures.structure import Family, Grouping, Regions
+from bncli.engine.structures.structure import Family, Grouping, Regions, maximal
 from bncli.recipe import Recipe
 
 MOST_CELLS = 200

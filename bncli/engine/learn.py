@@ -79,7 +79,7 @@ from bncli.engine.prediction.decision_rules import DecisionOptions, make_rule
 from bncli.engine.prediction.monitoring import count_plain_frequencies
 from bncli.engine.prediction.out_of_fold import learn_with_rule, log_p_of_true_labels, predict
 from bncli.engine.prediction.scoring import log_probabilities_of
-from bncli.engine.structure_learners.wide_tables import narrow, widen
+from bncli.engine.structure_learners.dependence import narrow, widen
 from bncli.engine.structures.arc_constraints import ArcConstraints
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag, Regions, Structure

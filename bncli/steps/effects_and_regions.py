@@ -25,9 +25,8 @@ from bncli.engine.prediction.contributions import value_names
 from bncli.engine.prediction.effects import LeftOut, effects_of
 from bncli.engine.prediction.probability_intervals import effect_margins
 from bncli.engine.structures.named_structure import NamedRegions
-from bncli.engine.structures.region_graph import maximal
 from bncli.engine.structures.regrouping import join_equal_intervals, regroup_attribute
-from bncli.engine.structures.structure import Regions
+from bncli.engine.structures.structure import Regions, maximal
 from bncli.files.artifacts.cuts import attribute_json
 from bncli.files.exports.structure_json import posterior_json
 

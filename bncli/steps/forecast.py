@@ -21,7 +21,7 @@ from bncli.engine.counting.table_batches import ROUND
 from bncli.engine.learn import COMPARED_ROWS, MOST_ATTRIBUTES, learn_structure
 from bncli.engine.parameters.costs import fitting_memory
 from bncli.engine.parameters.penalty_choice import MOST_CELLS
-from bncli.engine.structure_learners.wide_tables import FEW_SEARCHED, MOST_SEARCHED, WIDE
+from bncli.engine.structure_learners.dependence import FEW_SEARCHED, MOST_SEARCHED, WIDE
 from bncli.engine.structures.named_structure import NamedDag
 from bncli.engine.structures.structure import Dag
 from bncli.files.artifacts.codes import read_codes

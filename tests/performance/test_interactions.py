@@ -27,8 +27,8 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.structure_learners import interactions
-from bncli.engine.structure_learners.additive_fit import additive_fit
 from bncli.engine.structure_learners.interaction_gains import Gains
+from bncli.engine.structure_learners.interactions import additive_fit
 from bncli.engine.structures.structure import Regions
 from tests.performance.conftest import Recorder
 from tests.performance.measure import alternate, run

@@ -22,7 +22,7 @@ from bncli.engine.data.splits import stratified_folds, stratified_sample
 from bncli.engine.evaluation.cross_validation import predict_and_measure
 from bncli.engine.learn import learn_parameters, learn_structure
 from bncli.engine.model import Model, Tables
-from bncli.engine.structures.acll_approximation import dirichlet_approximation
+from bncli.engine.structures.scores import dirichlet_approximation
 from bncli.recipe import Recipe
 from tests.performance.workloads import real_columns
 from tests.published.presets import preset

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from scipy.integrate import quad
 from scipy.special import polygamma, psi
 
-from bncli.engine.structures.acll_approximation import dirichlet_approximation, uniform_approximation
+from bncli.engine.structures.scores import dirichlet_approximation, uniform_approximation
 from tests.published.carvalho import B
 
 

@@ -8,7 +8,7 @@ from statistics import median
 import numpy as np
 import pytest
 
-from bncli.engine.structures.acll_approximation import dirichlet_approximation, uniform_approximation
+from bncli.engine.structures.scores import dirichlet_approximation, uniform_approximation
 from tests.published import carvalho_errors
 from tests.published.carvalho import BINARY, DRAWS, FIGURES, TERNARY, WAYS, B, Case, artificial_case, real_case
 from tests.published.carvalho_page import HEADER, compared, lines, page, read, relative_error

@@ -28,8 +28,7 @@ from numpy.typing import NDArray
 from bncli.engine.counting.table_batches import BLOCK, MAX_ENTRIES, ROUND, PairBatch, pair_batches
 from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.data.schema import MissingPolicy, Schema
-from bncli.engine.kernels.arrays import Array, Index
-from bncli.engine.kernels.cells import add_counts, cell_numbers
+from bncli.engine.kernels.arrays import Array, Index, add_counts, cell_numbers
 from bncli.errors import BncliError
 from bncli.watch import Note, Progress, Watch, silent
 

@@ -35,8 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.data.dataset import Dataset, RowBlock, code_dtype
-from bncli.engine.kernels.arrays import Array, Codes, Index, Integers, Mask, distinct
-from bncli.engine.kernels.cells import cell_numbers
+from bncli.engine.kernels.arrays import Array, Codes, Index, Integers, Mask, cell_numbers, distinct
 from bncli.engine.structures.structure import Family
 
 FusedCodes = Sequence[Integers]

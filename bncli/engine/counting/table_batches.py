@@ -32,11 +32,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.data.dataset import Dataset, RowBlock
-from bncli.engine.kernels.arrays import Array, Index
-from bncli.engine.kernels.cells import (
+from bncli.engine.kernels.arrays import (
     MANY_INCREMENTS,
     MANY_ROWS,
     SPARSE_TABLE,
+    Array,
+    Index,
     add_counts,
     add_joint_counts,
     cell_numbers,

@@ -66,7 +66,7 @@ from bncli.engine.data.schema import (
 )
 from bncli.engine.kernels.arrays import Array, Codes, Index, Integers
 from bncli.engine.kernels.binning import round_cuts, whole_units
-from bncli.engine.kernels.level_variation import evidence_of_effects
+from bncli.engine.kernels.information import evidence_of_effects
 from bncli.engine.kernels.value_grouping import group_values
 from bncli.errors import BncliError
 from bncli.watch import Note, Progress, Run

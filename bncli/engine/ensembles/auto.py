@@ -43,7 +43,6 @@ from bncli.engine.ensembles.candidates import (
     capacity_for,
     fine_dataset,
 )
-from bncli.engine.ensembles.component_spread import FittedComponent, spread
 from bncli.engine.ensembles.held_out_evaluation import (
     FREQUENCIES,
     NEGLIGIBLE,
@@ -56,7 +55,13 @@ from bncli.engine.ensembles.held_out_evaluation import (
     measure_losses,
     parameter_space,
 )
-from bncli.engine.ensembles.pool_weights import pool_log_probabilities, pool_weights, shrink_to_frequencies
+from bncli.engine.ensembles.pooling import (
+    FittedComponent,
+    pool_log_probabilities,
+    pool_weights,
+    shrink_to_frequencies,
+    spread,
+)
 from bncli.engine.ensembles.trials import PRUNING_SLACK, Fold, Trials
 from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.model import (

@@ -24,6 +24,33 @@ codes that the splits distinguish: neighbouring intervals, or groups of levels o
 level keeps a code of its own, the last. Every cell of the table lies in one leaf. Tables over the same attributes are
 merged over the union of their edges if that has at most MERGED_CELLS cells, or no more than both tables together. The
 mean over the classes is subtracted from the entries of a cell, which leaves probabilities as they are.
+
+**The splits of a tree** are chosen level by level: the split with the largest gain summed over all nodes, for an
+oblivious tree has the same split in every node of a level. With a gradient g (that of one of two classes, or a random
+projection of all) and a curvature h per row, a split that sends the rows of every node n to the left L or to the right
+R gains
+
+    sum over nodes n of   g_Ln^2 / (h_Ln + lambda) + g_Rn^2 / (h_Rn + lambda) - g_n^2 / (h_n + lambda)
+
+(Friedman 2001, Annals of Statistics 29; Chen & Guestrin 2016, KDD, equation 7, summed over the nodes of a level). A
+numeric attribute is split at the edges of its bins, with missing values on either side. A categorical attribute is
+split between its levels in the order of g / (h + lambda), summed over all nodes (Fisher 1958, JASA 53).
+
+For the choice of splits alone, gradients and curvatures are rounded at random to whole numbers, so that both sums fit
+into one double (Shi, Ke, Chen et al. 2022, NeurIPS: Quantized training of gradient boosting decision trees). A tree
+uses at most WINDOW rows.
+
+Rows are shuffled and their attributes binned anew for each member of a bag. A numeric attribute gets at most `bins`
+intervals of about equal weight. Their edges are at the shares
+
+    (k + u) / (bins - 1),    k = 0 .. bins - 2
+
+of the weight, moved down to a cut of the schema, with one random u in [0, 1) per attribute, so that the members of a
+bag have different cuts. Levels of a categorical attribute, and a missing level, keep their codes. The bins of several
+attributes, a *group*, are numbered consecutively, so that one weighted count serves all of them.
+
+Cost of a level: one weighted count per row and attribute, or of half of the rows if they are many, and about twenty
+operations per node and bin.
 """
 
 from __future__ import annotations
@@ -31,16 +58,34 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.dataset import Dataset, code_dtype
 from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
-from bncli.engine.ensembles.tree_splits import WINDOW, BinnedColumns, bin_columns, goes_right, grow_splits
-from bncli.engine.kernels.arrays import Array, Index, Mask, log_softmax
+from bncli.engine.kernels.arrays import Array, Codes, Index, Mask, log_softmax
 from bncli.engine.model import Tables
 from bncli.engine.structures.structure import Family
 
+WINDOW = 1 << 17
+"""The most rows from which the splits of a tree are chosen."""
+BLOCK_VALUES = 1 << 19
+"""Approximate number of values counted at a time, whose bin numbers and weights stay in the second-level cache."""
+BLOCK_PLACES = 1 << 13
+"""The most bins of a group, which are counted in every node."""
+MANY_VALUES = 1 << 16
+"""With more values in a window, only the smaller of two sibling nodes is counted, and the other by subtraction."""
+MATRIX_BINS = 64
+"""The most bins that are summed by a matrix product."""
+LEAST_SPLIT_CURVATURE = 0.1
+"""The least curvature on either side of a split, summed over all nodes."""
+LEAST_GAIN = 1e-9
+_FIELD = 26
+"""Bits of a double for each of the two sums; neither overflows, even with all rows in one node."""
+Units = tuple[float, float]
+"""The gradient and the curvature that the whole number 1 represents."""
 SHARE = 0.7
 WORTH, NEGLIGIBLE = 1e-4, 1e-5
 PATIENCE = 0.1
@@ -48,6 +93,312 @@ MOST_STEP = 4.0
 """The largest absolute value of a leaf, before it is multiplied by the learning rate."""
 LEAST_CURVATURE = 1e-12
 MERGED_CELLS = 128
+
+
+@dataclass(frozen=True)
+class Column:
+    """An informative attribute: its index, and the bin of every code of the schema.
+
+    If `ordered`, bins are intervals, except for the last one if there is a `missing` level.
+    """
+
+    attribute: int
+    binning: Index
+    ordered: bool
+    missing: bool
+
+    @cached_property
+    def n_bins(self) -> int:
+        """The number of bins, including that of the missing level."""
+        return int(self.binning.max()) + 1
+
+
+@dataclass(frozen=True)
+class ColumnGroup:
+    """Adjacent columns, from number `first` on, each with room for `width` bins.
+
+    bin_numbers (columns, 2 N): column * width + bin of the shuffled rows, repeated once so that a window is a slice.
+    """
+
+    first: int
+    columns: tuple[Column, ...]
+    width: int
+    bin_numbers: Codes
+
+    @cached_property
+    def is_fixed(self) -> Mask:
+        """Whether each bin keeps its position when bins are sorted, (columns, width).
+
+        Only bins of categorical columns with three or more levels are sorted.
+        """
+        n_sorted = [0 if column.ordered or column.n_bins <= 2 else column.n_bins for column in self.columns]
+        return np.asarray(np.arange(self.width) >= np.array(n_sorted)[:, np.newaxis])
+
+    @cached_property
+    def with_missing(self) -> tuple[int, ...]:
+        """The numeric columns with a missing level, which may go to either side of a split."""
+        return tuple(c for c, column in enumerate(self.columns) if column.ordered and column.missing)
+
+
+@dataclass(frozen=True)
+class BinnedColumns:
+    """All columns by decreasing number of bins, in groups; order (N,) is the row at each shuffled position."""
+
+    columns: tuple[Column, ...]
+    groups: tuple[ColumnGroup, ...]
+    order: Index
+
+
+@dataclass(frozen=True)
+class BinSplit:
+    """A split of a column: whether each bin goes to the right, and the gain."""
+
+    column: int
+    right: Mask
+    gain: float
+
+
+def bin_columns(data: Dataset, bins: int, rng: np.random.Generator) -> BinnedColumns:
+    """Bin the informative attributes of these rows; `rng` draws the order of the rows and the edges of the bins."""
+    order = rng.permutation(data.n_rows)
+    binned = [_bin_column(data.schema.attributes[i], i, bins, rng) for i in data.schema.informative]
+    # Columns of about the same width are neighbours, so that they can share a group.
+    columns = tuple(sorted((column for column in binned if column.n_bins > 1), key=lambda column: -column.n_bins))
+    groups, first = [], 0
+    for c in range(1, len(columns) + 1):
+        # A group ends before it gets too large, and before a column that would use less than half of its room.
+        n, width = c + 1 - first, columns[first].n_bins
+        is_full = n * data.n_rows > BLOCK_VALUES or n * width > BLOCK_PLACES
+        if c < len(columns) and not is_full and 2 * columns[c].n_bins >= width:
+            continue
+        members = columns[first:c]
+        bin_numbers = np.empty((len(members), 2 * data.n_rows), code_dtype(len(members) * width))
+        for position, column in enumerate(members):
+            numbers = column.binning + position * width
+            bin_numbers[position, : data.n_rows] = numbers[data.codes[column.attribute][order]]
+        bin_numbers[:, data.n_rows :] = bin_numbers[:, : data.n_rows]
+        groups.append(ColumnGroup(first, members, width, bin_numbers))
+        first = c
+    return BinnedColumns(columns, tuple(groups), order)
+
+
+def _bin_column(attribute: Attribute, i: int, bins: int, rng: np.random.Generator) -> Column:
+    u = float(rng.random())
+    if not isinstance(attribute, NumericAttribute):
+        return Column(i, np.arange(attribute.cardinality), ordered=False, missing=attribute.missing)
+    weights = np.array(attribute.frequencies[: attribute.n_values])
+    if len(weights) <= bins:
+        is_end = np.ones(len(weights), bool)
+    else:
+        # the weight up to the end of each interval, as a share
+        shares = np.cumsum(weights) / max(weights.sum(), 1e-300)
+        # the number of edges (k + u) / (bins - 1), k = 0, 1, ..., up to there, minus 1; an interval ends a bin if the
+        # next one contains an edge
+        edges = np.floor(shares * (bins - 1) - u)
+        # An interval that contains two edges or more ends a bin, and so does the interval before it.
+        is_heavy = weights * (bins - 1) >= 2 * weights.sum()
+        is_end = np.append(np.diff(edges) > 0, True) | is_heavy
+    binning = np.cumsum(np.append(False, is_end[:-1])).astype(np.intp)
+    if attribute.missing:
+        binning = np.append(binning, binning[-1] + 1)
+    return Column(i, binning, ordered=True, missing=attribute.missing)
+
+
+def grow_splits(
+    columns: BinnedColumns, g: Array, h: Array, start: int, rng: np.random.Generator, *, penalty: float, depth: int
+) -> tuple[list[BinSplit], Index]:
+    """Return the splits of a tree, and the leaf of every shuffled row.
+
+    g and h (n,) are the gradients and curvatures of a window of the shuffled rows, which begins with row `start` and
+    wraps around at the last row.
+    """
+    n_rows = len(columns.order)
+    packed, units = _pack(g, h, rng)
+    # bin numbers are (columns, rows) flattened, so the weights of the rows are repeated for every column
+    repeated = np.tile(packed, max((len(group.columns) for group in columns.groups), default=0))
+    histograms = [_Histogram(group, group.bin_numbers[:, start : start + len(g)], repeated) for group in columns.groups]
+    node, splits = np.zeros(n_rows, np.intp), list[BinSplit]()
+    for _ in range(depth):
+        # node[t] belongs to the t-th row from `start` on, so the window comes first
+        in_window, n_nodes = node[: len(g)], 1 << len(splits)
+        smaller = None
+        if n_nodes > 1 and len(g) * len(columns.columns) > MANY_VALUES:
+            # count only the smaller node of every pair of siblings, 2m and 2m + 1, the children of node m
+            sizes = np.bincount(in_window, minlength=n_nodes)
+            is_right = sizes[1::2] < sizes[::2]
+            rows = np.flatnonzero(np.column_stack([~is_right, is_right]).ravel()[in_window])
+            most_columns = max(len(histogram.group.columns) for histogram in histograms)
+            smaller = _SmallerNodes(is_right, rows, in_window[rows] >> 1, np.tile(packed[rows], most_columns))
+        best: BinSplit | None = None
+        for histogram in histograms:
+            counted = histogram.count(in_window, n_nodes) if smaller is None else histogram.count_smaller(smaller)
+            split = _best_split(histogram.group, counted, units, penalty)
+            if split.gain > LEAST_GAIN and (best is None or split.gain > best.gain):
+                best = split
+        if best is None:
+            break
+        splits.append(best)
+        group = next(group for group in columns.groups if 0 <= best.column - group.first < len(group.columns))
+        c = best.column - group.first
+        node += node
+        node += goes_right(best.right, group.bin_numbers[c, start : start + n_rows], c * group.width)
+    # back to the order of the shuffled rows
+    return splits, np.roll(node, start)
+
+
+class _SmallerNodes(NamedTuple):
+    """The smaller node of every pair of siblings, and its rows.
+
+    is_right: whether it is the right node, for every pair; rows: the rows of all smaller nodes; parents: the pair to
+    which each of these rows belongs; packed: their packed numbers, repeated for every column of the widest group.
+    """
+
+    is_right: Mask
+    rows: Index
+    parents: Index
+    packed: Array
+
+
+class _Histogram:
+    """The packed sums (nodes, columns, width) of a group, over the rows of each node and bin, level after level."""
+
+    def __init__(self, group: ColumnGroup, bin_numbers: Codes, packed: Array) -> None:
+        self.group, self._bin_numbers = group, bin_numbers
+        self.packed = packed[: bin_numbers.size]
+        self._size = len(group.columns) * group.width
+        self._sums = np.zeros((1, 0))
+
+    def count(self, node: Index, n_nodes: int) -> Array:
+        """Sum over all rows; return the packed sums."""
+        bin_numbers: Codes | Index = self._bin_numbers if n_nodes == 1 else self._bin_numbers + node * self._size
+        self._sums = self._weighted_count(bin_numbers, n_nodes, self.packed)
+        return self._sums.reshape(n_nodes, -1, self.group.width)
+
+    def count_smaller(self, smaller: _SmallerNodes) -> Array:
+        """Sum over the rows of the smaller siblings, and subtract from the parents; return the packed sums of both."""
+        n = len(smaller.is_right)
+        bin_numbers = self._bin_numbers.take(smaller.rows, axis=1, mode="clip") + smaller.parents * self._size
+        counted = self._weighted_count(bin_numbers, n, smaller.packed[: bin_numbers.size])
+        both = np.empty((n, 2, self._size))
+        pairs = np.arange(n)
+        # the sums of the level before are those of the parents
+        both[pairs, smaller.is_right.astype(np.intp)] = counted
+        both[pairs, 1 - smaller.is_right] = self._sums - counted
+        self._sums = both.reshape(-1, self._size)
+        return self._sums.reshape(2 * n, -1, self.group.width)
+
+    def _weighted_count(self, bin_numbers: Codes | Index, n_nodes: int, weights: Array) -> Array:
+        sums = np.bincount(bin_numbers.ravel(), weights, n_nodes * self._size)
+        return sums.astype(np.float64, copy=False).reshape(n_nodes, -1)
+
+
+def goes_right(right: Mask, codes: Codes, first: int = 0) -> Mask:
+    """Return whether each code goes to the right, right[codes - first].
+
+    If `right` is False up to some position and True after it, one comparison replaces the look-up.
+    """
+    n = np.count_nonzero(right)
+    end = len(right) - n
+    return np.asarray(codes >= first + end if np.count_nonzero(right[end:]) == n else np.take(right, codes - first))
+
+
+def _pack(g: Array, h: Array, rng: np.random.Generator) -> tuple[Array, Units]:
+    """Round gradients and curvatures to whole units; return both of a row packed into one number, (n,), and units."""
+    # so that the sums over all rows stay below half of 2^_FIELD, with one unit of room for rounding up
+    most = 2.0 ** (_FIELD - 1 - math.ceil(math.log2(len(g) + 1))) - 1
+    units = tuple(max(float(np.abs(x).max(initial=0.0)), 1e-300) / most for x in (g, h))
+    # random rounding, right on average: x is rounded up with the probability of its fractional part
+    whole_g, whole_h = (np.floor(x / unit + rng.random(len(x))) for x, unit in zip((g, h), units, strict=True))
+    return whole_g * 2.0**_FIELD + whole_h, (units[0], units[1])
+
+
+def _unpack(packed: Array, units: Units) -> tuple[Array, Array]:
+    """Return the sums of g and of h that the packed numbers contain."""
+    # h is below half of 2^_FIELD, so rounding gives the upper field, even if g is negative
+    g = np.rint(packed * 2.0**-_FIELD)
+    h = packed - g * 2.0**_FIELD
+    g *= units[0]
+    h *= units[1]
+    return g, h
+
+
+def _best_split(group: ColumnGroup, counted: Array, units: Units, penalty: float) -> BinSplit:
+    """Return the split of highest gain in a group, from packed sums (nodes, columns, width)."""
+    order: Index | None = None
+    if not group.is_fixed.all():
+        # sort levels of categorical columns by g / (h + lambda); the stable sort keeps all other bins in place
+        g, h = _unpack(counted.sum(axis=0), units)
+        order = np.argsort(np.where(group.is_fixed, np.inf, g / (h + penalty)), axis=1, kind="stable")
+        counted = counted[:, np.arange(len(order))[:, np.newaxis], order]
+    # Sums along the last axis are whole numbers. So a matrix product, which is faster with few bins, is exact as well.
+    width = counted.shape[-1]
+    left = np.asarray(counted.cumsum(axis=2) if width > MATRIX_BINS else counted @ _upper_triangle(width))
+    # the last sum of any column is that of the node; columns with fewer bins than the group have empty ones at the end
+    total = left[:, :1, -1:].copy()
+    with_missing = group.with_missing
+    # The other splits of numeric columns, with the missing level (the last bin) on the left. There is none after the
+    # last interval, because it would leave nothing on the right.
+    last = np.array([group.columns[c].n_bins - 1 for c in with_missing], np.intp)
+    is_split = np.arange(group.width) < last[:, np.newaxis] - 1
+    moved = None
+    if with_missing:
+        moved = np.where(is_split, left[:, with_missing] + counted[:, with_missing, last][..., np.newaxis], 0.0)
+    gains = _gains(left, total, units, penalty)
+    best = int(gains.argmax())
+    gain = float(gains.flat[best])
+    if moved is not None:
+        gains = _gains(moved, total, units, penalty)
+        gains[~is_split] = 0.0
+        best_moved = int(gains.argmax())
+        if gains.flat[best_moved] > gain:
+            c, end = divmod(best_moved, group.width)
+            # the last bin, of missing values, goes to the left
+            right = np.arange(group.columns[with_missing[c]].n_bins) > end
+            right[-1] = False
+            return BinSplit(group.first + with_missing[c], right, float(gains.flat[best_moved]))
+    c, end = divmod(best, group.width)
+    right = np.zeros(group.width, bool)
+    behind = np.arange(end + 1, group.width)
+    # positions in sorted order are turned back into bins
+    right[behind if order is None else order[c, behind]] = True
+    return BinSplit(group.first + c, right[: group.columns[c].n_bins], gain)
+
+
+@cache
+def _upper_triangle(width: int) -> Array:
+    triangle = np.triu(np.ones((width, width)))
+    triangle.flags.writeable = False
+    return triangle
+
+
+def _gains(left: Array, total: Array, units: Units, penalty: float) -> Array:
+    """Return the gains (columns, width) from packed sums left (nodes, columns, width) and total (nodes, 1, 1).
+
+    `left` is overwritten. All steps are in place and in whole units, since memory traffic takes half of the time.
+    """
+    # units of 1: sums stay whole numbers of the units, and the factors come last
+    all_g, all_h = _unpack(total, (1.0, 1.0))
+    g = left * 2.0**-_FIELD
+    np.rint(g, out=g)
+    left -= g * 2.0**_FIELD
+    h = left
+    curvature = h.sum(axis=0)
+    lost = penalty / units[1]
+    other_g = all_g - g
+    g *= g
+    h += lost
+    g /= h
+    other_g *= other_g
+    # h contains `lost`, so this is the h of the other side plus its own `lost`
+    np.subtract(all_h + 2.0 * lost, h, out=h)
+    other_g /= h
+    g += other_g
+    # g is in units[0] and h in units[1]
+    gains = (g.sum(axis=0) - float((all_g * all_g / (all_h + lost)).sum())) * (units[0] ** 2 / units[1])
+    least = LEAST_SPLIT_CURVATURE / units[1]
+    # splits with next to nothing on one side, such as those after the last bin of a column
+    gains[(curvature <= least) | (all_h.sum() - curvature <= least)] = 0.0
+    return np.asarray(gains)
 
 
 @dataclass(frozen=True)

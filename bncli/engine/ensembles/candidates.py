@@ -56,8 +56,8 @@ from bncli.engine.discretizers import equal_frequency, mdl
 from bncli.engine.kernels.arrays import Array, Codes
 from bncli.engine.parameters.likelihood import ConditionalLikelihood
 from bncli.engine.structure_learners import tan
-from bncli.engine.structure_learners.additive_fit import PENALTY, additive_fit
 from bncli.engine.structure_learners.interaction_gains import Gains
+from bncli.engine.structure_learners.interactions import PENALTY, additive_fit
 from bncli.engine.structures.regrouping import (
     group_intervals,
     group_intervals_by_size,

@@ -2,8 +2,34 @@
 
 Tables of candidates stay valid until the model covers another of their subsets, so they are kept, up to a budget. A
 step costs one look-up per row and candidate (`bncli.engine.kikuchi.candidate_tables`) or, if upper bounds are cheap,
-one per row and candidate that may be the best (`bncli.engine.kikuchi.upper_bounds`). Candidates whose tables are not
-kept are counted again. Work is done in rounds of bounded memory and time; between rounds the caller may stop it.
+one per row and candidate that may be the best. Candidates whose tables are not kept are counted again. Work is done in
+rounds of bounded memory and time; between rounds the caller may stop it.
+
+**Upper bounds** follow from sums over the rows that contain each set of unusual values. With d and z[t] as in
+`bncli.engine.kikuchi.candidate_tables`, and p[t, y] = P(y | x_t) from the current model, the gain of a candidate is sum
+of n d - sum over t of w_t ln z_t. The first sum needs only counts. z is the mean of exp(d) under p, so
+
+    ln z >= E d + phi(r) Var d,    phi(r) = (exp(-r) - 1 + r) / r^2
+
+for any r that the differences among the d of a cell do not exceed, because the third cumulant of exp(s d) p is at most
+r times the second (self-concordance: Bach 2010, Electronic Journal of Statistics 4). E d and Var d are sums over y and
+y' of p[t, y] and p[t, y] p[t, y'] times coefficients of the cell, so an upper bound on a candidate's gain follows from
+the sums of these *moments* over the rows of each cell. With more than SECOND_ORDER_CLASSES classes phi, and with it the
+moments of second order, is left out.
+
+Call the most frequent value of each attribute its usual value, and let c be the coefficients as contrasts to the usual
+values (along each axis, the slice of the usual value is subtracted from the others). Then a sum over cells and rows is
+
+    sum over cells v of c[v] M[Q(v)],    Q(v): the values of v that are not usual
+    M[Q] = sum of the moments of the rows that have all values in Q, whatever else they have
+
+and a row adds to M once for every set of at most `size` of its unusual values: if rows have few of them, these sets are
+far fewer than the candidates. The number of a set of values f_1 < f_2 < ... in M, after all smaller sets, is
+
+    C(f_1, 1) + C(f_2, 2) + ...        (combinatorial number system: Knuth, The Art of Computer Programming 4A, 7.2.1.3)
+
+Cost of the bounds per step: for each moment, about 5 ns per set of unusual values of each row, and 2 ns per cell of all
+candidates.
 """
 
 from __future__ import annotations
@@ -11,16 +37,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bncli.engine.counting.table_batches import in_rounds
-from bncli.engine.kernels.arrays import Array, Index, Mask
+from bncli.engine.data.dataset import Dataset, RowBlock
+from bncli.engine.kernels.arrays import Array, Index, Mask, log_softmax
 from bncli.engine.kikuchi.candidate_tables import Batch, CandidateGroup, count, sum_logs, tabulate
+from bncli.engine.kikuchi.model_paths import Region
 from bncli.engine.kikuchi.search_trace import GrowingModel
-from bncli.engine.kikuchi.upper_bounds import Contrasts, UpperBounds, upper_bounds
-from bncli.engine.structures.region_graph import Region
 
 Proceed = Callable[[int, int], bool]
 """Receives the number of candidates done and their total; returns whether to continue."""
@@ -36,6 +65,16 @@ FIRST_TRIED = 16
 """The number of candidates with the highest previous gains that are tried before bounds are used for the others."""
 LOOKUPS_BEFORE_BOUNDS = 32
 """After this many look-ups per set of unusual values, it pays to prepare bounds."""
+MOST_ROW_SETS = 1 << 24
+"""The most sets of unusual values of all rows (8 bytes each)."""
+MOST_SUMS = 1 << 23
+"""The most entries of M."""
+LEAST_SAVING = 4
+"""Bounds are used if they take at least this many times less work than looking up all candidates."""
+SECOND_ORDER_CLASSES = 3
+"""Up to this many classes, moments of second order are used."""
+ROUNDING = 1e-9
+"""A margin, relative to the largest possible sum, that is far above the rounding errors of additions."""
 
 
 class Candidates:
@@ -240,3 +279,192 @@ class CandidateGains:
                 shape = tuple(radices[first, :-1].tolist())
                 here = slice(first, last)
                 yield CandidateGroup(shared, sets[here, -1], which[here], shape, radices[here, -1])
+
+
+def upper_bounds(data: Dataset, sets: Index) -> UpperBounds | None:
+    """Prepare upper bounds for candidates (M, size), or return None if they are not worth the work."""
+    members = tuple(np.unique(sets).tolist())
+    cardinalities = np.array(data.schema.cardinalities, np.intp)
+    size, n_values = sets.shape[1], int((cardinalities[list(members)] - 1).sum())
+    n_sets = sum(math.comb(n_values, s) for s in range(size + 1))
+    n_moments = data.n_labels - 1
+    if data.n_labels <= SECOND_ORDER_CLASSES:
+        n_moments += math.comb(data.n_labels, 2)
+    if size < 2 or n_sets * n_moments > MOST_SUMS:
+        return None
+    # the most frequent code of each attribute
+    usual = np.array([counts.argmax() for counts in data.reduce(_value_counts, data.schema.cardinalities)])
+    values = number_unusual_values(members, usual, cardinalities, size)
+    rows_by_number = data.reduce(_count_unusual, values)
+    # rows with n unusual values have C(n, s) sets of s of them
+    n_row_sets = sum(int(rows) * math.comb(n, s) for n, rows in enumerate(rows_by_number) for s in range(size + 1))
+    n_lookups = len(sets) * data.n_rows * data.n_labels
+    if n_row_sets > MOST_ROW_SETS or LEAST_SAVING * n_moments * (n_row_sets + n_sets) > n_lookups:
+        return None
+    return UpperBounds(data, values, n_row_sets)
+
+
+@dataclass(frozen=True)
+class UnusualValues:
+    """The numbering of unusual values, and of sets of them.
+
+    first[i]: the number of the first unusual value of attribute i; usual[i]: the code of its usual value.
+    binomials[k, f] = C(f, k); offsets[s]: the number of sets of fewer than s values.
+    """
+
+    first: Index
+    usual: Index
+    members: tuple[int, ...]
+    binomials: Index
+    offsets: Index
+
+    def of_values(self, attribute: int, radix: int) -> Index:
+        """Return the numbers of the values of an attribute, -1 for the usual value."""
+        usual = int(self.usual[attribute])
+        # consecutive, without the usual value
+        numbers = self.first[attribute] + np.arange(radix) - (np.arange(radix) > usual)
+        numbers[usual] = -1
+        return np.asarray(numbers)
+
+    def of_cells(self, group: CandidateGroup) -> Index:
+        """Return the number of the set Q for every cell of a group, in the order of the cells."""
+        size = np.zeros((), np.intp)
+        numbers = np.zeros((), np.intp)
+        lasts = zip(group.lasts.tolist(), group.last_radices.tolist(), strict=True)
+        axes = [self.of_values(i, radix) for i, radix in zip(group.shared, group.radices, strict=True)]
+        axes.append(np.concatenate([self.of_values(i, radix) for i, radix in lasts]))
+        for values in axes:
+            unusual = values >= 0
+            # size: unusual values so far in each cell; the k-th of them adds C(f, k) to the number of the set
+            size = np.add.outer(size, unusual.astype(np.intp))
+            numbers = np.add.outer(numbers, np.zeros(len(values), np.intp))
+            numbers += np.where(unusual, self.binomials[size, np.maximum(values, 0)], 0)
+        return np.asarray((numbers + self.offsets[size]).ravel())
+
+
+def number_unusual_values(members: tuple[int, ...], usual: Index, cardinalities: Index, size: int) -> UnusualValues:
+    """Assign numbers to the unusual values of the attributes `members`, and the sets of at most `size` of them."""
+    n_unusual = np.zeros(len(cardinalities), np.intp)
+    n_unusual[list(members)] = cardinalities[list(members)] - 1
+    n_values = int(n_unusual.sum())
+    binomials = np.array([[math.comb(f, k) for f in range(n_values + 1)] for k in range(size + 1)])
+    offsets = np.cumsum([0, *(math.comb(n_values, s) for s in range(size + 1))])
+    return UnusualValues(np.cumsum(n_unusual) - n_unusual, usual, members, binomials, offsets)
+
+
+def _value_counts(block: RowBlock, cardinalities: tuple[int, ...]) -> list[Index]:
+    return [np.bincount(codes, minlength=n) for codes, n in zip(block.codes, cardinalities, strict=True)]
+
+
+def _count_unusual(block: RowBlock, values: UnusualValues) -> Index:
+    """Return the number of rows with 0, 1, 2, ... unusual values."""
+    n_unusual = np.zeros(block.n_rows, np.intp)
+    for i in values.members:
+        n_unusual += block.codes[i] != values.usual[i]
+    return np.bincount(n_unusual, minlength=len(values.members) + 1)
+
+
+@dataclass(frozen=True)
+class UpperBounds:
+    """The bounds for one data set and one size of candidates; n_row_sets: number of sets of unusual values in rows."""
+
+    data: Dataset
+    values: UnusualValues
+    n_row_sets: int
+
+    def contrasts(self, batch: Batch) -> Contrasts:
+        """Return the contrasts c of a batch, which its bounds need."""
+        group = batch.group
+        d = batch.tables if batch.steep else np.log(batch.tables)
+        if len(d) >= SECOND_ORDER_CLASSES:
+            coefficients = np.array(d)
+        else:
+            # the range of d over all labels; that of the first label is 0
+            r = np.maximum(d.max(axis=0), 0.0) - np.minimum(d.min(axis=0), 0.0)
+            phi = np.full(r.shape, 0.4999)  # for small r, where the formula would lose digits: below 1/2 - r/6
+            np.divide(np.expm1(-r) + r, r * r, out=phi, where=r > 1e-4)
+            # E d + phi Var d = sum of p_y (d_y + phi d_y^2) - phi sum of p_y p_z d_y d_z; each pair y < z occurs twice
+            pairs = itertools.combinations_with_replacement(range(len(d)), 2)
+            second = [-phi * (1 if y == z else 2) * d[y] * d[z] for y, z in pairs]
+            coefficients = np.array([*(d + phi * d * d), *second])
+        # a view: the coefficients become contrasts in place, one axis after the other
+        c = coefficients.reshape(len(coefficients), *group.radices, group.width)
+        for axis, i in enumerate(group.shared, 1):
+            along = np.moveaxis(c, axis, 0)
+            usual = along[self.values.usual[i]].copy()
+            along -= usual
+            along[self.values.usual[i]] = usual
+        # along the last axis every candidate has a usual value of its own
+        usual_cells = group.starts + self.values.usual[group.lasts]
+        of_usual = c[..., usual_cells]
+        c -= np.repeat(of_usual, group.last_radices, axis=-1)
+        c[..., usual_cells] = of_usual
+        slack = ROUNDING * self.data.total_weight * (1.0 + float(np.abs(c).max(initial=0.0)))
+        return Contrasts(group, coefficients, self.values.of_cells(group), batch.sums + slack)
+
+    def moments(self, scores: list[Array]) -> Array:
+        """Return M, shape (moments, sets), for the scores of every row block."""
+        states = list(zip(scores, self._row_sets, strict=True))
+        return np.asarray(self.data.reduce(_sum_moments, int(self.values.offsets[-1]), states=states))
+
+    @cached_property
+    def _row_sets(self) -> list[tuple[NDArray[np.int32], NDArray[np.int32]]]:
+        return self.data.map(_find_row_sets, self.values)
+
+
+class Contrasts(NamedTuple):
+    """The contrasts c (moments, cells) of a group, the numbers of its cells' sets, and sums of n d plus a margin."""
+
+    group: CandidateGroup
+    c: Array
+    sets: Index
+    sums: Array
+
+    @property
+    def size(self) -> int:
+        """The number of stored numbers."""
+        return self.c.size + self.sets.size
+
+    def bounds(self, moments: Array) -> Array:
+        """Return an upper bound on the gain of every candidate of the group."""
+        # sum over moments m of coefficient times moment, for each cell v, then over the cells of each last value
+        by_value = np.einsum("mv,mv->v", self.c, moments[:, self.sets])
+        by_value = by_value.reshape(-1, self.group.width).sum(axis=0)
+        return np.asarray(self.sums - np.add.reduceat(by_value, self.group.starts))
+
+
+def _find_row_sets(block: RowBlock, values: UnusualValues) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the numbers of all sets of unusual values in the rows of a block, and the row of each set."""
+    size = len(values.offsets) - 2
+    unusual = np.array([block.codes[i] != values.usual[i] for i in values.members]).T
+    per_row = unusual.sum(axis=1)
+    numbers, rows = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
+    for n in np.unique(per_row).tolist():
+        # the rows with n unusual values, and the numbers of these values, ascending, (rows, n)
+        here = np.flatnonzero(per_row == n)
+        attributes = np.array(values.members)[np.nonzero(unusual[here])[1]].reshape(len(here), n)
+        # the boolean index picks the n unusual codes of each row, row by row
+        codes = np.array([block.codes[i][here] for i in values.members], np.intp).T[unusual[here]].reshape(len(here), n)
+        which = values.first[attributes] + codes - (codes > values.usual[attributes])
+        of_sets = []
+        for n_members in range(min(size, n) + 1):
+            for places in itertools.combinations(range(n), n_members):
+                set_numbers = np.full(len(which), values.offsets[n_members])
+                for k, place in enumerate(places, 1):
+                    set_numbers += values.binomials[k, which[:, place]]
+                of_sets.append(set_numbers)
+        numbers.append(np.array(of_sets).astype(np.int32).ravel())
+        rows.append(np.tile(here.astype(np.int32), len(of_sets)))
+    return np.concatenate(numbers), np.concatenate(rows)
+
+
+def _sum_moments(block: RowBlock, n_sets: int) -> Array:
+    scores, (numbers, rows) = block.state
+    p = np.exp(log_softmax(scores, 0))[1:]
+    moments = [*p]
+    if len(scores) <= SECOND_ORDER_CLASSES:
+        moments += [p[y] * p[z] for y, z in itertools.combinations_with_replacement(range(len(p)), 2)]
+    if block.weights is not None:
+        moments = [moment * block.weights for moment in moments]
+    numbers, rows = numbers.astype(np.intp), rows.astype(np.intp)
+    return np.array([np.bincount(numbers, moment.take(rows), n_sets) for moment in moments])

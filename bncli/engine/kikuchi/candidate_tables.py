@@ -29,8 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.data.dataset import RowBlock
-from bncli.engine.kernels.arrays import Array, Index, log_softmax
-from bncli.engine.kernels.cells import add_counts, cell_numbers
+from bncli.engine.kernels.arrays import Array, Index, add_counts, cell_numbers, log_softmax
 
 STEEPEST = 80.0
 """The largest |d|, in nats, for which eight z's may be multiplied."""

@@ -6,7 +6,7 @@ posterior of the step combines the likelihood of the classes and the degrees of 
     S[t, y] += D_A[cell_t, y],    D_A[v] = sum over R in A of dc_R ln P(v_R)
     log posterior = sum_t w_t ln softmax_y S[t, y] at y_t  -  N df / (N - df - 1)
 
-Here dc is the change of a counting number (see `bncli.engine.structures.region_graph`), and N the total weight. The
+Here dc is the change of a counting number (see `bncli.engine.kikuchi.model_paths`), and N the total weight. The
 prior is that of Jakulin & Rish 2006, equation 6; it is 0 if df >= N - 1. The search takes these steps, and so do the
 parameter learners for regions from a file, so that their results agree to the last bit. Cost of a step: one pass over
 the rows to count, one to look up.
@@ -26,10 +26,8 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.counting.table_batches import MAX_ENTRIES
 from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.data.splits import units_of_several_rows
-from bncli.engine.kernels.arrays import Array, Index, distinct
-from bncli.engine.kernels.cells import cell_numbers
-from bncli.engine.kikuchi.model_paths import changes_along, score_table
-from bncli.engine.structures.region_graph import Region, counting_changes, cover, subsets
+from bncli.engine.kernels.arrays import Array, Index, cell_numbers, distinct
+from bncli.engine.kikuchi.model_paths import Region, changes_along, counting_changes, cover, score_table, subsets
 from bncli.engine.structures.structure import Regions, SearchTrace
 from bncli.watch import Progress, Watch, silent
 
@@ -139,7 +137,7 @@ def log_priors(total: float, df: Array) -> Array:
 class DegreesOfFreedom:
     """The degrees of freedom that a set of attributes adds to a model of regions when it becomes covered.
 
-    With a number n_R for every region R of a region graph (`bncli.engine.structures.region_graph`),
+    With a number n_R for every region R of a region graph (`bncli.engine.kikuchi.model_paths`),
 
         df = sum over R of c_R n_R = sum over covered Q of u_Q,    u_Q = sum over R in Q of (-1)^|Q - R| n_R
 

@@ -1,7 +1,7 @@
 """Parameters in closed form: `--param map`, `acll` and `acll-uniform` of networks, `kmap` and `kbma` of regions.
 
 map            smoothed relative frequencies (`bncli.engine.parameters.smoothing`)
-acll           the maximum of the approximate conditional log-likelihood (`bncli.engine.structures.acll_approximation`),
+acll           the maximum of the approximate conditional log-likelihood (`bncli.engine.structures.scores`),
                if joint probabilities follow Dirichlet(1, ..., 1, N) or another prior
 acll-uniform   the same, if joint probabilities are independent and uniform
 
@@ -33,7 +33,7 @@ from bncli.engine.kikuchi.search_trace import follow
 from bncli.engine.model import Parameters, StoppedBy
 from bncli.engine.parameters.generative import acll_tables, closed_form, generative_tables
 from bncli.engine.prediction.scoring import Scorer, compile_path, log_probabilities
-from bncli.engine.structures.acll_approximation import (
+from bncli.engine.structures.scores import (
     dirichlet_approximation,
     prior_approximation,
     uniform_approximation,

@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bncli.engine.data.schema import Attribute, NumericAttribute
-from bncli.engine.kernels.arrays import Array, Index
-from bncli.engine.kernels.cells import cell_numbers
+from bncli.engine.kernels.arrays import Array, Index, cell_numbers
 from bncli.engine.parameters.cut_grids import Axis, Grid
 from bncli.engine.structures.structure import Family, Grouping
 

@@ -1,6 +1,6 @@
 """Grids of cuts through a table of several attributes: joined codes that keep most of what the table explains.
 
-A grid has sums of g and h of every combination of codes, as in `bncli.engine.structure_learners.region_growth`, and is
+A grid has sums of g and h of every combination of codes, as in `bncli.engine.structure_learners.interactions`, and is
 worth what one Newton step of its cells gains, in nats. It grows by the cut that is worth most.
 """
 

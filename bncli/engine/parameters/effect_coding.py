@@ -39,7 +39,7 @@ several families belongs to the family with the finest binning of its attributes
 first). So an attribute never has a second, coarser curve besides its own.
 
 **Many levels.** The levels of a category that has many (`bncli.engine.data.cutting`) are random effects: if they vary
-with the variance v (`bncli.engine.kernels.level_variation`), a penalty of 1 / v on each is the best. The penalty on all
+with the variance v (`bncli.engine.kernels.information`), a penalty of 1 / v on each is the best. The penalty on all
 parameters is chosen by held-out rows, and levels vary more or less than other effects do. So the block of such an
 attribute by itself has the factor s_S = sqrt(REFERENCE v), which makes the penalty on its effects the penalty on all
 times 1 / (REFERENCE v). Levels of few rows are shrunk most. (Measured on made tables of 100 and 300 levels: 2 to 4 %
@@ -77,7 +77,7 @@ from bncli.engine.data.cutting import has_many_levels
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
 from bncli.engine.kernels.arrays import Array, Index
-from bncli.engine.kernels.level_variation import variance_of_effects
+from bncli.engine.kernels.information import variance_of_effects
 from bncli.engine.structures.structure import BinnedAttribute, Family
 
 SMALL = 10_000

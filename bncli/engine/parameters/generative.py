@@ -17,13 +17,12 @@ import numpy as np
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import RowBlock
-from bncli.engine.kernels.arrays import Array
-from bncli.engine.kernels.cells import cell_numbers
+from bncli.engine.kernels.arrays import Array, cell_numbers
 from bncli.engine.kernels.passes import class_differences, log_likelihood
 from bncli.engine.kikuchi.model_paths import region_tables
 from bncli.engine.model import Parameters, StoppedBy, Tables
 from bncli.engine.parameters.smoothing import log_conditional
-from bncli.engine.structures.acll_approximation import class_contrasts, log_theta
+from bncli.engine.structures.scores import class_contrasts, log_theta
 from bncli.engine.structures.structure import Dag, Family, Regions, Structure
 from bncli.errors import BncliError
 
@@ -44,7 +43,7 @@ def acll_tables(counts: Counts, structure: Structure, beta: Array, pseudo_counts
     """Return the tables of highest approximate conditional log-likelihood.
 
     theta of each family is proportional to the class contrasts of its counts, or `pseudo_counts` where these are
-    smaller (`bncli.engine.structures.acll_approximation`).
+    smaller (`bncli.engine.structures.scores`).
     """
     return family_tables(
         counts, structure, lambda table, axis: log_theta(class_contrasts(table, beta), pseudo_counts, axis)

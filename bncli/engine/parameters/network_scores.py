@@ -6,7 +6,7 @@ scored on the rows of all classes together. `acll` is the approximate conditiona
 
     aCLL = sum over families with the class, k, j, c of M_kjc ln theta_kjc - N gamma,
 
-including constants (see `bncli.engine.structures.acll_approximation`), so that it approximates the conditional
+including constants (see `bncli.engine.structures.scores`), so that it approximates the conditional
 log-likelihood CLL of the same parameters; its relative error is |aCLL - CLL| / |CLL|.
 
 Conventions: if missing values are marginalized, each node is scored on the rows that have its whole family, and there
@@ -23,13 +23,17 @@ from bncli.catalogue.option_kinds import ClassPairPrior, parse_decimal
 from bncli.engine.counting.counts import Counts
 from bncli.engine.model import Tables
 from bncli.engine.parameters.generative import acll_tables, closed_form
-from bncli.engine.structures.acll_approximation import (
+from bncli.engine.structures.scores import (
     LinearApproximation,
+    aic,
+    bdeu,
+    bic,
     class_contrasts,
     dirichlet_approximation,
+    k2,
+    log_likelihood,
     prior_approximation,
 )
-from bncli.engine.structures.scores import aic, bdeu, bic, k2, log_likelihood
 from bncli.engine.structures.structure import Dag
 from bncli.recipe import Recipe
 

@@ -72,8 +72,7 @@ from bncli.catalogue import PARAMETERS
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.data.splits import count_units
-from bncli.engine.kernels.arrays import Array, log_softmax
-from bncli.engine.kernels.cells import cell_numbers
+from bncli.engine.kernels.arrays import Array, cell_numbers, log_softmax
 from bncli.engine.model import Parameters, ParameterUncertainty, UncertaintyMethod
 from bncli.engine.parameters.coordinates import Softmax
 from bncli.engine.parameters.generative import family_tables

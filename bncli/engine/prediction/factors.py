@@ -347,7 +347,7 @@ def score_rows(weights: Array) -> Array:
 def cells_of(digits: Sequence[Index], shape: Sequence[int]) -> Index:
     """Return the mixed-radix numbers of digits, the first one the most significant.
 
-    Unlike `kernels.cells.cell_numbers` it takes indices only, and does not copy if there is a single digit.
+    Unlike `kernels.arrays.cell_numbers` it takes indices only, and does not copy if there is a single digit.
     """
     cells = digits[0]
     for digit, n in zip(digits[1:], shape[1:], strict=True):

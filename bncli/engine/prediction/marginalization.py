@@ -24,8 +24,7 @@ import numpy as np
 
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Schema
-from bncli.engine.kernels.arrays import Array, Codes, Index
-from bncli.engine.kernels.cells import cell_numbers
+from bncli.engine.kernels.arrays import Array, Codes, Index, cell_numbers
 from bncli.engine.model import Model, Tables
 from bncli.engine.networks.network import network_of
 from bncli.engine.structures.structure import Family

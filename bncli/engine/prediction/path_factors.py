@@ -29,9 +29,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bncli.engine.kernels.arrays import Array, Index, log_sum
+from bncli.engine.kikuchi.model_paths import Region
 from bncli.engine.model import Path
 from bncli.engine.prediction.factors import EXPANDED_ENTRIES, Factor, cells_of, score_rows
-from bncli.engine.structures.region_graph import Region, maximal
+from bncli.engine.structures.structure import maximal
 
 LEAST_WEIGHT = 1e-17
 Change = tuple[int, int]

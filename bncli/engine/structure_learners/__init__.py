@@ -7,8 +7,6 @@ every tie goes to the attribute that comes first in the schema.
 - `nb`, `tan`, `kdb`, `skdb`, `hill_climb`, `gbn`: directed acyclic graphs
 - `interactions`, `kikuchi`: regions
 - `card`: the single attributes of a score card
-- `dependence`: mutual informations and gains of arcs
-- `wide_tables`: the attributes that are searched in a table with very many columns
-- `interaction_gains`, `region_growth`, `additive_fit`: gains of sets of attributes, and their cuts, on residuals of a
-  quick fit
+- `dependence`: mutual informations, gains of arcs, and the attributes that are searched among very many
+- `interaction_gains`: gains of sets of attributes on the residuals of a fit
 """

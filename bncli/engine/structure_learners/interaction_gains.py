@@ -38,8 +38,7 @@ import numpy as np
 from bncli.engine.counting.fused_codes import JointCodes, extend, no_attributes
 from bncli.engine.counting.table_batches import BLOCK, ROUND, SuperAttribute, pair_sums, super_attributes
 from bncli.engine.data.dataset import Dataset, RowBlock, code_dtype
-from bncli.engine.kernels.arrays import Array, Codes, Index
-from bncli.engine.kernels.cells import SPARSE_TABLE, add_counts, cell_numbers
+from bncli.engine.kernels.arrays import SPARSE_TABLE, Array, Codes, Index, add_counts, cell_numbers
 from bncli.engine.kernels.information import rounded
 from bncli.engine.kernels.passes import residuals
 from bncli.engine.parameters.likelihood import ConditionalLikelihood

@@ -11,14 +11,13 @@ of candidates without fitting any of them, as in GA2M (Lou, Caruana, Gehrke & Ho
 models with pairwise interactions).
 
 Candidates are scored twice: all of them with at most 5 equally frequent intervals per attribute (4 from triples on),
-then the best, as many as may join, with cuts of their own, grown on these residuals
-(`bncli.engine.structure_learners.region_growth`), which they keep when they join. A cut must gain at least the fraction
-CUT_SHARE of that loss. On few rows, where the first share is below LEAST_GAIN, both shares are ignored. On many rows
-they keep out gains that are certain but too small to matter, and the largest of thousands of chance gains. (Measured on
-100,000 rows with 30 attributes: a quarter of the parameters, and 4 % less log-loss.) A single attribute has as many
-intervals, of about equal weight, as the rows support: 20, or one per 13 rows and attribute. (Measured: 40 instead of 20
-cost 2 to 4 % of the log-loss on tables with few rows per attribute; 100 instead of 20 saved three quarters of it on a
-table of 58,000 rows and 9 attributes.)
+then the best, as many as may join, with cuts of their own, grown on these residuals (`grow_regions`), which they keep
+when they join. A cut must gain at least the fraction CUT_SHARE of that loss. On few rows, where the first share is
+below LEAST_GAIN, both shares are ignored. On many rows they keep out gains that are certain but too small to matter,
+and the largest of thousands of chance gains. (Measured on 100,000 rows with 30 attributes: a quarter of the parameters,
+and 4 % less log-loss.) A single attribute has as many intervals, of about equal weight, as the rows support: 20, or one
+per 13 rows and attribute. (Measured: 40 instead of 20 cost 2 to 4 % of the log-loss on tables with few rows per
+attribute; 100 instead of 20 saved three quarters of it on a table of 58,000 rows and 9 attributes.)
 
 On wide tables, only the attributes of highest gain over the class frequencies are combined: MOST_COMBINED of them, or
 one per ROWS_PER_COMBINED rows if that is more. On few rows the best of millions of pairs is noise.
@@ -34,24 +33,69 @@ out from models with these regions (`bncli.engine.parameters.penalty_choice`). R
 the best n, are found from triples in the same way. Under `--missing-policy marginalize`, the search treats missing
 values as one more level. Cost: two fits, and two weighted counts per row and class for every pair, or pair and third
 attribute, several of them at a time; then the growth.
+
+**The cuts of a region** are the grid of cuts that best explains the residuals. The search for cuts uses no rows, only
+the sums of g and h over all codes of a region, made in one pass over the rows for as many regions as memory allows:
+
+    g[y, x] = sum over rows t with codes x of w_t (1[y_t = y] - P(y | x_t)),   h[y, x] = sum of w_t P (1 - P)
+
+With g and h summed over the cells of a grid for each class, the value of the grid is what one Newton step of its table
+with the penalty lambda gains, minus what it would gain by chance, in nats:
+
+    v = sum over cells c and classes y of (g^2 - h) / (2 (h + lambda))
+
+By chance alone, g^2 = h on average where nothing was fitted, and less where the model has the smaller tables. The cuts
+are the best of many, so that gains of pure noise are positive too; a table of noise gains little, and the penalty of
+the final fit, chosen on held-out rows, shrinks it.
+
+A cut divides one attribute throughout the table, so that the cells remain a grid with one grouping per attribute. The
+grid grows cut by cut, each time by the cut, of any attribute, that raises its value most, until no cut raises it by
+`least` nats or the table would have too many cells. Residuals of a model with every single attribute show no pattern
+along one attribute alone, so growth begins with one cut in each of the numeric attributes at once: the best combination
+(of evenly spaced positions if attributes have many codes), each cut then moved to its best position. Levels of
+categorical attributes and a missing level are separate from the start.
+
+Conventions: the codes of numeric attributes are first joined to neighbouring groups of about equal weight, as many as
+keep a region to MAX_SUMS sums, but never fewer than FEWEST_BINS. With two classes, one is summed and counted twice. A
+region without a numeric attribute is left as it is. Gains are rounded to 12 digits. Ties go to the first attribute,
+then to the lowest cut. Cost: two weighted counts per row, class and region, then a few operations per sum and cut.
+Source: oblivious trees grown on gradients, as in boosting (Chen & Guestrin 2016, KDD; Prokhorenkova et al. 2018,
+NeurIPS).
+
+**The fits** (`additive_fit`) are quick and penalised, good enough to look for interactions in their residuals. Effects
+are in thermometer coding (`bncli.engine.parameters.effect_coding`), each with the penalty lambda. They start from zero,
+or from a fit to some of the families.
+
+lambda is 10. With 1, many cuts and few rows, the fit follows the rows so closely that its residuals hardly show what it
+lacks (on eight tables, interactions chosen after a fit with 10 are better). The tolerance is loose, since gains of
+interactions are sums of residuals over many rows, which the last digits of a fit do not change.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.cutting import has_many_levels
-from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.data.schema import NumericAttribute, direction_of
 from bncli.engine.data.splits import SplitBy, stratified_sample
-from bncli.engine.kernels.arrays import Index, Integers
-from bncli.engine.structure_learners.additive_fit import AdditiveFit, additive_fit
-from bncli.engine.structure_learners.interaction_gains import Gains
-from bncli.engine.structure_learners.region_growth import GrownRegion, grow_regions
+from bncli.engine.kernels.arrays import Array, Index, Integers, add_counts, cell_numbers
+from bncli.engine.kernels.information import rounded
+from bncli.engine.kernels.passes import BLOCK
+from bncli.engine.parameters.cut_grids import Axis, Grid
+from bncli.engine.parameters.effect_coding import EffectCoordinates, Effects, effects_of, level_scales
+from bncli.engine.parameters.likelihood import ConditionalLikelihood, conditional_likelihood
+from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, find_optimum, find_optimum_from
+from bncli.engine.structure_learners.interaction_gains import Gains, slopes_and_curvatures
 from bncli.engine.structures.arc_constraints import ArcConstraints
-from bncli.engine.structures.regrouping import group_intervals, refine
-from bncli.engine.structures.structure import Grouping, Regions
+from bncli.engine.structures.regrouping import group_intervals, refine, with_regrouped_columns
+from bncli.engine.structures.structure import Family, Grouping, Regions
 from bncli.watch import Watch, silent
 
 CANDIDATE_BINS = (None, 5, 4)
@@ -70,6 +114,14 @@ SEARCHED_ROWS, SEED = 1 << 16, 0
 """With more than SEARCHED_ROWS rows, a sample drawn with SEED is searched."""
 REGION_SHARE, CUT_SHARE = 3e-4, 1.5e-4
 """The least gains of a region, and of a cut in one, as shares of the loss of the model so far."""
+MAX_SUMS = 1 << 15
+"""The most sums of a region."""
+FEWEST_BINS = 8
+SUMS_AT_A_TIME = 1 << 22
+"""The most sums of all regions that are counted in one pass over the rows (32 MiB)."""
+LEAST_CELLS, ROWS_PER_CELL = 200, 100
+"""A table has at most one cell per ROWS_PER_CELL rows, but may always have LEAST_CELLS."""
+PENALTY, TOLERANCE, MAX_ITERATIONS = 10.0, 1e-3, 60
 
 
 def learn(
@@ -156,3 +208,140 @@ def _with_cuts_of_larger_regions(data: Dataset, grown_regions: list[GrownRegion]
             cuts[i] = refine(cuts[i], grouping) if i in cuts else grouping
     directed = {(i,) for i in cuts if direction_of(data.schema, i)}
     return [r._replace(groupings=(cuts[r.attributes[0]],)) if r.attributes in directed else r for r in grown_regions]
+
+
+class GrownRegion(NamedTuple):
+    """The attributes of a region, ascending; its gain in nats; the grouping of each attribute (None: all its cuts)."""
+
+    attributes: tuple[int, ...]
+    gain: float
+    groupings: tuple[Grouping | None, ...]
+
+
+def grow_regions(
+    likelihood: ConditionalLikelihood, cells: Array, sets: Sequence[tuple[int, ...]], finest: int, least: float = 0.0
+) -> list[GrownRegion]:
+    """Choose the cuts of each set of attributes; return the regions by decreasing gain.
+
+    Gains are over the model with the tables `cells` (K, n_cells). An attribute may be cut where one of `finest` groups
+    of its codes ends. After the first cut of each attribute, every further cut gains at least `least` nats. Levels of
+    categorical attributes stay separate even if there are more cells than the rows support.
+    """
+    data, regions = likelihood.data, []
+    # with two classes, the residuals of one are minus those of the other
+    classes = np.arange(int(data.n_labels == 2), data.n_labels)
+    room = MAX_SUMS // (2 * len(classes))
+    families = []
+    for members in sets:
+        # at most `room` cells, and at most `finest` groups per numeric attribute
+        attributes = [data.schema.attributes[i] for i in members]
+        sizes = [attribute.cardinality for attribute in attributes]
+        n_numeric = sum(isinstance(attribute, NumericAttribute) for attribute in attributes)
+        groupings: tuple[Grouping | None, ...] = ()
+        if n_numeric and (math.prod(sizes) > room or max(sizes) > finest):
+            n_levels = math.prod(a.cardinality for a in attributes if not isinstance(a, NumericAttribute))
+            # the same number of bins for each numeric attribute, so that their product fits beside the levels
+            bins = min(finest, max(FEWEST_BINS, int((room / n_levels) ** (1 / n_numeric))))
+            groupings = tuple(group_intervals(attribute, bins) for attribute in attributes)
+        families.append(Family.over(members, data.schema.cardinalities, groupings=groupings))
+    # consecutive families with about SUMS_AT_A_TIME sums in total
+    rounds = np.cumsum([2 * len(classes) * family.n_cells for family in families], dtype=np.intp) // SUMS_AT_A_TIME
+    tables, states = likelihood.fusion.expand(cells), likelihood.fusion.codes
+    for current in np.unique(rounds).tolist():
+        together = [family for family, r in zip(families, rounds.tolist(), strict=True) if r == current]
+        regrouped, plain = with_regrouped_columns(data, together)
+        over = [(family.attributes, family.shape) for family in plain]
+        sums = regrouped.reduce(_sum_cells, tables, over, classes, states=states)
+        for family, total in zip(together, sums, strict=True):
+            regions.append(_grow(data, family, total.reshape(-1, *family.shape), least))
+    return sorted(regions, key=lambda region: -region.gain)
+
+
+def _sum_cells(
+    block: RowBlock, tables: Sequence[Array], over: Sequence[tuple[tuple[int, ...], tuple[int, ...]]], classes: Index
+) -> list[Array]:
+    """Return the block's sums (2 C, cells) of every family (attributes, shape): g of the C `classes`, then h."""
+    totals = [np.zeros((2 * len(classes), math.prod(shape))) for _, shape in over]
+    for rows in block.slices(BLOCK):
+        columns = slopes_and_curvatures(block, rows, tables, classes)
+        for (attributes, shape), total in zip(over, totals, strict=True):
+            numbers = cell_numbers([block.codes[a][rows] for a in attributes], shape)
+            for sums, column in zip(total, columns, strict=True):
+                add_counts(sums, numbers, column)
+    return totals
+
+
+def _grow(data: Dataset, family: Family, sums: Array, least: float) -> GrownRegion:
+    """Return the region of a family, with the cuts grown on its sums, shape (2 C, *family.shape)."""
+    both = 2 if data.n_labels == 2 else 1  # with two classes, only one is summed
+    attributes = [data.schema.attributes[i] for i in family.attributes]
+    axes = [
+        Axis(size, size - attribute.missing if isinstance(attribute, NumericAttribute) else 0)
+        for attribute, size in zip(attributes, family.shape, strict=True)
+    ]
+    grid = Grid(sums, tuple(axes))
+    # values of the grid are those of the class that is summed, so the least gain is divided as well
+    grid.grow(max(LEAST_CELLS, int(data.total_weight / ROWS_PER_CELL)), least / both)
+    groupings: list[Grouping | None] = []
+    for starts, (_, before), attribute in zip(grid.starts, family.binned_attributes, attributes, strict=True):
+        if len(starts) == attribute.cardinality:
+            groupings.append(None)
+        else:
+            # from codes to bins, then from bins to the groups of the grid
+            codes = np.arange(attribute.cardinality) if before is None else np.array(before)
+            groupings.append(tuple((np.searchsorted(starts, codes, side="right") - 1).tolist()))
+    return GrownRegion(family.attributes, float(rounded(np.array([grid.value * both]))[0]), tuple(groupings))
+
+
+class AdditiveFit(NamedTuple):
+    """A fitted model: its likelihood and its tables (K, n_cells), which follow from `effects` with the values `point`.
+
+    point: (K, n_effects). Without rows there are no effects.
+    """
+
+    likelihood: ConditionalLikelihood
+    cells: Array
+    effects: Effects | None
+    point: Array
+
+
+def additive_fit(
+    data: Dataset, families: Sequence[Family], penalty: float = PENALTY, smaller: AdditiveFit | None = None
+) -> AdditiveFit:
+    """Fit tables over `families`; without rows they are 0.
+
+    smaller: a fit to the same rows. If all of its families are among `families`, the fit starts from its values, which
+    halves the number of passes.
+    """
+    likelihood = conditional_likelihood(data, families)
+    if not data.n_rows:
+        zeros = np.zeros((data.n_labels, likelihood.n_cells))
+        return AdditiveFit(likelihood, zeros, None, zeros[:, :0])
+    weights = likelihood.cell_weights()
+    effects = effects_of(
+        likelihood.families,
+        data.schema,
+        weights,
+        coding="thermometer",
+        lower_orders=False,
+        scales=level_scales(data),
+    )
+    zero = partial(np.zeros, (data.n_labels, likelihood.n_cells))
+    coordinates = EffectCoordinates(effects, data.n_labels, zero)
+    settings = OptimizerSettings("zero", penalty, 0.0, "lbfgs", TOLERANCE, MAX_ITERATIONS)
+    space = ParameterSpace(likelihood, coordinates)
+    if smaller is None or smaller.effects is None or not {*smaller.effects.families} <= {*effects.families}:
+        optimum = find_optimum(space, settings, lambda step, p: None)
+    else:
+        known = {
+            (smaller.effects.families[block.family], block.places): smaller.point[:, first : first + block.n_effects]
+            for block, first in zip(smaller.effects.blocks, smaller.effects.offsets, strict=False)
+        }
+        start = np.zeros((data.n_labels, effects.n_effects))
+        # the bias, then every block that the smaller fit has; new blocks start at 0
+        start[:, 0] = smaller.point[:, 0]
+        for block, first in zip(effects.blocks, effects.offsets, strict=False):
+            start[:, first : first + block.n_effects] = known.get((effects.families[block.family], block.places), 0.0)
+        optimum = find_optimum_from(space, settings, start.ravel())
+    point = optimum.point
+    return AdditiveFit(likelihood, coordinates.tables(point), effects, point.reshape(data.n_labels, -1))

@@ -34,8 +34,7 @@ from bncli.engine.counting.table_batches import MAX_ENTRIES
 from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.data.schema import Schema
 from bncli.engine.data.splits import inner_splits, units_of_several_rows
-from bncli.engine.kernels.arrays import Array, Index, Integers
-from bncli.engine.kernels.cells import add_counts
+from bncli.engine.kernels.arrays import Array, Index, Integers, add_counts
 from bncli.engine.kernels.information import rounded
 from bncli.engine.structure_learners.dependence import k_dependence_parents
 from bncli.engine.structures.arc_constraints import ArcConstraints

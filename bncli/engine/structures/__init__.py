@@ -4,7 +4,6 @@
 - `named_structure`: both kinds by column names, as files hold them
 - `arc_constraints`: required, forbidden and ordered arcs (`--knowledge`)
 - `regrouping`: families that use an attribute with fewer intervals than its cuts make
-- `region_graph`: counting numbers of overlapping regions
-- `scores`: the scores that structure learners maximise: ll, aic, bic, k2, bdeu, acll, acll-uniform
-- `acll_approximation`: the linear approximation behind acll, and its parameters in closed form
+- `scores`: the scores that structure learners maximise: ll, aic, bic, k2, bdeu, acll, acll-uniform; the linear
+  approximation behind acll, and its parameters in closed form
 """

@@ -14,7 +14,6 @@ from functools import cached_property
 import numpy as np
 
 from bncli.engine.data.schema import NumericAttribute, Schema
-from bncli.engine.structures.region_graph import inside_earlier
 from bncli.engine.structures.regrouping import group_intervals_by_size, regroup_attribute
 from bncli.engine.structures.structure import (
     Dag,
@@ -25,6 +24,7 @@ from bncli.engine.structures.structure import (
     UnmarriedParents,
     binned_members,
     first_unmarried,
+    inside_earlier,
     outermost_positions,
 )
 from bncli.errors import BncliError

@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
-from bncli.engine.structures.region_graph import maximal
-
 Node = TypeVar("Node", bound=Hashable)
-Member = TypeVar("Member")
+Member = TypeVar("Member", bound=Hashable)
 Entry = TypeVar("Entry", bound=Hashable)
 CLASS = None
 """The class, in graphs whose other nodes are attribute indices."""
@@ -261,6 +260,42 @@ def outermost_positions(
     outermost = set(map(frozenset, maximal(binned)))
     first = {region: position for position, region in reversed(list(enumerate(map(frozenset, binned))))}
     return sorted(first[region] for region in outermost)
+
+
+def maximal(regions: Iterable[tuple[Member, ...]]) -> list[tuple[Member, ...]]:
+    """Return the regions that no other region contains, each once, in the order given.
+
+    >>> maximal([(0,), (0, 1), (1, 0), (2,)])
+    [(0, 1), (2,)]
+    """
+    distinct: dict[frozenset[Member], tuple[Member, ...]] = {}
+    for region in regions:
+        distinct.setdefault(frozenset(region), region)
+    holders: dict[Member, set[int]] = defaultdict(set)
+    for position, region in enumerate(distinct.values()):
+        for member in region:
+            holders[member].add(position)
+    outermost = []
+    for region in distinct.values():
+        # the regions that contain this one, itself among them, hold all its members
+        containing = sorted((holders[member] for member in region), key=len)
+        n_containing = len(containing[0].intersection(*containing[1:])) if region else len(distinct)
+        if n_containing == 1:
+            outermost.append(region)
+    return outermost
+
+
+def inside_earlier(regions: Sequence[tuple[Hashable, ...]]) -> list[int]:
+    """Return the positions of the regions that an earlier region contains or equals, ascending; no region is empty."""
+    holders: dict[Hashable, set[int]] = defaultdict(set)
+    inside = []
+    for position, region in enumerate(regions):
+        containing = sorted((holders[member] for member in region), key=len)
+        if containing[0].intersection(*containing[1:]):
+            inside.append(position)
+        for member in region:
+            holders[member].add(position)
+    return inside
 
 
 def binned_members(

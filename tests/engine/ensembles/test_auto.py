@@ -22,7 +22,7 @@ from bncli.engine.ensembles.boosted_bag import BagPlan
 from bncli.engine.ensembles.budget import ComputeBudget
 from bncli.engine.ensembles.candidates import Candidate, CandidateFinder, candidate_names
 from bncli.engine.ensembles.held_out_evaluation import FREQUENCIES, HeldOutEvaluation, parameter_space
-from bncli.engine.ensembles.pool_weights import pool_log_probabilities
+from bncli.engine.ensembles.pooling import pool_log_probabilities
 from bncli.engine.evaluation.cross_validation import predict
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.learn import FittedModel, learn

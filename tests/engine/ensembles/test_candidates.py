@@ -14,7 +14,7 @@ from bncli.engine.ensembles import candidates
 from bncli.engine.ensembles.boosted_bag import BOOSTED
 from bncli.engine.ensembles.candidates import CandidateFinder, Capacity, Fit, candidate_names, capacity_for
 from bncli.engine.ensembles.held_out_evaluation import parameter_space
-from bncli.engine.structure_learners.additive_fit import additive_fit
+from bncli.engine.structure_learners.interactions import additive_fit
 from bncli.engine.structures.regrouping import group_intervals
 from bncli.engine.structures.structure import Regions
 from tests.datasets import random_dataset

@@ -1,4 +1,6 @@
-"""Mutual information against scikit-learn and triple loops; exactness at independence; rounding for comparison."""
+"""Mutual information against scikit-learn and triple loops; exactness at independence; rounding for comparison.
+
+How much the class varies among levels: beside scipy's distributions, and on levels of known variance."""
 
 from __future__ import annotations
 
@@ -7,9 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy.stats import dirichlet_multinomial, multinomial
 from sklearn.metrics import mutual_info_score
 
-from bncli.engine.kernels.information import conditional_mutual_information, mutual_information, rounded
+from bncli.engine.kernels.information import (
+    CONCENTRATIONS,
+    conditional_mutual_information,
+    evidence_of_effects,
+    mutual_information,
+    rounded,
+    variance_of_effects,
+)
 from tests import oracles
 
 COUNTS = st.one_of(st.integers(0, 5).map(float), st.floats(0.01, 1e6))
@@ -78,3 +88,37 @@ def test_values_equal_to_twelve_digits_are_ties() -> None:
     assert a == b
     c, d = rounded(np.array([0.123456789012, 0.123456789013]))
     assert c != d
+
+
+def test_the_evidence_is_a_ratio_of_two_distributions() -> None:
+    counts = np.random.default_rng(0).multinomial(9, [0.2, 0.5, 0.3], 12).astype(np.float64)
+    shares, n = counts.sum(axis=0) / counts.sum(), counts.sum(axis=1)
+    vary = [sum(dirichlet_multinomial.logpmf(c, a * shares, int(c.sum())) for c in counts) for a in CONCENTRATIONS]
+    same = sum(multinomial.logpmf(c, int(m), shares) for c, m in zip(counts, n, strict=True))
+    assert evidence_of_effects(counts) == pytest.approx(max(vary) - same, rel=1e-9)
+
+
+@pytest.mark.parametrize("deviation", [0.3, 0.6, 1.0])
+def test_the_variance_of_normal_effects_is_found(deviation: float) -> None:
+    """Log-odds of two classes are differences of two effects: each has half their variance."""
+    rng = np.random.default_rng(1)
+    p = 1 / (1 + np.exp(-rng.normal(0, deviation, 800)))
+    events = rng.binomial(200, p)
+    counts = np.stack([200.0 - events, events], axis=1)
+    # concentrations are a factor of 2 apart
+    assert deviation**2 / 2 / 1.6 < variance_of_effects(counts) < deviation**2 / 2 * 1.6
+    assert evidence_of_effects(counts) > 100
+
+
+def test_levels_that_do_not_vary_have_hardly_any_variance() -> None:
+    events = np.random.default_rng(2).binomial(50, 0.3, 400)
+    counts = np.stack([50.0 - events, events], axis=1)
+    assert variance_of_effects(counts) < 1e-3
+    assert evidence_of_effects(counts) < 2
+
+
+def test_a_class_without_rows_changes_nothing() -> None:
+    counts = np.random.default_rng(3).poisson(4, (30, 3)).astype(np.float64)
+    wider = np.insert(counts, 1, 0.0, axis=1)
+    assert variance_of_effects(wider) == variance_of_effects(counts)
+    assert evidence_of_effects(wider) == evidence_of_effects(counts)

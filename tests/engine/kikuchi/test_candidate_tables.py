@@ -13,8 +13,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.kikuchi import candidate_tables
 from bncli.engine.kikuchi.candidate_gains import Candidates
 from bncli.engine.kikuchi.candidate_tables import Batch, CandidateGroup, count, sum_logs, tabulate
-from bncli.engine.kikuchi.model_paths import score_table
-from bncli.engine.structures.region_graph import counting_changes, cover, subsets
+from bncli.engine.kikuchi.model_paths import counting_changes, cover, score_table, subsets
 from tests import oracles
 from tests.datasets import random_dataset
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 
@@ -13,16 +14,18 @@ from hypothesis import strategies as st
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kikuchi.model_paths import (
+    counting_changes,
+    cover,
     log_submodels,
     path_families,
     posterior_weights,
     region_tables,
     require_regions,
     score_table,
+    subsets,
 )
 from bncli.engine.model import Model, Path, PathStep
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
-from bncli.engine.structures.region_graph import counting_changes, subsets
 from bncli.engine.structures.structure import Dag, Regions
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
@@ -31,6 +34,11 @@ from tests.datasets import dataset_of, random_dataset
 from tests.kikuchi_oracle import region_graph
 from tests.paths import Case, learnt_paths, path_of, region_lists
 from tests.strategies import datasets
+
+ASCENDING = st.lists(
+    st.lists(st.integers(0, 4), min_size=1, max_size=4, unique=True).map(lambda region: tuple(sorted(region))),
+    max_size=8,
+)
 
 
 @given(learnt_paths())
@@ -158,3 +166,27 @@ def test_a_region_adds_the_submodels_of_its_subsets(data: Dataset, chosen: int) 
         shape = tuple(n if i in region else 1 for i, n in enumerate(table.shape[:-1]))
         expected += change * logs.reshape(*shape, -1)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@given(ASCENDING)
+def test_counting_numbers_of_the_region_graph(regions: list[tuple[int, ...]]) -> None:
+    covered: set[tuple[int, ...]] = {()}
+    numbers = Counter({frozenset[int](): 1})
+    for region in regions:
+        for changed, change in counting_changes(cover(covered, region)).items():
+            numbers[frozenset(changed)] += change
+    assert {r: c for r, c in numbers.items() if c} == region_graph(regions)
+
+
+@given(ASCENDING)
+def test_a_set_is_covered_if_a_region_contains_it(regions: list[tuple[int, ...]]) -> None:
+    covered: set[tuple[int, ...]] = {()}
+    for region in regions:
+        before = set(covered)
+        assert set(cover(covered, region)) == covered - before
+    subsets = [s for size in range(6) for s in itertools.combinations(range(5), size)]
+    assert covered == {s for s in subsets if not s or any(set(s) <= set(region) for region in regions)}
+
+
+def test_two_attributes_share_the_class() -> None:
+    assert counting_changes(cover({(), (0,)}, (1,))) == {(1,): 1, (): -1}

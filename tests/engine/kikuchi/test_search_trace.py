@@ -15,6 +15,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.splits import SplitBy
 from bncli.engine.kikuchi import search_trace
 from bncli.engine.kikuchi.candidate_gains import Candidates, all_sets
+from bncli.engine.kikuchi.model_paths import cover
 from bncli.engine.kikuchi.search_trace import (
     DegreesOfFreedom,
     GrowingModel,
@@ -25,7 +26,6 @@ from bncli.engine.kikuchi.search_trace import (
     with_log_losses,
 )
 from bncli.engine.structure_learners import kikuchi
-from bncli.engine.structures.region_graph import cover
 from bncli.engine.structures.structure import Regions
 from bncli.watch import Event, Progress
 from tests import kikuchi_oracle, oracles

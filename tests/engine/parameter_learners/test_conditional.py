@@ -19,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.splits import stratified_folds
-from bncli.engine.kernels.level_variation import variance_of_effects
+from bncli.engine.kernels.information import variance_of_effects
 from bncli.engine.model import Parameters, StoppedBy, Tables
 from bncli.engine.parameter_learners.closed_form import learn_kbma, learn_map
 from bncli.engine.parameter_learners.conditional import (

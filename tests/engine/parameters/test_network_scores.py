@@ -14,7 +14,7 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.parameters.generative import acll_tables
 from bncli.engine.parameters.network_scores import NetworkScores, ScoredNetwork, Strengths, mean_scores, score_network
-from bncli.engine.structures.acll_approximation import dirichlet_approximation
+from bncli.engine.structures.scores import dirichlet_approximation
 from bncli.engine.structures.structure import Dag
 from bncli.recipe import Recipe
 from tests.datasets import random_dataset

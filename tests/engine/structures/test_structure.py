@@ -12,8 +12,18 @@ from hypothesis import strategies as st
 
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.structures.named_structure import NamedDag, name_dag
-from bncli.engine.structures.structure import Dag, Family, Regions, UnmarriedParents, first_unmarried
+from bncli.engine.structures.structure import (
+    Dag,
+    Family,
+    Regions,
+    UnmarriedParents,
+    first_unmarried,
+    inside_earlier,
+    maximal,
+)
 from bncli.errors import BncliError
+
+REGIONS = st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=4, unique=True).map(tuple), max_size=8)
 
 
 def schema_of(*cardinalities: int) -> Schema:
@@ -278,3 +288,22 @@ def test_small_graphs(graph: Graph, found: UnmarriedParents[str] | None) -> None
 
 def test_ten_thousand_parents_of_the_class_are_not_married_to_be_looked_at() -> None:
     assert first_unmarried({"y": tuple(map(str, range(10_000)))}, "y") is None
+
+
+@given(REGIONS)
+def test_inside_an_earlier_one(regions: list[tuple[int, ...]]) -> None:
+    expected = [j for j, b in enumerate(regions) if any(set(b) <= set(a) for a in regions[:j])]
+    assert inside_earlier(regions) == expected
+
+
+@given(REGIONS, st.booleans())
+def test_maximal_ones_are_in_no_other(regions: list[tuple[int, ...]], empty: bool) -> None:
+    regions = [*([()] if empty else []), *regions]
+    found = maximal(regions)
+    assert {frozenset(a) for a in found} == {frozenset(a) for a in regions if not any(set(a) < set(b) for b in regions)}
+    assert len({frozenset(a) for a in found}) == len(found)
+    assert found == sorted(found, key=regions.index)
+
+
+def test_names_do_as_well_as_numbers() -> None:
+    assert maximal([("a",), ("b", "a"), ("a", "b"), ("c",)]) == [("b", "a"), ("c",)]
