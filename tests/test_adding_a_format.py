@@ -82,7 +82,7 @@ import pyarrow.compute as pc
 
 from bncli.files.exports import ScoreFormat
 from bncli.files.exports.csv import LINES
-from bncli.files.exports.lines import TextScores, all_bytes
+from bncli.files.exports.score_layout import TextScores, all_bytes
 
 
 def header(names):

@@ -24,9 +24,8 @@ from bncli.engine.data.schema import Unseen
 from bncli.engine.evaluation.cross_validation import Protocol
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.model import read_model
-from bncli.files.knowledge import resolve_knowledge
-from bncli.files.label_numbers import resolve_costs, resolve_label_numbers
-from bncli.files.temporary_folders import temporary_folder
+from bncli.files.atomic import temporary_folder
+from bncli.files.option_files import resolve_costs, resolve_knowledge, resolve_label_numbers
 from bncli.steps import fit as fitting
 from bncli.steps import simulate as simulating
 from bncli.steps.compare import compare as comparing

@@ -27,7 +27,7 @@ from bncli.engine.prediction.prior import prior_shift, shift_log_probabilities
 from bncli.engine.structures.named_structure import NamedDag, name_structure
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.model import dump_model, read_model
-from bncli.files.temporary_folders import temporary_folder
+from bncli.files.atomic import temporary_folder
 
 if TYPE_CHECKING:
     from bncli.steps.effects_and_regions import NamedEffect

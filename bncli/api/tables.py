@@ -24,11 +24,11 @@ import pyarrow as pa
 
 from bncli.cli.options import check_decimal_mark, parse_delimiter, words_about_tables
 from bncli.errors import BncliError, UsageError
+from bncli.files.atomic import temporary_folder
 from bncli.files.reading.column_roles import split_names
 from bncli.files.reading.single_values import CONTAINERS, is_missing_value
 from bncli.files.reading.source import Source
 from bncli.files.reading.table import TABLE_NAME
-from bncli.files.temporary_folders import temporary_folder
 
 SPLIT_OPTIONS = ("group", "time", "gap", "window")
 """Options about rows that belong together, and about their order."""

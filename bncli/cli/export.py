@@ -14,7 +14,7 @@ from bncli.cli.console import Console
 from bncli.cli.options import FilePath, flag, integer, output_flag, real
 from bncli.errors import UsageError
 from bncli.files.exports import EXPORTS, ProgramFormat, StructureFormat, export_format, export_formats, find_format
-from bncli.files.exports.sql_dialects import DIALECTS
+from bncli.files.exports.sql_layers import DIALECTS
 
 if TYPE_CHECKING:
     from bncli.steps.export import ExportReport

@@ -204,15 +204,15 @@ class KindType(_ParamType):
         """Parse the value that was typed; class weights, costs and domain knowledge may be the path of a file."""
         try:
             if isinstance(self.kind, ClassWeights):
-                from bncli.files.label_numbers import resolve_label_numbers
+                from bncli.files.option_files import resolve_label_numbers
 
                 value = resolve_label_numbers(value)
             if isinstance(self.kind, Costs):
-                from bncli.files.label_numbers import resolve_costs
+                from bncli.files.option_files import resolve_costs
 
                 value = resolve_costs(value)
             if isinstance(self.kind, DomainKnowledge):
-                from bncli.files.knowledge import resolve_knowledge
+                from bncli.files.option_files import resolve_knowledge
 
                 value = resolve_knowledge(value)
             return self.kind.parse(value)

@@ -273,7 +273,7 @@ def _parse_prior(text: str | None) -> Mapping[str, float] | str | None:
     if text in (None, "training"):
         return text
     from bncli.catalogue.option_kinds import parse_label_numbers
-    from bncli.files.label_numbers import resolve_label_numbers
+    from bncli.files.option_files import resolve_label_numbers
 
     try:
         return parse_label_numbers(resolve_label_numbers(text), ("training",))

@@ -5,11 +5,9 @@
 - `exports`: formats for other programs, and predictions; one module per format, named by its word
 - `pictures`: SVG drawings and the report page
 - `simulated_rows`: tables of simulated rows, as CSV or Parquet
-- `label_numbers`: files with one number per label (weights) or a table of costs
-- `knowledge`: TOML files of domain knowledge
+- `option_files`: files given as the value of an option: a number per label, costs, domain knowledge
 - `json_documents`: JSON files, read strictly
-- `atomic`: output files that appear complete or not at all
-- `temporary_folders`: temporary folders, removed even after a process was killed
+- `atomic`: output files that appear complete or not at all; temporary folders, removed even after a process was killed
 - `paths`: paths that users type: default outputs, checks, errors with a hint
 
 Readers check everything that the engine relies on, and their errors name the location (file, line or key).

@@ -1,4 +1,4 @@
-"""Output files that appear complete or not at all, and the standard output.
+"""Output files that appear complete or not at all, the standard output, and temporary folders.
 
 The bytes go to a temporary file in the folder of the target. The temporary file is flushed to the disk and then
 renamed to the target. Any failure before the rename (a full disk, ^C, an error in the caller) removes it, and an
@@ -10,6 +10,10 @@ process is killed. Elsewhere its name contains the process number, and files lef
 Conventions: a symbolic link is followed; an existing file keeps its permission bits; a read-only file is refused,
 although a rename could replace it. A path that is not a regular file (/dev/stdout, a pipe, /dev/null) is written
 directly, since there is nothing to rename.
+
+A process holds a lock on each of its temporary folders. The system releases the lock when the process ends, however
+that happens. The process that makes the next temporary folder removes those that are not locked. On Windows, where a
+folder cannot be locked, nothing is removed that way.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ from bncli.files.paths import DESCRIPTOR, cannot_write, inspect_target
 
 _DESCRIPTORS = "/proc/self/fd"
 _SECONDS_PER_DAY = 24 * 3600
+_NAME = re.compile(r"bncli-\d+-[a-z0-9_]{8}")
 
 
 def open_output(path: str | None) -> AbstractContextManager[BinaryIO]:
@@ -232,3 +237,61 @@ def _temporary_name(target: str) -> str:
     """Return a hidden, unique name beside the target that contains the number of this process."""
     folder, name = os.path.split(target)
     return os.path.join(folder, f".{name[:40]}.{os.getpid()}.{os.urandom(6).hex()}.tmp")
+
+
+@contextmanager
+def temporary_folder() -> Iterator[str]:
+    """Yield the path of a new folder that is removed afterwards; remove the folders of dead processes first."""
+    import tempfile  # imported here, because help and the recognition of files do not need it
+
+    _remove_dead_folders(tempfile.gettempdir())
+    while True:
+        with tempfile.TemporaryDirectory(prefix=f"bncli-{os.getpid()}-") as folder:
+            lock = _lock(folder, wait=True)
+            try:
+                # Another process may have removed the folder before it was locked.
+                if os.path.isdir(folder):
+                    yield folder
+                    return
+            finally:
+                if lock is not None:
+                    os.close(lock)
+
+
+def _remove_dead_folders(parent: str) -> None:
+    """Remove our temporary folders in `parent` that no process has locked; what cannot be removed stays."""
+    if os.name != "posix":
+        return
+    import shutil
+
+    with suppress(OSError):
+        for name in filter(_NAME.fullmatch, os.listdir(parent)):
+            path = os.path.join(parent, name)
+            with suppress(OSError):
+                # The root user hands a folder over to the user that runs a database.
+                if os.getuid() not in (0, os.lstat(path).st_uid):
+                    continue
+                lock = _lock(path, wait=False)
+                if lock is not None:
+                    try:
+                        shutil.rmtree(path, ignore_errors=True)
+                    finally:
+                        os.close(lock)
+
+
+def _lock(folder: str, *, wait: bool) -> int | None:
+    """Return a descriptor that holds the lock of a folder, or None if it cannot be locked (now, if not `wait`)."""
+    if os.name != "posix":
+        return None
+    import fcntl
+
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor

@@ -24,7 +24,7 @@ from bncli.errors import UsageError
 from bncli.files.artifacts.traces import Trace, read_trace
 from bncli.files.atomic import write_bytes
 from bncli.files.paths import check_outputs, refuse_ending
-from bncli.files.pictures.convergence_plots import CurvesPanel, HistogramPanel, convergence_plots, lag_histograms
+from bncli.files.pictures.curve_plots import CurvesPanel, HistogramPanel, convergence_plots, lag_histograms
 from bncli.files.pictures.drawing import SERIES
 from bncli.steps.compare.outputs import NOT_DRAWN
 

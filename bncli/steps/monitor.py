@@ -19,7 +19,7 @@ from bncli.files.artifacts.model import read_model
 from bncli.files.artifacts.monitors import monitor_json, read_monitor, write_monitor
 from bncli.files.atomic import write_bytes
 from bncli.files.paths import check_outputs
-from bncli.files.pictures.convergence_plots import CurvesPanel, convergence_plots
+from bncli.files.pictures.curve_plots import CurvesPanel, convergence_plots
 from bncli.files.reading.source import Source
 from bncli.steps.row_scoring import RowScorer
 from bncli.steps.run import with_memory_limit

@@ -38,7 +38,7 @@ from bncli.files.exports.prediction_files import (
     open_scores,
 )
 from bncli.files.exports.score_layout import ExtraValues, ScoreLayout
-from bncli.files.label_numbers import resolve_costs
+from bncli.files.option_files import resolve_costs
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.reading.byte_streams import find_inputs
 from bncli.files.reading.rows_by_schema import Batch, Batches

@@ -27,7 +27,7 @@ from bncli.files.artifacts.model import read_model, write_model
 from bncli.files.artifacts.structure import read_structure
 from bncli.files.exports import bif, python
 from bncli.files.exports.bif import read_bif
-from bncli.files.exports.sql_databases import postgres_programs
+from bncli.files.exports.sql import postgres_programs
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe

@@ -2,8 +2,7 @@
 
 It is an ordinary, uncompressed Arrow IPC file with one column per attribute, then the class, then the row weights if
 there are any. Codes are uint8, or uint16 if an attribute has many; weights are float64; nothing is null. Each record
-batch is a row block (`block_bounds`), so learning works on the memory-mapped file and several processes share it;
-a small file is read into memory.
+batch is a row block (`block_bounds`), so learning works on the memory-mapped file and several processes share it.
 
 The header is JSON under one key of the Arrow schema's metadata, and defines the meaning of the codes:
 
@@ -19,19 +18,36 @@ code and a checksum of the weights, by which damage is detected, and a sample of
 penalty discretizes this sample anew. It is a compressed Arrow stream of numbers, and of texts with their levels, with
 the columns of the codes (parts of dates as numbers), and has a checksum of its own, which the first versions of the
 file lack.
+
+If somebody cuts off a mapped file, the system sends SIGBUS to the process that reads the lost part, which ends it
+without a message. Python cannot handle this signal: its handlers run between two instructions of Python, and the
+instruction that failed never ends. Therefore
+
+- small files are read into memory at once;
+- the size of a mapped file is compared with that at the beginning after each pass over it;
+- a handler in C, made with ctypes, prints the error and exits with code 1 if the file is cut off during a pass.
+
+The handler cannot clean up. Output files have no name until they are complete (`atomic`), so no half-written file
+remains on Linux. A signal for any other reason ends the process as before. A file that is cut off and restored to its
+length within one pass, or overwritten at the same length, goes unnoticed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import mmap
 import os
+import signal
 import stat
 import struct
+import sys
+import weakref
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, BinaryIO, NoReturn, cast
 
 import numpy as np
@@ -52,7 +68,6 @@ from bncli.engine.kernels.arrays import Array, Codes
 from bncli.errors import BncliError
 from bncli.files.artifacts.arrow_sizes import check_sizes
 from bncli.files.artifacts.cuts import cuts_json, parse_cuts
-from bncli.files.artifacts.mapped_file import map_file
 from bncli.files.atomic import atomic_writer
 from bncli.files.json_documents import parse_json
 from bncli.files.paths import cannot_read
@@ -71,6 +86,14 @@ _MAGIC = b"ARROW1\0\0"
 _MOST_HEADER_BYTES = 1 << 28
 _EDGE = 1 << 20
 """Bytes at the beginning and the end of a source file that go into its fingerprint."""
+MAPPED_FROM = 1 << 26
+"""Files of at least this many bytes are mapped; smaller ones are read."""
+LARGE_FILE = 1 << 28
+"""Pages of a mapped file of at least this many bytes are released after use."""
+_PATHS: weakref.WeakKeyDictionary[mmap.mmap, str] = weakref.WeakKeyDictionary()
+"""The path of each mapped file that is in use."""
+_HANDLERS: list[Any] = []
+"""The handler that is installed, which must not be freed."""
 
 
 @dataclass(frozen=True)
@@ -399,3 +422,55 @@ def _sample_column(array: pa.Array, attribute: Attribute | None) -> Column:
         raise ValueError("a categorical column of the sample has no levels")
     codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return CategoricalColumn(codes, tuple(array.dictionary.to_pylist()))
+
+
+def map_file(path: str, file: BinaryIO) -> tuple[bytes | mmap.mmap, Callable[[], None] | None]:
+    """Return the content of an open file, and what to call after each pass over it (None if it was read).
+
+    That function raises BncliError if the file has become shorter, and releases the pages of a large one.
+    """
+    if os.fstat(file.fileno()).st_size < MAPPED_FROM:
+        file.seek(0)
+        return file.read(), None
+    mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    _PATHS[mapped] = path
+    _install_handler()
+    return mapped, partial(_end_pass, mapped, path)
+
+
+def _end_pass(mapped: mmap.mmap, path: str) -> None:
+    if mapped.size() < len(mapped):
+        raise _shorter(path)
+    dont_need = getattr(mmap, "MADV_DONTNEED", None)  # Windows does not have it
+    if dont_need is not None and len(mapped) >= LARGE_FILE:
+        mapped.madvise(dont_need)
+
+
+def _shorter(path: str) -> BncliError:
+    return BncliError(
+        "the file was truncated while it was in use", where=path, hint="write the file again, then repeat the command"
+    )
+
+
+def _install_handler() -> None:
+    """Install the handler of SIGBUS, once per process, if the system has this signal."""
+    if _HANDLERS or not hasattr(signal, "SIGBUS"):
+        return
+    import ctypes
+
+    try:
+        install = ctypes.CDLL(None).signal
+    except (OSError, AttributeError):
+        return
+    install.argtypes, install.restype = (ctypes.c_int, ctypes.c_void_p), ctypes.c_void_p
+
+    def end(number: int) -> None:
+        for mapped, path in list(_PATHS.items()):
+            if mapped.size() < len(mapped):
+                print(f"Error: {_shorter(path)}", file=sys.stderr, flush=True)
+                os._exit(1)
+        install(number, None)  # the default action: the instruction is repeated, and the signal ends the process
+
+    handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(end)
+    _HANDLERS.append(handler)
+    install(int(signal.SIGBUS), ctypes.cast(handler, ctypes.c_void_p))

@@ -18,7 +18,7 @@ Equal models give equal bytes on every machine. A reader compares the size of ea
 that an untrusted file cannot make it allocate or guess anything. Files of older versions can be read; a file of a newer
 version is refused. A file gets the lowest version whose readers understand it.
 
-The keys `families` and `recipe`, `penalty_cv`, `restarts` are described in `families.py` and `provenance.py`.
+The keys `families` and `recipe`, `penalty_cv`, `restarts` are described in `predictors.py` and `provenance.py`.
 """
 
 from __future__ import annotations
@@ -60,15 +60,17 @@ from bncli.errors import BncliError, ModelError
 from bncli.files.artifacts.archive import Archive, npy_array, npy_bytes, npy_header, open_archive, pack
 from bncli.files.artifacts.cuts import SAMPLED_ROWS, attribute_json, check_columns, direction_json, read_attribute
 from bncli.files.artifacts.edits import EDITS, edit_arrays, edit_record, read_edits
-from bncli.files.artifacts.families import families_json, is_compact, read_families
 from bncli.files.artifacts.predictors import (
     ENSEMBLE,
     PATH,
     PENALTY_CV,
     array_names,
     build_predictor,
+    families_json,
+    is_compact,
     predictor_arrays,
     predictor_json,
+    read_families,
     read_predictor,
 )
 from bncli.files.artifacts.provenance import (

@@ -16,12 +16,12 @@ and the engine only inside their functions.
 
 The other modules are shared by several formats or load heavy libraries for one:
 
-- `names`, `tokens`: legal names in network files; the tokens of their text
+- `network_text`: legal names and tokens of network files
 - `structure_json`: structures as JSON, also in model files and reports
 - `programs`: the data of programs that score rows
-- `sql_dialects`, `sql_layers`, `sql_databases`: SQL dialects; the query of a model; running it in a database
+- `sql_layers`: the query of a model in each dialect of SQL
 - `onnx_graph`: the nodes of an ONNX graph
-- `score_layout`, `lines`, `prediction_files`: the columns of predictions; as lines of text; written to a file
+- `score_layout`, `prediction_files`: the columns of predictions, also as lines of text; written to a file
 """
 
 from __future__ import annotations

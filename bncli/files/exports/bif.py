@@ -22,15 +22,18 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from bncli.files.exports import BLANK, NAME, NetworkFormat, Signature
-from bncli.files.exports.names import (
+from bncli.files.exports.network_text import (
+    NUMBER,
     EscapedNetwork,
     EscapedNode,
+    Token,
+    Tokens,
     escape_network,
     parse_property,
+    quoted_token,
     restore_network,
     to_identifier,
 )
-from bncli.files.exports.tokens import NUMBER, Token, Tokens, quoted_token
 
 if TYPE_CHECKING:
     from bncli.engine.kernels.arrays import Array

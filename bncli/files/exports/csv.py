@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 
 from bncli.engine.prediction.contributions import Explanation
 from bncli.files.exports import ScoreFormat
-from bncli.files.exports.lines import LineFormat, TextScores, all_bytes, text_bytes
-from bncli.files.exports.score_layout import contribution_texts
+from bncli.files.exports.score_layout import LineFormat, TextScores, all_bytes, contribution_texts, text_bytes
 
 _NULL_IS_EMPTY = {"null_handling": "replace", "null_replacement": ""}
 

@@ -20,16 +20,17 @@ from typing import TYPE_CHECKING
 
 from bncli.errors import BncliError
 from bncli.files.exports import BLANK, NAME, Signature, StructureFormat
-from bncli.files.exports.names import (
+from bncli.files.exports.network_text import (
+    Tokens,
     find_class,
     legal_names,
     origin_properties,
     original_name,
     percent_encode,
+    quoted_token,
     read_origin,
     to_visible_line,
 )
-from bncli.files.exports.tokens import Tokens, quoted_token
 
 if TYPE_CHECKING:
     from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bncli.files.exports import ScoreFormat
-from bncli.files.exports.lines import LineFormat, TextScores, all_bytes, text_bytes
-from bncli.files.exports.score_layout import contribution_objects
+from bncli.files.exports.score_layout import LineFormat, TextScores, all_bytes, contribution_objects, text_bytes
 
 
 def _escape(values: pa.Array) -> pa.Array:

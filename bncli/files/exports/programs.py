@@ -26,7 +26,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bncli.errors import BncliError
-from bncli.files.temporary_folders import temporary_folder
+from bncli.files.atomic import temporary_folder
 
 if TYPE_CHECKING:
     from bncli.engine.kernels.arrays import Array

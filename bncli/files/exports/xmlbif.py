@@ -8,8 +8,8 @@
 In a table the state of the node (FOR) changes fastest, then that of the last parent (GIVEN).
 
 XML can hold any visible text, so names are unchanged unless they contain line breaks, control characters or blanks that
-a reader would strip; their originals stand in properties (`names.py`). The document type is that of the definition of
-the format, by which Weka's reader validates.
+a reader would strip; their originals stand in properties (`network_text.py`). The document type is that of the
+definition of the format, by which Weka's reader validates.
 
 A document is read as a small tree that cannot grow beyond its text: entities of its own are refused, because nested
 entities turn a kilobyte into a gigabyte ("billion laughs"), and nothing outside the document is read.
@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from bncli.errors import BncliError
 from bncli.files.exports import NetworkFormat, Signature
-from bncli.files.exports.names import (
+from bncli.files.exports.network_text import (
+    NUMBER,
     EscapedNetwork,
     EscapedNode,
     escape_network,
@@ -31,7 +32,6 @@ from bncli.files.exports.names import (
     restore_network,
     to_visible_line,
 )
-from bncli.files.exports.tokens import NUMBER
 
 if TYPE_CHECKING:
     from bncli.engine.kernels.arrays import Array

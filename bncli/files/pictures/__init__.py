@@ -1,9 +1,8 @@
 """Pictures as SVG, and HTML pages.
 
 - `drawing`: lines, text, axes and panels: the only module that writes SVG
-- `curve_plots`: ROC and similar curves, learning curves, one number over several files
+- `curve_plots`: ROC and similar curves, learning curves, convergence, one number over several files
 - `comparison_plots`: critical-difference diagrams and scatter plots of learners
-- `convergence_plots`: convergence curves and lags of fits
 - `effect_plots`: effects, heat maps, nomograms, confusion matrices
 - `network_drawings`: networks and regions
 - `page`: HTML pages made of blocks, with their style sheet and script

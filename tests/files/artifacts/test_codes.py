@@ -264,9 +264,9 @@ def test_no_changed_letter_of_the_heading_is_taken_for_another_name(tmp_path: Pa
 def test_pages_of_a_large_file_do_not_stay_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, n = tmp_path / "x.codes", 600_000
     _write(path, n)
-    monkeypatch.setattr("bncli.files.artifacts.mapped_file.MAPPED_FROM", 0)
+    monkeypatch.setattr("bncli.files.artifacts.codes.MAPPED_FROM", 0)
     assert _resident(path, read_codes(str(path))) > 3 * n
-    monkeypatch.setattr("bncli.files.artifacts.mapped_file.LARGE_FILE", 0)
+    monkeypatch.setattr("bncli.files.artifacts.codes.LARGE_FILE", 0)
     assert _resident(path, read_codes(str(path))) < n
 
 

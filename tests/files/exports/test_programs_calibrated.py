@@ -18,7 +18,7 @@ from bncli.engine.prediction.portable import make_portable
 from bncli.engine.prediction.verification import probe_rows
 from bncli.engine.structures.structure import Dag
 from bncli.errors import ModelError
-from bncli.files.exports import javascript, onnx, python, sql, sql_databases
+from bncli.files.exports import javascript, onnx, python, sql
 from bncli.files.exports.programs import ProgramTarget
 from bncli.files.exports.scorecard import scorecard_text
 from bncli.recipe import Recipe
@@ -111,7 +111,7 @@ def _duckdb(model: Model) -> float:
 
 
 def _postgres(model: Model) -> float:
-    if sql_databases.postgres_programs() is None:
+    if sql.postgres_programs() is None:
         pytest.skip("PostgreSQL is not at hand")
     return difference(model, sql, sql_target("postgres"))
 

@@ -14,7 +14,7 @@ from bncli.engine.model import DecisionRule, Model, Threshold
 from bncli.engine.prediction.decision_rules import Decider
 from bncli.engine.prediction.portable import PortableScorer, PortableStage, make_portable
 from bncli.engine.prediction.verification import probe_rows
-from bncli.files.exports import javascript, python, sql, sql_databases
+from bncli.files.exports import javascript, python, sql
 from bncli.files.exports.programs import ProgramTarget
 from tests.files.exports.test_programs import TARGET, module, nasty
 from tests.strategies import models
@@ -121,7 +121,7 @@ def test_sql_decides_where_a_probability_just_reaches_a_bar() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sql_databases.postgres_programs() is None, reason="PostgreSQL is not at hand")
+@pytest.mark.skipif(sql.postgres_programs() is None, reason="PostgreSQL is not at hand")
 @settings(deadline=None, max_examples=1)
 @given(models(), st.data())
 def test_postgres_decides(model: Model, data: st.DataObject) -> None:

@@ -19,16 +19,16 @@ from bncli.engine.model import Model
 from bncli.engine.prediction.portable import Input, PortableScorer, PortableStage, PortableTable, make_portable
 from bncli.engine.prediction.verification import probe_rows
 from bncli.errors import BncliError, ModelError
-from bncli.files.exports import sql, sql_databases
+from bncli.files.exports import sql
 from bncli.files.exports.programs import ProgramTarget
-from bncli.files.exports.sql_dialects import POSTGRES, SQLITE
+from bncli.files.exports.sql_layers import POSTGRES, SQLITE
 from tests.paths import Case, learnt_paths, model_of
 from tests.portable_oracle import portable_probabilities
 from tests.strategies import models, regrouped_models
 from tests.sweeps import every_pair
 
 NASTY = ('it\'s "so"', "back\\slash", "new\nline", "SELECT", "-- x", "; DROP", "😀{}", "%s :x ?", "10", "a" * 62, "$$")
-NEEDS_SERVER = pytest.mark.skipif(sql_databases.postgres_programs() is None, reason="PostgreSQL is not at hand")
+NEEDS_SERVER = pytest.mark.skipif(sql.postgres_programs() is None, reason="PostgreSQL is not at hand")
 
 
 def target(dialect: str, **options: str) -> ProgramTarget:
@@ -268,7 +268,7 @@ def test_many_labels() -> None:
 
 def test_a_server_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     text = sql.sql_text(scorer_of(text_input("t"), number_input("n")), target("postgres"))
-    monkeypatch.setattr(sql_databases, "postgres_programs", lambda: None)
+    monkeypatch.setattr(sql, "postgres_programs", lambda: None)
     pytest.importorskip("duckdb")
     assert (
         sql.remark(text)
@@ -285,9 +285,9 @@ def test_a_server_of_postgres_goes_away() -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         pytest.raises(BncliError, match=r'PostgreSQL rejects .*syntax error at or near "SELEC"'),
-        sql_databases.postgres_server(folder) as psql,
+        sql.postgres_server(folder) as psql,
     ):
-        sql_databases.run_psql(psql, "SELEC 1")
+        sql.run_psql(psql, "SELEC 1")
 
 
 def test_the_greatest_of_many_takes_no_function_of_too_many_arguments() -> None:

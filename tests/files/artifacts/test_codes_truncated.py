@@ -19,9 +19,9 @@ from bncli.files.artifacts.codes import CodedRows, CodesHeader, read_codes, writ
 ROWS = 300_000
 _PASS = """
 import os, signal, sys
-from bncli.files.artifacts import mapped_file
+from bncli.files.artifacts import codes
 from bncli.files.artifacts.codes import read_codes
-mapped_file.MAPPED_FROM = 0
+codes.MAPPED_FROM = 0
 path = sys.argv[1]
 columns = read_codes(path).columns()
 {between}
@@ -46,7 +46,7 @@ def test_a_small_file_is_read_at_once(codes: Path) -> None:
 
 
 def test_a_file_that_shrinks_is_refused_after_a_pass(codes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bncli.files.artifacts.mapped_file.MAPPED_FROM", 0)
+    monkeypatch.setattr("bncli.files.artifacts.codes.MAPPED_FROM", 0)
     file = read_codes(str(codes))
     file.columns()
     # Only the end of the last page is lost, which then reads as zeros without any signal.

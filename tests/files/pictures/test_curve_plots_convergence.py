@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bncli.files.pictures.convergence_plots import CurvesPanel, HistogramPanel, convergence_plots, lag_histograms
+from bncli.files.pictures.curve_plots import CurvesPanel, HistogramPanel, convergence_plots, lag_histograms
 from bncli.files.pictures.drawing import COLOURS, SERIES
 from tests.sweeps import examples
 

@@ -18,7 +18,7 @@ from bncli.engine.model import Ensemble, Model, Tables
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.engine.structures.structure import Family, Regions
 from bncli.errors import ModelError
-from bncli.files.artifacts import families
+from bncli.files.artifacts import predictors
 from bncli.files.artifacts.archive import npy_bytes, pack
 from bncli.files.artifacts.model import dump_model
 from bncli.recipe import Recipe
@@ -150,7 +150,8 @@ MANY_SCHEMA = Schema(
 )
 MANY_GROUPINGS = (((0, 1, 1, 1, 2), None), ((0, 0, 0, 0, 1), (0, 1, 0, 2)), (None, (0, 0, 0, 1)))
 MANY_FAMILIES = tuple(
-    Family.over((0, 1), MANY_SCHEMA.cardinalities, groupings=MANY_GROUPINGS[f % 3]) for f in range(families.MANY_BINNED)
+    Family.over((0, 1), MANY_SCHEMA.cardinalities, groupings=MANY_GROUPINGS[f % 3])
+    for f in range(predictors.MANY_BINNED)
 )
 MANY_TABLES = Tables(
     np.zeros(2),
@@ -211,7 +212,7 @@ def test_an_ensemble_of_them_comes_back(tmp_path: Path) -> None:
 @settings(max_examples=examples(16))
 def test_any_families_come_back(tmp_path_factory: pytest.TempPathFactory, model: Model) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(families, "MANY_BINNED", 1)
+        patch.setattr(predictors, "MANY_BINNED", 1)
         content = dump_model(model)
         assert b'"merges"' not in members(content)["model.json"]
         again = read(tmp_path_factory.getbasetemp(), content)
@@ -287,6 +288,6 @@ def test_a_sealed_compact_description_with_other_numbers_never_crashes(
 
 
 def test_few_numbers_that_stand_for_too_many_codes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(families, "MOST_CODES", 1000)
+    monkeypatch.setattr(predictors, "MOST_CODES", 1000)
     with pytest.raises(ModelError, match="all groupings together have more than 1,000 codes"):
         read(tmp_path, MANY_CONTENT)

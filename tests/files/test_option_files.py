@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bncli.catalogue.option_kinds import ClassWeights, format_label_numbers, parse_label_numbers
 from bncli.errors import BncliError
-from bncli.files.label_numbers import read_label_numbers, resolve_label_numbers
+from bncli.files.option_files import read_label_numbers, resolve_label_numbers
 
 label = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp")), min_size=1)
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from bncli.files.atomic import temporary_folder
 from bncli.files.exports.programs import run_program
-from bncli.files.temporary_folders import temporary_folder
 
 _HOLD = """
 import sys
 from pathlib import Path
-from bncli.files.temporary_folders import temporary_folder
+from bncli.files.atomic import temporary_folder
 with temporary_folder() as folder:
     Path(folder, "inner").mkdir()
     Path(folder, "inner", "program.py").write_text("pass")
@@ -77,9 +77,9 @@ def test_folders_of_others_and_links_stay(tmp_path: Path) -> None:
 
 
 def test_a_folder_taken_before_it_was_locked_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bncli.files import temporary_folders
+    from bncli.files import atomic
 
-    lock, taken = temporary_folders._lock, []
+    lock, taken = atomic._lock, []
 
     def lock_late(folder: str, *, wait: bool) -> int | None:
         if not taken:
@@ -87,7 +87,7 @@ def test_a_folder_taken_before_it_was_locked_is_made_again(monkeypatch: pytest.M
             os.rmdir(folder)
         return lock(folder, wait=wait)
 
-    monkeypatch.setattr(temporary_folders, "_lock", lock_late)
+    monkeypatch.setattr(atomic, "_lock", lock_late)
     with temporary_folder() as folder:
         assert Path(folder).is_dir()
         assert folder != taken[0]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bncli.files.exports import csv as csv_format
 from bncli.files.exports import jsonl
-from bncli.files.exports.lines import LineFormat
+from bncli.files.exports.score_layout import LineFormat
 
 text = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=6)
 nasty = st.one_of(text, st.text('",\r\n\\ \t', max_size=5))

@@ -1,8 +1,9 @@
-"""Files with a number for each label, and tables of misclassification costs.
+"""Files given as the value of an option: a number for each label, misclassification costs, domain knowledge.
 
 A file of label numbers is a CSV file with two columns (`label,weight`) or a JSON object. If the second field of the
 first line is not a number, that line is a header. Blank lines are skipped. Options that take such a file also take the
-numbers themselves, `label=number,...`: a value that is not the path of a file is passed on unchanged.
+numbers themselves, `label=number,...`: a value that is not the path of a file is passed on unchanged. Domain knowledge
+is a TOML file, whose content `bncli.catalogue.knowledge` describes.
 """
 
 from __future__ import annotations
@@ -111,3 +112,25 @@ def _csv_rows(text: str, path: str) -> list[tuple[int, list[str]]]:
     except csv.Error as error:
         raise BncliError(f"the file is not valid CSV: {error}", where=f"{path}, line {reader.line_num}") from error
     return [(line, fields) for line, fields in rows if any(fields)]
+
+
+def resolve_knowledge(value: Any) -> Any:
+    """Return the content of the TOML file `value`, or `value` itself if it is not a path (a mapping, or JSON text).
+
+    Raises BncliError if the file cannot be read, or is not TOML.
+    """
+    if not isinstance(value, str | os.PathLike) or (isinstance(value, str) and value.lstrip().startswith("{")):
+        return value
+    import tomllib
+
+    path = os.fspath(value)
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise cannot_read(path, error) from error
+    try:
+        return tomllib.loads(decode_utf8(data, path))
+    except tomllib.TOMLDecodeError as error:
+        hint = 'a knowledge file is TOML, as in forbid = [["a", "b"]]'
+        raise BncliError(f"the file is not valid TOML: {error}", where=path, hint=hint) from None

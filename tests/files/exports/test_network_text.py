@@ -1,7 +1,8 @@
-"""Legal names: none collide, legal ones stay, and every original comes back from its properties."""
+"""Legal names: none collide, and every original comes back from its properties. Tokens know their place."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -11,19 +12,24 @@ from hypothesis import strategies as st
 
 from bncli.engine.networks.network import NamedNetwork, Node
 from bncli.errors import BncliError
-from bncli.files.exports.names import (
+from bncli.files.exports.network_text import (
+    Token,
+    Tokens,
     escape_network,
     legal_names,
     origin_properties,
     parse_property,
     percent_decode,
     percent_encode,
+    quoted_token,
     read_origin,
     restore_network,
     to_identifier,
     to_visible_line,
 )
 from tests.networks import NASTY, assert_same
+
+GRAMMAR = re.compile(r'(?P<skip>\s+)|"(?P<quoted>[^"]*)"|(?P<mark>[;{])|(?P<word>[a-z]+)')
 
 
 @pytest.mark.parametrize("legal", [to_identifier, to_visible_line])
@@ -131,3 +137,38 @@ def test_options_are_plain_values_by_name(options: str) -> None:
 def test_properties() -> None:
     assert parse_property(" a = b = c ") == ("a", "b = c")
     assert parse_property("just words") == ("just words", "")
+
+
+def test_one_after_the_other() -> None:
+    tokens = Tokens('\ufeff a "{"{\n', "f", GRAMMAR)
+    assert tokens.next == Token("word", "a", 1)
+    assert not tokens.at("b")
+    assert tokens.take_if("b", "a")
+    assert not tokens.take_if("{"), "what is quoted is no mark"
+    assert tokens.take() == Token("quoted", "{", 3)
+    assert tokens.expect("{", ";").text == "{"
+    assert tokens.take() == tokens.take() == Token("end", "", 8)
+
+
+def test_places() -> None:
+    tokens = Tokens("a\n  b", "f", GRAMMAR)
+    tokens.take()
+    with pytest.raises(BncliError, match=r"expected ';' or '{', found 'b', f, line 2, column 3"):
+        tokens.expect(";", "{")
+    with pytest.raises(BncliError, match="x, f, line 1, column 1; y"):
+        tokens.fail("x", at=0, hint="y")
+    with pytest.raises(BncliError, match="unexpected character: '!', f, line 1, column 1"):
+        Tokens("!", "f", GRAMMAR)
+
+
+def test_a_stretch_may_be_taken_raw() -> None:
+    tokens = Tokens("a !!; b", "f", re.compile(GRAMMAR.pattern + "|(?P<other>!)"))
+    tokens.take()
+    assert tokens.take_raw(re.compile("[^;]*;")) == "!!;"
+    assert tokens.take_raw(re.compile("[^;]*;")) is None
+    assert tokens.take().text == "b"
+
+
+def test_descriptions_are_short() -> None:
+    assert quoted_token(Token("end", "", 0)) == "the end of the file"
+    assert quoted_token(Token("word", "a" * 41, 0)) == "'" + "a" * 37 + "...'"
