@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from bncli.catalogue import CHOICES, NETWORKS, OPTIONS
 from bncli.catalogue.choices import Choice, Method
-from bncli.cli.learners import PAPERS
+from bncli.cli.help import TOPIC_GROUPS
+from bncli.cli.learning_options import PAPERS
 from bncli.cli.options import kind_metavar
-from bncli.cli.topics import TOPIC_GROUPS
 from bncli.engine.model import StoppedBy
 from bncli.files.exports import EXPORTS
 from tests.performance import growth, passes

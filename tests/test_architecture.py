@@ -50,9 +50,6 @@ FLOORS = (
 Inside a room modules are friends; a room imports rooms of lower floors only.
 """
 
-DISPLAYS = ("progress_bar", "comparison_tables")
-"""Modules of the command line that import rich or a step at the top, because no help needs them."""
-
 FAMILIES = (
     "steps",
     "engine/discretizers",
@@ -177,7 +174,7 @@ def test_help_imports_nothing_heavy() -> None:
     `bncli.files.exports` imports the modules of EXPORTS by their names.
     """
     seen: set[str] = set()
-    pending = [path for path in MODULES if path.parent.name == "cli" and path.stem not in DISPLAYS]
+    pending = [path for path in MODULES if path.parent.name == "cli"]
     pending += [PACKAGE / "files" / "exports" / f"{word.replace('-', '_')}.py" for word in EXPORTS]
     while pending:
         path = pending.pop()

@@ -9,7 +9,7 @@ import pytest
 
 from bncli.catalogue import CHOICES, SMOOTHINGS
 from bncli.cli.commands import COMMANDS
-from bncli.cli.topics import TOPICS
+from bncli.cli.help import TOPICS
 from tests.manual_tables import MANUAL, renewed
 from tests.transcripts import ROOT, UPDATING, blocks, parse, replay, settled, without_times, workplace
 

@@ -36,7 +36,7 @@ from bncli.catalogue import LEARNING
 from bncli.catalogue.choices import Choice, Option
 from bncli.catalogue.option_kinds import Switch
 from bncli.cli.console import Console
-from bncli.cli.learners import typed_options
+from bncli.cli.learning_options import typed_options
 from bncli.cli.options import switches_about_tables, words_about_tables
 from bncli.errors import BncliError, UsageError
 from bncli.watch import Event, Note, Run, Watch, silent

@@ -17,9 +17,8 @@ from bncli.api.calls import ProgressOption, make_run, python_call
 from bncli.api.models import Model
 from bncli.api.tables import COLUMN_OPTIONS, FILE_OPTIONS, SPLIT_OPTIONS, check_word, source_of, source_options
 from bncli.catalogue.option_kinds import Integer
-from bncli.cli.learners import parse_learner, typed_options
-from bncli.cli.learning_options import LearningOptions, resolve_learning_options
-from bncli.cli.unknown_options import meant_options
+from bncli.cli.command import meant_options
+from bncli.cli.learning_options import LearningOptions, parse_learner, resolve_learning_options, typed_options
 from bncli.engine.data.schema import Unseen
 from bncli.engine.evaluation.cross_validation import Protocol
 from bncli.errors import BncliError, UsageError

@@ -1,6 +1,14 @@
-"""`bncli config`: every option that may be set, with its meaning and default, as a configuration file.
+"""Options that are set rather than typed, by `BNCLI_*` variables and by a TOML file (`--config` or BNCLI_CONFIG).
 
-With --schema: the JSON Schema of what a command prints.
+What is typed overrules a variable, and a variable overrules the file. A key of the file is the name of an option
+without its leading hyphens. Keys at the top level hold for every command that has the option; keys in a table
+`[COMMAND]` hold for that command. A single value counts as a list of one, and an empty variable counts as not set.
+
+A setting of another command, or one that has no effect with the typed options, is ignored; if it is a learning option,
+a note says so (`bncli.cli.learning_options`).
+
+The command `bncli config` prints every option that may be set, with its meaning and default, as a configuration file;
+with --schema the JSON Schema of what a command prints.
 """
 
 from __future__ import annotations
@@ -8,36 +16,27 @@ from __future__ import annotations
 import os
 import re
 import textwrap
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from bncli.catalogue import CHOICES, KEYS, OMITTED_IF_NONE, OPTIONS
-from bncli.catalogue.choices import key_of
+from bncli.catalogue.choices import flag_of, key_of
 from bncli.catalogue.option_kinds import Costs, Integer, Real, ThresholdRule, json_schema
 from bncli.cli import options
 from bncli.cli.command import declare
-from bncli.cli.commands import BY_WORD
+from bncli.cli.commands import BY_WORD, load_command
 from bncli.cli.console import Console
 from bncli.cli.options import KindType, output_flag
-from bncli.cli.settings import (
-    Setting,
-    SettingsFile,
-    all_settings,
-    convert_setting,
-    setting_key,
-    settings_file_of_run,
-    settings_of,
-    suggestion,
-    variable_of,
-)
-from bncli.errors import UsageError
+from bncli.errors import BncliError, UsageError
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
     from bncli.cli.options import Flag
+    from bncli.files.reading.source import Source
 
 EXAMPLES = """\
 bncli config > bncli.toml             a file to edit, for --config of the other commands
@@ -70,7 +69,7 @@ def command(**typed: Any) -> None:
     if typed["schema"] is not None:
         Console().text(schema_text(typed["schema"]))
     else:
-        Console().text("\n".join(_configuration_lines(settings_file_of_run())) + "\n")
+        Console().text("\n".join(_configuration_lines(click.get_current_context().meta[_FILE_KEY])) + "\n")
 
 
 def schema_text(word: str) -> str:
@@ -182,3 +181,219 @@ def to_toml(value: Any) -> str:
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return str(value).lower()
+
+
+PREFIX = "BNCLI_"
+_SETTINGS_KEY, _FILE_KEY = "bncli.settings", "bncli.settings.file"
+"""Keys of the click context under which the settings and the file of a run are stored."""
+_GROUPS_OF_ONE_RUN = ("Network", "Output")
+"""Groups of options that describe one run, so that they cannot be set."""
+_MOST_BYTES, _MOST_DIGITS, _MOST_LETTERS = 1 << 20, 400, 200
+
+
+class SettingsFile(NamedTuple):
+    """The content of a configuration file: values for all commands, and tables of values for single commands."""
+
+    path: str = ""
+    shared: Mapping[str, Any] = MappingProxyType({})
+    tables: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+
+
+class Setting(NamedTuple):
+    """The value of an option that was set, and the variable or file that set it."""
+
+    value: Any
+    where: str
+
+
+def read_settings(path: str) -> SettingsFile:
+    """Return the content of a file; raise UsageError if it cannot be read or names an unknown option or command."""
+    content = _read_toml(path)
+    tables = {key: value for key, value in content.items() if isinstance(value, dict)}
+    shared = {key: value for key, value in content.items() if key not in tables}
+    known = all_settings()
+    for key in shared:
+        if key not in known:
+            raise UsageError(f"there is no option {clipped(repr(key))} to set", where=path, hint=suggestion(key, known))
+    for word, table in tables.items():
+        if word not in BY_WORD:
+            what = f"there is no command {clipped(repr(word))}"
+            raise UsageError(what, where=f"in {path}", hint=suggestion(word, BY_WORD))
+        known = settings_of(word)
+        for key in table:
+            if key not in known:
+                hint = suggestion(key, known) if known else f"{word} has no options that can be set"
+                what = f"{word} has no option {clipped(repr(key))} to set"
+                raise UsageError(what, where=f"[{word}] in {path}", hint=hint)
+    return SettingsFile(path, shared, tables)
+
+
+def _read_toml(path: str) -> dict[str, Any]:
+    """Return the TOML of a file or pipe; raise UsageError for everything else."""
+    import tomllib
+
+    try:
+        with open(path, "rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except IsADirectoryError as error:
+        what = "cannot read the configuration: this is a folder"
+        raise UsageError(what, where=path, hint="give the path of a file") from error
+    except (OSError, ValueError) as error:
+        what = f"cannot read the configuration: {(getattr(error, 'strerror', None) or str(error)).lower()}"
+        raise UsageError(what, where=path) from error
+    if len(content) > _MOST_BYTES:
+        raise UsageError(f"the configuration is longer than the maximum of {_MOST_BYTES:,} bytes", where=path)
+    try:
+        return tomllib.loads(content.decode("utf-8-sig").replace("\r\n", "\n"))
+    except RecursionError as error:
+        raise UsageError("the configuration cannot be read: it is nested too deeply", where=path) from error
+    except ValueError as error:
+        hint = 'a configuration has lines such as structure = "tan"'
+        raise UsageError(
+            f"the configuration is not valid TOML: {clipped(str(error).rstrip('.'))}", where=path, hint=hint
+        ) from error
+
+
+def is_setting(flag: Any) -> bool:
+    """Return whether an option may be set: not if it names a file of this run, or describes its output."""
+    names_file = (flag.metavar or "") == "FILE" and "--schema" not in flag.opts
+    return flag.setting and not names_file and (flag.group not in _GROUPS_OF_ONE_RUN or "--quiet" in flag.opts)
+
+
+def setting_key(flag: Flag) -> str:
+    """Return the key of an option in the file."""
+    return max(flag.opts, key=len).removeprefix("--")
+
+
+def variable_of(flag: Flag) -> str:
+    """Return the name of the variable of an option."""
+    return PREFIX + setting_key(flag).upper().replace("-", "_")
+
+
+def settings_of(word: str) -> dict[str, Flag]:
+    """Return every option of a command that may be set, by its key."""
+    params = load_command(word).params
+    flags: list[Any] = [flag for flag in params if hasattr(flag, "setting") and is_setting(flag)]
+    has_config = any("--config" in flag.opts for flag in params)
+    return {setting_key(flag): flag for flag in flags} if has_config else {}
+
+
+def all_settings() -> dict[str, Flag]:
+    """Return every option that may be set, by its key; of several commands with an option, the flag of the first."""
+    flags: dict[str, Flag] = {}
+    for word in BY_WORD:
+        for key, flag in settings_of(word).items():
+            flags.setdefault(key, flag)
+    return flags
+
+
+def apply_settings(ctx: click.Context, flags: Sequence[Flag]) -> None:
+    """Give options that were not typed the value that was set, and store in the context which options these are."""
+    if "config" not in ctx.params:
+        return
+    path = ctx.params.pop("config") or os.environ.get(f"{PREFIX}CONFIG")
+    file = ctx.meta[_FILE_KEY] = SettingsFile() if not path else read_settings(path)
+    table = {**file.shared, **file.tables.get(ctx.command.name or "", {})}
+    settings: dict[str, Setting] = {}
+    for flag in filter(is_setting, flags):
+        name, key, variable = flag.name or "", setting_key(flag), variable_of(flag)
+        if ctx.get_parameter_source(name) not in (click.core.ParameterSource.DEFAULT, None):
+            continue
+        text = os.environ.get(variable)
+        if text:
+            setting = Setting(text.split(",") if flag.is_list else text, variable)
+        elif table.get(key) is not None:
+            setting = Setting(table[key], f"{key} in {file.path}")
+        else:
+            continue
+        value = convert_setting(flag, setting, ctx)
+        ctx.params[name] = value
+        settings[name] = Setting(value, setting.where)
+    ctx.meta[_SETTINGS_KEY] = settings
+
+
+def convert_setting(flag: Flag, setting: Setting, ctx: click.Context) -> Any:
+    """Return the value as if it had been typed; raise UsageError with the location of the setting if it is invalid."""
+    value = setting.value
+    try:
+        if isinstance(value, list) and not flag.is_list:
+            raise ValueError(f"{setting_key(flag)} takes one value, not a list")
+        if flag.is_flag:
+            # A switch that is off counts as not typed.
+            words = {"1": True, "true": True, "yes": True, "0": None, "false": None, "no": None}
+            if isinstance(value, bool):
+                return value or None
+            if str(value).lower() not in words:
+                raise ValueError(f"{str(value)!r} is neither true nor false")
+            return words[str(value).lower()]
+        members = value if isinstance(value, list) else [value]
+        texts = [_as_text(member) for member in members]
+        return flag.type_cast_value(ctx, texts if flag.multiple else texts[0])
+    except click.BadParameter as error:
+        raise UsageError(clipped(error.message.rstrip(".")), where=setting.where) from error
+    except ValueError as error:
+        raise UsageError(clipped(str(error)), where=setting.where) from error
+
+
+def _as_text(value: Any) -> str:
+    """Return a value of TOML as it would be typed; raise ValueError unless it is a text or a number."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError("the value is neither a string nor a number")
+    if isinstance(value, int) and abs(value) >= 10**_MOST_DIGITS:
+        raise ValueError(f"the number has more than {_MOST_DIGITS} digits")
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def settings_of_run() -> Mapping[str, Setting]:
+    """Return the options of the running command that were set, by parameter name; none outside a command."""
+    ctx = click.get_current_context(silent=True)
+    return {} if ctx is None else ctx.meta.get(_SETTINGS_KEY, {})
+
+
+def with_place_of_setting(error: BncliError) -> BncliError:
+    """Return the error with the place where the value that it mentions was set, if it was set."""
+    locations = [
+        setting.where
+        for name, setting in settings_of_run().items()
+        for text in (setting.value if isinstance(setting.value, tuple) else [setting.value])
+        if error.what.startswith(f"{flag_of(name)} ")
+        or (
+            isinstance(text, str)
+            and (any(repr(part) in error.what for part in (text, *text.split(","))) or text == error.where)
+        )
+    ]
+    if not locations or locations[0] in error.where:
+        return error
+    where = ", ".join(filter(None, (error.where, locations[0])))
+    return type(error)(error.what, where=where, hint=error.hint)
+
+
+def clipped(text: str) -> str:
+    """Return the text, cut off after _MOST_LETTERS characters."""
+    return text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]}..."
+
+
+def suggestion(word: str, words: Iterable[str]) -> str:
+    """Return the most similar word as a hint, or how to see all of them."""
+    from bncli.recipe import defaults
+
+    hint = defaults.suggestion(word, words)
+    return hint if hint.startswith("did") else "type 'bncli config' to list all options"
+
+
+def refuse_cluster(typed: Mapping[str, Any], reason: str) -> None:
+    """Raise UsageError if --cluster, which has no effect with `reason`, was typed rather than set."""
+    if typed["cluster"] and "cluster" not in settings_of_run():
+        raise UsageError(f"--cluster has no effect with {reason}", hint="leave one of them out")
+
+
+def cluster_for_files(typed: Mapping[str, Any], source: Source) -> str | None:
+    """Return the address of the cluster that is to read the files, or None.
+
+    Workers cannot read the standard input: there a typed address raises UsageError, and one that was set is ignored.
+    """
+    if source.paths == ("-",):
+        refuse_cluster(typed, "the standard input, which workers cannot read")
+        return None
+    address: str | None = typed["cluster"]
+    return address

@@ -7,8 +7,8 @@ from typing import Any
 from bncli.cli import learning_options as learning
 from bncli.cli import options
 from bncli.cli.command import declare
+from bncli.cli.config import cluster_for_files
 from bncli.cli.console import Console
-from bncli.cli.settings import cluster_for_files
 
 EXAMPLES = """\
 bncli encode parts/ -o all.codes                           every file of the folder is a part of one table

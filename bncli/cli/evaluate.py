@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +11,19 @@ from bncli.catalogue.choices import key_of
 from bncli.cli import learning_options as learning
 from bncli.cli import options
 from bncli.cli.command import declare
+from bncli.cli.config import refuse_cluster, settings_of_run
 from bncli.cli.console import Console
-from bncli.cli.evaluation_tables import evaluation_tables
+from bncli.cli.model_text import acll_error_text, rule_lines
 from bncli.cli.options import SizesType, flag, integer, output_flag
-from bncli.cli.settings import refuse_cluster, settings_of_run
+from bncli.cli.terminal_tables import TextColumn, add_row, filled_table, fitted_tables, plain_table
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
+    from bncli.engine.evaluation.curves import CalibrationFigures
+    from bncli.engine.evaluation.groups import Group
+    from bncli.engine.evaluation.intervals import Interval
     from bncli.engine.parameters.network_scores import Strengths
     from bncli.files.reading.source import Source
     from bncli.steps.evaluate.report import EvaluateReport
@@ -159,7 +165,14 @@ def command(**typed: Any) -> None:
     # under cross-validation the protocol has the window
     window = {} if typed["test"] else {"window": None}
     source = options.source(typed | window, typed["data"])
-    test = _test_source(typed)
+    test = None
+    if typed["test"] is not None:
+        if typed["test"] == "-" and "-" in typed["data"]:
+            raise UsageError("DATA and --test cannot both be the standard input")
+        if typed["on_bad_row"] not in ("fail", "skip"):
+            what = "--on-bad-row FILE would be written twice with --test"
+            raise UsageError(what, hint="use --on-bad-row fail or skip")
+        test = options.source(typed | {"time": None, "gap": None, "window": None}, (typed["test"],))
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         console.notes(resolved.notes)
         options.check_page(typed, typed["test"], typed["model"], typed["predictions"], typed["csv"])
@@ -230,18 +243,6 @@ def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
         raise UsageError(f"{idle[0]} has no effect with {why}", hint="leave one of them out")
 
 
-def _test_source(typed: Mapping[str, Any]) -> Source | None:
-    """Return the table of --test, which is read like DATA, or None without --test."""
-    if typed["test"] is None:
-        return None
-    if typed["test"] == "-" and "-" in typed["data"]:
-        raise UsageError("DATA and --test cannot both be the standard input")
-    if typed["on_bad_row"] not in ("fail", "skip"):
-        raise UsageError("--on-bad-row FILE would be written twice with --test", hint="use --on-bad-row fail or skip")
-    of_training: dict[str, Any] = {"time": None, "gap": None, "window": None}
-    return options.source({**typed, **of_training}, (typed["test"],))
-
-
 def _evaluate(
     typed: Mapping[str, Any],
     resolved: learning.LearningOptions,
@@ -288,3 +289,303 @@ def _evaluate(
         typed["folds"] or 5, typed["repeats"] or 1, typed["seed"], strengths, by_time=by_time, window=typed["window"]
     )
     return evaluate(source, resolved.recipe, protocol, **arguments)
+
+
+_MOST_LABELS = 12
+"""The number of labels with figures of their own; with more there is no confusion matrix."""
+_MOST_RELIABILITY_LABELS = 4
+_MOST_GROUPS = 12
+_THRESHOLD_STEP = 10
+"""Every tenth threshold is printed; the JSON has all of them."""
+_CURVE_FIGURES = ("error", "log_loss", "auc")
+_GROUP_FIGURES = ("log_loss", "auc", "ece")
+_RATE_TITLES = {
+    "selection_rate": "selected",
+    "true_positive_rate": "true positives",
+    "false_positive_rate": "false positives",
+    "equalized_odds": "equalized odds",
+}
+
+
+def evaluation_tables(report: EvaluateReport, *, verbose: bool = False) -> Iterator[str | Table]:
+    """Yield everything about an evaluation in the order in which it is printed.
+
+    verbose: also the seconds, and the figures and penalty of each fold.
+    """
+    split = report.split
+    of_units = ""
+    if split is not None and "group" in split.kind and report.units is not None:
+        of_units = f" of {len(set(report.units.tolist())):,} groups"
+    yield f"{report.rows:,} rows{of_units}; {report.protocol}"
+    yield _figure_table(report, verbose=verbose)
+    whose = "this model" if report.folds is None else "these models"
+    if report.on_training_rows:
+        method = report.intervals.method
+        yield f"Figures on the training rows are too optimistic; test the model on other rows (95 %: {method})"
+    else:
+        yield f"95 %: intervals for {whose} on new rows ({report.intervals.method})"
+    yield ""
+    if verbose and report.folds is not None:
+        folds = (
+            (
+                *(str(fold.repeat + 1), str(fold.fold + 1), f"{fold.rows:,}"),
+                *(_figure(fold.metrics[name]) for name in ("error", "log_loss", "auc")),
+                "-" if fold.penalty is None else f"{fold.penalty:g}",
+                *(f"{fold.seconds[stage]:.3f}" for stage in ("fit", "score")),
+            )
+            for fold in report.folds
+        )
+        headings = ["repeat", "fold", "rows", "error", "log-loss", "auc", "penalty", "fit s", "score s"]
+        yield filled_table("Folds", headings, folds, numbers=range(9))
+    yield from _decision_tables(report)
+    if report.blocks:
+        blocks = (
+            (
+                *(end if isinstance(end, str) else f"{end:,.10g}" for end in (block.start, block.end)),
+                *(f"{block.rows:,}", f"{block.train_rows:,}"),
+                *(_figure(block.metrics["error"]), _figure(block.metrics["log_loss"])),
+                _interval(block.intervals["log_loss"]),
+                *(_figure(block.baseline.log_loss), _figure(block.metrics["auc"])),
+            )
+            for block in report.blocks
+        )
+        headings = ["from", "to", "rows", "training rows", "error", "log-loss", "95 %", "base", "auc"]
+        yield filled_table("Blocks in time order", headings, blocks, numbers=range(2, 9))
+    if report.learning_curve:
+        headings = [heading for name in _CURVE_FIGURES for heading in (name.replace("_", "-"), "std")]
+        points = (
+            (f"{point.rows:,}", *(_figure(of[name]) for name in _CURVE_FIGURES for of in (point.metrics, point.std)))
+            for point in report.learning_curve
+        )
+        yield filled_table("Learning curve", ("training rows", *headings), points, numbers=range(7))
+    yield from _label_tables(report)
+    if report.calibration is not None:
+        yield from _reliability_tables(report.calibration)
+    yield from _two_class_tables(report)
+    if report.groups is not None:
+        yield from _group_tables(report)
+    if report.scored is not None:
+        scores = report.scored.scores._asdict().items()
+        rows = ((name, "-" if value is None else f"{value:,.4f}") for name, value in scores)
+        title = "Scores of the networks on their training rows, in nats: means over the folds"
+        yield filled_table(title, ("score", "nats"), rows, numbers=(1,))
+        if report.scored.acll_relative_error is not None:
+            yield f"acll: {acll_error_text(report.scored.acll_relative_error)}, on average"
+            yield ""
+    if len(report.labels) <= _MOST_LABELS:
+        columns = [
+            TextColumn(label, [f"{count:,.10g}" for count in counts])
+            for label, counts in zip(report.labels, zip(*report.shown_confusion, strict=True), strict=True)
+        ]
+        undecided = report.decisions.undecided
+        if undecided is not None and undecided.any():
+            columns.append(TextColumn("no decision", [f"{count:,.10g}" for count in undecided.tolist()]))
+        columns_hold = "predicted label" if undecided is None else "decision of the rule"
+        title = f"Confusion matrix (a row per true label, a column per {columns_hold})"
+        yield from fitted_tables(title, TextColumn("", report.labels), columns, "further labels")
+
+
+def _figure_table(report: EvaluateReport, *, verbose: bool) -> Table:
+    """Return each figure, with that of the class frequencies where it is defined; with `verbose` also the seconds."""
+    base: dict[str, float | None] = {**report.baseline._asdict(), "error": 1 - report.baseline.accuracy}
+    has_std = report.std is not None
+    headings = ("figure", "mean" if has_std else "value", "95 %", *(["std"] if has_std else []), "base")
+    table = plain_table("", *headings)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name, value in report.metrics.items():
+        cells = [_figure(value), _interval(report.intervals.metrics[name])]
+        cells += [_figure((report.std or {}).get(name))] if has_std else []
+        add_row(table, name.replace("_", "-"), *cells, _figure(base[name]) if name in base else "")
+    add_row(table, "skill-score", _figure(report.skill_score))
+    for stage, seconds in report.seconds.items():
+        if verbose and seconds is not None:
+            add_row(table, f"seconds, {stage}", f"{seconds:.3f}")
+    return table
+
+
+def _figure(value: float | None) -> str:
+    """Format a number with four decimals, or with one decimal if it is 100 or more; "-" stands for None."""
+    if value is None:
+        return "-"
+    return f"{round(value, 4) + 0.0:.4f}" if abs(value) < 100 else f"{value:.1f}"
+
+
+def _interval(ends: Interval | None) -> str:
+    """Return both ends of an interval, or a dash if there is none."""
+    return "-" if ends is None else f"{_figure(ends[0])} - {_figure(ends[1])}"
+
+
+def _decimals(value: float | None) -> str:
+    """Return a figure with four decimals, or a dash if it is undefined."""
+    return "-" if value is None else f"{value:.4f}"
+
+
+def _decision_tables(report: EvaluateReport) -> Iterator[Table]:
+    """Yield the figures of decisions, if any, and with a threshold or costs also the figures at other thresholds.
+
+    With costs, the table includes the costs of always deciding for one label, and of the best threshold.
+    """
+    decisions = report.decisions
+    if not decisions.metrics:
+        return
+    has_std = bool(decisions.std)
+    headings = ("figure", "mean" if has_std else "value", *(["std"] if has_std else []))
+    title = "Decisions"
+    if decisions.rows is not None:
+        from bncli.files.artifacts.model import rule_summary_json
+
+        title += f" ({'; '.join(rule_lines(rule_summary_json(decisions.rows.rule), report.labels))})"
+    table = plain_table(title, *headings, numbers=range(1, len(headings)))
+    for name, value in decisions.metrics.items():
+        std = [_decimals(decisions.std.get(name))] if has_std else []
+        add_row(table, name.replace("_", "-"), _decimals(value), *std)
+        if name == "cost":
+            always = sorted(zip(decisions.constant_costs, report.labels, strict=True), key=lambda pair: pair[0])
+            for cost, label in always[: _MOST_LABELS if len(always) <= _MOST_LABELS else 1]:
+                add_row(table, f"cost, always {label}", _decimals(cost), *([""] if has_std else []))
+            if (best := decisions.best_threshold) is not None:
+                words = f"cost, best threshold ({best['threshold']:.2f})"
+                add_row(table, words, _decimals(best["cost"]), *([""] if has_std else []))
+    for label, coverage in zip(report.labels, decisions.class_coverage, strict=False):
+        add_row(table, f"coverage of {label}", _decimals(coverage), *([""] if has_std else []))
+    yield table
+    if decisions.thresholds and decisions.metrics.keys() & {"cost", "threshold"}:
+        names = [name for name in decisions.thresholds[0] if name != "balanced_accuracy"]
+        rows = (
+            (f"{line['threshold']:.1f}", *(_decimals(line[name]) for name in names[1:]))
+            for line in decisions.thresholds[::_THRESHOLD_STEP]
+        )
+        title = f"Thresholds on p_{report.labels[1]}"
+        yield filled_table(title, [name.replace("_", "-") for name in names], rows, numbers=range(len(names)))
+
+
+def _label_tables(report: EvaluateReport) -> Iterator[Table | str]:
+    """Yield precision, recall, f1 and support of the labels with the most rows, in the order of the labels."""
+    figures = report.shown_per_label
+    shown = sorted(sorted(range(len(figures)), key=lambda c: -figures[c].support)[:_MOST_LABELS])
+    columns = []
+    for name in ("precision", "recall"):
+        columns.append(TextColumn(name, [_figure(getattr(figures[c], name)) for c in shown]))
+        columns.append(TextColumn("95 %", [_interval(report.intervals.by_label[c][name]) for c in shown]))
+    columns.append(TextColumn("f1", [_figure(figures[c].f1) for c in shown]))
+    support = TextColumn("support", [f"{figures[c].support:,.10g}" for c in shown])
+    names = TextColumn("label", [report.labels[c] for c in shown])
+    title = "Each label against all others"
+    if report.decisions.confusion is not None:
+        title += ", as decided by the rule"
+    yield from fitted_tables(title, names, [*columns, support])
+    if hidden := len(figures) - len(shown):
+        yield f"... and {hidden:,} more labels with fewer rows; --json prints all"
+
+
+def _reliability_tables(figures: CalibrationFigures) -> Iterator[str | Table]:
+    """Yield the reliability bins of the first labels, then the decomposition of the Brier score."""
+    labels = list(dict.fromkeys(bin_.label for bin_ in figures.bins))
+    for label in labels[:_MOST_RELIABILITY_LABELS]:
+        rows = (
+            (
+                *(f"{bin_.low:.4f}", f"{bin_.high:.4f}", f"{bin_.rows:,.10g}"),
+                *(f"{bin_.mean_p:.4f}", f"{bin_.frequency:.4f}", f"{bin_.low95:.4f} - {bin_.high95:.4f}"),
+            )
+            for bin_ in figures.bins
+            if bin_.label == label
+        )
+        headings = ("from", "to", "rows", "mean P", "share", "95 %")
+        yield filled_table(f"Reliability of P({label})", headings, rows, numbers=range(6))
+    if len(labels) > _MOST_RELIABILITY_LABELS:
+        yield f"... and {len(labels) - _MOST_RELIABILITY_LABELS:,} more labels; --json prints all"
+    table = plain_table("Decomposition of the Brier score", "part", "value", numbers=(1,))
+    for name, value in figures.brier_parts._asdict().items():
+        add_row(table, name.replace("_", " "), f"{value + 0.0:.4f}")
+    add_row(table, "ece, equal mass", f"{figures.ece_equal_mass:.4f}")
+    yield table
+
+
+def _two_class_tables(report: EvaluateReport) -> Iterator[Table]:
+    """Yield the figures of ranking and calibration with the gains table, and the net benefit, each if requested."""
+    figures = report.two_class
+    if figures is None:
+        return
+    event = report.labels[1]
+    if report.shows_gains:
+        facts = (
+            ("ks", figures.ks),
+            ("gini", report.gini),
+            ("capture-10", figures.capture_10),
+            ("calibration-slope", figures.calibration_slope),
+            ("calibration-intercept", figures.calibration_intercept),
+            ("calibration-in-the-large", figures.calibration_in_the_large),
+        )
+        shown = ((name, _figure(value)) for name, value in facts)
+        yield filled_table(f"Ranking and calibration of p_{event}", ("figure", "value"), shown, numbers=(1,))
+        headings = ("rows, highest first", "rows", "events", "event rate", "lowest p", "captured", "lift", "ks")
+        rows = (
+            (f"{line.share:.0%}", f"{line.rows:,.6g}", f"{line.events:,.6g}", *map(_decimals, line[3:]))
+            for line in figures.gains
+        )
+        yield filled_table(f"Gains (event: {event})", headings, rows, numbers=range(8))
+    if report.shows_net_benefit:
+        lines = figures.net_benefit[_THRESHOLD_STEP - 1 :: _THRESHOLD_STEP]
+        benefits = ((f"{line.threshold:.1f}", *map(_decimals, line[1:4])) for line in lines)
+        columns = ("threshold", "model", f"always {event}", f"never {event}")
+        yield filled_table("Net benefit per row", columns, benefits, numbers=range(4))
+
+
+def _group_tables(report: EvaluateReport) -> Iterator[str | Table]:
+    """Yield a table per grouping column, with the groups whose error differs most from the overall error first.
+
+    With two classes the rates of the second label follow, and their gaps between groups.
+    """
+    assert report.groups is not None
+    total = sum(sum(row) for row in report.confusion) or 1.0
+    error = 1 - sum(row[c] for c, row in enumerate(report.confusion)) / total
+    for by in dict.fromkeys(group.by for group in report.groups.groups):
+        groups = [group for group in report.groups.groups if group.by == by]
+        groups.sort(key=lambda group: -abs((group.metrics["error"] or 0.0) - error))
+        yield from _tables_of_groups(by, groups[:_MOST_GROUPS], error, has_two_labels=len(report.labels) == 2)
+        if (hidden := len(groups) - _MOST_GROUPS) > 0:
+            yield f"... and {hidden:,} more groups whose error is nearer to that of all rows; --json prints all"
+        fairness = [entry for entry in report.groups.fairness if entry.by == by]
+        if len(fairness) == 1:
+            gaps = {**fairness[0].gaps, "equalized_odds": fairness[0].equalized_odds}
+            names = TextColumn(f"label {fairness[0].label}", [_RATE_TITLES[name] for name in gaps])
+            columns = [
+                TextColumn(heading, [_decimals(None if gap is None else getattr(gap, field)) for gap in gaps.values()])
+                for heading, field in (("highest - lowest", "difference"), ("lowest / highest", "ratio"))
+            ]
+            what = "Rates" if report.decisions.rows is None else "Rates of decisions"
+            yield from fitted_tables(f"{what} across the groups of {by}", names, columns)
+            verb = "predicted as" if report.decisions.rows is None else "decided as"
+            label = fairness[0].label
+            yield f"selected: share of the rows {verb} {label!r}; true positives: the same share among rows with"
+            yield f"the label {label!r}; false positives: the same share among all other rows"
+            yield ""
+
+
+def _tables_of_groups(by: str, groups: Sequence[Group], error: float, *, has_two_labels: bool) -> Iterator[Table]:
+    """Yield rows, error, other figures and rates of the groups of one column; `error` is the error on all rows."""
+    intervals = [group.intervals["error"] for group in groups]
+    columns = [
+        TextColumn("rows", [f"{group.rows:,}" for group in groups]),
+        TextColumn("error", [_decimals(group.metrics["error"]) for group in groups]),
+        TextColumn("95 %", [_interval(ends) for ends in intervals]),
+        TextColumn("gap", [f"{(group.metrics['error'] or 0.0) - error:+.4f}" for group in groups]),
+    ]
+    columns += [
+        TextColumn(name.replace("_", "-"), [_decimals(group.metrics[name]) for group in groups])
+        for name in _GROUP_FIGURES
+    ]
+    columns += [
+        TextColumn(name.replace("_", "-"), [_decimals(group.decisions[name]) for group in groups])
+        for name in groups[0].decisions
+    ]
+    if has_two_labels:
+        from bncli.engine.evaluation.groups import RATES
+
+        for name in RATES:
+            rates = [next(iter(group.rates.values()))[name] for group in groups]
+            shares = [_decimals(None if rate is None else rate.share) for rate in rates]
+            columns.append(TextColumn(_RATE_TITLES[name], shares))
+    names = TextColumn(by, ["missing" if group.value is None else group.value for group in groups])
+    yield from fitted_tables(f"Groups by {by}, largest difference in error first", names, columns)

@@ -9,8 +9,8 @@ import click
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.effect_tables import bar, effect_tables, signed
 from bncli.cli.options import FilePath, Paths, integer, output_flag
+from bncli.cli.terminal_tables import bar, effect_tables, signed
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:

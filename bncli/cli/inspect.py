@@ -11,7 +11,6 @@ import click
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.effect_tables import effect_tables
 from bncli.cli.model_text import (
     ARC_CHOICES,
     CANDIDATE_HEADINGS,
@@ -26,7 +25,7 @@ from bncli.cli.model_text import (
     split_text,
 )
 from bncli.cli.options import FilePath, output_flag
-from bncli.cli.terminal_tables import attribute_table, fact_table, filled_table, structure_trees
+from bncli.cli.terminal_tables import attribute_table, effect_tables, fact_table, filled_table, structure_trees
 from bncli.errors import ModelError, UsageError
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from bncli.catalogue import DECISION_KEYS
 from bncli.cli import learning_options as learning
 from bncli.cli import options
 from bncli.cli.command import declare
+from bncli.cli.config import cluster_for_files, refuse_cluster
 from bncli.cli.console import Console
 from bncli.cli.options import FilePath, Paths, flag, integer, level, output_flag, real
-from bncli.cli.settings import cluster_for_files, refuse_cluster
 from bncli.errors import UsageError
 from bncli.files.exports import SCORES, score_format
 

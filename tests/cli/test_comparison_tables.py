@@ -9,7 +9,7 @@ import re
 import pytest
 from rich.console import Console as RichConsole
 
-from bncli.cli.comparison_tables import comparison_tables
+from bncli.cli.compare import comparison_tables
 from bncli.cli.console import Console
 from bncli.steps.compare.analysis import CompareReport, analyse
 from tests.sweeps import every_pair

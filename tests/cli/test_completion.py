@@ -15,7 +15,7 @@ import pytest
 from bncli.catalogue import SMOOTHINGS, STRUCTURES
 from bncli.cli.commands import COMMANDS
 from bncli.cli.completion import SHELLS
-from bncli.cli.topics import TOPICS
+from bncli.cli.help import TOPICS
 from tests.cli.conftest import Bncli
 from tests.transcripts import ROOT, workplace
 

@@ -14,9 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bncli.cli.commands import group
-from bncli.cli.config import schema_files, to_toml
+from bncli.cli.config import all_settings, is_setting, schema_files, setting_key, settings_of, to_toml, variable_of
 from bncli.cli.options import Flag
-from bncli.cli.settings import all_settings, is_setting, setting_key, settings_of, variable_of
 from tests.cli.conftest import Bncli
 
 

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 import rich.console
 
-from bncli.cli.console import Console
-from bncli.cli.progress_bar import TerminalBar
+from bncli.cli.console import Console, TerminalBar
 from bncli.watch import Iteration, Note, Progress, Stage
 from tests.cli.conftest import Bncli
 

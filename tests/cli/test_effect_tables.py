@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bncli.cli.console import Console
-from bncli.cli.effect_tables import effect_tables
+from bncli.cli.terminal_tables import effect_tables
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute
 from bncli.steps.effects_and_regions import EffectsReport, NamedEffect
 

@@ -17,8 +17,8 @@ import pytest
 
 from bncli.catalogue import CHOICES, MARGINALIZED, OPTIONS
 from bncli.cli.commands import BY_WORD, COMMANDS, group
+from bncli.cli.help import TOPIC_GROUPS, TOPICS, search, topics_by_synonym
 from bncli.cli.options import Flag, kind_metavar
-from bncli.cli.topics import TOPIC_GROUPS, TOPICS, search, topics_by_synonym
 from tests.cli.conftest import Bncli, Ran
 from tests.manual_tables import MANUAL
 from tests.transcripts import ROOT

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from bncli.catalogue import CHOICES, PARAMETERS, STRUCTURES
-from bncli.cli.learners import ALL_METHODS, CUTS, FAST, PAPERS, PRESETS, help_rows, parse_learners
-from bncli.cli.learners import parse_learner as learner
+from bncli.cli.learning_options import ALL_METHODS, FAST, PAPERS, PRESETS, PUBLISHED_CUTS, help_rows, parse_learners
+from bncli.cli.learning_options import parse_learner as learner
 from bncli.engine.data.columns import Columns
 from bncli.engine.learn import learn
 from bncli.errors import UsageError
@@ -182,7 +182,7 @@ def test_what_all_papers_have() -> None:
         assert (recipe.discretize, recipe.group_levels) == ("mdl", "off")
         assert recipe.penalty in ((0.01,) if text.startswith("jakulin lr=") else (0.0, None))
         assert recipe.arcs is None, "all arcs are kept where no penalty is chosen"
-        assert text.endswith(CUTS)
+        assert text.endswith(PUBLISHED_CUTS)
 
 
 def test_zaidi() -> None:

@@ -42,7 +42,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
-from bncli.cli.learners import parse_learner as learner
+from bncli.cli.learning_options import parse_learner as learner
 from bncli.engine.data.columns import Columns
 from bncli.engine.evaluation.cross_validation import (
     Protocol,

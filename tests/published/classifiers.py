@@ -21,7 +21,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from bncli.cli.learners import parse_learner as learner
+from bncli.cli.learning_options import parse_learner as learner
 from bncli.engine.data.columns import Columns
 from bncli.engine.evaluation.cross_validation import CrossValidation, Protocol, draw_splits, hold_out
 from bncli.recipe import Recipe

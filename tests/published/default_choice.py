@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bncli.cli.learners import parse_learner
+from bncli.cli.learning_options import parse_learner
 from bncli.engine.data.splits import stratified_folds, stratified_sample
 from bncli.engine.evaluation.cross_validation import predict_and_measure
 from bncli.engine.learn import learn

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from bncli.cli.learners import PRESETS, parse_learner
+from bncli.cli.learning_options import PRESETS, parse_learner
 from bncli.recipe import Recipe
 
 

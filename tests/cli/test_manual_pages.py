@@ -13,9 +13,9 @@ import click
 import pytest
 
 from bncli.cli.commands import COMMANDS, group
+from bncli.cli.help import TOPICS, subject_of
 from bncli.cli.main import run
 from bncli.cli.options import Flag
-from bncli.cli.topics import TOPICS, subject_of
 from tests.chromium import Browser, chromium
 from tests.cli.conftest import Bncli
 from tests.manual_tables import MANUAL

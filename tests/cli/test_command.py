@@ -8,8 +8,8 @@ import click
 import pytest
 
 import bncli as package
+from bncli.cli.command import _OTHER_NAMES, meant_options
 from bncli.cli.commands import BY_WORD, COMMANDS, group
-from bncli.cli.unknown_options import _OTHER_NAMES, meant_options
 from tests.cli.conftest import Bncli
 
 ANYWHERE = {
