@@ -51,7 +51,7 @@ def command(**typed: Any) -> None:
         raise UsageError(what, hint="to write one, type bncli discretize SAMPLE --cuts-out cuts.json")
     source = options.source(typed, typed["data"])
     from bncli.steps.count import count
-    from bncli.steps.supplied_files import read_supplied
+    from bncli.steps.learning_inputs import read_supplied
     from bncli.watch import Run
 
     structure = typed["structure"]

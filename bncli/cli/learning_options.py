@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from bncli.files.reading.source import Source
     from bncli.recipe import Recipe
     from bncli.steps.compare.trials import Learner
-    from bncli.steps.supplied_files import SuppliedFiles
+    from bncli.steps.learning_inputs import SuppliedFiles
 
 CUTS_FILE = flag(
     "--cuts",
@@ -177,7 +177,7 @@ def _resolve(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[
     """Return the recipe of `words`, with all settings that can be combined with them."""
     from bncli.recipe import Recipe
     from bncli.recipe.defaults import SuppliedKinds
-    from bncli.steps.supplied_files import read_supplied
+    from bncli.steps.learning_inputs import read_supplied
 
     structure = words.get("structure")
     file = words.pop("structure") if structure is not None and is_structure_file(structure) else None

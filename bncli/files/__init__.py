@@ -1,7 +1,7 @@
 """Everything that touches the disk: tables are read; models, structures, predictions and pictures are written.
 
 - `reading`: tables to learn from, to test on and to score, as `Columns`
-- `artifacts`: the files that bncli writes and reads again: model, cuts, structure, counts, codes, monitor, trace
+- `artifacts`: the files that bncli writes and reads again: model, cuts, structure, counts, codes, monitor
 - `exports`: formats for other programs, and predictions; one module per format, named by its word
 - `pictures`: SVG drawings and the report page
 - `simulated_rows`: tables of simulated rows, as CSV or Parquet

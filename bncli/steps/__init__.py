@@ -7,12 +7,10 @@ calls the engine, writes files and measures the time; it prints nothing.
   `encode`, `evaluate`, `explain`, `export`, `fit`, `import_network`, `inspect`, `learn_structure`, `merge`, `monitor`,
   `report`, `score`, `simulate`, `verify`
 - `run`: recording of events, stages that overlap, free memory
-- `supplied_files`: files of cuts or of a structure that replace learning these
+- `learning_inputs`: the training table and its check; files of cuts or of a structure that replace learning these
 - `row_scoring`: scoring of rows, for `score`, `monitor` and Python
 - `effects_and_regions`: effects and region paths of a model by the names of columns
-- `card_table`: the points of a card, for `fit`
 - `forecast`: `fit --dry-run`
 - `properties`: properties that `verify` proves, stated in sentences
-- `table_findings`: checks of a table before learning from it
 - `cluster`: work on a Dask cluster
 """

@@ -32,8 +32,8 @@ from bncli.files.reading.column_roles import is_codes_table
 from bncli.files.reading.rows_by_cuts import CodedBatch, CodedBatches, CodesFileBatches
 from bncli.files.reading.source import Source
 from bncli.files.reading.values import sort_levels
+from bncli.steps.learning_inputs import SuppliedFiles, explain_class_origin
 from bncli.steps.run import Stopwatch, with_memory_limit
-from bncli.steps.supplied_files import SuppliedFiles, explain_class_origin
 from bncli.watch import Note, Run, Stage
 
 CHUNK_CODES = 1 << 25

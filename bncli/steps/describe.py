@@ -48,8 +48,8 @@ from bncli.files.reading.column_summaries import ColumnSummary, TableSummary, su
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_rows
 from bncli.recipe import Recipe
+from bncli.steps.learning_inputs import check_training_table, is_read_twice
 from bncli.steps.run import Stopwatch
-from bncli.steps.table_findings import check_training_table, is_read_twice
 from bncli.watch import Run, Stage, silent
 
 FEW_VALUES = 20

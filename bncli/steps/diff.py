@@ -31,7 +31,6 @@ from bncli.engine.model import DecisionRule, Edit, Ensemble, Model, Pool, Tables
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.engine.structures.named_structure import NamedDag, NamedStructure, name_structure
 from bncli.errors import UsageError
-from bncli.files.artifacts.edits import edit_json, edit_record
 from bncli.files.artifacts.model import (
     INTERVALS,
     INTERVALS_ARRAY,
@@ -41,6 +40,7 @@ from bncli.files.artifacts.model import (
     rule_summary_json,
     training_log_p_json,
 )
+from bncli.files.artifacts.provenance import edit_json, edit_record
 from bncli.files.exports.score_layout import most_probable
 from bncli.files.reading.rows_by_schema import Batches
 from bncli.files.reading.source import Source

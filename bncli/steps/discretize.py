@@ -14,8 +14,8 @@ from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.reading.column_roles import read_schema_file
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
+from bncli.steps.learning_inputs import SuppliedFiles
 from bncli.steps.run import Stopwatch
-from bncli.steps.supplied_files import SuppliedFiles
 from bncli.watch import Run, Stage
 
 _NOT_CSV = (".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".arrow", ".feather")

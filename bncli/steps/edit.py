@@ -46,8 +46,8 @@ from bncli.engine.prediction.verification import TOLERANCE as SAME_PROBABILITY
 from bncli.engine.prediction.verification import largest_change, with_self_test
 from bncli.engine.training_data import cuts_of_schema
 from bncli.errors import BncliError, ModelError, UsageError
-from bncli.files.artifacts.edits import edit_json
 from bncli.files.artifacts.model import read_model, write_model
+from bncli.files.artifacts.provenance import edit_json
 from bncli.files.paths import check_outputs
 from bncli.files.reading.rows_by_schema import read_labelled
 from bncli.files.reading.source import Source

@@ -21,8 +21,8 @@ from bncli.files.reading.rows_by_cuts import SampledTable
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.cluster.tasks import reading_on_cluster
+from bncli.steps.learning_inputs import SuppliedFiles
 from bncli.steps.run import Stopwatch
-from bncli.steps.supplied_files import SuppliedFiles
 from bncli.watch import Note, Run, Stage, Watch
 
 _NOT_CODES = (*(suffix for suffix in TABLE_SUFFIXES if suffix != ".arrow"), ".json", ".bnc", ".counts")

@@ -30,7 +30,7 @@ from bncli.files.reading.source import Source
 from bncli.files.reading.table import TableHead, read_head
 from bncli.files.reading.training_rows import BUDGET, SAMPLE_ROWS
 from bncli.recipe import Recipe
-from bncli.steps.supplied_files import SuppliedFiles, read_and_cut
+from bncli.steps.learning_inputs import SuppliedFiles, read_and_cut
 from bncli.watch import Run
 
 BASE_BYTES = 105 << 20

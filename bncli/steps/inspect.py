@@ -21,7 +21,6 @@ from bncli.engine.structures.regrouping import regroup_attribute
 from bncli.errors import ModelError
 from bncli.files.artifacts.counts import counts_json, read_counts
 from bncli.files.artifacts.cuts import SAMPLED_ROWS, cuts_json, direction_json, read_cuts
-from bncli.files.artifacts.edits import edit_json
 from bncli.files.artifacts.file_kinds import HEAD_BYTES, recognise
 from bncli.files.artifacts.model import (
     CALIBRATION,
@@ -37,6 +36,7 @@ from bncli.files.artifacts.model import (
 from bncli.files.artifacts.predictors import trials_json
 from bncli.files.artifacts.provenance import (
     arcs_json,
+    edit_json,
     recipe_json,
     restarts_json,
     shrinkage_json,

@@ -22,8 +22,8 @@ from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.effects_and_regions import RegionsReport, search_report
 from bncli.steps.evaluate.report import scored_json
+from bncli.steps.learning_inputs import SuppliedFiles, read_and_cut, refuse_scores
 from bncli.steps.run import NamedMove, Recorder, Stopwatch, with_memory_limit
-from bncli.steps.supplied_files import SuppliedFiles, read_and_cut, refuse_scores
 from bncli.watch import Run, Stage, silent
 
 

@@ -12,7 +12,7 @@ from pyarrow import csv, parquet
 from bncli.files.artifacts.counts import read_counts
 from bncli.files.reading.source import Source
 from bncli.steps import count as count_step
-from bncli.steps.supplied_files import read_supplied
+from bncli.steps.learning_inputs import read_supplied
 from tests.cli.conftest import Bncli
 from tests.sweeps import first_few
 

@@ -14,7 +14,7 @@ import pytest
 
 import bncli as package
 from bncli.files.artifacts.model import dump_model, read_model
-from bncli.steps.report.page_text import percent
+from bncli.files.pictures.page import percent
 from tests.cli.conftest import Bncli
 
 NB = ("--structure", "nb", "--param", "map")

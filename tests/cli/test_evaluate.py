@@ -13,7 +13,7 @@ import pytest
 
 import bncli as package
 from bncli.errors import UsageError
-from bncli.steps.report.page_text import percent
+from bncli.files.pictures.page import percent
 from tests.cli.conftest import Bncli
 
 NB = ("--structure", "nb", "--param", "map")

@@ -11,7 +11,7 @@ from bncli.cli.learning_options import resolve_learning_options
 from bncli.errors import UsageError
 from bncli.recipe import Recipe
 from bncli.recipe.defaults import parse_rule
-from bncli.steps.supplied_files import SuppliedFiles, read_supplied
+from bncli.steps.learning_inputs import SuppliedFiles, read_supplied
 
 
 def test_nothing_typed_is_the_default_recipe() -> None:

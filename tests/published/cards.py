@@ -41,7 +41,7 @@ from bncli.engine.evaluation.cross_validation import Protocol, draw_splits, pred
 from bncli.engine.evaluation.metrics import measure
 from bncli.engine.learn import learn
 from bncli.recipe import Recipe
-from bncli.steps.card_table import card_json
+from bncli.steps.fit import card_json
 from tests.performance.workloads import real_columns
 from tests.published.anchors import half
 from tests.published.pages import read_csv, table, write_csv

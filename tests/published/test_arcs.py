@@ -14,7 +14,7 @@ from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.fit import fit
 from bncli.steps.learn_structure import learn_structure
-from bncli.steps.supplied_files import read_supplied
+from bncli.steps.learning_inputs import read_supplied
 from tests.published import arcs
 from tests.transcripts import ROOT
 

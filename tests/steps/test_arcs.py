@@ -17,7 +17,7 @@ from bncli.recipe.defaults import SuppliedKinds
 from bncli.steps.fit import FitReport, fit
 from bncli.steps.inspect import inspect
 from bncli.steps.learn_structure import learn_structure
-from bncli.steps.supplied_files import read_supplied
+from bncli.steps.learning_inputs import read_supplied
 from bncli.watch import Note, Run
 
 NOISE, PARITY = "noise", "parity"

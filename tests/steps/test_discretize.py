@@ -11,7 +11,7 @@ from bncli.files.artifacts.cuts import read_cuts
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.discretize import discretize
-from bncli.steps.supplied_files import read_supplied
+from bncli.steps.learning_inputs import read_supplied
 
 IRIS = Source((str(Path(__file__).parents[2] / "sample_data" / "iris.csv"),))
 

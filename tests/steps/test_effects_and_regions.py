@@ -34,7 +34,7 @@ from bncli.steps.effects_and_regions import (
 )
 from bncli.steps.fit import fit
 from bncli.steps.inspect import ModelReport, inspect
-from bncli.steps.supplied_files import read_supplied
+from bncli.steps.learning_inputs import read_supplied
 from tests.paths import path_of
 from tests.steps.test_inspect import MODEL, SCHEMA, TABLES
 

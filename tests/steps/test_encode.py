@@ -14,7 +14,7 @@ from bncli.recipe import Recipe
 from bncli.steps.discretize import discretize
 from bncli.steps.encode import encode
 from bncli.steps.fit import fit
-from bncli.steps.supplied_files import read_supplied
+from bncli.steps.learning_inputs import read_supplied
 from tests.sweeps import every_value
 from tests.transcripts import ROOT
 

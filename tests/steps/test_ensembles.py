@@ -19,8 +19,8 @@ from bncli.recipe import Recipe
 from bncli.steps.export import export
 from bncli.steps.fit import fit
 from bncli.steps.inspect import ModelReport, inspect
+from bncli.steps.learning_inputs import read_supplied
 from bncli.steps.simulate import SimulateOutputs, simulate
-from bncli.steps.supplied_files import read_supplied
 from bncli.watch import Event, Note
 from tests.engine.ensembles.rows import ensemble_of, recipe
 from tests.files.artifacts.test_predictors import COMPONENTS, SCHEMA

@@ -22,7 +22,7 @@ from bncli.recipe.defaults import SuppliedKinds
 from bncli.steps.discretize import discretize
 from bncli.steps.fit import fit
 from bncli.steps.learn_structure import learn_structure
-from bncli.steps.supplied_files import read_supplied
+from bncli.steps.learning_inputs import read_supplied
 from bncli.watch import Event, Note, Run, Stage
 
 SAMPLE_DATA = Path(__file__).parents[2] / "sample_data"

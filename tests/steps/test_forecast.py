@@ -25,7 +25,7 @@ from bncli.steps.encode import encode
 from bncli.steps.fit import fit
 from bncli.steps.forecast import forecast
 from bncli.steps.learn_structure import learn_structure
-from bncli.steps.supplied_files import read_supplied
+from bncli.steps.learning_inputs import read_supplied
 from bncli.watch import Event, Note, Run, Stage
 from tests.cli.conftest import Bncli, bncli
 from tests.performance.measure import run

@@ -22,9 +22,9 @@ from bncli.steps.export import export
 from bncli.steps.fit import fit
 from bncli.steps.inspect import inspect
 from bncli.steps.learn_structure import learn_structure
+from bncli.steps.learning_inputs import read_supplied
 from bncli.steps.score import ScoreOutput, score
 from bncli.steps.simulate import SimulateOutputs, simulate
-from bncli.steps.supplied_files import read_supplied
 from bncli.watch import Event, Note, Run
 from tests.sweeps import first_few
 

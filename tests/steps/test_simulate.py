@@ -19,8 +19,8 @@ from bncli.recipe import Recipe
 from bncli.steps.evaluate.evaluate import evaluate_model
 from bncli.steps.fit import fit
 from bncli.steps.learn_structure import learn_structure
+from bncli.steps.learning_inputs import read_supplied
 from bncli.steps.simulate import SimulateOutputs, simulate
-from bncli.steps.supplied_files import read_supplied
 from bncli.watch import Event, Note, Progress
 
 SAMPLE_DATA = Path(__file__).parents[2] / "sample_data"

@@ -8,7 +8,7 @@ It is a ZIP archive (`archive.py`) of these members:
     self_test/codes.npy                rows to verify the model with (attributes, rows), unsigned; optional
     self_test/probabilities.npy        the probabilities that the model gave them (labels, rows); optional
     intervals.npy                      the uncertainty of the tables (`ParameterUncertainty.entries`); optional
-    edits/<e>/<f>.npy                  arrays that edits replaced, and edits/<e>/self_test.npy (`edits.py`); optional
+    edits/<e>/<f>.npy                  arrays that edits replaced, and edits/<e>/self_test.npy (`provenance`); optional
 
 `unzip -p m.bnc model.json` shows the description, `numpy.load` reads the arrays, and `head -c -64 m.bnc | sha256sum`
 verifies the checksum.
@@ -59,7 +59,6 @@ from bncli.engine.structures.structure import Dag, Family
 from bncli.errors import BncliError, ModelError
 from bncli.files.artifacts.archive import Archive, npy_array, npy_bytes, npy_header, open_archive, pack
 from bncli.files.artifacts.cuts import SAMPLED_ROWS, attribute_json, check_columns, direction_json, read_attribute
-from bncli.files.artifacts.edits import EDITS, edit_arrays, edit_record, read_edits
 from bncli.files.artifacts.predictors import (
     ENSEMBLE,
     PATH,
@@ -74,7 +73,11 @@ from bncli.files.artifacts.predictors import (
     read_predictor,
 )
 from bncli.files.artifacts.provenance import (
+    EDITS,
+    edit_arrays,
+    edit_record,
     penalty_json,
+    read_edits,
     read_option,
     read_penalty,
     read_recipe,

@@ -38,7 +38,7 @@ from bncli.recipe import Recipe
 from bncli.steps.cluster.connection import BROADCAST_BYTES, MORE_MEMORY, Cluster, Future, LostResultsError
 from bncli.steps.cluster.tasks import checked_cluster, files_of, keep_freed_memory
 from bncli.steps.encode import encode
-from bncli.steps.supplied_files import SuppliedFiles, read_supplied
+from bncli.steps.learning_inputs import SuppliedFiles, read_supplied
 from bncli.watch import Note, Run, Watch
 
 SECONDS_THAT_PAY = 1.0

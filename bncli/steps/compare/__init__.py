@@ -1,8 +1,7 @@
 """Compare several learners over several data sets.
 
 - `compare`: the command: check, run all tasks, analyse, write the files
-- `trials`: data sets, learners, tasks and outcomes; running one task
-- `pool`: running tasks in several processes
+- `trials`: data sets, learners, tasks and outcomes; running tasks in several processes
 - `analysis`: metrics, ranks and tests over all data sets
 - `outputs`: tables in CSV and LaTeX, and drawings
 """

@@ -38,7 +38,6 @@ from bncli.steps.cluster.connection import Cluster
 from bncli.steps.cluster.tasks import checked_cluster, files_of, for_workers, run_tasks
 from bncli.steps.compare.analysis import CompareReport, analyse
 from bncli.steps.compare.outputs import check_drawings, write_outputs
-from bncli.steps.compare.pool import Result, run_in_processes
 from bncli.steps.compare.trials import (
     COSTS,
     COUNTS,
@@ -48,12 +47,14 @@ from bncli.steps.compare.trials import (
     Gap,
     Learner,
     Outcome,
+    Result,
     Runner,
     RunPlan,
     Task,
     check_names,
     group_by_rows,
     read_data_sets,
+    run_in_processes,
 )
 from bncli.steps.run import free_memory
 from bncli.watch import Note, Progress, Run, Stage, Watch

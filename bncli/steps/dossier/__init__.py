@@ -2,6 +2,5 @@
 
 - `checklists`: the items of TRIPOD+AI, model validation and Annex IV; the fields of ABOUT.toml that answer them.
 - `findings`: every figure, from the step that computes it.
-- `facts`: the same in sentences.
-- `dossier`: the page and the JSON file.
+- `dossier`: the same in sentences; the page and the JSON file.
 """

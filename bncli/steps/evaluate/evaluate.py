@@ -74,28 +74,25 @@ from bncli.steps.evaluate.group_columns import (
     with_groups,
     without_group_columns,
 )
-from bncli.steps.evaluate.plots import (
+from bncli.steps.evaluate.report import (
     BLOCKS_FILE,
     CURVE_FILES,
     LEARNING_CURVE_FILE,
-    check_folder,
-    draw_curves,
-    write_drawings,
-)
-from bncli.steps.evaluate.report import (
     BlockReport,
     EvaluateReport,
     FoldReport,
     PredictedRows,
+    check_folder,
+    draw_curves,
     learning_curve,
     summarize,
     summarize_decisions,
+    write_drawings,
     write_learning_curve,
 )
+from bncli.steps.learning_inputs import SuppliedFiles, check_training_table, refuse_scores
 from bncli.steps.run import Stopwatch, with_memory_limit
 from bncli.steps.score import rule_to_score
-from bncli.steps.supplied_files import SuppliedFiles, refuse_scores
-from bncli.steps.table_findings import check_training_table
 from bncli.watch import Event, Note, Progress, Run, Stage, Watch, forward_warnings, silent
 
 ALL = "all"

@@ -1,8 +1,6 @@
 """Report pages.
 
 - `report`: the page of a model (the command, and `fit --report`) and of an evaluation
-- `performance_section`, `effects_section`, `what_if_section`, `structure_section`, `reliability_section`: sections of
-  these pages
+- `performance_section`, `effects_section`, `structure_section`, `reliability_section`: sections of these pages
 - `command_pages`: pages of `describe`, `compare` and `monitor`
-- `page_text`: numbers and lists as text
 """

@@ -9,12 +9,25 @@ from collections.abc import Iterator, Sequence
 from bncli.engine.prediction.monitoring import LEAST_PSI, LEAST_UNKNOWN, AttributeCounts
 from bncli.files.pictures.curve_plots import Series, series_plot
 from bncli.files.pictures.effect_plots import share_bars
-from bncli.files.pictures.page import Block, Cards, Grid, Listing, Page, Paragraph, Picture, Section, Tile
+from bncli.files.pictures.page import (
+    Block,
+    Cards,
+    Grid,
+    Listing,
+    Page,
+    Paragraph,
+    Picture,
+    Section,
+    Tile,
+    count,
+    figure,
+    listed,
+    percent,
+)
 from bncli.steps.compare.analysis import HIGHER_IS_BETTER, CompareReport, metric_text
 from bncli.steps.compare.outputs import rank_diagram, scatter_drawing, scatter_panels
 from bncli.steps.describe import AttributeBins, DescribeReport
 from bncli.steps.monitor import MonitorReport
-from bncli.steps.report.page_text import count, figure, listed, percent
 from bncli.steps.report.structure_section import evaluation_provenance
 
 MOST_COLUMNS = 1000

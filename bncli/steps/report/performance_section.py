@@ -31,11 +31,14 @@ from bncli.files.pictures.page import (
     Picture,
     Section,
     Tile,
+    count,
+    figure,
+    listed,
+    percent,
 )
 from bncli.files.reading.source import Source
 from bncli.steps.evaluate.evaluate import read_test_rows, report_on_rows
 from bncli.steps.evaluate.report import EvaluateReport
-from bncli.steps.report.page_text import count, figure, listed, percent
 from bncli.watch import Run
 
 TITLE = "Performance"

@@ -16,9 +16,8 @@ from bncli.engine.model import Model
 from bncli.engine.prediction.contributions import value_names
 from bncli.engine.prediction.monitoring import Drift, drift_of
 from bncli.engine.prediction.scoring import compile_scorer
-from bncli.files.pictures.page import Block, Cards, Grid, Paragraph, Section
+from bncli.files.pictures.page import Block, Cards, Grid, Paragraph, Section, count, figure, listed, percent
 from bncli.steps.evaluate.report import EvaluateReport
-from bncli.steps.report.page_text import count, figure, listed, percent
 
 TITLE = "Reliability checks"
 MOST_COLUMNS = 40

@@ -17,17 +17,27 @@ from bncli.errors import UsageError
 from bncli.files.artifacts.model import read_model
 from bncli.files.atomic import write_bytes
 from bncli.files.paths import check_outputs, check_target, refuse_ending
-from bncli.files.pictures.page import Block, Grid, Page, Paragraph, Picture, Section, Tile, html_page, pictures_in
+from bncli.files.pictures.page import (
+    Block,
+    Grid,
+    Page,
+    Paragraph,
+    Picture,
+    Section,
+    Tile,
+    count,
+    figure,
+    html_page,
+    pictures_in,
+)
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.effects_and_regions import effects_report
 from bncli.steps.evaluate.evaluate import read_test_rows, report_on_held_out, report_on_rows
 from bncli.steps.evaluate.group_columns import carry_group_columns, group_columns, with_groups
-from bncli.steps.evaluate.plots import draw_blocks, draw_learning_curve
-from bncli.steps.evaluate.report import BlockReport, EvaluateReport
+from bncli.steps.evaluate.report import BlockReport, EvaluateReport, draw_blocks, draw_learning_curve
 from bncli.steps.fit import FitReport
-from bncli.steps.report.effects_section import effects_section
-from bncli.steps.report.page_text import count, figure
+from bncli.steps.report.effects_section import MOST_BYTES, effects_section, what_if_sections
 from bncli.steps.report.performance_section import (
     ComparedModel,
     check_other_models,
@@ -37,7 +47,6 @@ from bncli.steps.report.performance_section import (
 )
 from bncli.steps.report.reliability_section import ScoredTable, group_blocks, reliability_section
 from bncli.steps.report.structure_section import construction_section, evaluation_provenance, provenance_section
-from bncli.steps.report.what_if_section import MOST_BYTES, what_if_sections
 from bncli.steps.run import Stopwatch
 from bncli.watch import Run, Stage
 

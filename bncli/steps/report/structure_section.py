@@ -34,9 +34,20 @@ from bncli.files.pictures.network_drawings import (
     region_drawing,
     tree_layout,
 )
-from bncli.files.pictures.page import Block, Cards, FoldedBlocks, Grid, Listing, Paragraph, Picture, Section
+from bncli.files.pictures.page import (
+    Block,
+    Cards,
+    FoldedBlocks,
+    Grid,
+    Listing,
+    Paragraph,
+    Picture,
+    Section,
+    count,
+    figure,
+    listed,
+)
 from bncli.recipe import Recipe
-from bncli.steps.report.page_text import count, figure, listed
 from bncli.steps.report.reliability_section import ScoredTable
 
 MOST_EDITED = 200

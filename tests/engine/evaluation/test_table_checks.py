@@ -31,7 +31,7 @@ from bncli.engine.evaluation.value_ranks import rank_values
 from bncli.files.reading.source import Source
 from bncli.files.reading.training_rows import read_columns
 from bncli.files.reading.values import narrow_codes
-from bncli.steps.table_findings import check_training_table
+from bncli.steps.learning_inputs import check_training_table
 from bncli.watch import Note, Run
 from tests.table_defects import Defect, tables_with_defects, visits
 

@@ -26,7 +26,7 @@ from bncli.recipe import Recipe
 from bncli.steps.discretize import discretize
 from bncli.steps.encode import encode
 from bncli.steps.fit import fit
-from bncli.steps.supplied_files import SuppliedFiles, read_supplied
+from bncli.steps.learning_inputs import SuppliedFiles, read_supplied
 from bncli.watch import Event, Note, Run
 
 ROWS = 6000

@@ -33,7 +33,7 @@ from bncli.steps.compare.trials import (
     read_data_sets,
 )
 from bncli.steps.evaluate.evaluate import evaluate
-from bncli.steps.supplied_files import read_supplied
+from bncli.steps.learning_inputs import read_supplied
 from bncli.watch import Event, Iteration, Note, Progress, Run, Stage, silent
 from tests.steps.compare.tables import IMPROBABLE, NB, TAN, planned, write_table
 

@@ -24,7 +24,7 @@ from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe
 from bncli.steps.evaluate.evaluate import EvaluateOutputs, evaluate, evaluate_model, evaluate_on
 from bncli.steps.evaluate.report import EvaluateReport
-from bncli.steps.supplied_files import read_supplied
+from bncli.steps.learning_inputs import read_supplied
 from bncli.watch import Event, Note, Run, Stage
 
 RECIPE = Recipe.of(structure="nb", param="map")

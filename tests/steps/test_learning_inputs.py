@@ -14,7 +14,7 @@ from bncli.files.artifacts.structure import write_structure
 from bncli.files.exports.structure_json import dump_structure
 from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
-from bncli.steps.supplied_files import SuppliedFiles, explain_class_origin, read_supplied
+from bncli.steps.learning_inputs import SuppliedFiles, explain_class_origin, read_supplied
 from bncli.watch import Event, Note, Run
 
 

@@ -1,12 +1,19 @@
-"""Files of cuts or of a structure that replace learning these, each read once.
+"""The inputs of learning: the training table and its check, and files of cuts or of a structure, each read once.
 
-Such a file records how it was made, and the recipe takes over its methods. It also names the class column. If the user
-did not type `--class`, an error about that column names the file that chose it.
+A supplied file replaces learning what it contains. It records how it was made, and the recipe takes over its methods.
+It also names the class column. If the user did not type `--class`, an error about that column names the file that chose
+it.
+
+The check warns about findings that make held-out figures misleading. Columns that learning leaves out, such as
+identifiers and those of --ignore, are read for it as well: they may identify rows that belong together. They are not
+read from inputs that can be read only once, from tables of more than MOST_ROWS rows, or if more than MOST_COLUMNS
+columns are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -15,8 +22,10 @@ from pathlib import Path
 from bncli.catalogue import DISCRETIZERS, STRUCTURES
 from bncli.engine.attribute_selection import keep_needed
 from bncli.engine.counting.counts import Counts
-from bncli.engine.data.columns import Columns, Origin
+from bncli.engine.data.columns import Column, Columns, KnownCuts, NumericColumn, Origin
 from bncli.engine.data.cutting import learn_dataset
+from bncli.engine.data.number_formats import DateForm
+from bncli.engine.evaluation.table_checks import TableCheck, check_table
 from bncli.engine.learn import SuppliedParts
 from bncli.engine.networks.network import network_of
 from bncli.engine.networks.prior_network import PriorNetwork
@@ -28,8 +37,11 @@ from bncli.files.artifacts.codes import is_codes, read_codes
 from bncli.files.artifacts.cuts import read_cuts
 from bncli.files.artifacts.model import read_model
 from bncli.files.artifacts.structure import read_structure
+from bncli.files.reading.column_roles import is_codes_table
 from bncli.files.reading.rows_by_cuts import SampledTable, read_table
 from bncli.files.reading.source import Source
+from bncli.files.reading.table import read_column_names
+from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe
 from bncli.recipe.defaults import kind_of
 from bncli.steps.run import with_memory_limit
@@ -38,6 +50,8 @@ from bncli.watch import Note, Run, Stage
 _DEFAULT_THETA = next(
     float(dict(method.defaults)["--theta"]) for method in STRUCTURES.methods if method.word == "kikuchi"
 )
+MOST_ROWS, MOST_COLUMNS = 200_000, 20
+"""The largest table, and the most columns, that are read again for its check."""
 
 
 @dataclass(frozen=True)
@@ -182,3 +196,51 @@ def read_and_cut(source: Source, recipe: Recipe, supplied: SuppliedFiles, run: R
         **recipe.options(DISCRETIZERS.method(recipe.discretize)),
     )
     return Counts(data)
+
+
+def check_training_table(
+    table: Columns, source: Source, run: Run, *, known_cuts: KnownCuts | None = None
+) -> TableCheck | None:
+    """Return the check of a table, or None if it cannot be checked, and send a warning for each finding.
+
+    known_cuts: as in `check_table`.
+    """
+    check = check_table(table, _read_left_out(table, source, run), run.threads, known_cuts=known_cuts)
+    for finding in () if check is None else check.findings:
+        run.watch(Note(finding.message, warning=True))
+    return check
+
+
+def is_read_twice(source: Source) -> bool:
+    """Return whether the table is in files that can be read a second time."""
+    return all(os.path.isfile(path) or os.path.isdir(path) for path in source.paths)
+
+
+def _read_left_out(table: Columns, source: Source, run: Run) -> Mapping[str, Column]:
+    if (
+        table.n_rows > MOST_ROWS
+        or source.group
+        or source.drop_incomplete
+        or is_codes_table(source.paths)
+        or not is_read_twice(source)
+    ):
+        return {}
+    dates = {
+        column.form.source
+        for column in table.as_read.values()
+        if isinstance(column, NumericColumn) and isinstance(column.form, DateForm)
+    }
+    known = {*table.attributes, *dates, table.class_name, source.weights, source.time}
+    try:
+        names = tuple(name for name in read_column_names(source) if name not in known)
+        if not 0 < len(names) <= MOST_COLUMNS:
+            return {}
+        policy = "skip" if source.bad_rows_file is not None else source.on_bad_row
+        again = replace(
+            source, use=names, carried=names, categorical=names, numeric=(), ignore=(), on_bad_row=policy,
+            class_name=table.class_name, group=(), time=None, gap=None, window=None,
+        )  # fmt: skip
+        rows = read_columns(again, threads=run.threads)
+    except BncliError:  # a failed check must not end the run
+        return {}
+    return rows.as_read if rows.n_rows == table.n_rows else {}

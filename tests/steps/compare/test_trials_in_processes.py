@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from bncli.engine.evaluation.cross_validation import Protocol
-from bncli.steps.compare import pool
-from bncli.steps.compare.pool import run_in_processes
-from bncli.steps.compare.trials import Failure, Outcome, RunPlan, Task
+from bncli.steps.compare import trials
+from bncli.steps.compare.trials import Failure, Outcome, RunPlan, Task, run_in_processes
 from tests.steps.compare.tables import planned, write_table
 
 
@@ -30,16 +29,16 @@ TASKS = [Task(0, learner, 0, fold) for learner in (0, 1) for fold in range(5)]
 def started(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
     """Every process that is started."""
     started: list[subprocess.Popen[bytes]] = []
-    start = pool._Worker._start_process
+    start = trials._Worker._start_process
 
-    def noted(self: pool._Worker) -> subprocess.Popen[bytes]:
+    def noted(self: trials._Worker) -> subprocess.Popen[bytes]:
         process = start(self)
         # an interrupt typed at the terminal reaches the parent alone
         assert os.getpgid(process.pid) != os.getpgid(0)
         started.append(process)
         return process
 
-    monkeypatch.setattr(pool._Worker, "_start_process", noted)
+    monkeypatch.setattr(trials._Worker, "_start_process", noted)
     return started
 
 
@@ -86,7 +85,7 @@ def test_a_process_that_cannot_be_started_is_an_error(plan: RunPlan, monkeypatch
 
 @pytest.mark.slow
 def test_a_worker_does_not_outlive_who_can_ask_it() -> None:
-    process = subprocess.Popen([sys.executable, "-m", "bncli.steps.compare.pool"], stdin=subprocess.PIPE)
+    process = subprocess.Popen([sys.executable, "-c", trials._SERVE], stdin=subprocess.PIPE)
     assert process.stdin is not None
     process.stdin.close()
     assert process.wait(timeout=60) is not None

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bncli.errors import BncliError
-from bncli.files.artifacts.traces import Trace, read_trace
+from bncli.steps.convergence import Trace, read_trace
 from bncli.steps.run import Recorder
 from bncli.watch import Iteration, silent
 from tests.sweeps import examples
