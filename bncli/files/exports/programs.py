@@ -26,7 +26,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bncli.errors import BncliError
-from bncli.files.atomic import temporary_folder
 
 if TYPE_CHECKING:
     from bncli.engine.kernels.arrays import Array
@@ -128,6 +127,8 @@ def run_program(command: Sequence[str], files: Mapping[str, str], rows: list[dic
     import json
     import subprocess
     from pathlib import Path
+
+    from bncli.files.atomic import temporary_folder
 
     with temporary_folder() as folder:
         for name, text in files.items():

@@ -22,7 +22,6 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bncli.errors import BncliError, ModelError
-from bncli.files.atomic import temporary_folder
 from bncli.files.exports import ProgramFormat
 from bncli.files.exports.programs import ProgramTarget, literal
 from bncli.files.exports.sql_layers import (
@@ -292,6 +291,8 @@ def _run_duckdb(text: str, rows: Rows, table: _InputTable) -> list[Sequence[Any]
 def _run_postgres(text: str, rows: Rows, table: _InputTable) -> list[Sequence[Any]]:
     import csv
     import io
+
+    from bncli.files.atomic import temporary_folder
 
     lines = []
     for i, row in enumerate(rows):
