@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.dataset import Dataset, code_dtype
-from bncli.engine.data.encoding import encode_attributes, encode_labels
+from bncli.engine.data.dataset import Dataset, code_dtype, encode_attributes, encode_labels
 from bncli.engine.data.schema import CategoricalAttribute, Schema
 
 

@@ -33,7 +33,6 @@ FLOORS = (
     ("files.paths",),
     ("engine.evaluation",),
     ("engine.learn",),
-    ("engine.attribute_selection",),
     ("engine.training_data",),
     ("engine.ensembles",),
     ("engine.structure_learners", "engine.parameter_learners"),

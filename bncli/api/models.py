@@ -23,7 +23,7 @@ from bncli.api.scorer import Scorer, bounded
 from bncli.engine import model as engine
 from bncli.engine.data.schema import Unseen
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.prediction.prior import prior_shift, shift_log_probabilities
+from bncli.engine.prediction.scoring import prior_shift, shift_log_probabilities
 from bncli.engine.structures.named_structure import NamedDag, name_structure
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.model import dump_model, read_model

@@ -11,12 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bncli.engine.data.number_formats import DateForm
-from bncli.engine.data.schema import source_column
+from bncli.engine.data.schema import DateForm, source_column
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model
-from bncli.engine.prediction.scoring import compile_scorer
-from bncli.engine.prediction.single_row import RowLookUp
+from bncli.engine.prediction.scoring import RowLookUp, compile_scorer
 from bncli.errors import ModelError, UsageError
 from bncli.files.reading.single_values import ValueEncoder
 from bncli.files.reading.source import list_names

@@ -177,8 +177,7 @@ def attribute_table(attributes: Iterable[Attribute], has_rows: bool = True) -> T
     has_rows: whether rows were read. If not, missing values are not known, and so neither is whether an attribute
     without a cut is used.
     """
-    from bncli.engine.data.number_formats import DateForm, NumberForm
-    from bncli.engine.data.schema import NumericAttribute
+    from bncli.engine.data.schema import DateForm, NumberForm, NumericAttribute
 
     rows = []
     for attribute in attributes:

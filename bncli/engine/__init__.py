@@ -4,7 +4,7 @@ No files, no printing, no clock, no global state, no hidden randomness. Start re
 
 - `learn`: from a table to a model, step by step
 - `model`: what a model is: its predictor, its parameters, and the records of how it was learned
-- `training_data`, `attribute_selection`: the first step: select attributes, discretize and encode the training rows
+- `training_data`: the first step: select attributes, discretize and encode the training rows
 - `calibration`: maps that make predicted probabilities match observed frequencies
 - `data`: columns, schema, encoded rows, splits of rows
 - `discretizers`, `structure_learners`, `parameter_learners`, `optimizers`: the methods that a user chooses by name

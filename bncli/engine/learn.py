@@ -20,10 +20,8 @@ import numpy as np
 from bncli import __version__
 from bncli.catalogue import DECISION_KEYS, DISCRETIZERS, MARGINALIZED, OPTIMIZERS, PARAMETERS, STRUCTURES
 from bncli.catalogue.knowledge import Knowledge
-from bncli.engine.attribute_selection import encode_needed, with_attributes
 from bncli.engine.counting.counts import Counts, StoredTables
-from bncli.engine.data.class_weights import apply_class_weights, parse_class_weights
-from bncli.engine.data.columns import Columns, is_constant
+from bncli.engine.data.columns import Columns, apply_class_weights, is_constant, parse_class_weights
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, ReadingRules, Schema
 from bncli.engine.data.splits import RowSplit, SplitBy, count_units, inner_splits, record_split, stratified_sample
@@ -83,6 +81,7 @@ from bncli.engine.structure_learners.dependence import narrow, widen
 from bncli.engine.structures.arc_constraints import ArcConstraints
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag, Regions, Structure
+from bncli.engine.training_data import encode_needed, with_attributes
 from bncli.errors import BncliError, UsageError
 from bncli.recipe import Recipe
 from bncli.watch import Note, Progress, Run, Stage, TimeLimit, Watch, silent

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bncli.engine.data.columns import CategoricalColumn, Column, Columns
-from bncli.engine.data.number_formats import NumberForm
+from bncli.engine.data.schema import NumberForm
 from bncli.errors import UsageError
 from bncli.files.atomic import AbandonableStream, open_output
 from bncli.files.exports.csv import LINES

@@ -28,7 +28,7 @@ from bncli.engine.calibration import (
     refuse_directed,
     refuse_few,
 )
-from bncli.engine.data.encoding import encode_labels
+from bncli.engine.data.dataset import encode_labels
 from bncli.engine.data.splits import SplitRecord, inner_splits, latest_rows, record_split
 from bncli.engine.evaluation.cross_validation import predict
 from bncli.engine.kernels.arrays import Array

@@ -25,14 +25,13 @@ from numpy.typing import NDArray
 
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.cutting import PoolingRule, learn_dataset
-from bncli.engine.data.number_formats import DateForm, NumberForm
-from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute
+from bncli.engine.data.schema import Attribute, CategoricalAttribute, DateForm, NumberForm, NumericAttribute
 from bncli.engine.evaluation.table_checks import Finding
 from bncli.engine.evaluation.two_class import BinEvidence, measure_bins
 from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.kernels.information import mutual_information
 from bncli.engine.prediction.contributions import value_names
-from bncli.engine.prediction.positive_label import check_positive
+from bncli.engine.prediction.edits import check_positive
 from bncli.errors import BncliError, UsageError
 from bncli.files.paths import check_outputs
 from bncli.files.reading.column_roles import (

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from bncli.engine.calibration import Calibration
-from bncli.engine.data.encoding import encode_attributes
+from bncli.engine.data.dataset import encode_attributes
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.model import DecisionRule, Edit, Ensemble, Model, Pool, Tables, TrainingLogP

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bncli.engine.counting.counts import Counts
-from bncli.engine.data.class_weights import apply_class_weights
+from bncli.engine.data.columns import apply_class_weights
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import ReadingRules, direction_of

@@ -12,7 +12,7 @@ from bncli.engine.data.schema import Unseen
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model
 from bncli.engine.prediction.contributions import Explanation
-from bncli.engine.prediction.positive_label import with_positive_label
+from bncli.engine.prediction.edits import with_positive_label
 from bncli.errors import BncliError
 from bncli.files.artifacts.model import read_model
 from bncli.files.exports.score_layout import most_probable

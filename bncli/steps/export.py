@@ -25,14 +25,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bncli.engine.data.number_formats import NumberForm
-from bncli.engine.data.schema import NumericAttribute
+from bncli.engine.data.schema import NumberForm, NumericAttribute
 from bncli.engine.model import DecisionRule, Ensemble, Model
 from bncli.engine.networks.network import equivalent_network, graph_of, name_network
 from bncli.engine.prediction.decision_rules import Decider
 from bncli.engine.prediction.disclosure import PooledValues, pool_rare_values
+from bncli.engine.prediction.edits import with_positive_label
 from bncli.engine.prediction.portable import PortableScorer, make_portable, make_portable_effects
-from bncli.engine.prediction.positive_label import with_positive_label
 from bncli.engine.prediction.verification import EXPORT_ROWS, TOLERANCE, largest_difference, probe_rows, same_nodes
 from bncli.engine.structures.named_structure import NamedDag, name_structure
 from bncli.errors import BncliError, ModelError, UsageError

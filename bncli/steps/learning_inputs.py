@@ -20,18 +20,17 @@ from hashlib import sha256
 from pathlib import Path
 
 from bncli.catalogue import DISCRETIZERS, STRUCTURES
-from bncli.engine.attribute_selection import keep_needed
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Column, Columns, KnownCuts, NumericColumn, Origin
 from bncli.engine.data.cutting import learn_dataset
-from bncli.engine.data.number_formats import DateForm
+from bncli.engine.data.schema import DateForm
 from bncli.engine.evaluation.table_checks import TableCheck, check_table
 from bncli.engine.learn import SuppliedParts
 from bncli.engine.networks.network import network_of
 from bncli.engine.networks.prior_network import PriorNetwork
 from bncli.engine.parameters.penalty_choice import sample_of
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions
-from bncli.engine.training_data import learn_cuts, missing_policy
+from bncli.engine.training_data import keep_needed, learn_cuts, missing_policy
 from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.artifacts.codes import is_codes, read_codes
 from bncli.files.artifacts.cuts import read_cuts

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bncli.catalogue.option_kinds import parse_decimal
-from bncli.engine.data.class_weights import unknown_label_error
+from bncli.engine.data.columns import unknown_label_error
 from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
 from bncli.engine.model import Model
 from bncli.engine.prediction.contributions import value_names

@@ -21,19 +21,24 @@ from numpy.typing import NDArray
 from bncli.catalogue.option_kinds import parse_decimal
 from bncli.engine.calibration import Temperature
 from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, Columns
-from bncli.engine.data.encoding import encode_attributes
-from bncli.engine.data.number_formats import NumberForm
-from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute, Schema, source_column
+from bncli.engine.data.dataset import encode_attributes
+from bncli.engine.data.schema import (
+    Attribute,
+    CategoricalAttribute,
+    NumberForm,
+    NumericAttribute,
+    Schema,
+    source_column,
+)
 from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.model import DecisionRule, Model
 from bncli.engine.prediction.contributions import Explainer, Explanation, value_names
 from bncli.engine.prediction.decision_rules import decide_labels
 from bncli.engine.prediction.marginalization import JointModel
 from bncli.engine.prediction.monitoring import Monitor, ScoreMonitor
-from bncli.engine.prediction.prior import shift_log_probabilities
 from bncli.engine.prediction.probability_intervals import LEVEL, IntervalFinder, Intervals
 from bncli.engine.prediction.purification import contrasts
-from bncli.engine.prediction.scoring import compile_scorer, uncalibrated
+from bncli.engine.prediction.scoring import compile_scorer, shift_log_probabilities, uncalibrated
 from bncli.engine.prediction.sufficient_reasons import Reasons, ReasonSearch
 from bncli.engine.prediction.what_if import CounterfactualSearch, NextBest
 from bncli.errors import ModelError, UsageError

@@ -24,9 +24,9 @@ from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import QUANTILES, DecisionRule, Model
 from bncli.engine.prediction.contributions import Explanation
 from bncli.engine.prediction.decision_rules import Decider, DecisionOptions, make_rule
+from bncli.engine.prediction.edits import with_positive_label
 from bncli.engine.prediction.monitoring import LEAST_PSI, LEAST_UNKNOWN, Drift, Monitor
-from bncli.engine.prediction.positive_label import with_positive_label
-from bncli.engine.prediction.prior import TRAINING, prior_shift
+from bncli.engine.prediction.scoring import TRAINING, prior_shift
 from bncli.errors import BncliError, DriftError
 from bncli.files.artifacts.model import read_model
 from bncli.files.artifacts.monitors import expected_json, write_monitor

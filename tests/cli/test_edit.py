@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import bncli as package
-from bncli.engine.prediction.edits import undo_edit
-from bncli.engine.prediction.positive_label import with_positive_label
+from bncli.engine.prediction.edits import undo_edit, with_positive_label
 from bncli.engine.prediction.verification import largest_edit_difference
 from bncli.files.artifacts.model import dump_model, read_model
 from tests.cli.conftest import SAMPLE_DATA, Bncli

@@ -18,7 +18,7 @@ import bncli as package
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import ParameterUncertainty, UncertaintyMethod
 from bncli.engine.prediction import probability_intervals
-from bncli.engine.prediction.positive_label import with_positive_label
+from bncli.engine.prediction.edits import with_positive_label
 from bncli.errors import ModelError, UsageError
 from bncli.files.artifacts.model import dump_model, read_model
 from bncli.watch import silent

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import bncli.engine.learn as learning
-from bncli.engine.attribute_selection import encode_needed
 from bncli.engine.calibration import fit_calibration
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
@@ -22,7 +21,7 @@ from bncli.engine.parameters import penalty_choice
 from bncli.engine.prediction.out_of_fold import predict
 from bncli.engine.prediction.scoring import log_probabilities_of
 from bncli.engine.structure_learners import interactions
-from bncli.engine.training_data import learn_cuts
+from bncli.engine.training_data import encode_needed, learn_cuts
 from bncli.files.artifacts.model import dump_model, read_model
 from bncli.files.artifacts.monitors import monitored_model
 from bncli.files.reading.source import Source

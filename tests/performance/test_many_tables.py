@@ -17,7 +17,7 @@ import pytest
 from numpy.typing import NDArray
 
 from bncli.engine.data.columns import Columns, NumericColumn
-from bncli.engine.data.encoding import encode_attributes
+from bncli.engine.data.dataset import encode_attributes
 from bncli.engine.data.schema import NumericAttribute, Schema
 from bncli.engine.prediction.contributions import Explainer
 from bncli.engine.prediction.effects import effects_of

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from bncli.engine.evaluation.ranking import average_ranks
+from bncli.engine.evaluation.significance import average_ranks
 from tests.published.anchor_learners import ANCHORS
 from tests.published.anchors import BUDGET, FIGURES, LAST, LIMIT, MOST, half, recorded
 from tests.published.anchors_evidence import (

@@ -34,7 +34,7 @@ import numpy as np
 
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import learn_dataset
-from bncli.engine.data.encoding import encode_attributes, encode_labels
+from bncli.engine.data.dataset import encode_attributes, encode_labels
 from bncli.engine.data.schema import NumericAttribute
 from bncli.engine.data.splits import stratified_sample
 from bncli.engine.evaluation.cross_validation import Protocol, draw_splits, predict_and_measure

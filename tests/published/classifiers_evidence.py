@@ -14,8 +14,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.evaluation.ranking import average_ranks
-from bncli.engine.evaluation.significance import LossKind, WinDrawLoss, geometric_mean_ratio, win_draw_loss
+from bncli.engine.evaluation.significance import (
+    LossKind,
+    WinDrawLoss,
+    average_ranks,
+    geometric_mean_ratio,
+    win_draw_loss,
+)
 from tests.published.classifiers import LEARNERS
 from tests.published.references import FOLDS, Figure
 from tests.published.references import LEARNERS as REFERENCES

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bncli.engine.evaluation.ranking import average_ranks
+from bncli.engine.evaluation.significance import average_ranks
 from tests.published import jakulin_prior
 from tests.published import jakulin_remarks as remarks
 from tests.published.jakulin import FITTED, LR, PENALTIES, RANKED, SETS, Facts, Loss, printed

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from bncli.cli.diff import difference_lines
 from bncli.engine.calibration import Calibration, Temperature
-from bncli.engine.data.number_formats import NumberForm
-from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute
+from bncli.engine.data.schema import CategoricalAttribute, NumberForm, NumericAttribute
 from bncli.engine.data.splits import SplitRecord
 from bncli.engine.model import (
     ChosenPenalty,

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from bncli.engine.data.encoding import encode_attributes
+from bncli.engine.data.dataset import encode_attributes
 from bncli.engine.model import Model, Tables
 from bncli.engine.networks.network import equivalent_network, name_network
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities

@@ -25,16 +25,23 @@ Conventions: with supplied cuts the attributes are those of the cuts, in their o
 as they are. Other columns are left out. A level that occurs in the rows but not in the cuts is an error. An attribute
 that has a missing level in the cuts keeps it even if no value of these rows is missing. Columns are encoded by several
 threads; the result does not depend on their number. Cost: that of the discretizer, per column.
+
+Monotone directions: the log-odds of a label never fall, or never rise, along a numeric attribute.
+
+The direction is stored with the attribute in the schema, and the label in the schema itself, so that every learner
+finds both there. With two labels, the label is the second one unless another is named.
 """
 
 from __future__ import annotations
 
 import importlib
 import itertools
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
@@ -52,9 +59,9 @@ from bncli.engine.data.columns import (
     KnownCuts,
     NumericColumn,
     is_constant,
+    unknown_label_error,
 )
-from bncli.engine.data.dataset import Dataset, code_dtype
-from bncli.engine.data.encoding import encode_column
+from bncli.engine.data.dataset import Dataset, code_dtype, encode_column
 from bncli.engine.data.schema import (
     Attribute,
     CategoricalAttribute,
@@ -68,7 +75,7 @@ from bncli.engine.kernels.arrays import Array, Codes, Index, Integers
 from bncli.engine.kernels.binning import round_cuts, whole_units
 from bncli.engine.kernels.information import evidence_of_effects
 from bncli.engine.kernels.value_grouping import group_values
-from bncli.errors import BncliError
+from bncli.errors import BncliError, UsageError
 from bncli.watch import Note, Progress, Run
 
 PoolingRule = int | str | None
@@ -468,3 +475,47 @@ def cuts_of(schema: Schema, method: str, options: Mapping[str, Any]) -> Cuts:
     """Return the cuts and levels of a schema, including missing levels, without frequencies."""
     bare = tuple(replace(attribute, frequencies=(), missing_weight=0.0) for attribute in schema.attributes)
     return Cuts(schema.class_name, bare, method, dict(options))
+
+
+def set_directions(data: Dataset, increasing: Sequence[str], decreasing: Sequence[str], towards: str | None) -> Dataset:
+    """Return the data with a schema that has these directions of attributes, and their label.
+
+    Raises UsageError for a name that is not a numeric attribute, for a label that the class does not have, if there are
+    more than two labels and `towards` is None, and if there is only one label.
+    """
+    if not increasing and not decreasing:
+        return data
+    schema = data.schema
+    n = len(schema.labels)
+    if towards is not None and towards not in schema.labels:
+        raise unknown_label_error(towards, schema.labels, "--towards", schema.class_name)
+    flag = "--increasing" if increasing else "--decreasing"
+    if n < 2:
+        what = f"{flag} needs a class with at least two labels, but {schema.class_name!r} has {n}"
+        raise UsageError(what, hint=f"leave {flag} out")
+    if n > 2 and towards is None:
+        what = f"{flag} refers to one label, but {schema.class_name!r} has {n} labels"
+        raise UsageError(
+            what, hint=f"choose it, as in --towards {shlex.quote(schema.labels[-1])} (bncli help monotone)"
+        )
+    attributes = list(schema.attributes)
+    for flag, names, direction in (("--increasing", increasing, 1), ("--decreasing", decreasing, -1)):
+        for name in names:
+            i = _find_attribute(schema, flag, name)
+            attribute = attributes[i]
+            if not isinstance(attribute, NumericAttribute):
+                hint = "only numeric columns have directions; add --numeric NAME to read a column as numbers"
+                raise UsageError(f"{flag} {name}: this column is categorical", hint=hint)
+            attributes[i] = replace(attribute, direction=direction)
+    return replace(data, schema=replace(schema, attributes=tuple(attributes), towards=towards))
+
+
+def _find_attribute(schema: Schema, flag: str, name: str) -> int:
+    try:
+        return schema.index(name)
+    except KeyError:
+        if name == schema.class_name:
+            raise UsageError(f"{flag} {name}: this column is the class", hint="name an attribute") from None
+        near = get_close_matches(name, [attribute.name for attribute in schema.attributes], 1, 0.5)
+        hint = f"did you mean {near[0]!r}?" if near else "name a column that is used as an attribute"
+        raise UsageError(f"{flag} {name}: there is no such attribute", hint=hint) from None

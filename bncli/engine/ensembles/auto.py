@@ -28,8 +28,8 @@ import numpy as np
 
 from bncli import __version__
 from bncli.engine.data.columns import Columns
+from bncli.engine.data.cutting import set_directions
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.monotone_directions import set_directions
 from bncli.engine.data.schema import ReadingRules
 from bncli.engine.data.splits import count_units, inner_splits, stratified_sample
 from bncli.engine.ensembles.boosted_bag import BOOSTED, MOST_MEMBERS, BagPlan, bag_size, complete_bag

@@ -31,12 +31,18 @@ import numpy as np
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import pooling_notes
-from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.encoding import encode_attributes, encode_labels
+from bncli.engine.data.dataset import Dataset, encode_attributes, encode_labels
 from bncli.engine.data.schema import ReadingRules
 from bncli.engine.data.splits import RowSplit, SplitBy, nested_samples, splits_of_folds, stratified_folds, time_splits
-from bncli.engine.evaluation.decision_metrics import DecisionMetrics, measure_decisions
-from bncli.engine.evaluation.metrics import Baseline, Metrics, class_frequencies, measure, measure_baseline
+from bncli.engine.evaluation.metrics import (
+    Baseline,
+    DecisionMetrics,
+    Metrics,
+    class_frequencies,
+    measure,
+    measure_baseline,
+    measure_decisions,
+)
 from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.learn import SuppliedParts, learn
 from bncli.engine.model import Model, StoppedBy

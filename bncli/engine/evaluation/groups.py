@@ -29,9 +29,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bncli.engine.evaluation.decision_metrics import AppliedRule, measure_decided_rows
 from bncli.engine.evaluation.intervals import Interval, PredictedBlock, measure_intervals
-from bncli.engine.evaluation.metrics import measure
+from bncli.engine.evaluation.metrics import AppliedRule, measure, measure_decided_rows
 from bncli.engine.kernels.arrays import Array, Integers
 
 RATES = ("selection_rate", "true_positive_rate", "false_positive_rate")

@@ -1,4 +1,4 @@
-"""Metrics of predicted probabilities, of the class frequencies as a baseline, and of several training sets.
+"""Metrics of predictions, of decisions, of the class frequencies as a baseline, and of several training sets.
 
 With P[t, c] = P(c | x_t), y_t the true class, w_t the row weight and N the sum of the weights; all means are weighted:
 
@@ -22,6 +22,17 @@ Metrics of the confusion matrix: C[a, b] is the weight of the rows with true lab
     Matthews' correlation R_K = (N s - t . p) / sqrt( (N^2 - t . t) (N^2 - p . p) )
 
 with s the trace of C, t its row sums and p its column sums (Gorodkin 2004); with two labels R_K is the phi coefficient.
+
+Metrics of decisions and prediction sets:
+
+    cost              mean of costs[y_t][d_t] over the rows with a decision
+    abstention        share of rows without a decision
+    decided_accuracy  share of [d_t = y_t] among the rows with a decision
+    threshold         lowest probability at which the second of two labels is decided
+    coverage          share of rows whose prediction set contains the true label, over all rows and per label
+    set_size          mean number of labels in a prediction set
+
+with d_t the decision. Only the metrics that the rule defines are computed; 0 / 0 is None.
 
 The baseline predicts P(c | x_t) = f_c for every row, the share of label c in the weight of the training rows. The skill
 score 1 - log_loss / base log_loss (also called D^2, the share of the deviance explained) is 1 for perfect predictions
@@ -50,13 +61,15 @@ Cost: K searches of N rows for auc and one pass for the rest; O((T + K) N) for b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bncli.engine.kernels.arrays import Array, Integers
+from bncli.engine.kernels.arrays import Array, Index, Integers, Mask
+from bncli.engine.model import DecisionRule, Model
+from bncli.engine.prediction.decision_rules import ABSTAINED, Decider
 from bncli.errors import BncliError
 
 METRICS = ("accuracy", "error", "log_loss", "rmse", "brier", "auc", "ece", "cll", "balanced_accuracy", "mcc")
@@ -272,3 +285,76 @@ def bias_variance(
         sums += row_weights[block] @ (1 - 2 * correct + squares), row_weights[block] @ (1 - squares)
     bias, variance = sums / (2 * total)
     return BiasVariance(float(bias), float(variance))
+
+
+class AppliedRule(NamedTuple):
+    """A decision rule, without its held-out scores, and its decision for each row, (N,), or ABSTAINED."""
+
+    rule: DecisionRule
+    codes: Index
+
+
+@dataclass(frozen=True)
+class DecisionMetrics:
+    """The metrics of decisions by name, the coverage of prediction sets per label (or None), and the decided rows.
+
+    rows is None if the rule has only prediction sets. Otherwise confusion[true][decided], (K, K), sums the weights of
+    rows with a decision, and undecided[true], (K,), those of rows without one.
+    """
+
+    metrics: dict[str, float | None]
+    class_coverage: tuple[float | None, ...] | None
+    rows: AppliedRule | None
+    confusion: Integers | Array | None = None
+    undecided: Integers | Array | None = None
+
+
+def measure_decisions(
+    model: Model, log_probabilities: Array, labels: Integers, weights: Array | None
+) -> DecisionMetrics | None:
+    """Return the metrics of a model's decisions, or None if it has no decision rule.
+
+    ln P(c | x_t) has shape (K, N); labels and weights (None: all 1) have shape (N,).
+    """
+    rule = model.rule
+    if rule is None:
+        return None
+    decided = Decider.of(rule, model.schema.labels).decide(log_probabilities)
+    given, weights = weights, np.ones(len(labels)) if weights is None else weights
+    rows = AppliedRule(replace(rule, held_out=None), decided.codes)
+    metrics = measure_decided_rows(rows, labels, weights)
+    class_coverage = None
+    if decided.members is not None:
+        covered = decided.members[labels.astype(np.intp), np.arange(len(labels))]
+        metrics["coverage"] = _mean(covered, weights, np.ones(len(labels), np.bool_))
+        metrics["set_size"] = float(np.average(decided.members.sum(axis=0), weights=weights))
+        class_coverage = tuple(_mean(covered, weights, labels == k) for k in range(len(log_probabilities)))
+    if not rule.decides:
+        return DecisionMetrics(metrics, class_coverage, None)
+    # confusion[true][decided] (K, K) and undecided[true] (K,), as numbers of rows or sums of their weights
+    n_labels = len(log_probabilities)
+    is_decided, true = rows.codes != ABSTAINED, labels.astype(np.intp)
+    cells = true[is_decided] * n_labels + rows.codes[is_decided]
+    decided_weights, other_weights = (None, None) if given is None else (given[is_decided], given[~is_decided])
+    confusion = np.bincount(cells, decided_weights, n_labels * n_labels).reshape(n_labels, n_labels)
+    undecided = np.bincount(true[~is_decided], other_weights, n_labels)
+    return DecisionMetrics(metrics, class_coverage, rows, confusion, undecided)
+
+
+def measure_decided_rows(rows: AppliedRule, labels: Integers, weights: Array) -> dict[str, float | None]:
+    """Return the metrics of decisions, except those of prediction sets, for labels and weights (N,)."""
+    rule, is_decided = rows.rule, rows.codes != ABSTAINED
+    metrics: dict[str, float | None] = {}
+    if rule.costs is not None:
+        metrics["cost"] = _mean(np.array(rule.costs)[labels.astype(np.intp), rows.codes], weights, is_decided)
+    if rule.abstain_below is not None:
+        metrics["abstention"] = _mean(~is_decided, weights, np.ones(len(labels), np.bool_))
+    if rule.decides:
+        metrics["decided_accuracy"] = _mean(rows.codes == labels, weights, is_decided)
+    if rule.threshold is not None:
+        metrics["threshold"] = rule.threshold.value
+    return metrics
+
+
+def _mean(values: Array | Mask, weights: Array, rows: Mask) -> float | None:
+    return float(np.average(values[rows], weights=weights[rows])) if rows.any() else None

@@ -65,7 +65,7 @@ from bncli.engine.data.columns import (
     NumericColumn,
     is_constant,
 )
-from bncli.engine.data.number_formats import DateForm
+from bncli.engine.data.schema import DateForm
 from bncli.engine.data.splits import units_of_several_rows
 from bncli.engine.discretizers.mdl import cuts_of_ordered
 from bncli.engine.evaluation.value_ranks import RankedValues, order_numbers, rank_values

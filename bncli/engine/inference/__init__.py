@@ -1,6 +1,6 @@
 """Exact inference for rows with missing values: every unobserved attribute is marginalized.
 
 - `program`: compile rows into a program: the tables they need, the order of elimination, and the operations
-- `execution`: run programs, forward for probabilities, backward for expected counts
-- `incomplete_likelihood`: the likelihood of a data set, which the rest of the engine uses
+- `incomplete_likelihood`: run programs, forward for probabilities, backward for expected counts; the likelihood of a
+  data set, which the rest of the engine uses
 """

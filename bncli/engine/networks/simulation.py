@@ -53,8 +53,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bncli.engine.data.columns import MISSING, CategoricalColumn, Column, Columns, NumericColumn
-from bncli.engine.data.number_formats import NumberForm
-from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
+from bncli.engine.data.schema import CategoricalAttribute, NumberForm, NumericAttribute, Schema
 from bncli.engine.kernels.arrays import Array, Index, cell_numbers
 from bncli.engine.model import Model
 from bncli.engine.networks.network import Network, network_of, table_shapes

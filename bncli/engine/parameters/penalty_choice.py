@@ -95,8 +95,7 @@ import numpy as np
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.encoding import encode_attributes, encode_labels
+from bncli.engine.data.dataset import Dataset, encode_attributes, encode_labels
 from bncli.engine.data.splits import RowSplit, SplitBy, count_units, inner_splits, stratified_sample
 from bncli.engine.kernels.arrays import Array, Codes, Index, Integers
 from bncli.engine.kernels.passes import MANY_CLASSES

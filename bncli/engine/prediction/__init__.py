@@ -2,12 +2,10 @@
 
 Scoring:
 
-- `scoring`: the entry point: compile a model once, then score blocks of rows
-- `single_row`: one row at a time, in microseconds
-- `factors`, `path_factors`: what a compiled model looks up and adds to the scores of rows
+- `scoring`: the entry point: compile a model once, then score blocks of rows, or single rows in microseconds;
+  predictions under other class frequencies
+- `factors`: what a compiled model looks up and adds to the scores of rows
 - `marginalization`: rows that lack values, by inference in a network; ln P(x) of a row
-- `prior`: predictions under other class frequencies
-- `positive_label`: a model with its two labels swapped
 - `probability_intervals`: intervals of probabilities and effects, from the uncertainty of the tables
 
 Decisions:
@@ -19,18 +17,18 @@ Explanations:
 
 - `purification`: scores rewritten so that each table has one meaning
 - `contributions`, `effects`: the parts of one row's score, and of the whole model
-- `sensitivity`: how much predictions depend on each attribute, on given rows
-- `what_if`: the fewest changes that change a decision; the missing value most worth asking for
+- `what_if`: the fewest changes that change a decision; the missing value most worth asking for; how much predictions
+  depend on each attribute, on given rows
 - `sufficient_reasons`: a smallest set of a row's values that alone fixes its decision
 - `properties`: statements about all inputs, proven or refuted
 - `least_scores`: the least value of a sum of tables over all inputs, which these two need
 
 Whole models:
 
-- `edits`: one effect changed by hand
+- `edits`: one effect changed by hand; a model with its two labels swapped
 - `disclosure`: what a model file reveals about small numbers of training rows
 - `network_models`: models made from networks that experts or other programs wrote
 - `portable`: a model as plain tables, for exports to other programs
 - `verification`: whether a model, or an export of it, still predicts what it did when it was made
-- `monitoring`, `expected_figures`: drift of scored rows, and the accuracy expected of them
+- `monitoring`: drift of scored rows, and the accuracy expected of them
 """

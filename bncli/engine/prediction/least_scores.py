@@ -33,8 +33,7 @@ import numpy as np
 from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array, Index, Mask
 from bncli.engine.model import Ensemble, Path, Pool, Predictor, Tables
-from bncli.engine.prediction.factors import expand, unobserved_averages
-from bncli.engine.prediction.path_factors import LEAST_WEIGHT
+from bncli.engine.prediction.factors import LEAST_WEIGHT, expand, unobserved_averages
 from bncli.errors import ModelError
 
 MOST_CELLS = 1 << 16

@@ -24,6 +24,23 @@ store the mean and quantiles of ln P(x) over its training rows, or over MOST_ROW
 distribution over a stream is stored as counts in 1 % wide intervals of -ln P(x), in nats (Masson, Rim & Lee 2019,
 DDSketch). Training rows have their weights in the data, never class weights.
 
+Expected figures: the accuracy, log-loss and AUC to be expected on rows without labels. If P(y | x_t) is calibrated, the
+label of row t is a draw from it, independent of the other rows. Then
+
+    accuracy = mean over t of max_y P(y | x_t),         variance of a row: P (1 - P) at that label
+    log-loss = mean over t of H_t = -sum over y of P(y | x_t) ln P(y | x_t),    sum over y of P ln^2 P - H_t^2
+    AUC      = sum over t != u of p_t (1 - p_u) ([s_t > s_u] + [s_t = s_u] / 2) / sum over t != u of p_t (1 - p_u)
+
+with p the probability of the second of two labels and s its log-odds (confidence-based performance estimation). The sum
+of independent draws is approximately normal, with this mean and variance, which gives the 95 % intervals of accuracy
+and log-loss. The interval of the AUC comes from DRAWS draws of all labels.
+
+The AUC needs the log-odds of all rows, which are counted in intervals of width LOG_ODDS_WIDTH. All rows of an interval
+are tied at its midpoint. Within an interval the odds of two rows differ by a factor of at most e^LOG_ODDS_WIDTH, so a
+tie changes the AUC by at most LOG_ODDS_WIDTH / 4, and the midpoint by at most LOG_ODDS_WIDTH / 2: together less than
+0.001. The measured AUC, of rows that have labels, uses the same intervals. Cost: a sort of each block of rows; at most
+one count per interval is stored.
+
 Everything is a sum over rows, so memory does not grow with their number, and the counts of several streams can be
 added. Sums are exact, so neither the order of the rows nor how they are divided changes the last digit.
 """
@@ -40,10 +57,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.encoding import EncodedAttributes, encode_attributes
+from bncli.engine.data.dataset import EncodedAttributes, encode_attributes
 from bncli.engine.kernels.arrays import Array, Codes, Integers
 from bncli.engine.model import QUANTILES, Model, TrainingLogP
-from bncli.engine.prediction.expected_figures import ExpectedFigure, LogOddsCounts, row_entropies, sum_of_draws
 from bncli.engine.prediction.marginalization import JointModel
 from bncli.errors import ModelError
 
@@ -59,6 +75,15 @@ WIDTH = float(np.log(1.01))
 """The width of an interval of the sketch, on the scale of ln(-ln P(x))."""
 _BITS = 53
 """The number of bits of the mantissa of a float64."""
+LOG_ODDS_WIDTH = 0.001
+"""The width of an interval of log-odds."""
+DRAWS = 500
+"""The number of times that labels are drawn for the interval of the AUC."""
+_Z = 1.959963984540054
+_FARTHEST = 700.0
+"""Log-odds are clipped to this absolute value."""
+_DRAWN_AT_ONCE = 1 << 19
+"""The number of counts drawn at a time."""
 
 
 class MonitoredModel(NamedTuple):
@@ -176,7 +201,7 @@ class MonitorCounts:
     entropy: Moments = field(default_factory=lambda: Moments())
     loss_variance: Moments = field(default_factory=lambda: Moments())
     correct: Moments = field(default_factory=lambda: Moments())
-    log_odds: LogOddsCounts = field(default_factory=LogOddsCounts)
+    log_odds: LogOddsCounts = field(default_factory=lambda: LogOddsCounts())
 
     def merge(self, other: MonitorCounts) -> None:
         """Add the rows of other counts of the same model."""
@@ -509,3 +534,96 @@ def count_plain_frequencies(model: Model, columns: Columns) -> dict[int, tuple[f
         n_codes = model.schema.attributes[i].cardinality + 1
         frequencies[i] = tuple(np.bincount(codes, columns.weights, n_codes).astype(np.float64).tolist())
     return frequencies
+
+
+class ExpectedFigure(NamedTuple):
+    """An expected figure and its 95 % interval, each None if it is undefined."""
+
+    value: float | None = None
+    interval: tuple[float, float] | None = None
+
+
+def row_entropies(log_p: Array) -> tuple[Array, Array]:
+    """Return mean and variance of -ln P(y | x_t) over the labels, each (rows,), from ln P (K, rows)."""
+    p = np.exp(log_p)
+    losses = np.where(p > 0, -log_p, 0.0)
+    entropies = (p * losses).sum(axis=0)
+    return entropies, (p * np.square(losses - entropies)).sum(axis=0)
+
+
+def sum_of_draws(n: int, total: float, variance: float, highest: float) -> ExpectedFigure:
+    """Return the mean of n independent draws and its 95 % interval, clipped to [0, `highest`].
+
+    total, variance: the sums of the draws' expected values and variances.
+    """
+    if not n:
+        return ExpectedFigure()
+    mean, half = total / n, _Z * np.sqrt(max(variance, 0.0)) / n
+    return ExpectedFigure(mean, (max(float(mean - half), 0.0), min(float(mean + half), highest)))
+
+
+class LogOddsCounts:
+    """Counts of rows by interval of the log-odds of the second label: of all rows, and of those with each label."""
+
+    def __init__(self) -> None:
+        self.rows, self.others, self.events = Counter[int](), Counter[int](), Counter[int]()
+
+    def add(self, log_odds: Array, labels: Integers | None) -> None:
+        """Count rows with these log-odds and labels, (rows,) each; a missing label is negative."""
+        intervals = np.rint(np.clip(log_odds, -_FARTHEST, _FARTHEST) / LOG_ODDS_WIDTH).astype(np.int64)
+        _count(self.rows, intervals)
+        if labels is not None:
+            _count(self.others, intervals[labels == 0])
+            _count(self.events, intervals[labels == 1])
+
+    def merge(self, other: LogOddsCounts) -> None:
+        """Add the rows of other counts."""
+        self.rows.update(other.rows)
+        self.others.update(other.others)
+        self.events.update(other.events)
+
+    def __iter__(self) -> Iterator[tuple[int, int, int, int]]:
+        """Yield for each interval, ascending, its number and the counts of rows, of first and of second labels."""
+        for place in sorted(self.rows):
+            yield place, self.rows[place], self.others[place], self.events[place]
+
+    def measured_auc(self) -> float | None:
+        """Return the AUC of the rows that have labels, or None if a label has no row."""
+        counts = np.array([line[2:] for line in self], np.float64).reshape(-1, 2)
+        return _aucs(counts[:, 1:], counts[:, :1])[0]
+
+    def expected_auc(self) -> ExpectedFigure:
+        """Return the expected AUC, None if it is undefined; no interval if half of the draws or more have one label."""
+        lines = np.array([line[:2] for line in self], np.int64).reshape(-1, 2)
+        odds, rows = lines[:, 0] * LOG_ODDS_WIDTH, lines[:, 1]
+        p, q = np.exp(-np.logaddexp(0.0, -odds)), np.exp(-np.logaddexp(0.0, odds))
+        events, others = rows * p, rows * q
+        own = float((events * q).sum())  # a row is not compared with itself
+        pairs = float(events.sum() * others.sum()) - own
+        if not pairs > 1e-12:
+            return ExpectedFigure()
+        # events above others, ties half; from each sum the pairs of a row with itself are taken out
+        below = np.cumsum(others) - others / 2
+        value = float(np.clip((events @ below - own / 2) / pairs, 0.0, 1.0))
+        rng = np.random.default_rng(0)
+        drawn = []
+        step = max(_DRAWN_AT_ONCE // len(rows), 1)
+        for start in range(0, DRAWS, step):
+            found = rng.binomial(rows[:, None], p[:, None], (len(rows), min(step, DRAWS - start))).astype(np.float64)
+            drawn += [area for area in _aucs(found, rows[:, None] - found) if area is not None]
+        if len(drawn) <= DRAWS // 2:
+            return ExpectedFigure(value)
+        low, high = np.quantile(drawn, (0.025, 0.975)).tolist()
+        return ExpectedFigure(value, (low, high))
+
+
+def _count(counter: Counter[int], intervals: Integers) -> None:
+    values, counts = np.unique(intervals, return_counts=True)
+    counter.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+
+
+def _aucs(events: Array, others: Array) -> list[float | None]:
+    """Return the AUC of each draw, from counts (intervals, draws) of both labels, or None if a label has no row."""
+    pairs = events.sum(axis=0) * others.sum(axis=0)
+    wins = (events * (np.cumsum(others, axis=0) - others / 2)).sum(axis=0)
+    return [win / n if n > 0 else None for win, n in zip(wins.tolist(), pairs.tolist(), strict=True)]

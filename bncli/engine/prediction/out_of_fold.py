@@ -27,7 +27,7 @@ import numpy as np
 
 from bncli.engine.calibration import fit_calibration, refuse_few
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.encoding import encode_attributes, encode_labels
+from bncli.engine.data.dataset import encode_attributes, encode_labels
 from bncli.engine.data.splits import RowSplit, count_units, inner_splits
 from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.model import DecisionRule, HeldOutPredictions, HeldOutScores, Model, Parameters, PredictionSets

@@ -83,7 +83,7 @@ class Input:
         return cls(attribute.name, None, dict(attribute.code_of), *rest)
 
     def code(self, value: float | str | None) -> int:
-        """Return the code of a value, as `engine.data.encoding` does; None is a missing value."""
+        """Return the code of a value, as `engine.data.dataset` does; None is a missing value."""
         if value is None:
             return self.missing
         if self.codes is not None:

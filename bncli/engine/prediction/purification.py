@@ -56,8 +56,7 @@ from bncli.engine.calibration import Calibration, Temperature
 from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.model import Ensemble, Path, Pool, Predictor, Tables
-from bncli.engine.prediction.factors import expand, unobserved_averages
-from bncli.engine.prediction.path_factors import LEAST_WEIGHT, SubmodelTensors
+from bncli.engine.prediction.factors import LEAST_WEIGHT, SubmodelTensors, expand, unobserved_averages
 from bncli.engine.structures.regrouping import relative_frequencies
 from bncli.engine.structures.structure import BinnedAttribute, Family, Grouping
 from bncli.errors import BncliError

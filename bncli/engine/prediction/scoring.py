@@ -17,38 +17,79 @@ unknown, and a coarse code has the sum of the frequencies of its codes.
 Other models. A model that marginalizes missing values scores rows exactly by inference if leaving families out is not
 enough (`prediction.marginalization`). A calibrated model applies its map (`engine.calibration`) to the
 log-probabilities last. An average over a path (`engine.kikuchi`) is scored in one pass: the tables of the stages are
-added up one after the other, and after each stage its probabilities are added to the average
-(`prediction.path_factors`). A logarithmic pool is one sum of tables. In a linear pool the score rows of the components
-are stacked, and a family that several of them have is looked up once for all their tables. Families without the class
-are never looked up, since they cancel if all attributes are known.
+added up one after the other, and after each stage its probabilities are added to the average (`prediction.factors`). A
+logarithmic pool is one sum of tables. In a linear pool the score rows of the components are stacked, and a family that
+several of them have is looked up once for all their tables. Families without the class are never looked up, since they
+cancel if all attributes are known.
 
 Conventions: with two classes only the difference S[t, 1] - S[t, 0] is added up. Log-probabilities have shape (K, N), so
 that sums run over contiguous memory. Families are not fused into larger tables: that would halve the look-ups, but
 these are a hundredth of the cost of scoring a file. Cost per row: a multiplication and an addition per parent, and a
 look-up per family and class (with two classes: per family), about 2 ns each.
+
+Another class prior. Predictions for a population with other class frequencies need no new learning:
+
+    P'(y | x) = P(y | x) pi'(y) / pi(y), normalised over the classes
+
+pi is the prior under which the model was learned: the class frequencies of its rows, with class weights. For a model
+calibrated by a map per class these are the frequencies of the calibration rows, to which such a map adapts (a
+temperature does not). This is Bayes' rule if P(x | y) stays the same (Saerens, Latinne & Decaestecker
+2002, Neural Computation 14), for every kind of model. ln pi'(y) - ln pi(y) is one number per class. Cost: an addition
+and a sum per row and class.
+
+Single rows. `RowLookUp` scores one row at a time, in microseconds, with exactly the results of a block. For a block the
+cost of a numpy call is spread over the rows; for one row it is nearly the whole cost. So the tables of a model are
+stored in a different layout, and a row takes the same few calls however many tables there are:
+
+    cell_f = sum over attributes a of f of  share[f, a, code_a]        what a code adds to the cell number, looked up
+    S[r]   = shift[r] + entry_1[r] + entry_2[r] + ...                   in the order in which blocks are added up
+
+Packed tables (see `prediction.factors`) keep their joint tables: each lane of a word is a table over the attributes of
+the word, and the lanes are added up before their sum is added to the scores. For rows with unknown values there are
+other words, whose layout is computed when the first such row comes.
+
+Averages over a path, tables that are too large to have entries for unknown values, and values that are marginalized by
+inference go through `log_probabilities` as a block of one row.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
 from bncli.engine.calibration import CalibrationMap
+from bncli.engine.data.columns import unknown_label_error
 from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.data.schema import Schema
-from bncli.engine.kernels.arrays import Array, Codes, Index, sum_in_order
+from bncli.engine.kernels.arrays import Array, Codes, Index, Mask, log_softmax, sum_in_order
 from bncli.engine.model import Model, Path, Pool, Predictor, Tables
-from bncli.engine.prediction.factors import Regrouped, TableFactor, score_rows, table_factors
+from bncli.engine.prediction.factors import (
+    Factor,
+    LookUps,
+    PackedTables,
+    RegionFactor,
+    Regrouped,
+    SharedFactor,
+    SubmodelTensors,
+    TableFactor,
+    WideFactor,
+    host_factor,
+    score_rows,
+    stages_of,
+    table_factors,
+)
 from bncli.engine.prediction.marginalization import (
     NetworkTables,
     incomplete_rows,
     log_joint,
     network_to_marginalize,
 )
-from bncli.engine.prediction.path_factors import RegionFactor, SubmodelTensors, host_factor, stages_of
+from bncli.errors import ModelError, UsageError
 
 ROWS_PER_BLOCK = 1 << 14
 """The number of rows scored at a time, whose temporaries stay in the second-level cache."""
@@ -57,6 +98,9 @@ LEAST_PROBABILITY = 1e-280
 _TINY = float(np.finfo(np.float64).tiny)
 _STEEPEST = 690.0
 """The largest difference of scores d for which neither exp(d) nor exp(-d) over- or underflows, with a margin."""
+TRAINING = "training"
+"""The prior of the training rows, without class weights."""
+_SUM_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -180,10 +224,10 @@ def _look_up(scorer: Scorer, codes: Sequence[Codes], n: int) -> Array:
         if scorer.weights:
             scorer.stages[0].add_to(block, indices)
             components = np.split(block, len(scorer.weights))
-            log_average(components, scorer.weights, out)
+            write_log_average(components, scorer.weights, out)
         elif len(scorer.stages) == 1:
             scorer.stages[0].add_to(block, indices)
-            log_softmax(block, out)
+            write_log_softmax(block, out)
         else:
             # ln sum over stages of weight softmax_y S
             out[:] = 0.0
@@ -204,12 +248,12 @@ def _log_average_of_stages(stages: Sequence[Stage], codes: Sequence[Index], n_la
     for stage in stages:
         stage.add_to(scores, codes)
         terms.append(np.empty((n_labels, scores.shape[1])))
-        log_softmax(scores, terms[-1])
+        write_log_softmax(scores, terms[-1])
         terms[-1] += math.log(stage.weight)
     return normalised(np.asarray(np.logaddexp.reduce(terms)))
 
 
-def log_average(scores: Sequence[Array], weights: Sequence[float], out: Array) -> None:
+def write_log_average(scores: Sequence[Array], weights: Sequence[float], out: Array) -> None:
     """Write the logarithms of averaged probabilities into out (K, rows).
 
     scores: those of each model, (R, rows). weights: those of the models, which sum to 1.
@@ -223,12 +267,12 @@ def log_average(scores: Sequence[Array], weights: Sequence[float], out: Array) -
     if rare.size:
         terms = np.empty((len(weights), len(out), rare.size))
         for term, one, weight in zip(terms, scores, weights, strict=True):
-            log_softmax(one[:, rare], term)
+            write_log_softmax(one[:, rare], term)
             term += math.log(weight)
         out[:, rare] = normalised(np.asarray(np.logaddexp.reduce(terms)))
 
 
-def log_softmax(scores: Array, out: Array) -> None:
+def write_log_softmax(scores: Array, out: Array) -> None:
     """Write ln P, from scores (R, rows), into out (K, rows).
 
     For two classes, whose only score row is the difference d, ln P(1) = min(d, 0) - ln(1 + exp(-|d|)).
@@ -299,3 +343,257 @@ def log_probabilities_of(predictor: Predictor, data: Dataset) -> Array:
 
 def _score_block(block: RowBlock, scorer: Scorer) -> Array:
     return log_probabilities(scorer, [block.codes[a] for a in scorer.used], block.n_rows)
+
+
+def prior_shift(model: Model, prior: Mapping[str, float] | str) -> Array:
+    """Return ln pi'(y) - ln pi(y), (K,), for the prior `training` or a probability for every label.
+
+    Raises UsageError if `prior` is not a distribution over the labels, and ModelError if the model does not store its
+    class frequencies.
+    """
+    labels = model.schema.labels
+    if isinstance(prior, str):
+        if prior != TRAINING:
+            raise UsageError(f"{prior!r} is not a prior", hint=f"give {TRAINING}, or a probability for every label")
+        # ln pi_training - ln pi: class weights multiplied the frequencies, so their logarithms are subtracted
+        undone = np.zeros(len(labels)) if model.class_weights is None else -np.log(model.class_weights)
+        return np.asarray(undone + _shift_to_training(model))
+    for label, share in prior.items():
+        if label not in labels:
+            raise unknown_label_error(label, labels, "--prior", model.schema.class_name)
+        if not 0 < share < math.inf:
+            what = f"--prior gives {label!r} the probability {share:g}"
+            raise UsageError(what, hint="every label needs a probability above 0")
+    for label in labels:
+        if label not in prior:
+            what = f"--prior has no probability for the label {label!r}"
+            raise UsageError(what, hint="give a probability for every label")
+    total = math.fsum(prior.values())
+    if abs(total - 1) > _SUM_TOLERANCE:
+        raise UsageError(f"the probabilities of --prior sum to {total:g}", hint="they must sum to 1")
+    other = np.array([prior[label] for label in labels]) / total
+    own = _class_frequencies(model)
+    return np.asarray(np.log(other) - np.log(own / own.sum()) + _shift_to_training(model))
+
+
+def _shift_to_training(model: Model) -> Array | float:
+    """Return ln pi_training(y) - ln pi_calibration(y), (K,), or 0 if the model stores no calibration frequencies."""
+    if model.calibration is None or not model.calibration.frequencies:
+        return 0.0
+    own, calibrated = _class_frequencies(model), np.array(model.calibration.frequencies)
+    return np.asarray(np.log(own / own.sum()) - np.log(calibrated / calibrated.sum()))
+
+
+def _class_frequencies(model: Model) -> Array:
+    """Return the class frequencies of training; raise ModelError if they are not known, or one of them is 0."""
+    frequencies = model.schema.label_frequencies
+    if not frequencies or min(frequencies) <= 0:
+        what = "the model does not record its class frequencies, so its prior cannot be replaced"
+        raise ModelError(what, hint="fit the model again: files of format 7 and later contain the frequencies")
+    return np.array(frequencies)
+
+
+def shift_log_probabilities(log_probabilities: Array, shift: Array | None) -> Array:
+    """Return ln P'(y | x_t), shape (K, N), from ln P(y | x_t); a shift of None leaves them as they are."""
+    if shift is None:
+        return log_probabilities
+    return log_softmax(log_probabilities + shift[:, np.newaxis], axis=0)
+
+
+class _Segment(NamedTuple):
+    """Consecutive tables of the same score rows.
+
+    rows: the score rows, None for all. entries (cells, R): those of all tables of the segment. first, last: the range
+    of these tables among those of all segments. is_sum: whether they are summed before they are added to the scores, as
+    packed tables are.
+    """
+
+    rows: Index | None
+    entries: Array
+    first: int
+    last: int
+    is_sum: bool
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """The tables of a stage, for rows in which the same packed tables have unknown values.
+
+    A pair is a table and one of its attributes. shares: what every code adds to the cell number, pair after pair.
+    first_shares: for each pair, the index of code 0 in `shares`. positions: for each pair, the position of the
+    attribute. starts: the index of the first pair of each table.
+    """
+
+    positions: Index
+    first_shares: Index
+    shares: Index
+    starts: Index
+    segments: tuple[_Segment, ...]
+
+
+class RowLookUp:
+    """Looks up ln P(y | x) of one row of codes at a time; safe to use from several threads."""
+
+    def __init__(self, scorer: Scorer, cardinalities: Sequence[int]) -> None:
+        self._scorer = scorer
+        self._stage = scorer.stages[0]
+        self._unknown = np.array(cardinalities, np.intp)
+        """The code of an unknown value of each attribute used."""
+        self._packings = [f for f in map(_unshared, self._stage.factors) if isinstance(f, PackedTables)]
+        self._layouts: dict[tuple[bool, ...], _Layout | None] = {}
+        self._all_known = self._layout(np.zeros(len(cardinalities), np.bool_))
+
+    def log_p(self, codes: Sequence[int]) -> Array:
+        """Return ln P(y | x), shape (K,), for the codes of the attributes used."""
+        row = np.array(codes, np.intp)
+        is_unknown = row == self._unknown
+        layout = self._layout(is_unknown) if is_unknown.any() else self._all_known
+        if layout is None:
+            return log_probabilities(self._scorer, list(row[:, None].astype(np.uint32)), 1)[:, 0]
+        # a copy, since scores are added to in place
+        scores = self._stage.shift + 0.0
+        if layout.segments:
+            # the cell of every table: the sum of what its attributes' codes add
+            cells = np.add.reduceat(layout.shares[layout.first_shares + row[layout.positions]], layout.starts)
+            for rows, entries, first, last, is_sum in layout.segments:
+                added = entries[cells[first:last]]
+                own = scores if rows is None else scores[rows]
+                if not is_sum:
+                    added = np.concatenate((own.T, added))
+                # the terms of one sum are added in their order, and not in pairs
+                total = np.add.accumulate(added)[-1][:, None]
+                if is_sum:
+                    total += own
+                if rows is None:
+                    scores = total
+                else:
+                    scores[rows] = total
+        out = np.empty((self._scorer.n_labels, 1))
+        if self._scorer.weights:
+            write_log_average(np.split(scores, len(self._scorer.weights)), self._scorer.weights, out)
+        else:
+            write_log_softmax(scores, out)
+        calibration = self._scorer.calibration
+        log_p: Array = (out if calibration is None else calibration.apply(out))[:, 0]
+        return log_p
+
+    def _layout(self, is_unknown: Mask) -> _Layout | None:
+        """Return the layout for rows with these unknown values, or None if they are scored as a block of one row."""
+        key = tuple(any(is_unknown[p] for p, _ in packing.unobserved) for packing in self._packings)
+        if self._scorer.network is not None and is_unknown.any():
+            return None
+        if any(isinstance(_unshared(f), WideFactor) and is_unknown.any() for f in self._stage.factors):
+            return None
+        if key not in self._layouts:
+            self._layouts[key] = self._make_layout(key)
+        return self._layouts[key]
+
+    def _make_layout(self, incomplete: Sequence[bool]) -> _Layout | None:
+        """Return the layout for rows in which the packed tables marked `incomplete` have unknown values.
+
+        Returns None for tables that have no layout.
+        """
+        if len(self._scorer.stages) > 1:
+            return None
+        is_incomplete = dict(zip(map(id, self._packings), incomplete, strict=True))
+        coarse = dict(enumerate(self._scorer.regrouped, len(self._scorer.used)))
+        n_codes = (self._unknown + 1).tolist()
+        shares, positions, first_shares, starts = list[Index](), list[int](), list[int](), list[int]()
+        segments: list[_Segment] = []
+        n_shares = 0
+        for rows, is_sum, tables in _segments_of_stage(self._stage, is_incomplete):
+            if tables is None:
+                return None
+            first, n_cells, entries = len(starts), 0, []
+            for by_position, own in tables:
+                starts.append(len(first_shares))
+                for i, (position, share) in enumerate(by_position):
+                    if position in coarse:
+                        position, digits = coarse[position]
+                        # by own codes instead of coarse ones
+                        share = share[digits]
+                    positions.append(position)
+                    first_shares.append(n_shares)
+                    # the first pair of a table also adds the cells of the tables before it in the segment
+                    shares.append(share[: n_codes[position]] + (n_cells if i == 0 else 0))
+                    n_shares += len(shares[-1])
+                entries.append(own)
+                n_cells += len(own)
+            columns = None if rows is None else np.array(rows, np.intp)
+            segments.append(_Segment(columns, np.concatenate(entries), first, len(starts), is_sum))
+        return _Layout(
+            np.array(positions, np.intp),
+            np.array(first_shares, np.intp),
+            np.concatenate(shares) if shares else np.empty(0, np.intp),
+            np.array(starts, np.intp),
+            tuple(segments),
+        )
+
+
+_Table = tuple[list[tuple[int, Index]], Array]
+"""Pairs (position, what each code of the attribute adds to the cell number), and the entries (cells, R)."""
+_Run = tuple[tuple[int, ...] | None, bool, list[_Table] | None]
+"""Score rows (None: all), whether the tables are summed first, and the tables; None for tables without a layout."""
+
+
+def _segments_of_stage(stage: Stage, is_incomplete: dict[int, bool]) -> Iterable[_Run]:
+    """Yield the tables of a stage in their order, consecutive ones of the same score rows together."""
+    pending: list[_Table] = []
+    pending_rows: tuple[int, ...] | None = None
+    for factor in stage.factors:
+        rows = factor.rows if isinstance(factor, SharedFactor) else None
+        inner = _unshared(factor)
+        if isinstance(inner, (Factor, WideFactor)):
+            if pending and rows != pending_rows:
+                yield pending_rows, False, pending
+                pending = []
+            pending_rows = rows
+            pending.append((_cell_number_terms(inner), inner.tables.T))
+            continue
+        if pending:
+            yield pending_rows, False, pending
+            pending = []
+        if not isinstance(inner, PackedTables):
+            yield rows, True, None
+            return
+        # packed tables of rows with unknown values have words of their own
+        parts = inner.kept_parts() if is_incomplete[id(inner)] else (inner.complete,)
+        if parts is None:
+            yield rows, True, None
+            return
+        for part in parts:
+            yield rows, True, list(chain.from_iterable(map(_lane_tables, part)))
+    if pending:
+        yield pending_rows, False, pending
+
+
+def _unshared(factor: object) -> object:
+    return factor.factor if isinstance(factor, SharedFactor) else factor
+
+
+def _cell_number_terms(factor: Factor | WideFactor) -> list[tuple[int, Index]]:
+    """Return (position, what each code adds to the cell number) per attribute.
+
+    For a wide factor, those of unknown values are never used.
+    """
+    shares, stride = [], 1
+    for position, n in zip(reversed(factor.positions), reversed(factor.shape), strict=True):
+        digits = np.arange(n + isinstance(factor, WideFactor))
+        shares.append((position, stride * digits))
+        stride *= n
+    return shares[::-1]
+
+
+def _lane_tables(look_ups: LookUps) -> Iterable[_Table]:
+    """Yield the lanes of a word as tables."""
+    bits, words, tables = look_ups
+    for lane, entries in enumerate(tables):
+        shares = []
+        for position, word in words:
+            # the lane's part of what each code adds to the word
+            share = word.view(f"u{bits // 8}").reshape(len(word), -1)[:, lane].astype(np.intp)
+            if share.any():
+                shares.append((position, share))
+        # a table whose cell is always 0 still needs one attribute
+        shares = shares or [(words[0][0], np.zeros(len(words[0][1]), np.intp))]
+        yield shares, entries if entries.ndim == 2 else entries[:, None]

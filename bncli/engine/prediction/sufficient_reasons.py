@@ -39,7 +39,7 @@ from bncli.engine.kernels.arrays import Array, Codes, Index, Mask
 from bncli.engine.model import DecisionRule, Model
 from bncli.engine.prediction.least_scores import FREE, UNKNOWN, Contrast, components_of
 from bncli.engine.prediction.marginalization import network_to_marginalize
-from bncli.engine.prediction.scoring import log_softmax
+from bncli.engine.prediction.scoring import write_log_softmax
 from bncli.errors import ModelError
 
 TIE = 1e-12
@@ -217,7 +217,7 @@ def decision_intervals(
 
     def final(difference: float) -> Array:
         log_p = np.empty((2, 1))
-        log_softmax(np.array([[difference]]), log_p)
+        write_log_softmax(np.array([[difference]]), log_p)
         return finish(log_p)
 
     # the probabilities of the second label at which the decision may change

@@ -39,8 +39,17 @@ from bncli.catalogue import DISCRETIZERS
 from bncli.catalogue.choices import flag_of
 from bncli.catalogue.option_kinds import format_number
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.number_formats import DATE_ORDERS, DATE_PARTS, DateForm, Form, NumberForm
-from bncli.engine.data.schema import Attribute, CategoricalAttribute, Cuts, NumericAttribute
+from bncli.engine.data.schema import (
+    DATE_ORDERS,
+    DATE_PARTS,
+    Attribute,
+    CategoricalAttribute,
+    Cuts,
+    DateForm,
+    Form,
+    NumberForm,
+    NumericAttribute,
+)
 from bncli.files.artifacts.file_kinds import read_document
 from bncli.files.artifacts.provenance import read_option
 from bncli.files.atomic import atomic_writer, write_bytes

@@ -18,12 +18,13 @@ import numpy as np
 
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import QUANTILES, Model
-from bncli.engine.prediction.expected_figures import ExpectedFigure, LogOddsCounts
 from bncli.engine.prediction.monitoring import (
     ALPHA,
     LEAST_PSI,
     LEAST_UNKNOWN,
     AttributeCounts,
+    ExpectedFigure,
+    LogOddsCounts,
     LogProbabilitySketch,
     Moments,
     Monitor,

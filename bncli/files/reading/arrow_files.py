@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bncli.engine.data.number_formats import DateForm, NumberForm
+from bncli.engine.data.schema import DateForm, NumberForm
 from bncli.errors import BncliError
 from bncli.files.artifacts.arrow_sizes import check_sizes
 from bncli.files.artifacts.codes import FORMAT_MARK, HEADER_KEY

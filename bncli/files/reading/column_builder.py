@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bncli.engine.data.columns import CategoricalColumn, NumericColumn
-from bncli.engine.data.number_formats import Form
+from bncli.engine.data.schema import Form
 from bncli.engine.kernels.arrays import Array, Mask
 from bncli.errors import BncliError
 from bncli.files.reading.numbers import has_leading_zeros, to_numbers

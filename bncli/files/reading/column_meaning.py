@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bncli.engine.data.columns import Column, NumericColumn
-from bncli.engine.data.number_formats import DATE_ORDERS, DateForm, DateOrder, Form, NumberForm
+from bncli.engine.data.schema import DATE_ORDERS, DateForm, DateOrder, Form, NumberForm
 from bncli.engine.kernels.arrays import Mask
 from bncli.errors import BncliError
 from bncli.files.reading.column_builder import MOSTLY, CodedTexts, ColumnBuilder, has_more_than_two

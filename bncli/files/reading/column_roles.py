@@ -19,10 +19,9 @@ import numpy as np
 import pyarrow as pa
 
 from bncli.engine.data.columns import CategoricalColumn, Columns
-from bncli.engine.data.number_formats import DATE_PARTS, NumberForm
-from bncli.engine.data.schema import Cuts, NumericAttribute
+from bncli.engine.data.schema import DATE_PARTS, Cuts, NumberForm, NumericAttribute
 from bncli.engine.kernels.arrays import Array, Mask
-from bncli.engine.prediction.positive_label import check_positive
+from bncli.engine.prediction.edits import check_positive
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.codes import is_codes, read_codes
 from bncli.files.atomic import write_bytes

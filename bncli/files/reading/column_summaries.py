@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bncli.engine.data.columns import CategoricalColumn, Column, NumericColumn
-from bncli.engine.data.number_formats import DateForm, Form, NumberForm
+from bncli.engine.data.schema import DateForm, Form, NumberForm
 from bncli.engine.kernels.arrays import Array, Mask
 from bncli.files.reading.column_builder import EMPTY, CodedTexts, ColumnBuilder
 from bncli.files.reading.column_meaning import (

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bncli.engine.data.number_formats import DateOrder, DatePart
+from bncli.engine.data.schema import DateOrder, DatePart
 from bncli.engine.kernels.arrays import Array, Mask
 from bncli.files.reading.single_values import (
     DATE_SHAPES,

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bncli.engine.data.number_formats import NumberForm
+from bncli.engine.data.schema import NumberForm
 from bncli.engine.kernels.arrays import Array, Integers, Mask
 from bncli.files.reading.single_values import ASCII_MARKS, DECIMAL, MARKS, is_decimal
 from bncli.files.reading.source import BLANKS, ValueKind

@@ -31,10 +31,8 @@ from bncli.engine.data.columns import (
     NumericColumn,
     Origin,
 )
-from bncli.engine.data.dataset import block_bounds, code_dtype
-from bncli.engine.data.encoding import encode_column
-from bncli.engine.data.number_formats import NumberForm
-from bncli.engine.data.schema import Attribute, Cuts, NumericAttribute
+from bncli.engine.data.dataset import block_bounds, code_dtype, encode_column
+from bncli.engine.data.schema import Attribute, Cuts, NumberForm, NumericAttribute
 from bncli.engine.kernels.arrays import Array, Codes, Index, Mask
 from bncli.errors import BncliError
 from bncli.files.artifacts.codes import CodedRows, read_codes

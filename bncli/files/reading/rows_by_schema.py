@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, Column, Columns, NumericColumn
-from bncli.engine.data.number_formats import Form, NumberForm
-from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute, Schema
+from bncli.engine.data.schema import Attribute, CategoricalAttribute, Form, NumberForm, NumericAttribute, Schema
 from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.artifacts.codes import is_codes
 from bncli.files.reading.column_builder import ColumnBuilder, encode_texts

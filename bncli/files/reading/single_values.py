@@ -1,7 +1,7 @@
 """The patterns of numbers and dates, and single values of a row in Python as codes of a model's attributes.
 
 The patterns decide which texts are numbers, dates and times, and how a two-digit year is read; `numbers` and `dates`
-apply them to Arrow arrays. Single values get the codes that `rows_by_schema` and `engine.data.encoding` give the same
+apply them to Arrow arrays. Single values get the codes that `rows_by_schema` and `engine.data.dataset` give the same
 value in a table. Nothing here needs pyarrow, so that a row can be scored in microseconds:
 
     numbers   as they are; NaN is missing, infinity is an error
@@ -24,8 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from bncli.engine.data.number_formats import DateForm, DateOrder, NumberForm
-from bncli.engine.data.schema import Attribute, CategoricalAttribute, Schema
+from bncli.engine.data.schema import Attribute, CategoricalAttribute, DateForm, DateOrder, NumberForm, Schema
 from bncli.errors import BncliError, ModelError
 from bncli.files.reading.source import BLANKS, MissingTokens, shorten
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bncli.engine.data.number_formats import Form
+from bncli.engine.data.schema import Form
 from bncli.engine.kernels.arrays import Mask
 
 BLANKS = " \t"

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.number_formats import DATE_ORDERS, DateForm, Form
+from bncli.engine.data.schema import DATE_ORDERS, DateForm, Form
 from bncli.engine.data.splits import SplitBy
 from bncli.engine.kernels.arrays import Array, Index, distinct
 from bncli.errors import BncliError, UsageError

@@ -31,8 +31,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bncli.engine.data.columns import CategoricalColumn, Column, Columns, NumericColumn
-from bncli.engine.data.number_formats import NumberForm
-from bncli.engine.data.schema import CategoricalAttribute, Cuts
+from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumberForm
 from bncli.engine.data.splits import latest_rows
 from bncli.engine.kernels.arrays import Index, Mask
 from bncli.errors import BncliError

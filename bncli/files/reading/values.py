@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bncli.engine.data.columns import MISSING, NumericColumn
-from bncli.engine.data.number_formats import DATE_PARTS, DateForm, Form, NumberForm
-from bncli.engine.data.schema import Attribute, source_column
+from bncli.engine.data.schema import DATE_PARTS, Attribute, DateForm, Form, NumberForm, source_column
 from bncli.engine.kernels.arrays import Array, Mask
 from bncli.files.reading.dates import part_of, to_seconds
 from bncli.files.reading.numbers import FEW, parse_plain_numbers, to_numbers, to_numbers_in_form

@@ -29,10 +29,13 @@ from typing import Any
 
 import numpy as np
 
-from bncli.engine.evaluation.ranking import Friedman, cliques, critical_difference, friedman
 from bncli.engine.evaluation.significance import (
+    Friedman,
     LossKind,
+    cliques,
     corrected_resampled_t,
+    critical_difference,
+    friedman,
     geometric_mean_ratio,
     holm,
     paired_differences,

@@ -23,10 +23,9 @@ from bncli.engine.evaluation.two_class import TwoClassFigures, measure_two_class
 from bncli.engine.model import DecisionRule, Model
 from bncli.engine.prediction.contributions import value_names
 from bncli.engine.prediction.decision_rules import Decider
-from bncli.engine.prediction.expected_figures import ExpectedFigure
-from bncli.engine.prediction.monitoring import Monitor, ScoreMonitor, are_training_rows
+from bncli.engine.prediction.monitoring import ExpectedFigure, Monitor, ScoreMonitor, are_training_rows
 from bncli.engine.prediction.scoring import compile_scorer
-from bncli.engine.prediction.sensitivity import Sensitivity, measure_sensitivities
+from bncli.engine.prediction.what_if import Sensitivity, measure_sensitivities
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.model import read_model
 from bncli.files.artifacts.monitors import monitored_model

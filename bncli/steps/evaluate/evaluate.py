@@ -23,7 +23,7 @@ from statistics import fmean, stdev
 import numpy as np
 
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.encoding import encode_labels
+from bncli.engine.data.dataset import encode_labels
 from bncli.engine.data.schema import ReadingRules, Unseen
 from bncli.engine.data.splits import count_units, nested_samples, record_split
 from bncli.engine.evaluation.cross_validation import (
@@ -39,7 +39,6 @@ from bncli.engine.evaluation.cross_validation import (
     predict_and_measure,
 )
 from bncli.engine.evaluation.curves import measure_calibration
-from bncli.engine.evaluation.decision_metrics import measure_decisions
 from bncli.engine.evaluation.intervals import PredictedBlock, effective_units, measure_intervals, overlap_variance
 from bncli.engine.evaluation.metrics import (
     METRICS,
@@ -47,6 +46,7 @@ from bncli.engine.evaluation.metrics import (
     class_frequencies,
     measure,
     measure_baseline,
+    measure_decisions,
     measure_labels,
 )
 from bncli.engine.evaluation.table_checks import Finding, TableCheck, too_good
@@ -55,8 +55,8 @@ from bncli.engine.learn import learn
 from bncli.engine.model import HeldOutPredictions, Model
 from bncli.engine.parameters.network_scores import mean_scores
 from bncli.engine.prediction.decision_rules import DecisionOptions
+from bncli.engine.prediction.edits import with_positive_label
 from bncli.engine.prediction.monitoring import are_training_rows
-from bncli.engine.prediction.positive_label import with_positive_label
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.model import read_model

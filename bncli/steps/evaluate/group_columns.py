@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, CodedColumn, Columns, NumericColumn
-from bncli.engine.data.encoding import encode_column
+from bncli.engine.data.dataset import encode_column
 from bncli.engine.data.schema import Attribute, Cuts, NumericAttribute
 from bncli.engine.discretizers.equal_frequency import cut_points
 from bncli.engine.evaluation.groups import GroupColumn, compare_groups, measure_groups

@@ -19,10 +19,17 @@ import numpy as np
 
 from bncli.engine.data.splits import SplitRecord
 from bncli.engine.evaluation.curves import CalibrationFigures, LabelCurves, label_curves
-from bncli.engine.evaluation.decision_metrics import AppliedRule, DecisionMetrics
 from bncli.engine.evaluation.groups import Fairness, Group
 from bncli.engine.evaluation.intervals import Interval, MetricIntervals
-from bncli.engine.evaluation.metrics import METRICS, Baseline, LabelMetrics, measure_labels, skill_score
+from bncli.engine.evaluation.metrics import (
+    METRICS,
+    AppliedRule,
+    Baseline,
+    DecisionMetrics,
+    LabelMetrics,
+    measure_labels,
+    skill_score,
+)
 from bncli.engine.evaluation.table_checks import Finding
 from bncli.engine.evaluation.two_class import TwoClassFigures, measure_two_classes
 from bncli.engine.kernels.arrays import Array, Index, Integers

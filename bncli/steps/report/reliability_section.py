@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.encoding import EncodedAttributes, encode_attributes
+from bncli.engine.data.dataset import EncodedAttributes, encode_attributes
 from bncli.engine.model import Model
 from bncli.engine.prediction.contributions import value_names
 from bncli.engine.prediction.monitoring import Drift, drift_of

@@ -10,8 +10,8 @@ from typing import Any
 
 from bncli.engine.data.schema import Unseen
 from bncli.engine.model import HeldOutLoss, Model
+from bncli.engine.prediction.edits import with_positive_label
 from bncli.engine.prediction.monitoring import are_training_rows
-from bncli.engine.prediction.positive_label import with_positive_label
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.errors import UsageError
 from bncli.files.artifacts.model import read_model

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bncli.engine.data.monotone_directions import set_directions
+from bncli.engine.data.cutting import set_directions
 from bncli.engine.ensembles.candidates import Candidate
 from bncli.engine.ensembles.held_out_evaluation import parameter_space
 from bncli.engine.parameters import few_rows as module

@@ -15,8 +15,7 @@ from bncli.engine.calibration import Calibration, Isotonic, Knots, PerClass, Tem
 from bncli.engine.model import Component, DecisionRule, Ensemble, Model, Tables, Threshold
 from bncli.engine.prediction import least_scores
 from bncli.engine.prediction.decision_rules import decide_labels
-from bncli.engine.prediction.prior import shift_log_probabilities
-from bncli.engine.prediction.scoring import compile_scorer, log_probabilities, uncalibrated
+from bncli.engine.prediction.scoring import compile_scorer, log_probabilities, shift_log_probabilities, uncalibrated
 from bncli.engine.prediction.sufficient_reasons import ReasonSearch
 from bncli.engine.structures.structure import Dag
 from bncli.errors import ModelError

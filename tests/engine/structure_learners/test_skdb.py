@@ -11,7 +11,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from bncli.engine.attribute_selection import encode_needed
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.dataset import Dataset
@@ -23,6 +22,7 @@ from bncli.engine.parameter_learners.closed_form import learn_map
 from bncli.engine.structure_learners import kdb, skdb
 from bncli.engine.structure_learners.skdb import errors, find_held_out, log_losses, nested_losses, squared_errors
 from bncli.engine.structures.structure import Dag
+from bncli.engine.training_data import encode_needed
 from bncli.recipe import Recipe
 from bncli.watch import Event, Note, Progress, Run
 from tests.datasets import dataset_of, random_dataset

@@ -14,8 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.number_formats import DATE_PARTS, DateForm, Form, NumberForm
-from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, Schema
+from bncli.engine.data.schema import (
+    DATE_PARTS,
+    CategoricalAttribute,
+    Cuts,
+    DateForm,
+    Form,
+    NumberForm,
+    NumericAttribute,
+    Schema,
+)
 from bncli.errors import BncliError
 from bncli.files.artifacts.cuts import dump_cuts, form_json, read_cuts, read_form, write_binned_table, write_cuts
 from bncli.files.json_documents import Node

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bncli.engine.evaluation.ranking import cliques
+from bncli.engine.evaluation.significance import cliques
 from bncli.files.pictures.comparison_plots import (
     PANELS,
     ScatterPanel,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from bncli.engine.data.columns import Columns, NumericColumn
 from bncli.engine.data.cutting import cuts_of, learn_dataset
-from bncli.engine.data.number_formats import DateForm, NumberForm
+from bncli.engine.data.schema import DateForm, NumberForm
 from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.reading.rows_by_schema import read_labelled
 from bncli.files.reading.source import Source

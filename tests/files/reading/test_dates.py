@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bncli.engine.data.number_formats import DATE_ORDERS, DateOrder
+from bncli.engine.data.schema import DATE_ORDERS, DateOrder
 from bncli.files.reading.dates import durations_of, holds_dates, order_of, part_of, seconds_of, shape_of, to_seconds
 from tests.sweeps import examples
 

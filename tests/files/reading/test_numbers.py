@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from bncli.engine.data.number_formats import NumberForm
+from bncli.engine.data.schema import NumberForm
 from bncli.files.reading.numbers import FEW, find_form, to_numbers, to_numbers_in_form
 
 MISSING = ("", "?", "NA")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.data.number_formats import DATE_ORDERS, DATE_PARTS, DateForm, DateOrder, NumberForm
+from bncli.engine.data.schema import DATE_ORDERS, DATE_PARTS, DateForm, DateOrder, NumberForm
 from bncli.files.reading.dates import part_of, to_seconds
 from bncli.files.reading.numbers import to_numbers_in_form
 from bncli.files.reading.single_values import _part_of, _text_of_float, number_in_form, seconds_of_text

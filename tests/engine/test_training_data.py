@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from bncli.engine.attribute_selection import RIDGE, _best_weight, keep_needed, rank_attributes
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.learn import learn
 from bncli.engine.structure_learners.dependence import relevance
+from bncli.engine.training_data import RIDGE, _best_weight, keep_needed, rank_attributes
 from bncli.errors import BncliError, UsageError
 from bncli.recipe import Recipe
 from bncli.watch import Note, Run
