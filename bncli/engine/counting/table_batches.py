@@ -128,7 +128,15 @@ def pair_sums(data: Dataset, attributes: Sequence[int], columns: Sequence[Array]
 def super_attributes(cardinalities: dict[int, int], n_rows: int, n_labels: int) -> list[SuperAttribute]:
     """Group attributes into super-attributes, by first-fit decreasing for each S; return the cheapest grouping."""
     groupings = [_first_fit(cardinalities, size) for size in JOINT_SIZES]
-    return min(groupings, key=lambda supers: _cost(supers, n_rows, n_labels))
+    costs = []
+    for supers in groupings:
+        sizes = [packed.size for packed in supers]
+        # ((sum of s)^2 - sum of s^2) / 2 is the sum over pairs of s_p s_q
+        cells = n_labels * (sum(sizes) ** 2 - sum(s * s for s in sizes)) / 2
+        increments = 4.0 * n_rows * len(supers) * (len(supers) - 1) / 2
+        # if a table has too many entries, pair by pair may still fit
+        costs.append(math.inf if math.prod(sorted(sizes)[-2:]) * n_labels > MAX_ENTRIES else increments + cells)
+    return groupings[costs.index(min(costs))]
 
 
 def _first_fit(cardinalities: dict[int, int], size: int) -> list[SuperAttribute]:
@@ -147,16 +155,6 @@ def _first_fit(cardinalities: dict[int, int], size: int) -> list[SuperAttribute]
         if 2 * cells[into] > size:
             open_bins.remove(into)
     return [SuperAttribute(tuple(sorted(b)), tuple(cardinalities[m] for m in sorted(b))) for b in sorted(bins, key=min)]
-
-
-def _cost(supers: list[SuperAttribute], n_rows: int, n_labels: int) -> float:
-    increments = 4.0 * n_rows * len(supers) * (len(supers) - 1) / 2
-    sizes = [packed.size for packed in supers]
-    if math.prod(sorted(sizes)[-2:]) * n_labels > MAX_ENTRIES:
-        return math.inf  # pair by pair may still fit
-    # ((sum of s)^2 - sum of s^2) / 2 is the sum over pairs of s_p s_q
-    cells = n_labels * (sum(sizes) ** 2 - sum(s * s for s in sizes)) / 2
-    return increments + cells
 
 
 def _pairs(supers: list[SuperAttribute]) -> list[tuple[int, int]]:
@@ -323,10 +321,11 @@ def tables_with_one_more(
     cardinalities, family = data.schema.cardinalities, (child, *parents)
     # whether importing scipy.sparse pays, since a search requests one family after the other
     many = data.weights is None and data.n_rows * math.comb(len(cardinalities), 2) >= MANY_INCREMENTS
-    kernel = _count_columns_of_many_rows if many else _count_columns
     ordered, per_value = sorted(candidates, key=lambda j: (cardinalities[j], j)), n_cells(data, family)
     for together in in_rounds(ordered, lambda j: per_value * cardinalities[j], max(SWEEP_ROUND, data.n_rows)):
-        counted = zip(together, data.reduce(kernel, family, cardinalities, data.n_labels, together), strict=True)
+        counted = zip(
+            together, data.reduce(_count_columns, family, cardinalities, data.n_labels, together, many), strict=True
+        )
         for r_j, alike in itertools.groupby(counted, key=lambda entry: cardinalities[entry[0]]):
             members, tables = zip(*alike, strict=True)
             # (candidates, x_i, x_P, y, x_j)
@@ -336,30 +335,29 @@ def tables_with_one_more(
 
 
 def _count_columns(
-    block: RowBlock, base: tuple[int, ...], cardinalities: tuple[int, ...], n_labels: int, candidates: list[int]
+    block: RowBlock,
+    base: tuple[int, ...],
+    cardinalities: tuple[int, ...],
+    n_labels: int,
+    candidates: list[int],
+    many: bool,
 ) -> list[NDArray[np.generic]]:
-    """Return the block's tables n[x_base, y, x_j], flattened, for every candidate j."""
+    """Return the block's tables n[x_base, y, x_j], flattened, for every candidate j.
+
+    If there are `many` increments, rows of weight 1 are counted with sparse matrices.
+    """
     dtype = np.int64 if block.weights is None else np.float64
     shape = (*(cardinalities[i] for i in base), n_labels)
-    totals: list[NDArray[np.generic]] = [np.zeros(math.prod(shape) * cardinalities[j], dtype) for j in candidates]
-    for rows in block.slices(max(SWEEP_BLOCK, min(SPARSE_TABLE, max(map(len, totals))))):
+    totals: list[NDArray[Any]] = [np.zeros(math.prod(shape) * cardinalities[j], dtype) for j in candidates]
+    for rows in block.slices(MANY_ROWS if many else max(SWEEP_BLOCK, min(SPARSE_TABLE, max(map(len, totals))))):
         weights = None if block.weights is None else block.weights[rows]
         cells = cell_numbers([*(block.codes[i][rows] for i in base), block.labels[rows]], shape)
+        narrow = cells.astype(np.int32) if many else None
         for j, total in zip(candidates, totals, strict=True):
+            if narrow is not None:
+                add_joint_counts(total, narrow, block.codes[j][rows], cardinalities[j])
+                continue
             joined = cells * cardinalities[j]
             joined += block.codes[j][rows]
             add_counts(total, joined, weights)
-    return totals
-
-
-def _count_columns_of_many_rows(
-    block: RowBlock, base: tuple[int, ...], cardinalities: tuple[int, ...], n_labels: int, candidates: list[int]
-) -> list[NDArray[np.int64]]:
-    """Return the same as `_count_columns`, for rows of weight 1, counted with sparse matrices."""
-    shape = (*(cardinalities[i] for i in base), n_labels)
-    totals = [np.zeros(math.prod(shape) * cardinalities[j], np.int64) for j in candidates]
-    for rows in block.slices(MANY_ROWS):
-        cells = cell_numbers([*(block.codes[i][rows] for i in base), block.labels[rows]], shape).astype(np.int32)
-        for j, total in zip(candidates, totals, strict=True):
-            add_joint_counts(total, cells, block.codes[j][rows], cardinalities[j])
     return totals

@@ -256,15 +256,14 @@ def _member_draws(
     drawn = np.zeros((n_draws, *cells.shape))
     # with the variance between members, sum of squares / (M - 1), this is (F - 1)^2 / F of it
     scale = (FOLDS - 1) / np.sqrt(FOLDS * (len(members) - 1))
+    # members with the same splits that add nothing to the scores
+    empty = []
+    for member in members:
+        trees = tuple(replace(tree, values=np.zeros_like(tree.values)) for tree in member.trees)
+        empty.append(replace(member, prior=np.zeros_like(member.prior), trees=trees))
     for i, factors in enumerate(_orthogonal_draws(len(members), n_draws, rng)):
-        alone = [member if j == i else _with_zero_leaves(member) for j, member in enumerate(members)]
+        alone = [*empty[:i], members[i], *empty[i + 1 :]]
         # a member alone, as `tables_of` divides by the number of members, minus their mean
         deviation = len(members) * tables_of(alone, schema).cells - cells
         drawn += scale * factors[:, np.newaxis, np.newaxis] * deviation
     return drawn
-
-
-def _with_zero_leaves(member: Boosted) -> Boosted:
-    """Return a member with the same splits that adds nothing to the scores."""
-    trees = tuple(replace(tree, values=np.zeros_like(tree.values)) for tree in member.trees)
-    return replace(member, prior=np.zeros_like(member.prior), trees=trees)

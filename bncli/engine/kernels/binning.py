@@ -96,7 +96,18 @@ def group_ends(mass: Array, n_groups: int) -> list[int]:
     stretches = [(int(a), int(b)) for a, b in zip(starts, stops, strict=True) if a < b]
     running = np.concatenate(([0.0], np.cumsum(mass)))
     weights = [float(running[b] - running[a]) for a, b in stretches]
-    shares = _share_groups(weights, n_groups - len(heavy))
+    # the number of groups of each stretch
+    shares, n_light = [1] * len(weights), n_groups - len(heavy)
+    if len(weights) == 1:
+        shares = [max(1, n_light)]
+    else:
+        # the heap orders equal weights per group by stretch
+        waiting = [(-weight, s) for s, weight in enumerate(weights)]
+        heapq.heapify(waiting)
+        for _ in range(n_light - len(weights) if weights else 0):
+            neediest = waiting[0][1]
+            shares[neediest] += 1
+            heapq.heapreplace(waiting, (-weights[neediest] / shares[neediest], neediest))
     ends = set(heavy.tolist())
     for (start, stop), share in zip(stretches, shares, strict=True):
         for left in range(min(share, stop - start), 1, -1):
@@ -112,21 +123,6 @@ def group_ends(mass: Array, n_groups: int) -> list[int]:
             start = end + 1
         ends.add(stop - 1)
     return sorted(ends - {len(mass) - 1})
-
-
-def _share_groups(weights: list[float], n_groups: int) -> list[int]:
-    """Return the number of groups that each stretch gets, given the weights of the stretches."""
-    if len(weights) == 1:
-        return [max(1, n_groups)]
-    shares = [1] * len(weights)
-    # the heap orders equal weights per group by stretch
-    waiting = [(-weight, s) for s, weight in enumerate(weights)]
-    heapq.heapify(waiting)
-    for _ in range(n_groups - len(weights) if weights else 0):
-        neediest = waiting[0][1]
-        shares[neediest] += 1
-        heapq.heapreplace(waiting, (-weights[neediest] / shares[neediest], neediest))
-    return shares
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.kernels.arrays import Array, Index, Mask
+from bncli.engine.kernels.arrays import Array, Index
 
 Counts = NDArray[np.int64]
 Number = TypeVar("Number", np.int64, np.float64)
@@ -60,8 +60,15 @@ def group_values(counts: Counts, unit: float = 1.0, most: int | None = None) -> 
         # skip a threshold that joins the same values as before, or leaves a single one
         n_rare = int(np.count_nonzero(rare))
         if n_rare != n_rare_before and len(counts) - n_rare + min(n_rare, 1) > 1:
-            candidate = _group_with_rare_as_one(counts, unit, rare, most)
-            best = candidate if candidate.cost < best.cost - _TIE else best
+            # the rare values count as one value: number 0 is that of all of them together, if there are any
+            value = np.where(rare, 0, np.cumsum(~rare) - 1 + int(rare.any()))
+            values = _sum_by_index(counts, value)
+            unit_of = _join_proportional(values)
+            units: Array = _sum_by_index(values, unit_of) * np.float64(unit)
+            group_of = _move_units(units, _merge_groups(units, len(values), most))
+            cost = partition_cost(_sum_by_index(units, group_of), len(values))
+            if cost < best.cost - _TIE:
+                best = Partition(_number_by_first(group_of[unit_of][value]), cost)
         threshold, n_rare_before = 2 * threshold, n_rare
     return best
 
@@ -85,19 +92,6 @@ def _description_cost(n_values: int, n_groups: int) -> float:
     from scipy.special import gammaln
 
     return float(np.log(n_values) + n_values * np.log(n_groups) - gammaln(n_groups + 1))
-
-
-def _group_with_rare_as_one(counts: Counts, unit: float, rare: Mask, most: int | None) -> Partition:
-    """Return the cheapest partition found if the rare values count as one value."""
-    first = int(rare.any())
-    # number 0 is that of all rare values together, if there are any
-    value = np.where(rare, 0, np.cumsum(~rare) - 1 + first)
-    values = _sum_by_index(counts, value)
-    unit_of = _join_proportional(values)
-    units: Array = _sum_by_index(values, unit_of) * np.float64(unit)
-    group_of = _move_units(units, _merge_groups(units, len(values), most))
-    sums = _sum_by_index(units, group_of)
-    return Partition(_number_by_first(group_of[unit_of][value]), partition_cost(sums, len(values)))
 
 
 def _sum_by_index(counts: NDArray[Number], index: Index) -> NDArray[Number]:

@@ -128,9 +128,7 @@ def count(
         labels = block.labels[rows].astype(np.intp)
         weights = None if block.weights is None else block.weights[rows]
         for group, total in zip(groups, totals, strict=True):
-            shared = _shared_cells(block, rows, group)
-            for slots in _slot_slices(np.arange(len(group.lasts)), len(labels)):
-                cells = _cells_of_rows(values, offsets, group, slots, shared)
+            for cells in _cells_of_rows(block, rows, values, offsets, group, np.arange(len(group.lasts))):
                 cells *= n_labels
                 cells += labels
                 repeated = None if weights is None else np.tile(weights, len(cells))
@@ -148,9 +146,7 @@ def sum_logs(block: RowBlock, batches: Sequence[Batch], offsets: Index) -> Array
         weights = None if block.weights is None else block.weights[rows]
         at = 0
         for batch in batches:
-            shared = _shared_cells(block, rows, batch.group)
-            for slots in _slot_slices(batch.slots, p.shape[1]):
-                cells = _cells_of_rows(values, offsets, batch.group, slots, shared)
+            for cells in _cells_of_rows(block, rows, values, offsets, batch.group, batch.slots):
                 summed = (
                     _sum_log_z_in_logs(batch, cells, logs, weights)
                     if batch.steep
@@ -205,29 +201,29 @@ def _row_slices(block: RowBlock, offsets: Index) -> Iterator[tuple[slice, Index]
         yield rows, values
 
 
-def _shared_cells(block: RowBlock, rows: slice, group: CandidateGroup) -> Index | int:
-    """Return cell_t(shared) B of the rows."""
-    if not group.shared:
-        return 0
-    return cell_numbers([block.codes[i][rows] for i in group.shared], group.radices) * group.width
+def _cells_of_rows(
+    block: RowBlock, rows: slice, values: Index, offsets: Index, group: CandidateGroup, slots: Index
+) -> Iterator[Index]:
+    """Yield the cells of the rows in the tables of the candidates in `slots`, (candidates, rows).
 
-
-def _slot_slices(slots: Index, n_rows: int) -> Iterator[Index]:
-    """Split the slots into slices of equal size, with about LOOKUPS_AT_A_TIME look-ups each."""
-    n_slices = max(1, round(len(slots) * n_rows / LOOKUPS_AT_A_TIME))
-    step = -(-len(slots) // n_slices)
-    return (slots[start : start + step] for start in range(0, len(slots), step))
-
-
-def _cells_of_rows(values: Index, offsets: Index, group: CandidateGroup, slots: Index, shared: Index | int) -> Index:
-    """Return the cells of the rows in the tables of the candidates in `slots`, (candidates, rows)."""
-    lasts = group.lasts[slots]
-    # from numbers over all attributes of the schema to numbers over the last attributes of the group
-    shift = group.starts[slots] - offsets[lasts]
-    first, last = int(lasts[0]), int(lasts[-1])
-    # then a slice serves instead of a look-up
-    if last - first + 1 == len(lasts) and shift[0] == shift[-1]:  # neighbours in the schema and in the tables
-        return np.asarray(values[first : last + 1] + (shared + shift[0]))
-    cells = values[lasts] + shift[:, np.newaxis]
-    cells += shared
-    return np.asarray(cells)
+    The candidates come in parts of equal size, with about LOOKUPS_AT_A_TIME look-ups each.
+    """
+    shared: Index | int = 0
+    if group.shared:
+        # cell_t(shared) B of the rows
+        shared = cell_numbers([block.codes[i][rows] for i in group.shared], group.radices) * group.width
+    n_parts = max(1, round(len(slots) * (rows.stop - rows.start) / LOOKUPS_AT_A_TIME))
+    step = -(-len(slots) // n_parts)
+    for start in range(0, len(slots), step):
+        part = slots[start : start + step]
+        lasts = group.lasts[part]
+        # from numbers over all attributes of the schema to numbers over the last attributes of the group
+        shift = group.starts[part] - offsets[lasts]
+        first, last = int(lasts[0]), int(lasts[-1])
+        # for neighbours in the schema and in the tables, a slice serves instead of a look-up
+        if last - first + 1 == len(lasts) and shift[0] == shift[-1]:
+            yield values[first : last + 1] + (shared + shift[0])
+        else:
+            cells = values[lasts] + shift[:, np.newaxis]
+            cells += shared
+            yield cells

@@ -72,24 +72,20 @@ class GrowingModel:
         self.rule = DegreesOfFreedom(counts.data, degrees_of_freedom)
         self._counts = Counts(counts.data)
         self._counts.tables([(), *known])
-        self.covered: set[Region] = {()}
+        self.covered: set[Region] = set()
         self.regions: list[Region] = []
         self.df: list[int] = []
         self.log_likelihood: list[float] = []
         self.log_posterior: list[float] = []
         self.scores: list[Array] | None = None
         self._df = 0
-        self._add_step((), [()])
+        self.add(())
 
     def add(self, region: Region) -> list[Region]:
         """Add a region to the model; return the sets that no region contained before."""
-        new = cover(self.covered, region)
-        self._add_step(region, new)
-        self.regions.append(region)
-        return new
-
-    def _add_step(self, region: Region, newly_covered: list[Region]) -> None:
-        """Add the table of a region to the scores of all rows, and the figures of the step that this makes."""
+        newly_covered = cover(self.covered, region)
+        if region:  # the first step is the class alone
+            self.regions.append(region)
         [table] = self._counts.tables([region])
         added = score_table(table, region, counting_changes(newly_covered), self.data.total_weight, self.theta)
         shape = table.shape[:-1]
@@ -100,6 +96,7 @@ class GrowingModel:
         self.log_likelihood.append(sum(gained for _, gained in grown))
         log_prior = log_priors(self.data.total_weight, np.array([self.df[-1]], np.float64))
         self.log_posterior.append(self.log_likelihood[-1] + float(log_prior[0]))
+        return newly_covered
 
     def log_priors(self, added_df: Array) -> Array:
         """Return the log-priors of models with `added_df` more degrees of freedom."""

@@ -124,16 +124,8 @@ def learn(counts: Counts, structure: Structure, *, rows: int, points: int | str,
         result = Tables.of_cells(directions.repaired(result.cells), result.families)
     cll = 0.0 - fit.loss(fit.scores(bias, fit.columns(merged), values))
     start = 0.0 - fit.loss(np.tile(fit.frequencies(), (len(fit.mass), 1)))
-    watch(
-        Iteration(
-            iteration=0, cll=start, penalty=0.0, gradient_norm=0.0, step=0, cll_evaluations=0, gradient_evaluations=0
-        )
-    )
-    watch(
-        Iteration(
-            iteration=1, cll=cll, penalty=0.0, gradient_norm=0.0, step=0, cll_evaluations=0, gradient_evaluations=0
-        )
-    )
+    for iteration, value in enumerate((start, cll)):
+        watch(Iteration(iteration, value, 0.0, 0.0, 0, cll_evaluations=0, gradient_evaluations=0))
     n_parameters = n_labels - 1 + sum(len(v) for v in values) * (n_labels - 1)
     return Parameters(result, n_parameters, start, cll, 1, 1, StoppedBy.TOLERANCE)
 

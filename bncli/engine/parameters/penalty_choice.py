@@ -87,6 +87,7 @@ a network begins near the penalty that was best with fewer arcs.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -190,15 +191,21 @@ def penalty_path(
         paths = [_FoldPath.of(fold, space_of, center, keeps) for fold in folds]
         tried = _follow(paths, grid, worse, watch, prefix)
     best, weight = best_of(tried), sum(path.held_out.data.total_weight for path in paths)
-    if any(path.is_directed for path in paths):
+    if any(path.free is not path.space for path in paths):
         # the path ignores directions, but the reported loss is that of fits that keep them
-        loss = 0.0 - sum(path.keep_directions(best) for path in paths) / weight
+        loss = 0.0 - sum(path.fit(path.space, best)[1] for path in paths) / weight
         tried = [TriedPenalty(best, loss) if trial.penalty == best else trial for trial in tried]
     if tables is not None:
         tables.append(paths[0].cells[best])
     shrinkage = None
     if shrink:
-        totals = [unit_share * sum(path.shrunk_cll(best, factor) for path in paths) for factor in FACTORS]
+        totals = []
+        for factor in FACTORS:
+            cll = 0.0
+            for path in paths:
+                cells = shrink_cells(path.cells[best], path.space.likelihood.data.class_counts, factor)
+                cll += path.held_out.value_and_gradient(cells)[0]
+            totals.append(unit_share * cll)
         shrinkage = choose_factor(totals, n_units, unit_share * weight)
     return ChosenPenalty(best, tuple(tried), shrinkage=shrinkage)
 
@@ -239,8 +246,10 @@ def _follow(
         # 0.0 - x instead of -x, so that a loss of 0 is never written as -0
         tried.append(TriedPenalty(penalty, 0.0 - cll / weight))
         lowest = min(trial.log_loss for trial in tried)
-        for path in paths:
-            path.forget({trial.penalty for trial in tried if trial.log_loss > lowest * (1 + TIE)})
+        # the tables at penalties that will not be chosen are dropped
+        lost = [trial.penalty for trial in tried if trial.log_loss > lowest * (1 + TIE)]
+        for path, other in itertools.product(paths, lost):
+            path.cells.pop(other, None)
         if has_many_classes and best_of(tried) != penalty:
             break
         lowest = least if penalty == near else lowest
@@ -273,46 +282,30 @@ class _FoldPath:
             free = replace(space, monotone=None)
         return cls(space, free, space.on(fold.rows), center, keeps)
 
-    @property
-    def is_directed(self) -> bool:
-        return self.free is not self.space
-
     def advance(self, penalty: float) -> float:
         """Fit with the next penalty, without directions; return the conditional log-likelihood of held-out rows."""
-        if not self.optima:
-            start = np.full(self.space.coordinates.n_parameters, self.center)
-        elif len(self.optima) == 1:
-            start = self.optima[0]
-        else:
+        start = self.optima[-1] if self.optima else None
+        if len(self.optima) > 1:
             # GRID is about even in ln lambda, so the next optimum is about as far away as the last step was long
             before, last = self.optima
             start = 2.0 * last - before
-        point, cll = self._fit(self.free, penalty, start)
+        point, cll = self.fit(self.free, penalty, start)
         self.optima = [*self.optima[-1:], point]
         return cll
 
-    def keep_directions(self, penalty: float) -> float:
-        """Fit under monotone directions; return the conditional log-likelihood of held-out rows."""
-        return self._fit(self.space, penalty, np.full(self.space.coordinates.n_parameters, self.center))[1]
+    def fit(self, space: Space, penalty: float, start: Array | None = None) -> tuple[Array, float]:
+        """Return the optimum in a space, and the conditional log-likelihood of held-out rows, without shrinkage.
 
-    def _fit(self, space: Space, penalty: float, start: Array) -> tuple[Array, float]:
-        """Return the optimum in a space, and the conditional log-likelihood of held-out rows, without shrinkage."""
+        The optimizer starts from `start`, or from the center of the penalty.
+        """
+        if start is None:
+            start = np.full(space.coordinates.n_parameters, self.center)
         settings = OptimizerSettings("zero", penalty, self.center, "lbfgs", TOLERANCE, MAX_ITERATIONS)
         point = find_optimum_from(space, settings, start).point
         cells = space.cells(point)
         if self.keeps:
             self.cells[penalty] = cells
         return point, self.held_out.value_and_gradient(cells)[0]
-
-    def forget(self, penalties: set[float]) -> None:
-        """Drop the tables at penalties that will not be chosen."""
-        for penalty in penalties & self.cells.keys():
-            del self.cells[penalty]
-
-    def shrunk_cll(self, penalty: float, factor: float) -> float:
-        """Return the conditional log-likelihood of held-out rows under the tables at a penalty, shrunk by a factor."""
-        cells = shrink_cells(self.cells[penalty], self.space.likelihood.data.class_counts, factor)
-        return self.held_out.value_and_gradient(cells)[0]
 
 
 def choose_factor(log_likelihoods: Sequence[float], n_rows: int, weight: float) -> Shrinkage | None:

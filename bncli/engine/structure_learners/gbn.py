@@ -147,8 +147,8 @@ def find_skeleton(
         watch(Progress(done, len(edges), "edges"))
         graph[a].remove(b)
         graph[b].remove(a)
-        # without another path, only the edge explains the dependence of its ends
-        separator = find_cut_set(graph, a, b, information, threshold) if are_connected(graph, a, b) else None
+        # without another path, only the edge explains the dependence of its ends, and there is no set to try
+        separator = find_cut_set(graph, a, b, information, threshold)
         if separator is None:
             graph[a].add(b)
             graph[b].add(a)
@@ -221,16 +221,6 @@ def nodes_on_paths(graph: Graph, a: Node, b: Node) -> set[Node]:
         if came_from[node] in inside and highest[node] < place[came_from[node]]:
             inside.add(node)
     return inside - {b}
-
-
-def are_connected(graph: Graph, a: Node, b: Node) -> bool:
-    """Return whether a path leads from a to b."""
-    reached, waiting = {a}, [a]
-    while waiting:
-        fresh = graph[waiting.pop()] - reached
-        reached |= fresh
-        waiting.extend(fresh)
-    return b in reached
 
 
 def orient(
@@ -372,7 +362,7 @@ class ConditionalInformation:
     The sets of a search overlap, so that an evaluation takes less than one new G on average. The sums are kept, and so
     is the table of the cells that occur of all nodes that the last call asked for: the sets that follow are mostly
     subsets of these, and there are fewer such cells than rows. All new sums of a call are computed by one division of
-    the cells into smaller and smaller groups (`_Sums`).
+    the cells into smaller and smaller groups (`_sums_of`).
 
     If missing values are marginalized, each result comes from the rows in which A, B and all of Z are observed, so a
     sum belongs to a set and to the attributes that have to be observed.
@@ -412,7 +402,14 @@ class ConditionalInformation:
                 new.setdefault(observed, []).append(nodes)
         if not new:
             return
-        table = self._table(frozenset[Node]().union(*new, *itertools.chain.from_iterable(new.values())))
+        nodes = frozenset[Node]().union(*new, *itertools.chain.from_iterable(new.values()))
+        if self._last and nodes <= self._last[0].codes.keys():
+            table = self._last[0]
+            if len(nodes) < len(table.codes):
+                table = table.margin(nodes)
+        else:
+            table = self._count(nodes)
+        self._last[:] = [table]
         for observed, sets in new.items():
             part = table
             if observed:
@@ -421,18 +418,7 @@ class ConditionalInformation:
                     codes={node: codes[rows] for node, codes in table.codes.items()}, counts=table.counts[rows]
                 )
             self._weights[observed] = float(part.counts.sum())
-            self._sums.update(((nodes, observed), g) for nodes, g in _Sums(part).of(sets))
-
-    def _table(self, nodes: Nodes) -> CellTable:
-        """Return the table of the nodes: a margin of the last one if possible, else counted."""
-        if self._last and nodes <= self._last[0].codes.keys():
-            table = self._last[0]
-            if len(nodes) < len(table.codes):
-                table = table.margin(nodes)
-        else:
-            table = self._count(nodes)
-        self._last[:] = [table]
-        return table
+            self._sums.update(((nodes, observed), g) for nodes, g in _sums_of(part, sets))
 
     def _count(self, nodes: Nodes) -> CellTable:
         """Return the table of the nodes, counted over the rows."""
@@ -465,55 +451,40 @@ class _Groups(NamedTuple):
     alone: NDArray[np.generic]
 
 
-class _Sums:
-    """The sums G of many sets of nodes, from a table of all of them.
+def _sums_of(table: CellTable, sets: Sequence[Nodes], groups: _Groups | None = None) -> Iterator[tuple[Nodes, float]]:
+    """Yield every set of nodes with its sum G, from a table of all of them.
 
     The cells are divided by the nodes that all sets have in common, then for either half of the sets by the further
     nodes that these have in common, and so on, so that sets share most of the work: those that leave out one node of m
     take about m log m divisions instead of m^2. Groups of a single cell are left aside, which are most of them as soon
-    as there are many nodes.
+    as there are many nodes. `groups` is the division so far.
     """
-
-    def __init__(self, table: CellTable) -> None:
-        self._table = table
-
-    def of(self, sets: Sequence[Nodes]) -> Iterator[tuple[Nodes, float]]:
-        """Yield every set with its sum."""
-        n_cells = len(self._table.counts)
-        undivided = _Groups(frozenset(), np.arange(n_cells), np.zeros(n_cells, np.intp), 1, self._table.counts[:0])
-        yield from self._within(undivided, sets)
-
-    def _within(self, groups: _Groups, sets: Sequence[Nodes]) -> Iterator[tuple[Nodes, float]]:
-        shared = frozenset.intersection(*sets)
-        divided = self._divide(groups, shared - groups.nodes)
-        if len(sets) == 1:
-            counts = np.bincount(divided.numbers, self._table.counts[divided.cells], divided.bound)
-            counts = counts.astype(self._table.counts.dtype, copy=False)
-            yield sets[0], sum_n_log_n(np.concatenate([divided.alone, counts]))
-            return
-        if divided is not groups:
-            divided = self._set_aside(divided)
-        half = len(sets) // 2
-        yield from self._within(divided, sets[:half])
-        yield from self._within(divided, sets[half:])
-
-    def _divide(self, groups: _Groups, nodes: Nodes) -> _Groups:
-        if not nodes:
-            return groups
-        codes = {node: self._table.codes[node][groups.cells] for node in nodes}
-        radices = {node: self._table.radices[node] for node in sorted(nodes)}
+    if groups is None:
+        n_cells = len(table.counts)
+        groups = _Groups(frozenset(), np.arange(n_cells), np.zeros(n_cells, np.intp), 1, table.counts[:0])
+    new = frozenset.intersection(*sets) - groups.nodes
+    if new:
+        codes = {node: table.codes[node][groups.cells] for node in new}
+        radices = {node: table.radices[node] for node in sorted(new)}
         numbers, bound = _numbered(codes, radices, len(groups.cells), groups.numbers, groups.bound)
         if bound > len(numbers):
             numbers, bound = representatives(numbers, bound), len(numbers)
-        return groups._replace(nodes=groups.nodes | nodes, numbers=numbers, bound=bound)
-
-    def _set_aside(self, groups: _Groups) -> _Groups:
-        """Move the groups of one cell to `alone`."""
+        groups = groups._replace(nodes=groups.nodes | new, numbers=numbers, bound=bound)
+    if len(sets) == 1:
+        counts = np.bincount(groups.numbers, table.counts[groups.cells], groups.bound)
+        counts = counts.astype(table.counts.dtype, copy=False)
+        yield sets[0], sum_n_log_n(np.concatenate([groups.alone, counts]))
+        return
+    if new:
+        # groups of one cell are set aside
         several = np.bincount(groups.numbers, None, groups.bound).take(groups.numbers) > 1
         kept = np.flatnonzero(several)
-        alone = self._table.counts[groups.cells[~several]]
+        alone = table.counts[groups.cells[~several]]
         alone = np.concatenate([groups.alone, alone[alone != 1]])  # 1 ln 1 = 0
-        return groups._replace(cells=groups.cells[kept], numbers=groups.numbers[kept], alone=alone)
+        groups = groups._replace(cells=groups.cells[kept], numbers=groups.numbers[kept], alone=alone)
+    half = len(sets) // 2
+    yield from _sums_of(table, sets[:half], groups)
+    yield from _sums_of(table, sets[half:], groups)
 
 
 def _numbered(

@@ -149,15 +149,18 @@ def test_more_proportions_than_are_compared_are_joined_first(monkeypatch: pytest
 def test_rare_are_those_below_1_2_4_8_rows_and_so_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thresholds that change nothing, and that which would leave one value, are left out."""
     weights = [1, 2, 3, 4, 5, 8, 9, 16, 40]
-    n_rare: list[int] = []
+    n_values: list[int] = []
+    join = value_grouping._join_proportional
 
-    def counted(counts: object, unit: float, rare: np.ndarray, most: int | None) -> value_grouping.Partition:
-        n_rare.append(int(rare.sum()))
-        return value_grouping.Partition(np.zeros(len(rare), np.intp), math.inf)
+    def counted(counts: np.ndarray) -> np.ndarray:
+        n_values.append(len(counts))
+        return join(counts)
 
-    monkeypatch.setattr(value_grouping, "_group_with_rare_as_one", counted)
+    monkeypatch.setattr(value_grouping, "_join_proportional", counted)
     group_values(np.array([[weight, 0] for weight in weights]))
-    assert n_rare == [sum(weight < threshold for weight in weights) for threshold in (1, 2, 4, 8, 16, 32)]
+    n_rare = [sum(weight < threshold for weight in weights) for threshold in (1, 2, 4, 8, 16, 32)]
+    assert n_rare == [0, 1, 3, 5, 7, 8]
+    assert n_values == [len(weights) - n + min(n, 1) for n in n_rare]
 
 
 @pytest.mark.parametrize(("n_proportions", "n_units"), [(2, 2), (200, 200), (256, 256), (257, 256), (400, 256)])

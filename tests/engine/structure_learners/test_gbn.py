@@ -23,7 +23,6 @@ from bncli.engine.structure_learners.gbn import (
     ConditionalInformation,
     Graph,
     Nodes,
-    are_connected,
     find_cut_set,
     nodes_on_paths,
     orient,
@@ -251,11 +250,6 @@ def test_nodes_on_paths_are_those_of_all_simple_paths(graph: Graph) -> None:
     expected = {node for path in simple_paths(graph, [0], 1) for node in path[1:]}
     assert nodes_on_paths(graph, 0, 1) == expected
     assert nodes_on_paths(graph, 1, 0) == expected
-
-
-@given(graphs())
-def test_joined_where_there_is_a_path(graph: Graph) -> None:
-    assert are_connected(graph, 0, 1) == any(True for _ in simple_paths(graph, [0], 1))
 
 
 class Notebook:
