@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -106,10 +107,6 @@ class _Fit:
     optimum: Optimum
     n_parameters: int
 
-    @property
-    def component(self) -> Component:
-        return self.fitted.component
-
 
 def learn_auto(columns: Columns, recipe: Recipe, reading_rules: ReadingRules, run: Run) -> tuple[Model, Parameters]:
     """Learn the ensemble; return the model, and the parameters with the total counts of all fits.
@@ -148,11 +145,12 @@ def learn_auto(columns: Columns, recipe: Recipe, reading_rules: ReadingRules, ru
         pooled = _pool_held_out(folds, evaluations, weights, recipe.metric or "")
         if not _beats_frequencies(folds, pooled, evaluations[-1].log_p):
             pooled, weights = evaluations[-1].log_p, np.append(np.zeros(len(weights) - 1), 1.0)
-        losses = measure_losses(pooled, *_held_out_labels(folds))
+        rows = _held_out_rows(folds)
+        losses = measure_losses(pooled, rows.labels, rows.weights)
         counts = [(fold.finder.data.class_counts, fold.held_out.class_counts) for fold in folds]
-        held_out = HeldOutLoss(losses.log_loss, base_log_loss(counts), *_count_held_out(folds))
+        held_out = HeldOutLoss(losses.log_loss, base_log_loss(counts), rows.n_rows, rows.n_units)
         if run.keep_predictions:
-            predictions = HeldOutPredictions(pooled, *_held_out_labels(folds), _held_out_units(folds))
+            predictions = HeldOutPredictions(pooled, rows.labels, rows.weights, rows.units)
     else:
         evaluations, weights = [_NOT_EVALUATED], np.ones(1)
     watch(Stage("parameters"))
@@ -164,7 +162,7 @@ def learn_auto(columns: Columns, recipe: Recipe, reading_rules: ReadingRules, ru
         for evaluation, weight in zip(evaluations, weights, strict=True)
         if evaluation.tried
     )
-    ensemble = Ensemble(tuple(fit.component for fit in fitted), trials, Pool.LOGARITHMIC)
+    ensemble = Ensemble(tuple(fit.fitted.component for fit in fitted), trials, Pool.LOGARITHMIC)
     log_p_true = log_probabilities_of(ensemble, data)[data.labels, np.arange(data.n_rows)]
     cll = float(log_p_true.sum() if data.weights is None else log_p_true @ data.weights)
     parameters = Parameters(
@@ -202,31 +200,32 @@ def _make_folds(data: Dataset, effort: Effort, seed: int) -> list[Fold]:
     return folds
 
 
-def _held_out_labels(folds: Sequence[Fold]) -> tuple[Integers, Array | None]:
-    """Return the labels and weights (None: all 1) of all held-out rows."""
-    held_out = [fold.held_out for fold in folds]
-    return np.concatenate([rows.labels for rows in held_out]), held_out_weights(held_out)
+class _HeldOutRows(NamedTuple):
+    """The held-out rows of all folds, and how many rows and units they are.
+
+    weights: None if all are 1. units: None if there are none. unit_weights: the weights (None: all 1) multiplied by the
+    number of units per row.
+    """
+
+    labels: Integers
+    weights: Array | None
+    units: Integers | None
+    n_rows: int
+    n_units: int
+    unit_weights: Array | None
 
 
-def _held_out_units(folds: Sequence[Fold]) -> Integers | None:
-    """Return the units of all held-out rows, or None if there are no units."""
-    by = [fold.held_out.split_by for fold in folds]
-    units = [each.units for each in by if each is not None and each.units is not None]
-    return np.concatenate(units) if units else None
-
-
-def _count_held_out(folds: Sequence[Fold]) -> tuple[int, int]:
-    """Return the numbers of rows and of units that are held out."""
+def _held_out_rows(folds: Sequence[Fold]) -> _HeldOutRows:
     parts = [fold.held_out for fold in folds]
-    return sum(part.n_rows for part in parts), sum(count_units(part.n_rows, part.split_by) for part in parts)
-
-
-def _unit_weights(folds: Sequence[Fold]) -> Array | None:
-    """Return the weights of the held-out rows (None: all 1), multiplied by the number of units per row."""
-    row_weights, (n_rows, n_units) = _held_out_labels(folds)[1], _count_held_out(folds)
-    if n_units == n_rows:
-        return row_weights
-    return (np.ones(n_rows) if row_weights is None else row_weights) * (n_units / n_rows)
+    labels, weights = np.concatenate([part.labels for part in parts]), held_out_weights(parts)
+    by = [part.split_by for part in parts]
+    units = [each.units for each in by if each is not None and each.units is not None]
+    n_rows = sum(part.n_rows for part in parts)
+    n_units = sum(count_units(part.n_rows, part.split_by) for part in parts)
+    unit_weights = weights
+    if n_units != n_rows:
+        unit_weights = (np.ones(n_rows) if weights is None else weights) * (n_units / n_rows)
+    return _HeldOutRows(labels, weights, np.concatenate(units) if units else None, n_rows, n_units, unit_weights)
 
 
 def _beats_frequencies(folds: Sequence[Fold], pooled: Array, frequencies: Array) -> bool:
@@ -235,17 +234,15 @@ def _beats_frequencies(folds: Sequence[Fold], pooled: Array, frequencies: Array)
     The mean gain per unit must exceed STANDARD_ERRORS standard errors, because rows of one unit are similar and a few
     units may look predictable by chance. If every unit is one row, return True: then the weights of the pool decide.
     """
-    n_rows, n_units = _count_held_out(folds)
-    if n_units == n_rows:
+    rows = _held_out_rows(folds)
+    if rows.n_units == rows.n_rows:
         return True
-    labels, weights = _held_out_labels(folds)
-    rows = np.arange(n_rows)
-    gain = pooled[labels, rows] - frequencies[labels, rows]
-    units = _held_out_units(folds)
-    assert units is not None
-    _, unit_of = np.unique(units, return_inverse=True)
+    own = rows.labels, np.arange(rows.n_rows)
+    gain = pooled[own] - frequencies[own]
+    assert rows.units is not None
+    _, unit_of = np.unique(rows.units, return_inverse=True)
     # rows of one unit are summed, and units count as independent
-    gains = np.bincount(unit_of, gain if weights is None else gain * weights)
+    gains = np.bincount(unit_of, gain if rows.weights is None else gain * rows.weights)
     return bool(gains.mean() > STANDARD_ERRORS * gains.std(ddof=1) / math.sqrt(len(gains)))
 
 
@@ -258,9 +255,8 @@ def _weigh_candidates(
     matter are first refitted to all these rows, so that the comparison with the trees is fair. They are the candidates
     with a positive weight, and the best one unless its loss is much higher than the lowest.
     """
-    labels, row_weights = _held_out_labels(folds)[0], _unit_weights(folds)
-    weights = pool_weights([evaluation.log_p for evaluation in evaluations], labels, row_weights, metric)
-    fold = folds[0]
+    rows, fold = _held_out_rows(folds), folds[0]
+    weights = pool_weights([evaluation.log_p for evaluation in evaluations], rows.labels, rows.unit_weights, metric)
     losses = {evaluation.name: evaluation.losses.log_loss for evaluation in evaluations if evaluation.path is not None}
     # with a sample, the other candidates learned from fewer rows than the trees
     saw_less = fold.others.n_rows > MORE_ROWS * fold.finder.data.n_rows
@@ -277,8 +273,9 @@ def _weigh_candidates(
                 _refit_in_fold(fold, evaluation, paths[evaluation.name]) if evaluation.name in paths else evaluation
                 for evaluation in evaluations
             ]
-            weights = pool_weights([evaluation.log_p for evaluation in evaluations], labels, row_weights, metric)
-    return evaluations, shrink_to_frequencies(weights, _count_held_out(folds)[1])
+            log_p = [evaluation.log_p for evaluation in evaluations]
+            weights = pool_weights(log_p, rows.labels, rows.unit_weights, metric)
+    return evaluations, shrink_to_frequencies(weights, rows.n_units)
 
 
 def _pool_held_out(
@@ -291,16 +288,15 @@ def _pool_held_out(
     log_p = [evaluation.log_p for evaluation in evaluations]
     if len(folds) == 1:
         return pool_log_probabilities(log_p, weights)
-    labels, row_weights = _held_out_labels(folds)[0], _unit_weights(folds)
-    n_units = _count_held_out(folds)[1]
+    rows = _held_out_rows(folds)
     fold_of = np.repeat(np.arange(len(folds)), [fold.held_out.n_rows for fold in folds])
     pooled = np.empty_like(log_p[0])
     for fold in range(len(folds)):
         # weights for a fold's rows come from the other folds
         others, own = fold_of != fold, fold_of == fold
-        weights_of_others = None if row_weights is None else row_weights[others]
-        found = pool_weights([each[:, others] for each in log_p], labels[others], weights_of_others, metric)
-        found = shrink_to_frequencies(found, int(others.sum()) * n_units / len(labels))
+        weights_of_others = None if rows.unit_weights is None else rows.unit_weights[others]
+        found = pool_weights([each[:, others] for each in log_p], rows.labels[others], weights_of_others, metric)
+        found = shrink_to_frequencies(found, int(others.sum()) * rows.n_units / rows.n_rows)
         pooled[:, own] = pool_log_probabilities([each[:, own] for each in log_p], found)
     return pooled
 
@@ -372,7 +368,8 @@ def _fit_components(
                 fitted.append(_Fit(found, evaluation.path.candidate, optimum, n_parameters))
         # Later candidates use this penalty, as in the folds.
         finder.penalties[evaluation.name] = evaluation.penalty
-    return sorted((fit for fit in fitted if fit.component.weight > 0), key=lambda fit: -fit.component.weight)
+    with_weight = [fit for fit in fitted if fit.fitted.component.weight > 0]
+    return sorted(with_weight, key=lambda fit: -fit.fitted.component.weight)
 
 
 def _bag_component(data: Dataset, evaluation: HeldOutEvaluation, weight: float, bag: BagPlan) -> _Fit:

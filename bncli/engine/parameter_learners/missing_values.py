@@ -109,66 +109,45 @@ def learn_em(
         of_prior = counts.of_prior(family.attributes for family in tables.families)
         pseudo = pseudo + family_tables(of_prior, structure, lambda table, _: table).cells
     coordinates = Softmax(tables.cells, tables.families)
+    # in tables that all classes share, the pseudo-counts are 0 except for the first class
+    prior = pseudo.copy()
+    prior[1:, ~coordinates.by_class] = 0.0
     least = TOLERANCE if isinstance(tolerance, str) else tolerance
-    em = _ExpectationMaximisation(likelihood, coordinates, pseudo, starts.seed, least, max_iterations, watch)
-    return best_start(em.run, starts.random, watch) if starts.random else em.run(0)[1]
 
+    def expect(cells: Array) -> _Expectation:
+        ll, expected = likelihood.value_and_gradient(cells)
+        with_prior = np.maximum(expected, 0.0) + prior
+        beta = np.log(np.maximum(coordinates.gather(np.exp(cells)), TINY))
+        gradient = coordinates.pull_back(beta, with_prior)
+        return _Expectation(cells, ll, float((prior * cells).sum()), with_prior, norm(gradient))
 
-@dataclass(frozen=True)
-class _ExpectationMaximisation:
-    """Expectation maximisation from any start; pseudo (K, n_cells) are the pseudo-counts of every entry."""
-
-    likelihood: IncompleteLikelihood
-    coordinates: Softmax
-    pseudo: Array
-    seed: int
-    tolerance: float
-    max_iterations: int
-    watch: Watch
-
-    def run(self, start: int) -> tuple[float, Parameters]:
+    def run(start: int) -> tuple[float, Parameters]:
         """Iterate from a start (0: the usual one); return the log posterior at the end, and the parameters."""
-        coordinates = self.coordinates
         cells = coordinates.log_theta
         if start:
-            cells = coordinates.tables(random_point(coordinates.n_parameters, self.seed, start))
-        current, iteration, passes, gain = self._expect(cells), 0, 1, math.inf
+            cells = coordinates.tables(random_point(coordinates.n_parameters, starts.seed, start))
+        current, iteration, passes, gain = expect(cells), 0, 1, math.inf
         while True:
             step, penalty = 1.0 if iteration else 0.0, 0.0 - current.log_prior
-            self.watch(
-                Iteration(iteration, None, penalty, current.gradient_norm, step, passes, passes, None, current.ll)
-            )
+            watch(Iteration(iteration, None, penalty, current.gradient_norm, step, passes, passes, None, current.ll))
             stopped_by = StoppedBy.TOLERANCE
-            if gain <= self.tolerance * abs(current.log_posterior):
+            if gain <= least * abs(current.log_posterior):
                 break
-            if iteration >= self.max_iterations:
+            if iteration >= max_iterations:
                 stopped_by = StoppedBy.MAX_ITERATIONS
                 break
             maximised = coordinates.tables(np.log(np.maximum(coordinates.gather(current.counts), TINY)))
             floored = np.maximum(maximised, math.log(FLOOR))
-            reached = self._expect(np.where(self.pseudo > 0, maximised, floored))
+            reached = expect(np.where(pseudo > 0, maximised, floored))
             passes, gain = passes + 1, reached.log_posterior - current.log_posterior
             if not gain > 0:  # only rounding is left
                 break
             current, iteration = reached, iteration + 1
-        cll_start, cll = (conditional_value(self.likelihood, each) for each in (cells, current.cells))
-        tables, counts = Tables.of_cells(current.cells, coordinates.families), (iteration, passes)
-        return current.log_posterior, Parameters(tables, coordinates.n_parameters, cll_start, cll, *counts, stopped_by)
+        cll_start, cll = (conditional_value(likelihood, each) for each in (cells, current.cells))
+        fitted, done = Tables.of_cells(current.cells, coordinates.families), (iteration, passes)
+        return current.log_posterior, Parameters(fitted, coordinates.n_parameters, cll_start, cll, *done, stopped_by)
 
-    def _expect(self, cells: Array) -> _Expectation:
-        """Return LL, log prior, counts and gradient norm at tables `cells` (K, n_cells)."""
-        ll, expected = self.likelihood.value_and_gradient(cells)
-        counts = np.maximum(expected, 0.0) + self._prior
-        beta = np.log(np.maximum(self.coordinates.gather(np.exp(cells)), TINY))
-        gradient = self.coordinates.pull_back(beta, counts)
-        return _Expectation(cells, ll, float((self._prior * cells).sum()), counts, norm(gradient))
-
-    @cached_property
-    def _prior(self) -> Array:
-        """The pseudo-counts (K, n_cells); in tables that all classes share, they are 0 except for the first class."""
-        prior = self.pseudo.copy()
-        prior[1:, ~self.coordinates.by_class] = 0.0
-        return prior
+    return best_start(run, starts.random, watch) if starts.random else run(0)[1]
 
 
 @dataclass(frozen=True)

@@ -342,7 +342,7 @@ def test_the_held_out_loss_is_that_of_the_whole_ensemble(weighted: bool, monkeyp
     held_out = found.parameters.held_out
     assert held_out is not None
     ((searched, evaluations, pool, metric),) = calls
-    labels, row_weights = auto._held_out_labels(searched)
+    labels, row_weights, *_ = auto._held_out_rows(searched)
     pooled = pool_held_out(searched, evaluations, pool, metric)
     loss_of = partial(np.average, weights=row_weights)
     assert held_out.log_loss == pytest.approx(loss_of(-pooled[labels, np.arange(len(labels))]), rel=1e-12)
@@ -545,8 +545,9 @@ def test_units_that_only_look_predictable_get_the_class_frequencies() -> None:
         pooled[labels, np.arange(200)], pooled[1 - labels, np.arange(200)] = np.log(p_true), np.log1p(-p_true)
         assert auto._beats_frequencies([fold(SplitBy(units))], pooled, frequencies) is beats
         assert auto._beats_frequencies([fold(None)], pooled, frequencies)
-    assert auto._count_held_out([fold(SplitBy(units)), fold(None)]) == (400, 240)
-    evidence = auto._unit_weights([fold(SplitBy(units))])
+    both = auto._held_out_rows([fold(SplitBy(units)), fold(None)])
+    assert (both.n_rows, both.n_units) == (400, 240)
+    evidence = auto._held_out_rows([fold(SplitBy(units))]).unit_weights
     assert evidence is not None
     assert evidence.sum() == pytest.approx(40)
-    assert auto._unit_weights([fold(None)]) is None
+    assert auto._held_out_rows([fold(None)]).unit_weights is None
