@@ -213,10 +213,10 @@ ADDED = {
 }
 
 ENTRIES = {
-    "structure_learners": ("structure_learners", "OPTIONS"),
-    "scores": ("structure_learners", "OPTIONS"),
-    "parameter_learners": ("parameter_learners", "OPTIONS"),
-    "optimizers": ("parameter_learners", "OPTIMIZER_OPTIONS"),
+    "structure_learners": ("methods", "STRUCTURE_OPTIONS"),
+    "scores": ("methods", "STRUCTURE_OPTIONS"),
+    "parameter_learners": ("methods", "PARAMETER_OPTIONS"),
+    "optimizers": ("methods", "OPTIMIZER_OPTIONS"),
     "discretizers": ("__init__", "_CUTTING_OPTIONS"),
 }
 """Module of the catalogue and tuple of options that hold the entries about the modules of a folder of the engine."""

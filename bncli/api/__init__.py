@@ -7,6 +7,5 @@ that it is read like any file, and the same rows give the same bytes as the comm
 - `models`: `Model` and `load`
 - `scorer`: `Scorer`, a model as a function of one row
 - `estimator`: `Classifier` (needs scikit-learn)
-- `tables`: tables in Python as sources
-- `calls`: what every call shares: wording of errors, progress, one BLAS thread
+- `calls`: what every call shares: tables as arguments, wording of errors, progress, one BLAS thread
 """

@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from bncli.api.calls import column_of, table_of
 from bncli.api.learning import fit
 from bncli.api.models import Model
-from bncli.api.tables import column_of, table_of
 from bncli.engine.kernels.arrays import Array
 from bncli.errors import BncliError
 

@@ -13,9 +13,18 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from bncli.api.calls import ProgressOption, make_run, python_call
+from bncli.api.calls import (
+    COLUMN_OPTIONS,
+    FILE_OPTIONS,
+    SPLIT_OPTIONS,
+    ProgressOption,
+    check_word,
+    make_run,
+    python_call,
+    source_of,
+    source_options,
+)
 from bncli.api.models import Model
-from bncli.api.tables import COLUMN_OPTIONS, FILE_OPTIONS, SPLIT_OPTIONS, check_word, source_of, source_options
 from bncli.catalogue.option_kinds import Integer
 from bncli.cli.command import meant_options
 from bncli.cli.learning_options import LearningOptions, parse_learner, resolve_learning_options, typed_options

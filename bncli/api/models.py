@@ -171,8 +171,7 @@ class Model:
         sets and sets_by, as for `bncli score`, level (0.9) of the intervals for abstain_wider, and prior, as in
         `predict_proba`. Raises BncliError if there is no rule.
         """
-        from bncli.api.calls import python_call
-        from bncli.api.tables import SCORED_OPTIONS
+        from bncli.api.calls import SCORED_OPTIONS, python_call
         from bncli.engine.prediction.decision_rules import ABSTAINED, DecidedRows, Decider
         from bncli.steps.score import decision_options, rule_to_score, warn_about_threshold
 
@@ -326,8 +325,7 @@ class Model:
     def _score(
         self, scorer: RowScorer, table: Any, threads: int, allow_missing_columns: bool, options: Mapping[str, Any]
     ) -> Iterator[ScoredBlock]:
-        from bncli.api.calls import make_run, python_call
-        from bncli.api.tables import SCORED_OPTIONS, check_word, source_of, source_options
+        from bncli.api.calls import SCORED_OPTIONS, check_word, make_run, python_call, source_of, source_options
 
         reading = source_options({key: value for key, value in options.items() if key != "unseen"}, SCORED_OPTIONS)
         run = make_run(threads)
@@ -382,8 +380,7 @@ class Model:
         `drop_unlabelled`, `on_bad_row`, `positive`, `group`, and for a file how to read it, as in `fit`; about
         decisions those of `decide`, which replace the model's.
         """
-        from bncli.api.calls import make_run, python_call
-        from bncli.api.tables import LABELLED_OPTIONS, check_word, source_of, source_options
+        from bncli.api.calls import LABELLED_OPTIONS, check_word, make_run, python_call, source_of, source_options
         from bncli.steps.evaluate.evaluate import EvaluateOutputs, evaluate_fitted
         from bncli.steps.score import decision_options
 
@@ -412,8 +409,7 @@ class Model:
         `weights`, `missing`, `drop_unlabelled`, `on_bad_row`, `group`, `time`, `gap`, `window`, and for a file how to
         read it, as in `fit`.
         """
-        from bncli.api.calls import make_run, python_call
-        from bncli.api.tables import LABELLED_OPTIONS, SPLIT_OPTIONS, source_of, source_options
+        from bncli.api.calls import LABELLED_OPTIONS, SPLIT_OPTIONS, make_run, python_call, source_of, source_options
         from bncli.steps.calibrate import calibrate_model
 
         reading = source_options(options, (*LABELLED_OPTIONS, *SPLIT_OPTIONS))

@@ -6,9 +6,7 @@ docstring of that folder describes what the module must contain, and which other
 
 - `choices`: the types of the entries
 - `option_kinds`: the kinds of values that an option may have
-- `knowledge`: the value of `--knowledge`, constraints on arcs and tables
-- `structure_learners` (with the structure scores), `parameter_learners` (with smoothing, monotone directions and the
-  optimizers): the entries about structure and parameters; all others are here
+- `methods`: the entries about structures, their scores, parameters, smoothing and optimizers; all others are here
 
 Nothing heavy may be imported here, because `bncli --help` reads these modules.
 """
@@ -17,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from bncli.catalogue import parameter_learners, structure_learners
 from bncli.catalogue.choices import (
     CUTTING,
     DATA,
@@ -30,9 +27,18 @@ from bncli.catalogue.choices import (
     Option,
     key_of,
 )
+from bncli.catalogue.methods import (
+    MARGINALIZED,
+    OPTIMIZER_OPTIONS,
+    OPTIMIZERS,
+    PARAMETER_OPTIONS,
+    PARAMETERS,
+    SCORES,
+    SMOOTHINGS,
+    STRUCTURE_OPTIONS,
+    STRUCTURES,
+)
 from bncli.catalogue.option_kinds import Costs, Integer, Real, ThresholdRule, Word
-from bncli.catalogue.parameter_learners import MARGINALIZED, OPTIMIZERS, PARAMETERS, SMOOTHINGS
-from bncli.catalogue.structure_learners import SCORES, STRUCTURES
 from bncli.errors import UsageError, alternatives
 
 __all__ = [
@@ -163,12 +169,12 @@ LEARNING: tuple[Choice | Option, ...] = (
     STRUCTURES,
     MISSING_POLICIES,
     SCORES,
-    *structure_learners.OPTIONS,
+    *STRUCTURE_OPTIONS,
     PARAMETERS,
     SMOOTHINGS,
-    *parameter_learners.OPTIONS,
+    *PARAMETER_OPTIONS,
     OPTIMIZERS,
-    *parameter_learners.OPTIMIZER_OPTIONS,
+    *OPTIMIZER_OPTIONS,
     *_DECISION_OPTIONS,
 )
 """All learning options in the order of the help. `--trace` is not one: it writes a file and changes no model."""

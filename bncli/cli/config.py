@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import os
 import re
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -110,6 +109,8 @@ def _configuration_lines(file: SettingsFile) -> Iterator[str]:
 
     The meaning, the words and the default of an option are comments above the line that sets it.
     """
+    from textwrap import wrap
+
     yield "# Settings of bncli, in TOML: remove the # before an option to set it."
     yield "# Keys in a table such as [score] apply to that command only."
     groups: dict[str, list[Flag]] = {}
@@ -121,10 +122,10 @@ def _configuration_lines(file: SettingsFile) -> Iterator[str]:
             yield ""
             default = f" [{option.default_text}]" if option.default_text else ""
             text = f"{option.help}{default}"
-            yield from textwrap.wrap(text, _COMMENT_WIDTH, initial_indent="# ", subsequent_indent="# ")
+            yield from wrap(text, _COMMENT_WIDTH, initial_indent="# ", subsequent_indent="# ")
             for word, meaning in option.words:
                 text = f"{word}: {meaning}"
-                yield from textwrap.wrap(text, _COMMENT_WIDTH, initial_indent="#   ", subsequent_indent="#     ")
+                yield from wrap(text, _COMMENT_WIDTH, initial_indent="#   ", subsequent_indent="#     ")
             key, variable = setting_key(option), variable_of(option)
             if value := os.environ.get(variable):
                 line = _setting_line(option, value.split(",") if option.is_list else value, variable)

@@ -10,7 +10,6 @@ child ended with a notice and drops them otherwise. Without a limit there is no 
 
 from __future__ import annotations
 
-import ctypes
 import io
 import os
 import shutil
@@ -73,7 +72,9 @@ def _run_in_child(work: Callable[[], int], send: int, library_messages: BinaryIO
     """Run the work, announce its end on the pipe `send`, and exit the process with its code."""
     # Arrow's default memory pool reserves address space that is never used.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    with suppress(OSError, AttributeError):
+    with suppress(ImportError, OSError, AttributeError):
+        import ctypes  # not at the top: without a limit nothing needs it
+
         library = ctypes.CDLL(None)
         library.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))  # end with the parent if that is killed
         library.mallopt(_M_ARENA_MAX, 2)  # every further malloc arena reserves 64 MiB of address space

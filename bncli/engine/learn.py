@@ -19,7 +19,7 @@ import numpy as np
 
 from bncli import __version__
 from bncli.catalogue import DECISION_KEYS, DISCRETIZERS, MARGINALIZED, OPTIMIZERS, PARAMETERS, STRUCTURES
-from bncli.catalogue.knowledge import Knowledge
+from bncli.catalogue.option_kinds import Knowledge
 from bncli.engine.counting.counts import Counts, StoredTables
 from bncli.engine.data.columns import Columns, apply_class_weights, is_constant, parse_class_weights
 from bncli.engine.data.dataset import Dataset

@@ -3,7 +3,7 @@
 A file of label numbers is a CSV file with two columns (`label,weight`) or a JSON object. If the second field of the
 first line is not a number, that line is a header. Blank lines are skipped. Options that take such a file also take the
 numbers themselves, `label=number,...`: a value that is not the path of a file is passed on unchanged. Domain knowledge
-is a TOML file, whose content `bncli.catalogue.knowledge` describes.
+is a TOML file, whose content `bncli.catalogue.option_kinds` describes.
 """
 
 from __future__ import annotations

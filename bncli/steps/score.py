@@ -43,8 +43,8 @@ from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.reading.byte_streams import find_inputs
 from bncli.files.reading.rows_by_schema import Batch, Batches
 from bncli.files.reading.source import BadRow, Source
+from bncli.recipe import refuse_decisions
 from bncli.recipe.defaults import parse_options
-from bncli.recipe.refusals import refuse_decisions
 from bncli.steps.cluster.connection import Cluster
 from bncli.steps.cluster.tasks import (
     checked_cluster,

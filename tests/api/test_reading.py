@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import bncli
+from bncli.api.calls import COLUMN_OPTIONS, FILE_OPTIONS, LABELLED_OPTIONS, SCORED_OPTIONS
 from bncli.api.models import Model
-from bncli.api.tables import COLUMN_OPTIONS, FILE_OPTIONS, LABELLED_OPTIONS, SCORED_OPTIONS
 from bncli.cli import options
 from bncli.errors import BncliError, ModelError, UsageError
 from tests.api.test_learning import command, silent

@@ -12,7 +12,7 @@ import pytest
 
 import bncli
 from bncli import Classifier
-from bncli.api.tables import table_of
+from bncli.api.calls import table_of
 from bncli.errors import BncliError, UsageError
 from bncli.files.artifacts.model import dump_model
 from bncli.watch import Event, Note

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bncli.catalogue import STRUCTURES
-from bncli.catalogue.knowledge import Knowledge
+from bncli.catalogue.option_kinds import Knowledge
 from bncli.engine.counting.counts import Counts
 from bncli.engine.learn import learn_structure
 from bncli.engine.structures.structure import Dag, Structure

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 
 import numpy as np
 
-from bncli.catalogue.knowledge import ANY, Knowledge
+from bncli.catalogue.option_kinds import ANY, Knowledge
 from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Mask
 from bncli.engine.structures.structure import Dag, Structure

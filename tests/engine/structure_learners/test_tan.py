@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bncli.catalogue.knowledge import Knowledge
+from bncli.catalogue.option_kinds import Knowledge
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.information import rounded
