@@ -283,13 +283,12 @@ def _note_verbose(ctx: click.Context, _param: click.Parameter, is_typed: bool) -
 
 
 def _show_version(ctx: click.Context, _param: click.Parameter, is_typed: bool) -> None:
-    if is_typed:
-        click.echo("\n".join(_all_versions()) if ctx.meta[_VERBOSE] else f"bncli {__version__}")
+    """Print the version of bncli; with --verbose also those of Python, the system, libraries, and optional packages."""
+    if not is_typed:
+        return
+    if not ctx.meta[_VERBOSE]:
+        click.echo(f"bncli {__version__}")
         ctx.exit()
-
-
-def _all_versions() -> list[str]:
-    """Return a line for bncli, Python, the system, each library, and each optional package."""
     import platform
     from importlib.metadata import PackageNotFoundError, version
 
@@ -304,7 +303,8 @@ def _all_versions() -> list[str]:
         except PackageNotFoundError:
             found[name] = "not installed"
     width = max(map(len, found))
-    return [f"{name:{width}}  {value}" for name, value in found.items()]
+    click.echo("\n".join(f"{name:{width}}  {value}" for name, value in found.items()))
+    ctx.exit()
 
 
 # --verbose is eager, so that it is known when --version is processed, whichever was typed first.

@@ -18,7 +18,7 @@ from bncli.errors import UsageError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bncli.steps.convergence import ConvergenceReport, TracePath
+    from bncli.steps.convergence import ConvergenceReport
 
 EXAMPLES = """\
 bncli convergence weighted.csv discriminative.csv --svg curves.svg
@@ -83,11 +83,21 @@ def command(**typed: Any) -> None:
     """Read the traces, draw the curves, and print the tables."""
     if typed["at"] is not None and typed["lag"] is None:
         raise UsageError("--at has no effect without --lag", hint="add --lag NAME")
-    from bncli.steps.convergence import ConvergenceSettings, convergence
+    from bncli.steps.convergence import ConvergenceSettings, TracePath, convergence
 
     settings = ConvergenceSettings(typed["by"], typed["of"], typed["within"], typed["lag"], typed["at"] or 5)
     svg, histogram = options.output_path(typed["svg"]), options.output_path(typed["histogram"])
-    report = convergence([_trace_path(text) for text in typed["traces"]], settings, svg=svg, histogram=histogram)
+    traces = []
+    for text in typed["traces"]:
+        # NAME=FILE, or FILE, whose own name may contain an equals sign
+        name, equals, path = text.partition("=")
+        if not equals or os.path.exists(text) or os.sep in name:
+            traces.append(TracePath(text))
+        elif not name or not path:
+            raise UsageError(f"cannot read {text!r} as NAME=FILE", hint="for example plain=trace.csv")
+        else:
+            traces.append(TracePath(path, name))
+    report = convergence(traces, settings, svg=svg, histogram=histogram)
     console = Console(as_json=typed["as_json"])
     if console.as_json:
         console.json(report)
@@ -107,18 +117,6 @@ def command(**typed: Any) -> None:
             filled_table("", (*(["folder"] if with_folder else []), *headings), rows, numbers),
             *([_lag_table(report)] if report.lags else []),
         )
-
-
-def _trace_path(text: str) -> TracePath:
-    """Return the trace for NAME=FILE, or for FILE, whose own name may contain an equals sign."""
-    from bncli.steps.convergence import TracePath
-
-    name, equals, path = text.partition("=")
-    if not equals or os.path.exists(text) or os.sep in name:
-        return TracePath(text)
-    if not name or not path:
-        raise UsageError(f"cannot read {text!r} as NAME=FILE", hint="for example plain=trace.csv")
-    return TracePath(path, name)
 
 
 def _lag_table(report: ConvergenceReport) -> Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from bncli.cli import options
@@ -89,7 +88,13 @@ def _tables(report: DescribeReport) -> list[str | Table]:
         lines += [f"... and {hidden:,} more columns with less information about the class; --json prints all", ""]
     if any(not column.exact for column in columns):
         lines += ["~ estimated, because there are too many distinct values to count exactly", ""]
-    lines += ["What fit does", "", *_verdict_lines(columns), ""]
+    lines += ["What fit does", ""]
+    groups: dict[tuple[bool, str], list[str]] = {}
+    for column in columns:
+        groups.setdefault((column.use, column.reason), []).append(_clipped(column.name))
+    for (use, reason), listed in sorted(groups.items(), key=lambda item: not item[0][0]):
+        lines += _wrapped(f"{'uses' if use else 'leaves out'} {first_names(listed, _MOST_NAMES)}: {reason}")
+    lines.append("")
     if report.bins is not None:
         lines += _bin_tables(report.bins, report.event or "")
     for note in report.notes:
@@ -189,16 +194,6 @@ def _percentage(n_part: int, n_total: int) -> str:
     if 0 < share < 0.1:
         return "<0.1 %"
     return ">99.9 %" if 99.9 < share < 100 else f"{share:.1f} %"
-
-
-def _verdict_lines(columns: list[ColumnReport]) -> Iterator[str]:
-    """Yield each reason to use or leave out columns, with the columns that it applies to."""
-    groups: dict[tuple[bool, str], list[str]] = {}
-    for column in columns:
-        groups.setdefault((column.use, column.reason), []).append(_clipped(column.name))
-    for (use, reason), names in sorted(groups.items(), key=lambda item: not item[0][0]):
-        listed = first_names(names, _MOST_NAMES)
-        yield from _wrapped(f"{'uses' if use else 'leaves out'} {listed}: {reason}")
 
 
 def _wrapped(text: str) -> list[str]:

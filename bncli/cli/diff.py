@@ -15,7 +15,6 @@ from bncli.cli.options import FilePath, data_flag
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
-    from bncli.engine.model import Edit
     from bncli.steps.diff import DiffReport
 
 EXAMPLES = """\
@@ -71,6 +70,15 @@ def difference_lines(report: DiffReport) -> list[str]:
         regions = (map(" & ".join, regions) for regions in (report.regions_added, report.regions_removed))
         labels = [label or "not set" for label in report.towards or ()]
         rows = report.rows_learnt_from
+        # Edits that only one of the models has are marked - or +, as names are.
+        both = report.edits or ((), ())
+        old, new = (["\n".join(edit_lines(edit, report.labels)) for edit in edits] for edits in both)
+        edits = [f"- {line}" for text in old if text not in new for line in text.splitlines()]
+        edits += [f"+ {line}" for text in new if text not in old for line in text.splitlines()]
+        tables = report.tables
+        parts = [f"{len(tables.changed):,} changed, by up to {tables.largest:.2g} nats"] if tables.changed else []
+        counts = {"added": tables.added, "removed": tables.removed, "with other cuts or levels": tables.recut}
+        parts += [f"{len(names):,} {word}" for word, names in counts.items() if names]
         differences = [
             ("class", [] if report.class_name is None else [" -> ".join(report.class_name)]),
             ("labels", [] if report.label_order is None else [" -> ".join(map(", ".join, report.label_order))]),
@@ -84,10 +92,10 @@ def difference_lines(report: DiffReport) -> list[str]:
             ),
             ("arcs", _added_and_removed(*arcs)),
             ("regions", _added_and_removed(*regions)),
-            ("tables", _table_lines(report)),
+            ("tables", [f"{', '.join(parts)}; {tables.same:,} the same"] if parts else []),
             ("options", [f"{name} {_text(a)} -> {_text(b)}" for name, (a, b) in report.options_changed.items()]),
             *((subject, [text]) for subject, text in _decision_lines(report)),
-            ("edits", [] if report.edits is None else _edit_texts(*report.edits, report.labels)),
+            ("edits", edits),
             ("learned from", [] if rows is None else [f"{rows[0]:,} -> {rows[1]:,} rows"]),
             ("other keys", _name_lines(report.other_keys)),
         ]
@@ -98,14 +106,6 @@ def difference_lines(report: DiffReport) -> list[str]:
             f"{'decisions':<12}{changed:.2%} of {n_rows:,} rows change; probabilities change by up to {max_dp:.1e}"
         )
     return lines
-
-
-def _edit_texts(a: Sequence[Edit], b: Sequence[Edit], labels: Sequence[str]) -> list[str]:
-    """Return lines about the edits that only one of the models has: marked - for `a`, + for `b`."""
-    texts = [["\n".join(edit_lines(edit, labels)) for edit in edits] for edits in (a, b)]
-    marked = [("-", text) for text in texts[0] if text not in texts[1]]
-    marked += [("+", text) for text in texts[1] if text not in texts[0]]
-    return [f"{mark} {line}" for mark, text in marked for line in text.splitlines()]
 
 
 def _added_and_removed(added: Iterable[str], removed: Iterable[str]) -> list[str]:
@@ -119,16 +119,6 @@ def _name_lines(names: Sequence[str], mark: str = "") -> list[str]:
 
 def _text(value: object) -> str:
     return "none" if value is None else str(value)
-
-
-def _table_lines(report: DiffReport) -> list[str]:
-    """Return a line with the numbers of tables of scores that differ and that are equal, or no line if none differs."""
-    tables = report.tables
-    counts = {"added": tables.added, "removed": tables.removed, "with other cuts or levels": tables.recut}
-    parts = [f"{len(names):,} {word}" for word, names in counts.items() if names]
-    if tables.changed:
-        parts.insert(0, f"{len(tables.changed):,} changed, by up to {tables.largest:.2g} nats")
-    return [f"{', '.join(parts)}; {tables.same:,} the same"] if parts else []
 
 
 def _decision_lines(report: DiffReport) -> list[tuple[str, str]]:

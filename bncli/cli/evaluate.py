@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from bncli.engine.evaluation.curves import CalibrationFigures
-    from bncli.engine.evaluation.groups import Group
     from bncli.engine.evaluation.intervals import Interval
     from bncli.engine.parameters.network_scores import Strengths
     from bncli.files.reading.source import Source
@@ -543,7 +542,30 @@ def _group_tables(report: EvaluateReport) -> Iterator[str | Table]:
     for by in dict.fromkeys(group.by for group in report.groups.groups):
         groups = [group for group in report.groups.groups if group.by == by]
         groups.sort(key=lambda group: -abs((group.metrics["error"] or 0.0) - error))
-        yield from _tables_of_groups(by, groups[:_MOST_GROUPS], error, has_two_labels=len(report.labels) == 2)
+        shown = groups[:_MOST_GROUPS]
+        columns = [
+            TextColumn("rows", [f"{group.rows:,}" for group in shown]),
+            TextColumn("error", [_decimals(group.metrics["error"]) for group in shown]),
+            TextColumn("95 %", [_interval(group.intervals["error"]) for group in shown]),
+            TextColumn("gap", [f"{(group.metrics['error'] or 0.0) - error:+.4f}" for group in shown]),
+        ]
+        columns += [
+            TextColumn(name.replace("_", "-"), [_decimals(group.metrics[name]) for group in shown])
+            for name in _GROUP_FIGURES
+        ]
+        columns += [
+            TextColumn(name.replace("_", "-"), [_decimals(group.decisions[name]) for group in shown])
+            for name in shown[0].decisions
+        ]
+        if len(report.labels) == 2:
+            from bncli.engine.evaluation.groups import RATES
+
+            for name in RATES:
+                rates = [next(iter(group.rates.values()))[name] for group in shown]
+                shares = [_decimals(None if rate is None else rate.share) for rate in rates]
+                columns.append(TextColumn(_RATE_TITLES[name], shares))
+        values = TextColumn(by, ["missing" if group.value is None else group.value for group in shown])
+        yield from fitted_tables(f"Groups by {by}, largest difference in error first", values, columns)
         if (hidden := len(groups) - _MOST_GROUPS) > 0:
             yield f"... and {hidden:,} more groups whose error is nearer to that of all rows; --json prints all"
         fairness = [entry for entry in report.groups.fairness if entry.by == by]
@@ -561,31 +583,3 @@ def _group_tables(report: EvaluateReport) -> Iterator[str | Table]:
             yield f"selected: share of the rows {verb} {label!r}; true positives: the same share among rows with"
             yield f"the label {label!r}; false positives: the same share among all other rows"
             yield ""
-
-
-def _tables_of_groups(by: str, groups: Sequence[Group], error: float, *, has_two_labels: bool) -> Iterator[Table]:
-    """Yield rows, error, other figures and rates of the groups of one column; `error` is the error on all rows."""
-    intervals = [group.intervals["error"] for group in groups]
-    columns = [
-        TextColumn("rows", [f"{group.rows:,}" for group in groups]),
-        TextColumn("error", [_decimals(group.metrics["error"]) for group in groups]),
-        TextColumn("95 %", [_interval(ends) for ends in intervals]),
-        TextColumn("gap", [f"{(group.metrics['error'] or 0.0) - error:+.4f}" for group in groups]),
-    ]
-    columns += [
-        TextColumn(name.replace("_", "-"), [_decimals(group.metrics[name]) for group in groups])
-        for name in _GROUP_FIGURES
-    ]
-    columns += [
-        TextColumn(name.replace("_", "-"), [_decimals(group.decisions[name]) for group in groups])
-        for name in groups[0].decisions
-    ]
-    if has_two_labels:
-        from bncli.engine.evaluation.groups import RATES
-
-        for name in RATES:
-            rates = [next(iter(group.rates.values()))[name] for group in groups]
-            shares = [_decimals(None if rate is None else rate.share) for rate in rates]
-            columns.append(TextColumn(_RATE_TITLES[name], shares))
-    names = TextColumn(by, ["missing" if group.value is None else group.value for group in groups])
-    yield from fitted_tables(f"Groups by {by}, largest difference in error first", names, columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,9 +12,6 @@ from bncli.cli.console import Console
 from bncli.cli.options import FilePath, Paths, integer, output_flag
 from bncli.cli.terminal_tables import bar, effect_tables, signed
 from bncli.errors import UsageError
-
-if TYPE_CHECKING:
-    from bncli.steps.explain import ExplainedRow
 
 EXAMPLES = """\
 bncli explain data.bnc
@@ -82,17 +79,12 @@ def command(**typed: Any) -> None:
             console.json(ExplainReport(typed["model"], rows=everything))
         else:
             for number, row in enumerate(rows):
-                console.text("\n" * (number > 0) + _row_text(row))
-
-
-def _row_text(row: ExplainedRow) -> str:
-    """Return the row and its contributions, with bars on the scale of the largest."""
-    parts = [(f"{one.effect} = {one.value}", one.log_odds) for one in row.contributions]
-    parts = [("average row", row.base), *parts, *([("all others", row.rest)] if row.rest else [])]
-    total = f"log-odds of {row.prediction}"
-    width = max(len(total), *(len(name) for name, _ in parts))
-    largest = max(abs(number) for _, number in parts) or 1.0
-    lines = [f"Row {row.row:,}: {row.prediction} with probability {row.p:.3f}"]
-    lines += [f"  {name:{width}}  {signed(number):>8}  {bar(number / largest)}".rstrip() for name, number in parts]
-    lines.append(f"  {total:{width}}  {signed(row.log_odds):>8}")
-    return "\n".join(lines) + "\n"
+                parts = [(f"{one.effect} = {one.value}", one.log_odds) for one in row.contributions]
+                parts = [("average row", row.base), *parts, *([("all others", row.rest)] if row.rest else [])]
+                total = f"log-odds of {row.prediction}"
+                width = max(len(total), *(len(name) for name, _ in parts))
+                largest = max(abs(value) for _, value in parts) or 1.0
+                lines = [f"Row {row.row:,}: {row.prediction} with probability {row.p:.3f}"]
+                lines += [f"  {name:{width}}  {signed(x):>8}  {bar(x / largest)}".rstrip() for name, x in parts]
+                lines.append(f"  {total:{width}}  {signed(row.log_odds):>8}")
+                console.text("\n" * (number > 0) + "\n".join(lines) + "\n")

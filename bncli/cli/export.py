@@ -124,7 +124,14 @@ OPTIONS = {
 )
 def command(**typed: Any) -> None:
     """Write the model in another format and print how closely it agrees with the model."""
-    form = _format_word(typed)
+    form = typed["form"]
+    if form is None:
+        formats = export_formats()
+        form = find_format(typed["output"], formats)
+        if form is None:
+            endings = " ".join(record.endings[0] for record in formats)
+            hint = f"add --to {'|'.join(EXPORTS)}, or give FILE one of the extensions {endings}"
+            raise UsageError("the format cannot be determined", hint=hint)
     if typed["as_json"] and typed["output"] in (None, "-"):
         hint = "the standard output cannot take both the export and the JSON report"
         raise UsageError("--json needs -o FILE", hint=hint)
@@ -147,19 +154,6 @@ def command(**typed: Any) -> None:
     console.finish(report, summary_lines(report, dialect))
     if not console.as_json and output is None and isinstance(report.text, str):
         console.text(report.text)
-
-
-def _format_word(typed: Mapping[str, Any]) -> str:
-    """Return the word of the format that was typed or that fits the file's extension; raise UsageError for none."""
-    if typed["form"] is not None:
-        return str(typed["form"])
-    formats = export_formats()
-    form = find_format(typed["output"], formats)
-    if form is None:
-        endings = " ".join(record.endings[0] for record in formats)
-        hint = f"add --to {'|'.join(EXPORTS)}, or give FILE one of the extensions {endings}"
-        raise UsageError("the format cannot be determined", hint=hint)
-    return form
 
 
 def _format_options(form: str, typed: Mapping[str, Any]) -> dict[str, Any]:

@@ -220,7 +220,14 @@ def _summary(report: FitReport, structure_file: str | None, *, verbose: bool) ->
     if report.class_weights is not None:
         weights = first_names([f"{label} {weight:.4g}" for label, weight in report.class_weights.items()])
         lines.append(f"weights     {weights}; the probabilities assume these weights, see score --prior")
-    lines.append(_attributes_line(report, structure_file))
+    unused = {
+        "not informative": report.uninformative,
+        f"not in {structure_file}": () if structure_file is None else report.unnamed,
+        "left out by the structure": [name for name in report.left_out if name not in report.unnamed],
+    }
+    reasons = "; ".join(f"{reason}: {first_names(names)}" for reason, names in unused.items() if names)
+    because = f" ({reasons})" if reasons else ""
+    lines.append(f"attributes  {report.used:,} of {report.attributes:,} used{because}")
     if report.calibration is not None:
         facts = calibration_facts(report.calibration, report.labels)
         lines += [f"{name:<12}{text}" for name, text in facts.items()]
@@ -303,19 +310,6 @@ def _optimization_lines(report: FitReport, heaviest: str, *, verbose: bool) -> l
     if verbose:
         return [*lines, f"seconds     {seconds_text(report.seconds)}"]
     return [*lines, f"time        {report.seconds['total']:.1f} s"]
-
-
-def _attributes_line(report: FitReport, structure_file: str | None) -> str:
-    """Return how many attributes the model uses, and why it does not use the others."""
-    reasons = []
-    if report.uninformative:
-        reasons.append(f"not informative: {first_names(report.uninformative)}")
-    if report.unnamed and structure_file is not None:
-        reasons.append(f"not in {structure_file}: {first_names(report.unnamed)}")
-    if unhelpful := [name for name in report.left_out if name not in report.unnamed]:
-        reasons.append(f"left out by the structure: {first_names(unhelpful)}")
-    because = f" ({'; '.join(reasons)})" if reasons else ""
-    return f"attributes  {report.used:,} of {report.attributes:,} used{because}"
 
 
 def candidate_lines(candidates: Sequence[TriedCandidate]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -360,16 +360,12 @@ def _search_topic(
 
 
 @cache
-def _passages(topic: str) -> tuple[tuple[str, str, bool], ...]:
-    """Return the passages of `_split_passages` as a tuple that can be cached."""
-    return tuple(_split_passages(topic))
-
-
-def _split_passages(topic: str) -> Iterator[tuple[str, str, bool]]:
-    """Yield the paragraphs, items, rows of tables and lines of examples of a topic.
+def _passages(topic: str) -> list[tuple[str, str, bool]]:
+    """Return the paragraphs, items, rows of tables and lines of examples of a topic.
 
     Each comes with the heading above it ("" before the first heading), and with whether it belongs to an example.
     """
+    passages: list[tuple[str, str, bool]] = []
     heading, paragraph, in_block = "", "", False
     for line in [*read_topic(topic).splitlines()[1:], ""]:
         is_fence = line.startswith("```")
@@ -377,18 +373,20 @@ def _split_passages(topic: str) -> Iterator[tuple[str, str, bool]]:
             is_fence or in_block or not line.strip() or line.startswith(("#", "|")) or re.match(r"\s*(-|\d+\.) ", line)
         )
         if begins and paragraph:
-            yield heading, paragraph, False
+            passages.append((heading, paragraph, False))
             paragraph = ""
         if is_fence:
             in_block = not in_block
         elif in_block or line.startswith("    "):
-            yield heading, line.strip(), True
+            passages.append((heading, line.strip(), True))
         elif line.startswith("#"):
             heading = line.lstrip("# ").replace("`", "")
         elif line.startswith("|"):
-            yield heading, ": ".join(cell.strip() for cell in re.split(r"(?<!\\)\|", line) if cell.strip(" -:")), False
+            cells = (cell.strip() for cell in re.split(r"(?<!\\)\|", line) if cell.strip(" -:"))
+            passages.append((heading, ": ".join(cells), False))
         else:
             paragraph = f"{paragraph} {re.sub(r'^(-|[0-9]+[.]) ', '', line.strip())}".strip()
+    return passages
 
 
 def _context(text: str, start: int) -> str:

@@ -93,25 +93,19 @@ def command(**typed: Any) -> None:
         title = f"Cuts for the class {cuts.class_name}"
         console.tables(title, *sampled, attribute_table(cuts.attributes, has_rows=False))
     elif isinstance(report, StructureReport):
-        console.tables(*_structure_lines(report), "", *_structure_tables(report, None))
+        structure = report.structure
+        source = f"read from {report.format}"
+        if report.format == "structure":
+            source = "not learned by bncli" if structure.method == "file" else f"learned by {structure.method}"
+        if structure.class_name is None:
+            lines = [f"Structure {source}; no node is marked as the class"]
+        else:
+            perfection = _perfection(structure)
+            lines = [f"Structure for the class {structure.class_name}, {source}"]
+            lines += [] if perfection is None else [f"Perfect graph: {perfection}"]
+        console.tables(*lines, "", *_structure_tables(report, None))
     else:
         console.tables(*_model_tables(report))
-
-
-def _structure_lines(report: step.StructureReport) -> list[str]:
-    """Return the origin of a structure file, and whether its graph is perfect."""
-    structure = report.structure
-    if report.format != "structure":
-        source = f"read from {report.format}"
-    elif structure.method == "file":
-        source = "not learned by bncli"
-    else:
-        source = f"learned by {structure.method}"
-    if structure.class_name is None:
-        return [f"Structure {source}; no node is marked as the class"]
-    perfection = _perfection(structure)
-    title = f"Structure for the class {structure.class_name}, {source}"
-    return [title] if perfection is None else [title, f"Perfect graph: {perfection}"]
 
 
 def _perfection(structure: NamedStructure) -> str | None:
@@ -244,6 +238,12 @@ def _model_facts(report: step.ModelReport) -> dict[str, str]:
     from bncli.files.artifacts.model import rule_summary_json
 
     model, schema = report.model, report.model.schema
+    missing, tokens = "the default tokens", schema.missing_tokens
+    if tokens is not None:
+        # tokens that all begin with a plus are added to the default
+        added = [token.removeprefix("+") for token in tokens if token.startswith("+")]
+        is_addition = len(added) == len(tokens)
+        missing = f"{missing}, and {', '.join(added)}" if is_addition else ", ".join(["the empty field", *tokens])
     marginalized = "; marginalized" if schema.missing_policy == "marginalize" else ""
     facts = {
         "format": f"bncli-model {report.version}, written by bncli {model.version}",
@@ -253,7 +253,7 @@ def _model_facts(report: step.ModelReport) -> dict[str, str]:
         "structure": model.structure_learned,
         "table entries": f"{model.predictor.n_parameters:,}",
         "values never seen": _UNSEEN[schema.unseen],
-        "missing values": _tokens_text(schema.missing_tokens) + marginalized,
+        "missing values": missing + marginalized,
     }
     if schema.towards is not None:
         facts["directions"] = f"of the log-odds of {schema.towards}"
@@ -287,16 +287,6 @@ def _model_facts(report: step.ModelReport) -> dict[str, str]:
     if model.rule is not None:
         facts["decides"] = "; ".join(rule_lines(rule_summary_json(model.rule), schema.labels))
     return facts
-
-
-def _tokens_text(tokens: tuple[str, ...] | None) -> str:
-    """Describe the tokens that mean a missing value; tokens that all begin with a plus are added to the default."""
-    if tokens is None:
-        return "the default tokens"
-    added = [token.removeprefix("+") for token in tokens if token.startswith("+")]
-    if len(added) == len(tokens):
-        return f"the default tokens, and {', '.join(added)}"
-    return ", ".join(["the empty field", *tokens])
 
 
 def _score_tables(schema: Schema, tables: Sequence[step.NamedTable] | None) -> list[Table]:

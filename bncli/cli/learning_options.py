@@ -26,7 +26,7 @@ import click
 
 from bncli import catalogue
 from bncli.catalogue import CHOICES, DISCRETIZERS, KEYS, LEARNING, PARAMETERS, SCORES, STRUCTURES
-from bncli.catalogue.choices import Choice, Option, flag_of, key_of
+from bncli.catalogue.choices import Choice, flag_of, key_of
 from bncli.catalogue.option_kinds import ColumnNames, Label, Switch
 from bncli.cli.config import Setting, settings_of_run
 from bncli.cli.options import Decorator, Flag, KindType, flag, kind_metavar
@@ -50,37 +50,37 @@ CUTS_FILE = flag(
 
 def flags_of(*groups: str, structure_file: bool = False) -> tuple[Decorator, ...]:
     """Return the flags of some groups of learning options; `structure_file`: --structure takes a file as well."""
-    flags = [_flag(entry, structure_file) for entry in LEARNING if entry.group in groups]
+    flags = []
+    for entry in LEARNING:
+        if entry.group not in groups:
+            continue
+        settings: dict[str, Any]
+        if isinstance(entry, Choice):
+            takes_file = entry is STRUCTURES and structure_file
+            settings = {
+                "metavar": f"{entry.metavar}|FILE" if takes_file else entry.metavar,
+                "default_text": "tan or interactions, by cross-validation" if takes_file else entry.default,
+                "words": [(method.word, method.summary) for method in entry.methods],
+                "help": entry.summary,
+            }
+        elif isinstance(entry.kind, Switch):
+            settings = {"is_flag": True, "default": None, "help": entry.summary}
+        elif isinstance(entry.kind, ColumnNames):
+            settings = {"multiple": True, "metavar": entry.metavar, "help": entry.summary}
+            settings["callback"] = lambda _ctx, _param, names: names or None
+        else:
+            settings = {
+                "metavar": entry.metavar or kind_metavar(entry.kind),
+                "type": KindType(entry.kind),
+                "default_text": entry.default_text,
+                "once": isinstance(entry.kind, Label),
+                "help": entry.summary,
+            }
+        flags.append(flag(entry.flag, group=entry.group, everyday=entry.everyday, **settings))
     if catalogue.CUTTING in groups:
         n_cutting = sum(entry.group == catalogue.CUTTING for entry in LEARNING)
         flags.insert(n_cutting, CUTS_FILE)
     return tuple(flags)
-
-
-def _flag(entry: Choice | Option, structure_file: bool) -> Decorator:
-    settings: dict[str, Any]
-    if isinstance(entry, Choice):
-        takes_file = entry is STRUCTURES and structure_file
-        settings = {
-            "metavar": f"{entry.metavar}|FILE" if takes_file else entry.metavar,
-            "default_text": "tan or interactions, by cross-validation" if takes_file else entry.default,
-            "words": [(method.word, method.summary) for method in entry.methods],
-            "help": entry.summary,
-        }
-    elif isinstance(entry.kind, Switch):
-        settings = {"is_flag": True, "default": None, "help": entry.summary}
-    elif isinstance(entry.kind, ColumnNames):
-        settings = {"multiple": True, "metavar": entry.metavar, "help": entry.summary}
-        settings["callback"] = lambda _ctx, _param, names: names or None
-    else:
-        settings = {
-            "metavar": entry.metavar or kind_metavar(entry.kind),
-            "type": KindType(entry.kind),
-            "default_text": entry.default_text,
-            "once": isinstance(entry.kind, Label),
-            "help": entry.summary,
-        }
-    return flag(entry.flag, group=entry.group, everyday=entry.everyday, **settings)
 
 
 CUTTING = flags_of(catalogue.CUTTING)
@@ -181,7 +181,15 @@ def _resolve(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[
 
     structure = words.get("structure")
     file = words.pop("structure") if structure is not None and is_structure_file(structure) else None
-    cuts, counts = _cuts_file(typed, structure), typed.get("from_counts")
+    cuts, counts, paths = typed.get("cuts"), typed.get("from_counts"), typed.get("data")
+    if isinstance(paths, tuple):
+        from bncli.files.reading.column_roles import is_codes_table
+
+        if is_codes_table(paths):
+            if cuts is not None:
+                raise UsageError(f"--cuts has no effect on {paths[0]}, whose rows are codes", hint="leave --cuts out")
+            # a `.codes` table contains its cuts; they are not used with --structure auto
+            cuts = None if structure == "auto" else str(paths[0])
     coded = cuts is not None and typed.get("cuts") is None
     if cuts is not None and counts is None:
         # Report errors that need no file before reading any file.
@@ -201,23 +209,6 @@ def _resolve(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[
             recipe = make_recipe(**{**chosen, "prior_network": None, "prior_rows": None})
     notes = tuple(f"{settings[key].where} is ignored: {refusal}" for key, refusal in refusals.items())
     return LearningOptions(recipe, supplied, notes)
-
-
-def _cuts_file(typed: Mapping[str, Any], structure: str | None) -> str | None:
-    """Return the file with the cuts: --cuts, or a `.codes` table, which contains its cuts, or None if there is none.
-
-    The cuts of a `.codes` table are not used with --structure auto.
-    """
-    cuts, paths = typed.get("cuts"), typed.get("data")
-    if not isinstance(paths, tuple):
-        return cuts
-    from bncli.files.reading.column_roles import is_codes_table
-
-    if not is_codes_table(paths):
-        return cuts
-    if cuts is not None:
-        raise UsageError(f"--cuts has no effect on {paths[0]}, whose rows are codes", hint="leave --cuts out")
-    return None if structure == "auto" else str(paths[0])
 
 
 def _select_settings(

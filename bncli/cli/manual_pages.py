@@ -74,15 +74,9 @@ def make_site() -> dict[str, str]:
 
 
 def _topic_page(topic: str) -> _Page:
-    """Return the page of a topic, rendered from its Markdown."""
+    """Return the page of a topic, rendered from its Markdown, in which commands link to their pages."""
     headings: list[tuple[str, str]] = []
     title = read_topic(topic).partition("\n")[0].removeprefix("# ").partition(": ")[0]
-    content = _renderer(headings).render(read_topic(topic))
-    return _Page(f"{topic}.html", title, subject_of(topic), content, headings)
-
-
-def _renderer(headings: list[tuple[str, str]]) -> MarkdownIt:
-    """Return a renderer of Markdown that links `bncli help X`, and that adds the headings of the page to a list."""
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
 
     def open_heading(_self: Any, tokens: Any, i: int, _options: Any, _env: Any) -> str:
@@ -110,7 +104,7 @@ def _renderer(headings: list[tuple[str, str]]) -> MarkdownIt:
         markdown.add_render_rule(block, lambda _self, tokens, i, *_: _console(tokens[i].content))
     markdown.add_render_rule("table_open", lambda *_: '<div class="scroll" tabindex="0"><table>\n')
     markdown.add_render_rule("table_close", lambda *_: "</table></div>\n")
-    return markdown
+    return _Page(f"{topic}.html", title, subject_of(topic), markdown.render(read_topic(topic)), headings)
 
 
 def _anchor(text: str, taken: Sequence[str]) -> str:

@@ -64,7 +64,13 @@ def command(**typed: Any) -> None:
     first, *data = typed["files"]
     if first == "-":
         options.refuse_standard_input("a model or monitor")
-    has_rows = _is_model(first)
+    from bncli.files.artifacts.file_kinds import HEAD_BYTES, recognise
+
+    try:
+        with open(first, "rb") as file:
+            has_rows = recognise(file.read(HEAD_BYTES)).kind == "model"
+    except OSError:
+        has_rows = not first.endswith(".json")  # a file that cannot be read counts as a model
     if has_rows:
         options.refuse_terminal(data)
     else:
@@ -121,17 +127,6 @@ def command(**typed: Any) -> None:
             console.summary([summary.sentence()])
 
 
-def _is_model(path: str) -> bool:
-    """Return whether a file is a model; one that cannot be read counts as a model unless its name ends in .json."""
-    from bncli.files.artifacts.file_kinds import HEAD_BYTES, recognise
-
-    try:
-        with open(path, "rb") as file:
-            return recognise(file.read(HEAD_BYTES)).kind == "model"
-    except OSError:
-        return not path.endswith(".json")
-
-
 def _monitor_table(report: MonitorReport) -> Table:
     """Return a line per file and, if there are several files, a line for all of them together."""
     rows = []
@@ -178,14 +173,11 @@ def _attribute_table(report: MonitorReport) -> Table:
         figures = [f"{psi:.3f}" for psi in (known[-1], max(known))] if known else ["", ""]
         shares = (f"{count / n_rows:.1%}" for count in (tally.missing, tally.unseen))
         times = sum(drift.drifted for drift in drifts)
-        rows.append((name, "".join(_psi_bar(drift.psi) for drift in drifts), *figures, *shares, f"{times:,}"))
+        bars = (
+            " " if drift.psi is None else _BARS[min(int(drift.psi / _FULL_BAR * len(_BARS)), len(_BARS) - 1)]
+            for drift in drifts
+        )
+        rows.append((name, "".join(bars), *figures, *shares, f"{times:,}"))
     headings = ("attribute", "PSI", "last", "highest", "missing", "unseen", "drifted")
     title = f"PSI of each attribute, a bar per file (a full bar is {_FULL_BAR:g} or more)"
     return filled_table(title, headings, rows, numbers=(2, 3, 4, 5, 6))
-
-
-def _psi_bar(psi: float | None) -> str:
-    """Return a block character as high as the PSI, or a blank if it is unknown."""
-    if psi is None:
-        return " "
-    return _BARS[min(int(psi / _FULL_BAR * len(_BARS)), len(_BARS) - 1)]

@@ -187,7 +187,16 @@ def command(**typed: Any) -> None:
     """Score the rows and print how many there were."""
     _refuse_options_without_effect(typed)
     source = options.source(typed, typed["data"] or ("-",))
-    prior, rows = _parse_prior(typed["prior"]), options.parse_rows("--row", typed["row"])
+    prior: Mapping[str, float] | str | None = typed["prior"]
+    if typed["prior"] not in (None, "training"):
+        from bncli.catalogue.option_kinds import parse_label_numbers
+        from bncli.files.option_files import resolve_label_numbers
+
+        try:
+            prior = parse_label_numbers(resolve_label_numbers(typed["prior"]), ("training",))
+        except ValueError as error:
+            raise UsageError(f"Invalid value for '--prior': {error}") from error
+    rows = options.parse_rows("--row", typed["row"])
     if rows is not None:
         refuse_cluster(typed, "--row, which scores too few rows to distribute")
     cluster = None if rows is not None else cluster_for_files(typed, source)
@@ -266,19 +275,6 @@ def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
     if to_terminal and typed["output_format"] is not None and not score_format(typed["output_format"]).is_text:
         what = f"--output-format {typed['output_format']} cannot be shown in a terminal"
         raise UsageError(what, hint="add -o FILE, or redirect the output")
-
-
-def _parse_prior(text: str | None) -> Mapping[str, float] | str | None:
-    """Return the probabilities of --prior by label, or the word `training`, or None if it was not typed."""
-    if text in (None, "training"):
-        return text
-    from bncli.catalogue.option_kinds import parse_label_numbers
-    from bncli.files.option_files import resolve_label_numbers
-
-    try:
-        return parse_label_numbers(resolve_label_numbers(text), ("training",))
-    except ValueError as error:
-        raise UsageError(f"Invalid value for '--prior': {error}") from error
 
 
 def _what_if_questions(typed: Mapping[str, Any]) -> WhatIfQuestions:

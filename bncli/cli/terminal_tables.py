@@ -213,7 +213,15 @@ def structure_trees(class_name: str | None, parents: Mapping[str, Sequence[str]]
     """
     from rich.tree import Tree
 
-    below = _children_by_node(class_name, parents)
+    # The nodes below each node, and under the key None the nodes that begin a tree, the class first.
+    nodes = dict.fromkeys([*([] if class_name is None else [class_name]), *parents])
+    nodes.update(dict.fromkeys(name for names in parents.values() for name in names))
+    below: dict[str | None, list[str]] = {None: []}
+    for node in nodes:
+        names = parents.get(node, ()) if node != class_name else ()
+        # False sorts before True, so an attribute is preferred to the class.
+        upper = min(names, key=lambda name: name == class_name, default=None)
+        below.setdefault(upper, []).append(node)
     roots = deque((name, "") for name in below[None])
     by_class = "" if class_name is None else "the class and on "
     lines: list[str | Tree] = [f"Structure: each attribute depends on {by_class}the one above it"]
@@ -235,19 +243,6 @@ def structure_trees(class_name: str | None, parents: Mapping[str, Sequence[str]]
         lines.append(tree)
     hidden = sum(map(len, below.values())) - len(shown)
     return [*lines, f"... and {hidden:,} more"] if hidden else lines
-
-
-def _children_by_node(class_name: str | None, parents: Mapping[str, Sequence[str]]) -> dict[str | None, list[str]]:
-    """Return the nodes below each node, and under the key None the nodes that begin a tree, the class first."""
-    nodes = dict.fromkeys([*([] if class_name is None else [class_name]), *parents])
-    nodes.update(dict.fromkeys(name for names in parents.values() for name in names))
-    below: dict[str | None, list[str]] = {None: []}
-    for node in nodes:
-        names = parents.get(node, ()) if node != class_name else ()
-        # False sorts before True, so an attribute is preferred to the class.
-        upper = min(names, key=lambda name: name == class_name, default=None)
-        below.setdefault(upper, []).append(node)
-    return below
 
 
 def _node_label(node: str, class_name: str | None, parents: Mapping[str, Sequence[str]]) -> str:
@@ -371,7 +366,10 @@ def _heat_map(effect: NamedEffect, labels: Sequence[str], title: str) -> list[st
     title = title if len(labels) == 2 else f"{title}, log-odds of {labels[label]}"
     values, (down, across) = effect.values[:, :, label], effect.attributes
     most = _largest(values) or 1.0
-    shades = [[_shade(value / most) for value in row] for row in values.tolist()]
+    shares = [[value / most for value in row] for row in values.tolist()]
+    shades = [
+        [(_POSITIVE_SHADES if x >= 0 else _NEGATIVE_SHADES)[math.ceil(4 * abs(x) - 0.5)] for x in row] for row in shares
+    ]
     if len(labels) == 2 and values.shape[1] <= _MOST_COLUMNS:
         rows: Iterable[Sequence[str]] = (
             (name, *(f"{shade} {signed(value)}" for shade, value in zip(row_shades, row, strict=True)))
@@ -383,11 +381,6 @@ def _heat_map(effect: NamedEffect, labels: Sequence[str], title: str) -> list[st
     key = ", ".join(f"{letter} {name}" for letter, name in zip(letters, effect.names[1], strict=True))
     table = filled_table(title, (down, " ".join(letters)), rows)
     return [table, f"{across}: {key}; the largest absolute value is {most:.3f}", ""]
-
-
-def _shade(share: float) -> str:
-    """Return the character that shows a number between -1 and 1 in a heat map."""
-    return (_POSITIVE_SHADES if share >= 0 else _NEGATIVE_SHADES)[math.ceil(4 * abs(share) - 0.5)]
 
 
 def _strongest_entries(effect: NamedEffect, labels: Sequence[str], title: str) -> Table:

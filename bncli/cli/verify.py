@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,9 +11,6 @@ from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.options import FilePath, flag, integer
 from bncli.errors import UsageError
-
-if TYPE_CHECKING:
-    from bncli.engine.prediction.disclosure import Disclosure
 
 EXAMPLES = """\
 bncli verify data.bnc                        after an upgrade, or on another machine
@@ -94,8 +91,23 @@ def command(**typed: Any) -> None:
     if console.as_json:
         console.json(report)
     proven = [one.line for one in report.properties or ()]
-    if report.disclosure is not None:
-        proven += _disclosure_lines(report.disclosure)
+    if (found := report.disclosure) is not None:
+        # The disclosures about small numbers of rows, one line per value and per table.
+        few = f"fewer than {found.min_rows:,} training rows"
+        n = len(found.values)
+        proven.append(f"disclosure  {n:,} value{'s have' if n != 1 else ' has'} {few}")
+        for v in found.values:
+            rows = f"{v.rows:,.6g} row{'s' if v.rows != 1 else ''}"
+            proven.append(f"            {v.attribute}={v.value}: {rows}, in {', '.join(v.where)}")
+        for table in found.tables:
+            if table.below or table.unknown:
+                have = "has" if table.below == 1 else "have"
+                cells = f"{table.below:,} of {table.cells:,} cells {have} {few}"
+                cells += f"; {table.unknown:,} more may have fewer" if table.unknown else ""
+                proven.append(f"            table {' & '.join(table.attributes)}: {cells}")
+        if found.held_out:
+            what = f"held-out probabilities of {found.held_out:,} single rows, for thresholds and sets"
+            proven.append(f"            {what}")
     if report.fault is not None:
         console.summary(proven if not console.as_json else [])
         raise report.fault
@@ -107,22 +119,3 @@ def command(**typed: Any) -> None:
     if report.decisions is not None:
         lines.append(f"{'decisions':<12}{report.decisions.rows:,} synthetic rows: all the same as those of the model")
     console.summary([*lines, *proven, "verified"])
-
-
-def _disclosure_lines(found: Disclosure) -> list[str]:
-    """Return the disclosures about small numbers of rows, one line per value and per table."""
-    few = f"fewer than {found.min_rows:,} training rows"
-    n = len(found.values)
-    lines = [f"disclosure  {n:,} value{'s have' if n != 1 else ' has'} {few}"]
-    for v in found.values:
-        rows = f"{v.rows:,.6g} row{'s' if v.rows != 1 else ''}"
-        lines.append(f"            {v.attribute}={v.value}: {rows}, in {', '.join(v.where)}")
-    for table in found.tables:
-        if table.below or table.unknown:
-            have = "has" if table.below == 1 else "have"
-            cells = f"{table.below:,} of {table.cells:,} cells {have} {few}"
-            cells += f"; {table.unknown:,} more may have fewer" if table.unknown else ""
-            lines.append(f"            table {' & '.join(table.attributes)}: {cells}")
-    if found.held_out:
-        lines.append(f"            held-out probabilities of {found.held_out:,} single rows, for thresholds and sets")
-    return lines
