@@ -66,7 +66,7 @@ def little_work() -> Iterator[None]:
     """A limit of time is used for more boosted trees: some more are enough to tell, and so are some sweeps of hdp."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bncli.engine.ensembles.auto.MOST_MEMBERS", 3)
-        patch.setattr("bncli.engine.parameters.smoothing.MAX_SWEEPS", 10)
+        patch.setattr("bncli.engine.parameters.generative.MAX_SWEEPS", 10)
         yield
 
 

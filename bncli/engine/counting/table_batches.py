@@ -127,34 +127,33 @@ def pair_sums(data: Dataset, attributes: Sequence[int], columns: Sequence[Array]
 
 def super_attributes(cardinalities: dict[int, int], n_rows: int, n_labels: int) -> list[SuperAttribute]:
     """Group attributes into super-attributes, by first-fit decreasing for each S; return the cheapest grouping."""
-    groupings = [_first_fit(cardinalities, size) for size in JOINT_SIZES]
-    costs = []
-    for supers in groupings:
+    best, least = list[SuperAttribute](), math.inf
+    for limit in JOINT_SIZES:
+        bins: list[list[int]] = []
+        cells: list[int] = []
+        open_bins: list[int] = []
+        for i in sorted(cardinalities, key=lambda i: (-cardinalities[i], i)):
+            into = next((b for b in open_bins if cells[b] * cardinalities[i] <= limit), len(bins))
+            if into == len(bins):
+                open_bins.append(into)
+                bins.append([])
+                cells.append(1)
+            bins[into].append(i)
+            cells[into] *= cardinalities[i]
+            # no attribute has fewer than two values: a bin over half full has no room
+            if 2 * cells[into] > limit:
+                open_bins.remove(into)
+        members = sorted((tuple(sorted(b)) for b in bins), key=min)
+        supers = [SuperAttribute(own, tuple(cardinalities[m] for m in own)) for own in members]
         sizes = [packed.size for packed in supers]
         # ((sum of s)^2 - sum of s^2) / 2 is the sum over pairs of s_p s_q
-        cells = n_labels * (sum(sizes) ** 2 - sum(s * s for s in sizes)) / 2
-        increments = 4.0 * n_rows * len(supers) * (len(supers) - 1) / 2
-        # if a table has too many entries, pair by pair may still fit
-        costs.append(math.inf if math.prod(sorted(sizes)[-2:]) * n_labels > MAX_ENTRIES else increments + cells)
-    return groupings[costs.index(min(costs))]
-
-
-def _first_fit(cardinalities: dict[int, int], size: int) -> list[SuperAttribute]:
-    bins: list[list[int]] = []
-    cells: list[int] = []
-    open_bins: list[int] = []
-    for i in sorted(cardinalities, key=lambda i: (-cardinalities[i], i)):
-        into = next((b for b in open_bins if cells[b] * cardinalities[i] <= size), len(bins))
-        if into == len(bins):
-            open_bins.append(into)
-            bins.append([])
-            cells.append(1)
-        bins[into].append(i)
-        cells[into] *= cardinalities[i]
-        # no attribute has fewer than two values: a bin over half full has no room
-        if 2 * cells[into] > size:
-            open_bins.remove(into)
-    return [SuperAttribute(tuple(sorted(b)), tuple(cardinalities[m] for m in sorted(b))) for b in sorted(bins, key=min)]
+        n_cells = n_labels * (sum(sizes) ** 2 - sum(s * s for s in sizes)) / 2
+        cost = 4.0 * n_rows * len(supers) * (len(supers) - 1) / 2 + n_cells
+        if math.prod(sorted(sizes)[-2:]) * n_labels > MAX_ENTRIES:
+            cost = math.inf  # pair by pair may still fit
+        if not best or cost < least:
+            best, least = supers, cost
+    return best
 
 
 def _pairs(supers: list[SuperAttribute]) -> list[tuple[int, int]]:

@@ -244,13 +244,6 @@ class _LeafRows:
         """Return the scores (rows, scores), given the values (leaves, scores)."""
         return np.asarray(self.prior + self.leaves @ values)
 
-    def loss(self, scores: Array) -> float:
-        """Return the sum of -w ln P(y | x), in nats."""
-        if scores.shape[1] == 1:
-            against = np.where(self.has_label, -scores, scores)
-            return float((self.weights * np.logaddexp(0.0, against)).sum())
-        return -float((self.weights * self.has_label * log_probabilities(scores)).sum())
-
 
 def _fit_leaves(rows: _LeafRows, grown: Array, penalty: float, start: Array, iterations: int) -> Array:
     """Return values (leaves, scores) near the minimum of the penalised loss, after at most `iterations` iterations."""
@@ -261,7 +254,11 @@ def _fit_leaves(rows: _LeafRows, grown: Array, penalty: float, start: Array, ite
         scores, change = rows.scores(values), values - grown
         # d loss / d score = w (P - 1[y]), summed over the rows of each leaf
         gradient = to_leaves @ (rows.weights * (probabilities(scores) - rows.has_label)) + penalty * change
-        return rows.loss(scores) + 0.5 * penalty * float((change * change).sum()), gradient.ravel()
+        if scores.shape[1] == 1:
+            loss = float((rows.weights * np.logaddexp(0.0, np.where(rows.has_label, -scores, scores))).sum())
+        else:
+            loss = -float((rows.weights * rows.has_label * log_probabilities(scores)).sum())
+        return loss + 0.5 * penalty * float((change * change).sum()), gradient.ravel()
 
     first: Array = start.ravel()
     result = minimize(objective, first, jac=True, method="L-BFGS-B", options={"maxiter": iterations})

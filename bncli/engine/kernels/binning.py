@@ -182,7 +182,19 @@ def ordered(values: Numbers, labels: Codes, n_labels: int, weights: Numbers | No
         found = _sort_by_key(narrow, labels, n_labels)
         if found is not None:
             return found
-    return _sort_by_row(values.astype(np.float64, copy=False), labels, n_labels, weights)
+    # sorted by row number
+    in_order = values.astype(np.float64, copy=False)
+    order = np.argsort(in_order)
+    in_order, labels = in_order[order] + 0.0, labels[order]
+    weights = None if weights is None else weights[order]
+    is_last = _last(in_order)
+    ends = np.flatnonzero(is_last) + 1
+    if 4 * len(ends) * n_labels < len(in_order):
+        groups = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
+        cells, labels, weights = _occupied_cells(groups, 0, labels, len(ends), n_labels, weights)
+        numbers = cells // n_labels
+        in_order, is_last = in_order[ends - 1][numbers], _last(numbers)
+    return Ordered(in_order, np.copy, labels, weights, is_last)
 
 
 def _narrowed(values: Numbers) -> Numbers:
@@ -337,21 +349,6 @@ def _smallest_magnitude(values: Numbers) -> float:
             least = float(magnitudes.min(where=magnitudes > 0, initial=np.inf))
         smallest = min(smallest, least)
     return smallest
-
-
-def _sort_by_row(values: Array, labels: Codes, n_labels: int, weights: Numbers | None) -> Ordered:
-    order = np.argsort(values)
-    values, labels = values[order] + 0.0, labels[order]
-    weights = None if weights is None else weights[order]
-    is_last = _last(values)
-    ends = np.flatnonzero(is_last) + 1
-    if 4 * len(ends) * n_labels < len(values):
-        groups = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
-        distinct = values[ends - 1]
-        cells, labels, weights = _occupied_cells(groups, 0, labels, len(ends), n_labels, weights)
-        numbers = cells // n_labels
-        values, is_last = distinct[numbers], _last(numbers)
-    return Ordered(values, np.copy, labels, weights, is_last)
 
 
 def _last(ascending: Numbers) -> Mask:

@@ -3,7 +3,6 @@
 - `model_paths`: counting numbers of overlapping regions, submodels, the path of models, the tables of one model
 - `search_trace`: the steps of a search: degrees of freedom, likelihoods, posteriors, bootstrap losses
 - `candidate_gains`: what every candidate would add to the log-likelihood of the current model, or at most
-- `candidate_tables`: tables of many candidates in one array, and their sums over rows
 
 A region is a tuple of attribute indices, ascending, without the class; () is the class alone. The search itself is
 `bncli.engine.structure_learners.kikuchi`.

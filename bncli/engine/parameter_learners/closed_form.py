@@ -1,6 +1,6 @@
 """Parameters in closed form: `--param map`, `acll` and `acll-uniform` of networks, `kmap` and `kbma` of regions.
 
-map            smoothed relative frequencies (`bncli.engine.parameters.smoothing`)
+map            smoothed relative frequencies (`bncli.engine.parameters.generative`)
 acll           the maximum of the approximate conditional log-likelihood (`bncli.engine.structures.scores`),
                if joint probabilities follow Dirichlet(1, ..., 1, N) or another prior
 acll-uniform   the same, if joint probabilities are independent and uniform

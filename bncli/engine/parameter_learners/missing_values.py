@@ -63,7 +63,7 @@ from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Parameters, StoppedBy, Tables
 from bncli.engine.optimizers.objective import Precondition, norm
 from bncli.engine.parameters.coordinates import Softmax
-from bncli.engine.parameters.generative import family_tables, generative_tables
+from bncli.engine.parameters.generative import FLOOR, family_tables, generative_tables, pseudo_counts
 from bncli.engine.parameters.optimization import (
     OptimizerSettings,
     Space,
@@ -72,7 +72,6 @@ from bncli.engine.parameters.optimization import (
     optimize,
     random_point,
 )
-from bncli.engine.parameters.smoothing import FLOOR, pseudo_counts
 from bncli.engine.structures.structure import Structure
 from bncli.watch import Iteration, Note, Watch, silent
 

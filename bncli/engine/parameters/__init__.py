@@ -1,6 +1,6 @@
 """Parameters: what the parameter learners share, from the likelihood of the rows to the choice of the penalty.
 
-- `smoothing`, `generative`: closed forms: smoothed relative frequencies, tables of a network
+- `generative`: closed forms: smoothed relative frequencies, tables of a network
 - `likelihood`: the conditional log-likelihood of the rows, its gradient and products with its Hessian
 - `coordinates`, `effect_coding`: maps from free parameters to tables, and their transposes
 - `optimization`: from a likelihood and coordinates to an optimum, from one start or several

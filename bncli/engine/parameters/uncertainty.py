@@ -75,9 +75,8 @@ from bncli.engine.data.splits import count_units
 from bncli.engine.kernels.arrays import Array, cell_numbers, log_softmax
 from bncli.engine.model import Parameters, ParameterUncertainty, UncertaintyMethod
 from bncli.engine.parameters.coordinates import Softmax
-from bncli.engine.parameters.generative import family_tables
+from bncli.engine.parameters.generative import family_tables, pseudo_counts
 from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, find_optimum_from
-from bncli.engine.parameters.smoothing import pseudo_counts
 from bncli.engine.structures.regrouping import with_regrouped_columns
 from bncli.engine.structures.structure import Family, Structure
 from bncli.errors import UsageError

@@ -227,9 +227,10 @@ def grow_regions(
     of its codes ends. After the first cut of each attribute, every further cut gains at least `least` nats. Levels of
     categorical attributes stay separate even if there are more cells than the rows support.
     """
-    data, regions = likelihood.data, []
-    # with two classes, the residuals of one are minus those of the other
+    data, regions = likelihood.data, list[GrownRegion]()
+    # with two classes, the residuals of one are minus those of the other: it is summed and counted twice
     classes = np.arange(int(data.n_labels == 2), data.n_labels)
+    n_alike = 2 if data.n_labels == 2 else 1
     room = MAX_SUMS // (2 * len(classes))
     families = []
     for members in sets:
@@ -253,7 +254,22 @@ def grow_regions(
         over = [(family.attributes, family.shape) for family in plain]
         sums = regrouped.reduce(_sum_cells, tables, over, classes, states=states)
         for family, total in zip(together, sums, strict=True):
-            regions.append(_grow(data, family, total.reshape(-1, *family.shape), least))
+            attributes = [data.schema.attributes[i] for i in family.attributes]
+            axes = [
+                Axis(size, size - attribute.missing if isinstance(attribute, NumericAttribute) else 0)
+                for attribute, size in zip(attributes, family.shape, strict=True)
+            ]
+            grid = Grid(total.reshape(-1, *family.shape), tuple(axes))
+            # values of the grid are those of the class that is summed, so the least gain is divided as well
+            grid.grow(max(LEAST_CELLS, int(data.total_weight / ROWS_PER_CELL)), least / n_alike)
+            grown: list[Grouping | None] = []
+            for starts, (_, before), attribute in zip(grid.starts, family.binned_attributes, attributes, strict=True):
+                # from codes to bins, then from bins to the groups of the grid
+                codes = np.arange(attribute.cardinality) if before is None else np.array(before)
+                groups = tuple((np.searchsorted(starts, codes, side="right") - 1).tolist())
+                grown.append(None if len(starts) == attribute.cardinality else groups)
+            gain = float(rounded(np.array([grid.value * n_alike]))[0])
+            regions.append(GrownRegion(family.attributes, gain, tuple(grown)))
     return sorted(regions, key=lambda region: -region.gain)
 
 
@@ -269,28 +285,6 @@ def _sum_cells(
             for sums, column in zip(total, columns, strict=True):
                 add_counts(sums, numbers, column)
     return totals
-
-
-def _grow(data: Dataset, family: Family, sums: Array, least: float) -> GrownRegion:
-    """Return the region of a family, with the cuts grown on its sums, shape (2 C, *family.shape)."""
-    both = 2 if data.n_labels == 2 else 1  # with two classes, only one is summed
-    attributes = [data.schema.attributes[i] for i in family.attributes]
-    axes = [
-        Axis(size, size - attribute.missing if isinstance(attribute, NumericAttribute) else 0)
-        for attribute, size in zip(attributes, family.shape, strict=True)
-    ]
-    grid = Grid(sums, tuple(axes))
-    # values of the grid are those of the class that is summed, so the least gain is divided as well
-    grid.grow(max(LEAST_CELLS, int(data.total_weight / ROWS_PER_CELL)), least / both)
-    groupings: list[Grouping | None] = []
-    for starts, (_, before), attribute in zip(grid.starts, family.binned_attributes, attributes, strict=True):
-        if len(starts) == attribute.cardinality:
-            groupings.append(None)
-        else:
-            # from codes to bins, then from bins to the groups of the grid
-            codes = np.arange(attribute.cardinality) if before is None else np.array(before)
-            groupings.append(tuple((np.searchsorted(starts, codes, side="right") - 1).tolist()))
-    return GrownRegion(family.attributes, float(rounded(np.array([grid.value * both]))[0]), tuple(groupings))
 
 
 class AdditiveFit(NamedTuple):

@@ -14,8 +14,8 @@ from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.model import Tables, UncertaintyMethod
 from bncli.engine.parameters import uncertainty
 from bncli.engine.parameters.coordinates import Softmax
+from bncli.engine.parameters.generative import pseudo_counts
 from bncli.engine.parameters.optimization import ParameterSpace
-from bncli.engine.parameters.smoothing import pseudo_counts
 from bncli.engine.parameters.uncertainty import (
     laplace,
     laplace_deviations,

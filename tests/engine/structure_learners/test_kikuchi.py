@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.kikuchi import candidate_gains, candidate_tables
+from bncli.engine.kikuchi import candidate_gains
 from bncli.engine.kikuchi.search_trace import follow
 from bncli.engine.structure_learners import kikuchi
 from bncli.engine.structures.structure import Regions, SearchTrace
@@ -180,7 +180,7 @@ def test_the_budget_of_kept_tables_changes_nothing(monkeypatch: pytest.MonkeyPat
 def test_steep_tables_are_added_up_in_logs(monkeypatch: pytest.MonkeyPatch) -> None:
     data = woven(3, 500, 3)
     found = search(data)
-    monkeypatch.setattr(candidate_tables, "STEEPEST", 0.0)
+    monkeypatch.setattr(candidate_gains, "STEEPEST", 0.0)
     assert search(data) == found
     assert search(data, 4, 1e-250).regions
 
