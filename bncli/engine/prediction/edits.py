@@ -34,12 +34,10 @@ from itertools import product
 
 import numpy as np
 
-from bncli.engine.calibration import Calibration, Isotonic, Knots, PerClass, Temperature
+from bncli.engine.calibration import Isotonic, Knots, PerClass, Temperature
 from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import (
-    DecisionRule,
-    Edit,
     Ensemble,
     Model,
     Path,
@@ -403,17 +401,6 @@ def undo_edit(model: Model) -> Model:
     return replace(model, predictor=with_arrays(predictor, arrays), self_test=test, edits=model.edits[:-1])
 
 
-def reverse_edit(edit: Edit) -> Edit:
-    """Return the edit with the two labels in the other order."""
-    return replace(
-        edit,
-        values=tuple(row[::-1] for row in edit.values),
-        before=tuple(row[::-1] for row in edit.before),
-        previous={place: np.ascontiguousarray(array[..., ::-1]) for place, array in edit.previous.items()},
-        previous_test=None if edit.previous_test is None else np.ascontiguousarray(edit.previous_test[::-1]),
-    )
-
-
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_LISTED]) + (", ..." if len(names) > _MOST_LISTED else "")
 
@@ -449,6 +436,35 @@ def with_positive_label(model: Model, positive: str | None) -> Model:
         # one variance per label, or deviations of the second label's scores from the first one's
         reversed_entries = _reverse(entries, axis=0) if uncertainty.method.is_diagonal else -entries
         uncertainty = replace(uncertainty, entries=reversed_entries)
+    rule = model.rule
+    if rule is not None:
+        held_out = rule.held_out
+        if held_out is not None:
+            weights = None if held_out.weights is None else held_out.weights[::-1]
+            held_out = replace(held_out, probabilities=held_out.probabilities[::-1], weights=weights)
+        threshold = None if rule.threshold is None else Threshold(1 - rule.threshold.value, rule.threshold.chosen)
+        costs = None if rule.costs is None else tuple(row[::-1] for row in rule.costs[::-1])
+        rule = replace(rule, costs=costs, threshold=threshold, held_out=held_out)
+    calibration = model.calibration
+    if calibration is not None:
+        fitted = calibration.map
+        if isinstance(fitted, PerClass):
+            fitted = PerClass(fitted.scales[::-1], fitted.shifts[::-1])
+        elif isinstance(fitted, Isotonic):
+            (knots,) = fitted.knots  # that of the second label alone; the first one gets the remainder
+            at, values = (tuple(1 - number for number in reversed(numbers)) for numbers in knots)
+            fitted = Isotonic((Knots(at, values),))
+        calibration = calibration._replace(map=fitted, frequencies=calibration.frequencies[::-1])
+    edits = tuple(
+        replace(
+            edit,
+            values=tuple(row[::-1] for row in edit.values),
+            before=tuple(row[::-1] for row in edit.before),
+            previous={place: _reverse(array) for place, array in edit.previous.items()},
+            previous_test=None if edit.previous_test is None else _reverse(edit.previous_test, axis=0),
+        )
+        for edit in model.edits
+    )
     return replace(
         model,
         schema=replace(
@@ -460,9 +476,9 @@ def with_positive_label(model: Model, positive: str | None) -> Model:
         predictor=_reverse_predictor(model.predictor),
         self_test=None if test is None else test._replace(probabilities=_reverse(test.probabilities, axis=0)),
         class_weights=None if model.class_weights is None else model.class_weights[::-1],
-        rule=None if model.rule is None else _reverse_rule(model.rule),
-        calibration=None if model.calibration is None else _reverse_calibration(model.calibration),
-        edits=tuple(map(reverse_edit, model.edits)),
+        rule=rule,
+        calibration=calibration,
+        edits=edits,
         uncertainty=uncertainty,
     )
 
@@ -484,24 +500,3 @@ def _reverse_predictor(predictor: Predictor) -> Predictor:
         reversed_tables = replace(tables, bias=_reverse(tables.bias), weights=tuple(map(_reverse, tables.weights)))
         components.append(component._replace(tables=reversed_tables))
     return replace(predictor, components=tuple(components))
-
-
-def _reverse_rule(rule: DecisionRule) -> DecisionRule:
-    held_out = rule.held_out
-    if held_out is not None:
-        weights = None if held_out.weights is None else held_out.weights[::-1]
-        held_out = replace(held_out, probabilities=held_out.probabilities[::-1], weights=weights)
-    threshold = None if rule.threshold is None else Threshold(1 - rule.threshold.value, rule.threshold.chosen)
-    costs = None if rule.costs is None else tuple(row[::-1] for row in rule.costs[::-1])
-    return replace(rule, costs=costs, threshold=threshold, held_out=held_out)
-
-
-def _reverse_calibration(calibration: Calibration) -> Calibration:
-    fitted = calibration.map
-    if isinstance(fitted, PerClass):
-        fitted = PerClass(fitted.scales[::-1], fitted.shifts[::-1])
-    elif isinstance(fitted, Isotonic):
-        (knots,) = fitted.knots  # that of the second label alone; the first one gets the remainder
-        at, values = (tuple(1 - number for number in reversed(numbers)) for numbers in knots)
-        fitted = Isotonic((Knots(at, values),))
-    return calibration._replace(map=fitted, frequencies=calibration.frequencies[::-1])

@@ -235,17 +235,14 @@ class PackedTables:
             _add_packed_entries(self.complete, scores, codes, slice(None))
             return
         _add_packed_entries(self.complete, scores, codes, np.flatnonzero(~is_incomplete))
-        for look_ups in self.kept_parts() or self._pack_expanded_tables():
+        for look_ups in self.kept_parts or self._pack_expanded_tables():
             _add_packed_entries(look_ups, scores, codes, np.flatnonzero(is_incomplete))
 
-    def kept_parts(self) -> tuple[tuple[LookUps, ...], ...] | None:
-        """Return the words for rows in which something is unknown, or None if they are too large to be kept."""
-        return self._kept if sum(table.expanded_size for table in self.tables) <= KEPT_ENTRIES else None
-
     @cached_property
-    def _kept(self) -> tuple[tuple[LookUps, ...], ...]:
-        """All words for rows in which something is unknown, made when the first such row comes."""
-        return tuple(self._pack_expanded_tables())
+    def kept_parts(self) -> tuple[tuple[LookUps, ...], ...] | None:
+        """The words for rows in which something is unknown, made when the first such row comes; None if too large."""
+        is_kept = sum(table.expanded_size for table in self.tables) <= KEPT_ENTRIES
+        return tuple(self._pack_expanded_tables()) if is_kept else None
 
     def _pack_expanded_tables(self) -> Iterator[tuple[LookUps, ...]]:
         """Pack the expanded tables, at most KEPT_ENTRIES / 8 entries at a time."""
@@ -589,13 +586,10 @@ class RegionFactor:
 
 
 def _region_tables(region: tuple[int, ...], shape: Sequence[int], terms: Iterable[Term]) -> Array:
-    """Return the sum of the terms as score rows (R, cells of `shape`)."""
-    table = sum_over(region, shape, terms)
-    return score_rows(table.reshape(-1, table.shape[-1]))
+    """Return the sum D of the terms as score rows (R, cells of `shape`).
 
-
-def sum_over(region: tuple[int, ...], shape: Sequence[int], terms: Iterable[Term]) -> Array:
-    """Return the sum D of the terms, (*shape, K); the attributes of each are a subset of `region`, in its order."""
+    The attributes of each term are a subset of `region`, in its order.
+    """
     total: Array | None = None
     for factor, attributes, table in terms:
         sizes = dict(zip(attributes, table.shape[:-1], strict=True))
@@ -605,7 +599,7 @@ def sum_over(region: tuple[int, ...], shape: Sequence[int], terms: Iterable[Term
             total = np.zeros((*shape, aligned.shape[-1]))
         total += factor * aligned
     assert total is not None
-    return total
+    return score_rows(total.reshape(-1, total.shape[-1]))
 
 
 def log_margin(table: Array, axes: Collection[int]) -> Array:

@@ -33,7 +33,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bncli.engine.calibration import CalibrationMap, Isotonic, PerClass, Temperature
+from bncli.engine.calibration import PerClass, Temperature
 from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Ensemble, Model, Path, Pool, Predictor, Tables
@@ -181,31 +181,30 @@ def make_portable(model: Model) -> PortableScorer:
         stage, factor = stages[0], 1 / calibration.temperature
         tables = tuple(replace(table, entries=table.entries * factor) for table in stage.tables)
         stages, calibration = (replace(stage, shift=stage.shift * factor, tables=tables),), None
+    mapped, n_labels = None, len(model.schema.labels)
+    if isinstance(calibration, PerClass):
+        mapped = PortableMap((calibration.scales, calibration.shifts))
+    elif isinstance(calibration, Temperature):
+        mapped = PortableMap(((1 / calibration.temperature,) * n_labels, (0.0,) * n_labels))
+    elif calibration is not None:
+        lines = []
+        for at, values in calibration.knots:
+            # constant before the first knot and behind the last
+            slopes = (0.0, *map(float, np.diff(np.array(values)) / np.diff(np.array(at))), 0.0)
+            lines.append(PortableLine(at, (at[0], *at), (values[0], *values), slopes))
+        mapped = PortableMap(lines=tuple(lines))
     scorer = PortableScorer(
         model.schema.class_name,
         model.schema.labels,
         tuple(Input.of(model.schema.attributes[i]) for i in used),
         stages,
-        None if calibration is None else _portable_map(calibration, len(model.schema.labels)),
+        mapped,
     )
     entries = sum(table.expanded_size for table in scorer.tables)
     if entries > MOST_ENTRIES:
         what = f"the model is too large to be written as a program: {entries:,} table entries"
         raise ModelError(what, hint=f"the maximum is {MOST_ENTRIES:,}; learn with fewer parents, or with --effort 1")
     return scorer
-
-
-def _portable_map(calibration: CalibrationMap, n_labels: int) -> PortableMap:
-    if isinstance(calibration, PerClass):
-        return PortableMap((calibration.scales, calibration.shifts))
-    if not isinstance(calibration, Isotonic):
-        return PortableMap(((1 / calibration.temperature,) * n_labels, (0.0,) * n_labels))
-    lines = []
-    for at, values in calibration.knots:
-        # constant before the first knot and behind the last
-        slopes = (0.0, *map(float, np.diff(np.array(values)) / np.diff(np.array(at))), 0.0)
-        lines.append(PortableLine(at, (at[0], *at), (values[0], *values), slopes))
-    return PortableMap(lines=tuple(lines))
 
 
 def _stages_of(predictor: Predictor, schema: Schema) -> tuple[tuple[int, ...], tuple[PortableStage, ...]]:

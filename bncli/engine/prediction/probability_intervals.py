@@ -110,8 +110,15 @@ class IntervalFinder:
         step = max(1, NUMBERS_PER_BLOCK // per_row)
         for start in range(0, raw.shape[1], step):
             rows = slice(start, min(start + step, raw.shape[1]))
-            of_rows = self._row_sums([column[rows] for column in codes], rows.stop - start)
-            low[:, rows], high[:, rows] = self._bounds(of_rows, raw[:, rows])
+            # the uncertainty's entries summed over the families of each row, (*entries.shape[:-1], rows)
+            sums = np.zeros((self._n_sums, rows.stop - start))
+            indices = [column[rows].astype(np.intp) for column in codes]
+            indices += [np.take(coarse, indices[p], mode="clip") for p, coarse in self._regrouped]
+            self._sums.add_to(sums, indices)
+            # without the row of zeros, if there is one
+            n_kept = int(np.prod(self._shape))
+            sums = sums[:n_kept].reshape(*self._shape, rows.stop - start)
+            low[:, rows], high[:, rows] = self._bounds(sums, raw[:, rows])
         # rows that need inference replace what look-ups gave for them
         if self._network is not None:
             by_attribute = dict(zip(self._used, codes, strict=True))
@@ -120,18 +127,14 @@ class IntervalFinder:
                 some = incomplete[start : start + step]
                 known = {a: column[some] for a, column in by_attribute.items()}
                 covariances = score_covariances(self._network, self._variances, self._totals, known)
-                low[:, some], high[:, some] = self._bounds_of(covariances, raw[:, some])
+                if self._n_labels == 2:
+                    # Var(S_1 - S_0) = (-1, 1) Sigma (-1, 1)'
+                    variance = np.einsum("tyz,y,z->t", covariances, (-1.0, 1.0), (-1.0, 1.0))
+                    ends = self._two_class_intervals(variance, raw[:, some])
+                else:
+                    ends = self._many_class_intervals(self._draw_deviations(covariances), raw[:, some])
+                low[:, some], high[:, some] = ends
         return Intervals(low, high)
-
-    def _row_sums(self, codes: Sequence[Codes], n_rows: int) -> Array:
-        """Return the uncertainty's entries summed over the families of each row, (*entries.shape[:-1], n_rows)."""
-        sums = np.zeros((self._n_sums, n_rows))
-        indices = [column.astype(np.intp) for column in codes]
-        indices += [np.take(coarse, indices[p], mode="clip") for p, coarse in self._regrouped]
-        self._sums.add_to(sums, indices)
-        # without the row of zeros, if there is one
-        n_kept = int(np.prod(self._shape))
-        return sums[:n_kept].reshape(*self._shape, n_rows)
 
     def _bounds(self, sums: Array, raw: Array) -> tuple[Array, Array]:
         """Return the ends of the intervals of rows with these sums of the uncertainty's entries."""
@@ -146,13 +149,6 @@ class IntervalFinder:
             )
         # covariances D'D of each row, (N, K - 1, K - 1)
         return self._many_class_intervals(self._draw_deviations(np.einsum("rat,rbt->tab", sums, sums)), raw)
-
-    def _bounds_of(self, covariances: Array, raw: Array) -> tuple[Array, Array]:
-        """Return the ends of the intervals of rows whose scores have these covariances, (N, K, K)."""
-        if self._n_labels == 2:
-            # Var(S_1 - S_0) = (-1, 1) Sigma (-1, 1)'
-            return self._two_class_intervals(np.einsum("tyz,y,z->t", covariances, (-1.0, 1.0), (-1.0, 1.0)), raw)
-        return self._many_class_intervals(self._draw_deviations(covariances), raw)
 
     def _draw_deviations(self, covariances: Array) -> Array:
         """Return normal deviations (K, N, DRAWS); those of the first class are 0 for covariances (N, K - 1, K - 1)."""

@@ -236,8 +236,12 @@ class Prover:
                     values, inputs = contrast.minimise(part[None])
                     odds.append(sign * float(values[0]))  # the least or greatest S[d] - S[label]
                     tries.append(inputs[0])
+                # 1 / (1 + sum of exp(odds / temperature)); the exponent of the label itself is 0
+                scaled = [value / (self._temperature or 1.0) for value in odds]
+                highest = max(0.0, *scaled)
+                total = math.exp(-highest) + math.fsum(math.exp(value - highest) for value in scaled)
                 # an average of probabilities cannot exceed the average of their extremes
-                extreme += weight * _probability_from_log_odds(odds, self._temperature or 1.0)
+                extreme += weight * (math.exp(-highest) / total)
             if self._calibration is not None and self._temperature is None:
                 if self._n_labels > 2:
                     return _Part(True, np.array(tries))
@@ -401,14 +405,6 @@ class Prover:
 def _no_bound(part: Index) -> _Part:
     """Return that a part may contain a counter-example, without inputs to try."""
     return _Part(True, np.empty((0, len(part)), np.intp))
-
-
-def _probability_from_log_odds(odds: list[float], temperature: float) -> float:
-    """Return 1 / (1 + sum of exp(odds / temperature))."""
-    # the exponent of the label itself is 0
-    highest = max(0.0, *(value / temperature for value in odds))
-    total = math.exp(-highest) + math.fsum(math.exp(value / temperature - highest) for value in odds)
-    return math.exp(-highest) / total
 
 
 def _with_code(inputs: Index, position: int, code: int) -> Index:

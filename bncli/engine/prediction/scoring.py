@@ -238,19 +238,14 @@ def _look_up(scorer: Scorer, codes: Sequence[Codes], n: int) -> Array:
             rare = np.flatnonzero(out.min(axis=0) < LEAST_PROBABILITY)
             log_shares(out)
             if rare.size:
-                out[:, rare] = _log_average_of_stages(scorer.stages, [column[rare] for column in indices], len(out))
+                of_rare, terms = np.zeros((len(scores), rare.size)), []
+                for stage in scorer.stages:
+                    stage.add_to(of_rare, [column[rare] for column in indices])
+                    terms.append(np.empty((len(out), rare.size)))
+                    write_log_softmax(of_rare, terms[-1])
+                    terms[-1] += math.log(stage.weight)
+                out[:, rare] = normalised(np.asarray(np.logaddexp.reduce(terms)))
     return log_p
-
-
-def _log_average_of_stages(stages: Sequence[Stage], codes: Sequence[Index], n_labels: int) -> Array:
-    scores = np.zeros((len(stages[0].shift), len(codes[0])))
-    terms = []
-    for stage in stages:
-        stage.add_to(scores, codes)
-        terms.append(np.empty((n_labels, scores.shape[1])))
-        write_log_softmax(scores, terms[-1])
-        terms[-1] += math.log(stage.weight)
-    return normalised(np.asarray(np.logaddexp.reduce(terms)))
 
 
 def write_log_average(scores: Sequence[Array], weights: Sequence[float], out: Array) -> None:
@@ -548,7 +543,12 @@ def _segments_of_stage(stage: Stage, is_incomplete: dict[int, bool]) -> Iterable
                 yield pending_rows, False, pending
                 pending = []
             pending_rows = rows
-            pending.append((_cell_number_terms(inner), inner.tables.T))
+            # what each code of each attribute adds to the cell number; never used for unknown values of a wide factor
+            shares, stride = [], 1
+            for position, n in zip(reversed(inner.positions), reversed(inner.shape), strict=True):
+                shares.append((position, stride * np.arange(n + isinstance(inner, WideFactor))))
+                stride *= n
+            pending.append((shares[::-1], inner.tables.T))
             continue
         if pending:
             yield pending_rows, False, pending
@@ -557,7 +557,7 @@ def _segments_of_stage(stage: Stage, is_incomplete: dict[int, bool]) -> Iterable
             yield rows, True, None
             return
         # packed tables of rows with unknown values have words of their own
-        parts = inner.kept_parts() if is_incomplete[id(inner)] else (inner.complete,)
+        parts = inner.kept_parts if is_incomplete[id(inner)] else (inner.complete,)
         if parts is None:
             yield rows, True, None
             return
@@ -569,19 +569,6 @@ def _segments_of_stage(stage: Stage, is_incomplete: dict[int, bool]) -> Iterable
 
 def _unshared(factor: object) -> object:
     return factor.factor if isinstance(factor, SharedFactor) else factor
-
-
-def _cell_number_terms(factor: Factor | WideFactor) -> list[tuple[int, Index]]:
-    """Return (position, what each code adds to the cell number) per attribute.
-
-    For a wide factor, those of unknown values are never used.
-    """
-    shares, stride = [], 1
-    for position, n in zip(reversed(factor.positions), reversed(factor.shape), strict=True):
-        digits = np.arange(n + isinstance(factor, WideFactor))
-        shares.append((position, stride * digits))
-        stride *= n
-    return shares[::-1]
 
 
 def _lane_tables(look_ups: LookUps) -> Iterable[_Table]:

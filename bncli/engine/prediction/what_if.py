@@ -37,7 +37,7 @@ random values of j. Cost: the rows are scored once per value of each attribute.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -119,7 +119,12 @@ class CounterfactualSearch:
             rows, own_labels = [column[left] for column in codes], labels[left]
             # The best change of this size, by ln P of the label to which it leads.
             best = np.full(len(left), -np.inf)
-            for change in self._all_changes(size):
+            changes = (
+                tuple(zip(positions, values, strict=True))
+                for positions in itertools.combinations(self._n_values, size)
+                for values in itertools.product(*(range(self._n_values[p]) for p in positions))
+            )
+            for change in changes:
                 changed = list(rows)
                 for p, code in change:
                     changed[p] = np.full_like(rows[p], code)
@@ -132,11 +137,6 @@ class CounterfactualSearch:
                 best = np.maximum(best, reached)
             left = left[np.isneginf(best)]
         return best_changes
-
-    def _all_changes(self, size: int) -> Iterator[Change]:
-        for positions in itertools.combinations(self._n_values, size):
-            for values in itertools.product(*(range(self._n_values[p]) for p in positions)):
-                yield tuple(zip(positions, values, strict=True))
 
 
 class NextBest:
