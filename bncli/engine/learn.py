@@ -300,31 +300,21 @@ def _with_cost_of_limits(
     columns = dict.fromkeys(i for family in fitted.model.tables.families for i in family.attributes)
     for left_out in columns if run.alternatives else ():
         quiet = run._replace(watch=silent, keep_predictions=False)
-        other = _card_without(left_out, data, recipe, supplied, reading_rules, quiet)
-        assert other.parameters.held_out is not None
-        if other.parameters.held_out.log_loss <= (1 + ABOUT_AS_GOOD) * limited.log_loss:
-            found.append((other.parameters.held_out.log_loss, len(found), other))
+        attributes, codes = list(data.schema.attributes), list(data.codes)
+        # With a single value, the attribute takes no part in the structure.
+        blank = replace(attributes[left_out], missing=False, frequencies=(data.total_weight,))
+        one_value = {"cuts": ()} if isinstance(blank, NumericAttribute) else {"levels": ("",), "groups": ()}
+        attributes[left_out] = replace(blank, **one_value)
+        codes[left_out] = np.zeros_like(codes[left_out])
+        others = replace(data, schema=replace(data.schema, attributes=tuple(attributes)), codes=tuple(codes))
+        counts = Counts(others)
+        structure = learn_structure(counts, recipe, quiet)
+        parameters = learn_parameters(counts, structure, recipe)
+        model = Model(others.schema, structure, parameters.predictor, recipe, data.n_rows, __version__)
+        loss, _ = _HeldOutModels(recipe, supplied, reading_rules, structure, "all", None, quiet).measure(others, None)
+        if loss.log_loss <= (1 + ABOUT_AS_GOOD) * limited.log_loss:
+            found.append((loss.log_loss, len(found), FittedModel(model, replace(parameters, held_out=loss), 0)))
     return replace(fitted, alternatives=tuple(other for *_, other in sorted(found)[: run.alternatives]))
-
-
-def _card_without(
-    left_out: int, data: Dataset, recipe: Recipe, supplied: SuppliedParts, reading_rules: ReadingRules, run: Run
-) -> FittedModel:
-    """Learn the score card without one attribute, and measure its held-out log-loss."""
-    attributes = list(data.schema.attributes)
-    # With a single value, the attribute takes no part in the structure.
-    blank = replace(attributes[left_out], missing=False, frequencies=(data.total_weight,))
-    one_value = {"cuts": ()} if isinstance(blank, NumericAttribute) else {"levels": ("",), "groups": ()}
-    attributes[left_out] = replace(blank, **one_value)
-    codes = list(data.codes)
-    codes[left_out] = np.zeros_like(codes[left_out])
-    data = replace(data, schema=replace(data.schema, attributes=tuple(attributes)), codes=tuple(codes))
-    counts = Counts(data)
-    structure = learn_structure(counts, recipe, run)
-    parameters = learn_parameters(counts, structure, recipe)
-    model = Model(data.schema, structure, parameters.predictor, recipe, data.n_rows, __version__)
-    loss, _ = _HeldOutModels(recipe, supplied, reading_rules, structure, "all", None, run).measure(data, None)
-    return FittedModel(model, replace(parameters, held_out=loss), 0)
 
 
 def _learn_better(table: list[Columns], recipe: Recipe, reading_rules: ReadingRules, run: Run) -> FittedModel:
@@ -462,8 +452,8 @@ class _ChosenSettings(NamedTuple):
 
     `sampled_rows` is the number of rows from which cuts were made, or None for all rows. `held_out` is the loss of
     held-out rows, or None if it was not measured apart from the folds that chose the penalty.
-    `predictions` are those of held-out rows, if they are kept. `split` is the split of `_split_outside_search`, and
-    `near` (K, n_cells) are the tables fitted to its training rows.
+    `predictions` are those of held-out rows, if they are kept. `split` holds out rows that the search of
+    interactions has not used, and `near` (K, n_cells) are the tables fitted to its training rows.
     """
 
     counts: Counts
@@ -512,7 +502,11 @@ def _choose(
         # a column of one value is uninformative in every fold, and a wide table may have very many
         sample = with_attributes(sample, {name for name, own in sample.attributes.items() if not is_constant(own)})
     folds: list[HeldOutFold] = []
-    split = _split_outside_search(data, structure, recipe) if holds_out else None
+    split = None
+    if holds_out and structure.method == "interactions" and _is_learned_in_folds(structure, data.schema, recipe):
+        # The structure is searched once: these held-out rows have no part in it, nor in cuts that ignore the labels.
+        searched: Index = STRUCTURES.load(structure.method, "searched_rows")(data.labels, data.split_by)
+        split = split_outside(searched, data.labels, seed, data.split_by)
     if holds_out:
         run.watch(Stage("penalty"))
         if split is not None:
@@ -545,17 +539,6 @@ def _choose(
             structure = subset_of_arcs(word, counts, structure)
     del as_read
     return _ChosenSettings(counts, structure, recipe, penalty, sampled_rows, held_out, prior, predictions, split, near)
-
-
-def _split_outside_search(data: Dataset, structure: Structure, recipe: Recipe) -> RowSplit | None:
-    """Return a split whose held-out rows the search of interactions has not used, or None.
-
-    With it, the structure is searched only once: these rows have no part in it, nor in cuts that ignore the labels.
-    """
-    if structure.method != "interactions" or not _is_learned_in_folds(structure, data.schema, recipe):
-        return None
-    searched: Index = STRUCTURES.load(structure.method, "searched_rows")(data.labels, data.split_by)
-    return split_outside(searched, data.labels, recipe.seed or 0, data.split_by)
 
 
 def learn_from_counts(
@@ -788,7 +771,19 @@ def _fit_parameters(chosen: _ChosenSettings, run: Run) -> FittedModel:
     """Learn the parameters with the chosen settings, and make the model."""
     counts, structure, recipe, penalty, sampled_rows, held_out, prior, predictions, split, near = chosen
     parameters = learn_parameters(counts, structure, recipe, run.watch, chosen=penalty, prior=prior, near=near)
-    uncertainty = _uncertainty(chosen, parameters, run.class_weights) if run.intervals else None
+    uncertainty: ParameterUncertainty | None = None
+    if run.intervals:
+        with_prior = counts.with_prior(prior)
+        if parameters.point is None:
+            uncertainty = posterior_variances(with_prior, structure, str(recipe.smoothing), run.class_weights)
+        else:
+            settings = _optimizer_settings(recipe, penalty, has_prior=prior is not None)
+            data, inner = counts.data, list[RowSplit]()
+            if data.n_rows <= FEW_ROWS:
+                inner = inner_splits(data.labels, FOLDS, recipe.seed or 0, data.split_by)
+                inner = inner[:1] if parameters.n_parameters >= MANY_PARAMETERS else inner
+            folds = [(Counts(data.take(others)).with_prior(prior), data.take(rows)) for others, rows in inner]
+            uncertainty = laplace(with_prior, structure, recipe, parameters, settings, folds, run.class_weights)
     if held_out is not None:
         parameters = replace(parameters, held_out=held_out)
     elif penalty is not None and penalty.log_loss is not None:
@@ -810,20 +805,6 @@ def _fit_parameters(chosen: _ChosenSettings, run: Run) -> FittedModel:
         uncertainty=uncertainty,
     )
     return _complete(model, parameters, sum(counts.source.n_missing), sampled_rows, run.watch)
-
-
-def _uncertainty(chosen: _ChosenSettings, parameters: Parameters, class_weights: Array | None) -> ParameterUncertainty:
-    """Return the uncertainty of the tables of these parameters; class_weights (K,) are factors of the row weights."""
-    counts, structure, recipe, penalty = chosen.counts.with_prior(chosen.prior), *chosen[1:4]
-    if parameters.point is None:
-        return posterior_variances(counts, structure, str(recipe.smoothing), class_weights)
-    settings = _optimizer_settings(recipe, penalty, has_prior=chosen.prior is not None)
-    data, splits = chosen.counts.data, []
-    if data.n_rows <= FEW_ROWS:
-        splits = inner_splits(data.labels, FOLDS, recipe.seed or 0, data.split_by)
-        splits = splits[:1] if parameters.n_parameters >= MANY_PARAMETERS else splits
-    folds = [(Counts(data.take(others)).with_prior(chosen.prior), data.take(rows)) for others, rows in splits]
-    return laplace(counts, structure, recipe, parameters, settings, folds, class_weights)
 
 
 def _held_out_loss(log_loss: float, data: Dataset, splits: Sequence[RowSplit]) -> HeldOutLoss:

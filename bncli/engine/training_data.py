@@ -20,7 +20,6 @@ with the class, averaged over the folds, are ranked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -137,17 +136,10 @@ def rank_attributes(columns: Columns, recipe: Recipe, n: int, run: Run) -> list[
         information = sum(relevance(fold.counts) for fold in folds)
         order = np.argsort(-information, kind="stable")
         candidates = sorted(order[: max(MOST_RANKED, 2 * n)].tolist())
-    return [names[i] for i in select_forward(folds, candidates, n)]
-
-
-def select_forward(folds: Sequence[HeldOutFold], candidates: Sequence[int], n: int) -> list[int]:
-    """Return n of the candidates, which are attribute indices, in the order of their selection.
-
-    Attributes with a single value in every fold come last.
-    """
     states = [_FoldState.of(fold) for fold in folds]
     informative = {i for fold in folds for i in fold.counts.schema.informative}
     selected: list[int] = []
+    # attributes with a single value in every fold come last
     # the last known gain of each candidate, and how many attributes were selected when it was computed
     gains = {i: (sum(state.gain(i) for state in states), 0) for i in candidates}
     while len(selected) < n:
@@ -159,7 +151,7 @@ def select_forward(folds: Sequence[HeldOutFold], candidates: Sequence[int], n: i
             state.add(best)
         selected.append(best)
         del gains[best]
-    return selected
+    return [names[i] for i in selected]
 
 
 @dataclass
@@ -193,22 +185,19 @@ class _FoldState:
             self.loss = _log_loss(self.held_out_scores, self.held_out)
 
     def _scores_with(self, i: int) -> tuple[Array, Array]:
-        table = _log_ratios(self.training, i)
+        # ln [P(x_i | y) / P(x_i)], shape (K, r_i + 1); it is 0 for the last code, that of marginalized values
+        data = self.training
+        n_values, n_labels = data.schema.attributes[i].cardinality, data.n_labels
+        cells = np.bincount(
+            data.labels.astype(np.int64) * (n_values + 1) + data.codes[i], data.weights, n_labels * (n_values + 1)
+        )
+        counts = cells.reshape(n_labels, n_values + 1)[:, :n_values] + 1.0 / n_values
+        of_values = counts.sum(axis=0)
+        ratios = np.log(counts / counts.sum(axis=1, keepdims=True)) - np.log(of_values / of_values.sum())
+        table = np.column_stack([ratios, np.zeros(n_labels)])
         own = table[:, self.training.codes[i]]
         weight = _best_weight(self.scores, own, self.training)
         return self.scores + weight * own, self.held_out_scores + weight * table[:, self.held_out.codes[i]]
-
-
-def _log_ratios(data: Dataset, i: int) -> Array:
-    """Return ln [P(x_i | y) / P(x_i)], shape (K, r_i + 1); it is 0 for the last code, that of marginalized values."""
-    n_values, n_labels = data.schema.attributes[i].cardinality, data.n_labels
-    cells = np.bincount(
-        data.labels.astype(np.int64) * (n_values + 1) + data.codes[i], data.weights, n_labels * (n_values + 1)
-    )
-    counts = cells.reshape(n_labels, n_values + 1)[:, :n_values] + 1.0 / n_values
-    of_values = counts.sum(axis=0)
-    ratios = np.log(counts / counts.sum(axis=1, keepdims=True)) - np.log(of_values / of_values.sum())
-    return np.column_stack([ratios, np.zeros(n_labels)])
 
 
 def _best_weight(scores: Array, own: Array, data: Dataset) -> float:
@@ -217,18 +206,14 @@ def _best_weight(scores: Array, own: Array, data: Dataset) -> float:
     of_label = own[data.labels, np.arange(data.n_rows)]
     weight = 0.0
     for _ in range(NEWTON_STEPS):
-        p = _probabilities(scores + weight * own)
+        weighted = scores + weight * own
+        p = np.exp(weighted - weighted.max(axis=0))
+        p /= p.sum(axis=0)
         mean = (p * own).sum(axis=0)
         slope = float((of_rows * (of_label - mean)).sum()) - RIDGE * weight
         curvature = float((of_rows * ((p * own * own).sum(axis=0) - mean * mean)).sum()) + RIDGE
         weight = min(max(weight + slope / curvature, 0.0), LARGEST_WEIGHT)
     return weight
-
-
-def _probabilities(scores: Array) -> Array:
-    p: Array = np.exp(scores - scores.max(axis=0))
-    p /= p.sum(axis=0)
-    return p
 
 
 def _log_loss(scores: Array, data: Dataset) -> float:

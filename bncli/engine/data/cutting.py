@@ -501,21 +501,17 @@ def set_directions(data: Dataset, increasing: Sequence[str], decreasing: Sequenc
     attributes = list(schema.attributes)
     for flag, names, direction in (("--increasing", increasing, 1), ("--decreasing", decreasing, -1)):
         for name in names:
-            i = _find_attribute(schema, flag, name)
+            try:
+                i = schema.index(name)
+            except KeyError:
+                if name == schema.class_name:
+                    raise UsageError(f"{flag} {name}: this column is the class", hint="name an attribute") from None
+                near = get_close_matches(name, [attribute.name for attribute in schema.attributes], 1, 0.5)
+                hint = f"did you mean {near[0]!r}?" if near else "name a column that is used as an attribute"
+                raise UsageError(f"{flag} {name}: there is no such attribute", hint=hint) from None
             attribute = attributes[i]
             if not isinstance(attribute, NumericAttribute):
                 hint = "only numeric columns have directions; add --numeric NAME to read a column as numbers"
                 raise UsageError(f"{flag} {name}: this column is categorical", hint=hint)
             attributes[i] = replace(attribute, direction=direction)
     return replace(data, schema=replace(schema, attributes=tuple(attributes), towards=towards))
-
-
-def _find_attribute(schema: Schema, flag: str, name: str) -> int:
-    try:
-        return schema.index(name)
-    except KeyError:
-        if name == schema.class_name:
-            raise UsageError(f"{flag} {name}: this column is the class", hint="name an attribute") from None
-        near = get_close_matches(name, [attribute.name for attribute in schema.attributes], 1, 0.5)
-        hint = f"did you mean {near[0]!r}?" if near else "name a column that is used as an attribute"
-        raise UsageError(f"{flag} {name}: there is no such attribute", hint=hint) from None

@@ -345,10 +345,28 @@ def encode_attributes(
 
 
 def encode_column(column: Column | CodedColumn, attribute: Attribute) -> EncodedColumn:
-    """Encode a column; raise ModelError if it is numeric and the attribute categorical, or the other way round."""
+    """Encode a column.
+
+    Raises ModelError if it is numeric and the attribute categorical, or the other way round, and if it is coded with
+    other cuts.
+    """
     unknown = attribute.cardinality
     if isinstance(column, CodedColumn):
-        return _recode_column(column, attribute)
+        own = column.attribute
+        if isinstance(own, CategoricalAttribute) and isinstance(attribute, CategoricalAttribute):
+            # a level that the attribute lacks is unseen
+            table = _translation(own.levels, attribute.code_of, unknown)
+            table[-1] = attribute.n_values
+        elif (
+            isinstance(own, NumericAttribute) and isinstance(attribute, NumericAttribute) and own.cuts == attribute.cuts
+        ):
+            table = np.arange(own.n_values + 1)
+        else:
+            raise ModelError(f"the codes of column {attribute.name!r} do not match the cuts of the model")
+        codes = table.astype(code_dtype(unknown + 1)).take(column.codes.joined())
+        n_missing = int(column.codes.count(own.n_values + 1)[own.n_values])
+        n_unknown = int(np.count_nonzero(codes == unknown))
+        return EncodedColumn(codes, n_unknown - (0 if attribute.missing else n_missing), n_missing)
     if isinstance(column, NumericColumn) and isinstance(attribute, NumericAttribute):
         values = column.values
         codes = interval_codes(values, attribute.cuts, code_dtype(unknown + 1))
@@ -370,25 +388,6 @@ def encode_column(column: Column | CodedColumn, attribute: Attribute) -> Encoded
         return EncodedColumn(codes, n_unknown - (0 if attribute.missing else n_missing), n_missing)
     kind = "numeric" if isinstance(attribute, NumericAttribute) else "categorical"
     raise ModelError(f"column {attribute.name!r} is not {kind}, as the model requires")
-
-
-def _recode_column(column: CodedColumn, attribute: Attribute) -> EncodedColumn:
-    """Translate the codes of a column to those of `attribute`; a level that the attribute lacks is unseen.
-
-    Raises ModelError if the cuts differ.
-    """
-    own, unknown = column.attribute, attribute.cardinality
-    if isinstance(own, CategoricalAttribute) and isinstance(attribute, CategoricalAttribute):
-        table = _translation(own.levels, attribute.code_of, unknown)
-        table[-1] = attribute.n_values
-    elif isinstance(own, NumericAttribute) and isinstance(attribute, NumericAttribute) and own.cuts == attribute.cuts:
-        table = np.arange(own.n_values + 1)
-    else:
-        raise ModelError(f"the codes of column {attribute.name!r} do not match the cuts of the model")
-    codes = table.astype(code_dtype(unknown + 1)).take(column.codes.joined())
-    n_missing = int(column.codes.count(own.n_values + 1)[own.n_values])
-    n_unknown = int(np.count_nonzero(codes == unknown))
-    return EncodedColumn(codes, n_unknown - (0 if attribute.missing else n_missing), n_missing)
 
 
 def encode_labels(columns: Columns, schema: Schema) -> Codes:

@@ -60,6 +60,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -134,13 +135,14 @@ def measure_intervals(
     weights = np.ones(n_rows) if weights is None else weights
     sums = _sums_of_groups(blocks, labels, weights, units, seed)
     total = sums.sum(axis=0, keepdims=True)
-
-    def figures(of: Array) -> dict[str, Array]:
-        return _metrics_of_resamples(of, n_labels, float(total[0, 0]) / len(blocks))
-
+    figures = partial(_metrics_of_resamples, n_labels=n_labels, n_rows=float(total[0, 0]) / len(blocks))
     shares = _numerators_and_denominators(total, n_labels)
     estimates = {name: float(value[0]) for name, value in figures(total).items()}
-    variance, widening = _variance_of_log_loss(sums), 1.0
+    # the variance of the log-loss over units, in squared nats
+    unit_rows, losses, widening = sums[:, 0], sums[:, 2], 1.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        deviations = losses - losses.sum() / unit_rows.sum() * unit_rows
+        variance = float(np.square(deviations).sum() / unit_rows.sum() ** 2)
     if overlap_variance > 0 and 0 < variance < math.inf:
         if len(blocks) > 1:
             folds = len(blocks) * n_rows / sum(len(block.rows) for block in blocks)
@@ -148,10 +150,11 @@ def measure_intervals(
         widening = math.sqrt(1 + overlap_variance / variance)
     if widening >= 1.005:
         method += f", widened by {100 * (widening - 1):.0f} % because folds share training rows"
-    intervals = {
-        name: None if ends is None else _widen_interval(ends, estimates[name], widening)
-        for name, ends in bootstrap(sums, figures, seed).items()
-    }
+    intervals = bootstrap(sums, figures, seed)
+    for name, ends in intervals.items():
+        if ends is not None and widening != 1:
+            low, high = (estimates[name] + widening * (end - estimates[name]) for end in ends)
+            intervals[name] = low, high
     n_effective /= widening**2
     for name, (_, denominator) in shares.items():
         if _is_extreme(estimates[name]):
@@ -194,19 +197,6 @@ def effective_units(n_rows: int, weights: Array | None, units: Integers | None) 
     """Return the number of units; a row of weight w counts as w units if there are no units of several rows."""
     n_units = n_rows if units is None else len(distinct(units))
     return float(n_rows if weights is None else weights.sum()) if n_units == n_rows else float(n_units)
-
-
-def _variance_of_log_loss(sums: Array) -> float:
-    """Return the variance of the log-loss over units in squared nats, from the sums of units (G, m)."""
-    rows, losses = sums[:, 0], sums[:, 2]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.square(losses - losses.sum() / rows.sum() * rows).sum() / rows.sum() ** 2)
-
-
-def _widen_interval(ends: Interval, estimate: float, factor: float) -> Interval:
-    """Return an interval whose ends are `factor` times as far from the estimate."""
-    low, high = (estimate + factor * (end - estimate) for end in ends)
-    return ends if factor == 1 else (low, high)
 
 
 def _clip_interval(ends: Interval | None, limits: Interval) -> Interval | None:

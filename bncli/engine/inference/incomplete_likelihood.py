@@ -304,7 +304,15 @@ def _compile(block: RowBlock, plan: _Plan) -> list[CompiledRows]:
         try:
             compiled.append(_compile_rows(block, rows, plan))
         except TooManyError:
-            waiting += _group_by_pattern(block, rows, plan)
+            # Rows that differ in whether an attribute is hidden share few tables, the fewer the later it is eliminated.
+            # Both parts must be large enough to be worth a program of their own; otherwise the rows are halved.
+            for attribute in reversed(plan.order):
+                hidden = block.codes[attribute][rows] >= plan.schema.cardinalities[attribute]
+                if min(np.count_nonzero(hidden), np.count_nonzero(~hidden)) > len(rows) // 8:
+                    waiting += [rows[hidden], rows[~hidden]]
+                    break
+            else:
+                waiting += [rows[len(rows) // 2 :], rows[: len(rows) // 2]]
     return compiled
 
 
@@ -329,19 +337,6 @@ def _compile_rows(block: RowBlock, rows: Index, plan: _Plan) -> CompiledRows:
     fused = [np.asarray(group[rows]) for group in block.state]
     signs = np.where(labels == 1, 1.0, -1.0)
     return CompiledRows(rows, program, labels, signs, fused + [score_slot.codes for score_slot in program.score_slots])
-
-
-def _group_by_pattern(block: RowBlock, rows: Index, plan: _Plan) -> list[Index]:
-    """Split rows by whether an attribute is hidden, as late as possible in the elimination order, or into halves.
-
-    Rows that differ in such an attribute share few tables.
-    """
-    for attribute in reversed(plan.order):
-        hidden = block.codes[attribute][rows] >= plan.schema.cardinalities[attribute]
-        # both parts must be large enough to be worth a program of their own
-        if min(np.count_nonzero(hidden), np.count_nonzero(~hidden)) > len(rows) // 8:
-            return [rows[hidden], rows[~hidden]]
-    return [rows[len(rows) // 2 :], rows[: len(rows) // 2]]
 
 
 class Factor(NamedTuple):
@@ -414,7 +409,7 @@ def _run(program: Program, cells: Array, *, in_logs: bool) -> ForwardPass:
     if not in_logs:
         np.exp(looked_up, out=looked_up)
     for operation in program.operations:
-        out = _range_of(slots, operation.to)
+        out = slots[operation.to.slot][..., operation.to.first : operation.to.last]
         if isinstance(operation, CellRange):
             out[...] = looked_up[:, operation.first : operation.last].reshape(out.shape)
         elif isinstance(operation, Contract):
@@ -484,10 +479,6 @@ def _operand_entries(side: ProductOperand, slots: Sequence[Array]) -> Array:
     slot = slots[side.slot]
     table: Array = slot[..., side.run] if side.run is not None else np.take(slot, side.ids, axis=-1)
     return table
-
-
-def _range_of(slots: Sequence[Array], place: SlotRange) -> Array:
-    return slots[place.slot][..., place.first : place.last]
 
 
 def _scale_of(run: ForwardPass, operation: Join | Contract) -> Array | None:
@@ -586,7 +577,7 @@ def backward(run: ForwardPass, adjoints: Sequence[Array], n_cells: int) -> Array
         sums[score_slot.slot] = adjoint
     looked_up = np.empty((len(run.slots[UNIT]), len(program.cells)))
     for operation in reversed(program.operations):
-        out = _range_of(sums, operation.to)
+        out = sums[operation.to.slot][..., operation.to.first : operation.to.last]
         if isinstance(operation, CellRange):
             looked_up[:, operation.first : operation.last] = out.reshape(len(out), -1)
             continue
@@ -602,27 +593,23 @@ def backward(run: ForwardPass, adjoints: Sequence[Array], n_cells: int) -> Array
             if side is None or side.slot == UNIT:
                 continue
             lacking = tuple(axis for axis in range(1, operation.n_axes + 1) if axis not in side.axes)
-            _add_adjoint(sums[side.slot], side, adjoint.sum(axis=lacking) if is_whole and lacking else adjoint)
+            slot: Array = sums[side.slot]
+            own: Array = adjoint.sum(axis=lacking) if is_whole and lacking else adjoint
+            if side.single:
+                # summed over the configurations already, or not
+                slot[..., side.ids[0]] += own if own.ndim < slot.ndim else own.sum(axis=-1)
+                continue
+            if side.run is not None:
+                slot[..., side.run] += own
+                continue
+            # slot[..., ids[u]] += own[..., u] for all u
+            table = slot.reshape(-1, slot.shape[-1])
+            rows, size = own.reshape(len(table), -1), slot.shape[-1]
+            if len(side.ids) > SHORT:
+                for sums_of_row, row in zip(table, rows, strict=True):
+                    sums_of_row += np.bincount(side.ids, row, size)
+            else:
+                # positions in the flattened table: row * size + id
+                numbers = np.add.outer(np.arange(len(table)) * size, side.ids)
+                table += np.bincount(numbers.ravel(), rows.ravel(), table.size).reshape(table.shape)
     return np.array([np.bincount(program.cells, row, n_cells) for row in looked_up])
-
-
-def _add_adjoint(slot: Array, side: ProductOperand, adjoint: Array) -> None:
-    """Add the adjoints of a product's configurations to those of a slot.
-
-    For a `single` operand, they may be summed over the configurations already.
-    """
-    if side.single:
-        slot[..., side.ids[0]] += adjoint if adjoint.ndim < slot.ndim else adjoint.sum(axis=-1)
-    elif side.run is not None:
-        slot[..., side.run] += adjoint
-    else:
-        # slot[..., ids[u]] += adjoint[..., u] for all u
-        table = slot.reshape(-1, slot.shape[-1])
-        rows, size = adjoint.reshape(len(table), -1), slot.shape[-1]
-        if len(side.ids) > SHORT:
-            for total, row in zip(table, rows, strict=True):
-                total += np.bincount(side.ids, row, size)
-        else:
-            # positions in the flattened table: row * size + id
-            numbers = np.add.outer(np.arange(len(table)) * size, side.ids)
-            table += np.bincount(numbers.ravel(), rows.ravel(), table.size).reshape(table.shape)

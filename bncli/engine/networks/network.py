@@ -236,18 +236,14 @@ def normalised_tables(model: Model) -> Tables:
             sums = log_sum(log, 0)
             logs[i], surplus = log - sums, sums[0]
             members = structure.class_parents if heir is None else (heir, *structure.parents[heir])
-            logs[heir] = logs[heir] + _aligned(surplus, parents, members)
+            # surplus[parents ..., y] with an axis for each of `members`, of length 1 for those that are not parents
+            axes = sorted(range(len(parents)), key=lambda axis: members.index(parents[axis]))
+            sizes = {parents[axis]: surplus.shape[axis] for axis in axes}
+            aligned = surplus.transpose(*axes, len(parents)).reshape(*(sizes.get(m, 1) for m in members), -1)
+            logs[heir] = logs[heir] + aligned
         logs[None] = logs[None] - log_sum(logs[None], -1)
     weights = tuple(logs[f.child].reshape(f.n_cells, n_labels) for f in model.tables.families)
     return Tables(np.zeros(n_labels) if structure.class_parents else logs[None], model.tables.families, weights)
-
-
-def _aligned(table: Array, own: Sequence[int], members: Sequence[int]) -> Array:
-    """Return table[own ..., y] with an axis for each of `members`, of length 1 for those not in `own`."""
-    axes = sorted(range(len(own)), key=lambda axis: members.index(own[axis]))
-    sorted_table = table.transpose(*axes, len(own))
-    sizes = {own[axis]: table.shape[axis] for axis in axes}
-    return sorted_table.reshape(*(sizes.get(member, 1) for member in members), -1)
 
 
 @dataclass(frozen=True)

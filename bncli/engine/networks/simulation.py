@@ -45,7 +45,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from graphlib import TopologicalSorter
 from typing import NamedTuple
@@ -248,7 +248,20 @@ class Sampler:
         """Draw the codes of the next `rows` rows, by attribute, and those of the class under CLASS."""
         codes: dict[int | None, Index] = {}
         for node in self._order:
-            codes[node] = _draw_values(self._nodes[node], rows, codes)
+            parents, radices, thresholds, stream = self._nodes[node]
+            uniform = stream.random(rows)
+            digits = [codes[parent] for parent in parents]
+            cells = cell_numbers(digits, radices) if digits else np.zeros(rows, np.intp)
+            # Count the thresholds[cells[t]] that are <= uniform[t] by binary search, for every row t at once.
+            n = thresholds.shape[1]
+            flat, base = thresholds.ravel(), cells * n - 1
+            count = np.zeros(len(cells), np.intp)
+            step = 1 << n.bit_length() >> 1
+            while step:
+                further = count + step
+                count = np.where((further <= n) & (flat[base + np.minimum(further, n)] <= uniform), further, count)
+                step >>= 1
+            codes[node] = count
         return codes
 
     def draw(self, rows: int) -> Columns:
@@ -259,7 +272,14 @@ class Sampler:
             column: Column
             if isinstance(attribute, NumericAttribute):
                 form = attribute.form if isinstance(attribute.form, NumberForm) else None  # parts of dates have no form
-                column = NumericColumn(_draw_numbers(attribute.cuts, codes[i], stream), form)
+                # a number from the interval of each code, NaN for the missing level; no sum here can overflow
+                edges = _finite_edges(attribute.cuts)
+                bounds = edges[:-1], np.nextafter(edges[:-1], edges[1:]), edges[1:]
+                open_low, low, high = (np.append(bound, np.nan)[codes[i]] for bound in bounds)
+                share = stream.random(rows)
+                # by rounding, a number could reach the open end, which belongs to the interval below
+                values = np.asarray(np.clip(share * open_low + (1.0 - share) * high, low, high))
+                column = NumericColumn(values, form)
             else:
                 narrow = codes[i].astype(_signed_code_type(attribute.cardinality))
                 narrow[codes[i] >= attribute.n_values] = MISSING
@@ -267,33 +287,6 @@ class Sampler:
             attributes[attribute.name] = column
         label = CategoricalColumn(codes[CLASS].astype(_signed_code_type(len(schema.labels))), schema.labels)
         return Columns(rows, attributes, schema.class_name, label)
-
-
-def _draw_values(node: _Node, rows: int, codes: Mapping[int | None, Index]) -> Index:
-    """Draw the value of every row given its parents: the number of thresholds at or below a uniform number."""
-    uniform = node.stream.random(rows)
-    digits = [codes[parent] for parent in node.parents]
-    cells = cell_numbers(digits, node.radices) if digits else np.zeros(rows, np.intp)
-    # Count the thresholds[cells[t]] that are <= uniform[t] by binary search, for every row t at once.
-    n = node.thresholds.shape[1]
-    flat, base = node.thresholds.ravel(), cells * n - 1
-    count = np.zeros(len(cells), np.intp)
-    step = 1 << n.bit_length() >> 1
-    while step:
-        further = count + step
-        count = np.where((further <= n) & (flat[base + np.minimum(further, n)] <= uniform), further, count)
-        step >>= 1
-    return count
-
-
-def _draw_numbers(cuts: tuple[float, ...], codes: Index, stream: np.random.Generator) -> Array:
-    """Draw a number from the interval of each code, NaN for the missing level; no sum here can overflow."""
-    edges = _finite_edges(cuts)
-    bounds = edges[:-1], np.nextafter(edges[:-1], edges[1:]), edges[1:]
-    open_low, low, high = (np.append(bound, np.nan)[codes] for bound in bounds)
-    share = stream.random(len(codes))
-    # by rounding, a number could reach the open end, which belongs to the interval below
-    return np.asarray(np.clip(share * open_low + (1.0 - share) * high, low, high))
 
 
 def _finite_edges(cuts: tuple[float, ...]) -> Array:

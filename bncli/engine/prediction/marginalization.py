@@ -160,9 +160,19 @@ class JointModel:
         by_attribute = dict(zip(self._used, codes, strict=True))
         n_rows = len(codes[0]) if codes else 0
         result = np.empty((len(self._network.tables.bias), n_rows))
+        tables = self._network.tables
         for start in range(0, n_rows, LOOK_UP_ROWS):
-            block = slice(start, start + LOOK_UP_ROWS)
-            result[:, block] = self._look_up({a: column[block] for a, column in by_attribute.items()})
+            # look-ups are correct for rows in which every attribute with children is observed
+            block = {a: column[start : start + LOOK_UP_ROWS] for a, column in by_attribute.items()}
+            total = np.repeat(tables.bias[:, None], min(LOOK_UP_ROWS, n_rows - start), axis=1)
+            for family, table in zip(tables.families, tables.weights, strict=True):
+                # any code in place of an unknown one: the entry is replaced, or the row goes through inference
+                known = [np.minimum(block[a], self._cardinalities[a] - 1) for a in family.attributes]
+                entries = table[cell_numbers(known, family.shape)].T
+                if family.child is not None:
+                    entries = np.where(block[family.child] == self._cardinalities[family.child], 0.0, entries)
+                total += entries
+            result[:, start : start + LOOK_UP_ROWS] = total
         if self._network.needed:
             rows = incomplete_rows(self._network, by_attribute)
             if len(rows):
@@ -172,17 +182,3 @@ class JointModel:
     def log_p(self, codes: Sequence[Codes]) -> Array:
         """Return ln P(e_t), e_t being the observed values of row t, in nats, shape (N,)."""
         return np.asarray(np.logaddexp.reduce(self.log_joint(codes), axis=0))
-
-    def _look_up(self, codes: Mapping[int, Codes]) -> Array:
-        """Return ln P(y, e_t) by look-ups, correct for rows in which every attribute with children is observed."""
-        tables = self._network.tables
-        n_rows = len(next(iter(codes.values())))
-        total = np.repeat(tables.bias[:, None], n_rows, axis=1)
-        for family, table in zip(tables.families, tables.weights, strict=True):
-            # any code in place of an unknown one: the entry is replaced, or the row goes through inference
-            known = [np.minimum(codes[a], self._cardinalities[a] - 1) for a in family.attributes]
-            entries = table[cell_numbers(known, family.shape)].T
-            if family.child is not None:
-                entries = np.where(codes[family.child] == self._cardinalities[family.child], 0.0, entries)
-            total += entries
-        return total

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -84,7 +83,14 @@ def model_of_network(network: NamedNetwork, class_name: str | None = None) -> tu
             found = _marginal_probabilities(true_model(tables, unknown, 0, [0.0] * len(unknown)))
         except BncliError:
             is_dense = True
-    of_labels, marginals = found or _drawn_frequencies(tables)
+    if found is None:
+        # estimates from rows drawn from the network
+        codes = Sampler(tables, np.random.Generator(np.random.PCG64(0))).draw_codes(DRAWN_ROWS)
+        sizes = (len(schema.labels), *schema.cardinalities)
+        columns = (codes[CLASS], *(codes[i] for i in range(len(tables.theta))))
+        shares = [(np.bincount(c, minlength=n) / DRAWN_ROWS).tolist() for c, n in zip(columns, sizes, strict=True)]
+        found = tuple(shares[0]), shares[1:]
+    of_labels, marginals = found
     # A node without an arc has no table in the model; its probabilities are its marginals.
     marginals = [
         list(marginal) if i in structure.nodes else theta.tolist()
@@ -117,31 +123,16 @@ def _attribute_of_node(node: Node) -> tuple[Attribute, Index]:
     states, has_missing = node.states, len(node.states) > 1 and node.states[-1] == MISSING_STATE
     values = states[:-1] if has_missing else states
     unknown = (0.0,) * len(states)
-    intervals = _cuts_between_intervals(values)
-    if intervals is None:
-        order = np.arange(len(states))
-        return CategoricalAttribute(node.name, has_missing, unknown, levels=values), order
-    cuts, order = intervals
-    if has_missing:
-        order = np.append(order, len(values))
-    return NumericAttribute(node.name, has_missing, unknown, cuts=cuts), order
-
-
-def _cuts_between_intervals(states: Sequence[str]) -> tuple[tuple[float, ...], Index] | None:
-    """Return the cuts between states that are intervals, and the ascending order of the states.
-
-    Returns None unless the states are two or more adjacent intervals. Their outermost bounds are ignored.
-    """
-    bounds = [_parse_interval(state) for state in states]
+    bounds = [_parse_interval(state) for state in values]
     known = [pair for pair in bounds if pair is not None]
-    if len(known) < 2 or len(known) < len(states):
-        return None
-    order = sorted(range(len(known)), key=lambda i: known[i])
-    ascending = [known[i] for i in order]
-    highs, lows = [high for _, high in ascending[:-1]], [low for low, _ in ascending[1:]]
-    if highs != lows or not all(math.isfinite(cut) for cut in highs) or len(set(highs)) < len(highs):
-        return None
-    return tuple(highs), np.array(order)
+    if len(known) == len(values) >= 2:
+        # adjacent intervals have cuts between them; their outermost bounds are ignored
+        order = sorted(range(len(known)), key=lambda i: known[i])
+        highs, lows = [known[i][1] for i in order[:-1]], [known[i][0] for i in order[1:]]
+        if highs == lows and all(math.isfinite(cut) for cut in highs) and len(set(highs)) == len(highs):
+            positions = np.array([*order, *([len(values)] if has_missing else [])])
+            return NumericAttribute(node.name, has_missing, unknown, cuts=tuple(highs)), positions
+    return CategoricalAttribute(node.name, has_missing, unknown, levels=values), np.arange(len(states))
 
 
 def _parse_interval(state: str) -> tuple[float, float] | None:
@@ -197,12 +188,3 @@ def _marginal_probabilities(model: Model) -> tuple[tuple[float, ...], list[list[
     # P(x_i = v), summed over the classes, attribute by attribute
     values = np.split(joint[:, :-1].sum(axis=0), np.cumsum(cardinalities)[:-1])
     return tuple(of_labels.tolist()), [(p / p.sum()).tolist() for p in values]
-
-
-def _drawn_frequencies(network: Network) -> tuple[tuple[float, ...], list[list[float]]]:
-    """Estimate what `_marginal_probabilities` returns from DRAWN_ROWS rows drawn from the network."""
-    codes = Sampler(network, np.random.Generator(np.random.PCG64(0))).draw_codes(DRAWN_ROWS)
-    sizes = (len(network.schema.labels), *network.schema.cardinalities)
-    columns = (codes[CLASS], *(codes[i] for i in range(len(network.theta))))
-    shares = [(np.bincount(c, minlength=n) / DRAWN_ROWS).tolist() for c, n in zip(columns, sizes, strict=True)]
-    return tuple(shares[0]), shares[1:]
