@@ -106,9 +106,8 @@ def pair_batches(data: Dataset, attributes: Sequence[int]) -> Iterator[PairBatch
     supers = super_attributes({i: data.radices[i] for i in attributes}, data.n_rows, data.n_labels)
     # for rows without weights; sparse matrices pay for their import only with many increments
     many = data.weights is None and data.n_rows * math.comb(len(supers), 2) >= MANY_INCREMENTS
-    kernel = _count_pairs_of_many_rows if many else _count_pairs
     for pairs in in_rounds(_pairs(supers), lambda pair: _n_joint(supers, *pair) * data.n_labels, ROUND):
-        counted = data.reduce(kernel, supers, pairs, data.n_labels)
+        counted = data.reduce(_count_pairs, supers, pairs, data.n_labels, many)
         # [u, y, v], with one v for the pairs of a super-attribute with itself
         shaped = [n.reshape(supers[p].size, data.n_labels, -1) for n, (p, _) in zip(counted, pairs, strict=True)]
         yield from _margins(supers, pairs, shaped)
@@ -182,22 +181,28 @@ def in_rounds(items: Iterable[T], cost_of: Callable[[T], int], limit: int) -> It
 
 
 def _count_pairs(
-    block: RowBlock, supers: list[SuperAttribute], pairs: list[tuple[int, int]], n_labels: int
+    block: RowBlock, supers: list[SuperAttribute], pairs: list[tuple[int, int]], n_labels: int, many: bool
 ) -> list[NDArray[np.generic]]:
-    """Return the block's tables n[u, y, v] of pairs, flattened; n[u, y] for a super-attribute with itself."""
+    """Return the block's tables n[u, y, v] of pairs, flattened; n[u, y] for a super-attribute with itself.
+
+    If there are `many` increments, rows of weight 1 are counted with sparse matrices.
+    """
     dtype = np.int64 if block.weights is None else np.float64
     sizes = [_n_joint(supers, p, q) * n_labels for p, q in pairs]
-    totals: list[NDArray[np.generic]] = [np.zeros(size, dtype) for size in sizes]
+    totals: list[NDArray[Any]] = [np.zeros(size, dtype) for size in sizes]
     used = sorted({k for pair in pairs for k in pair})
-    for rows in block.slices(BLOCK):
+    for rows in block.slices(MANY_ROWS if many else BLOCK):
         weights = None if block.weights is None else block.weights[rows]
-        fused = {k: cell_numbers([block.codes[i][rows] for i in supers[k].attributes], supers[k].shape) for k in used}
+        fused: dict[int, NDArray[Any]] = {k: _fuse(block, supers[k], rows, many) for k in used}
         # pairs are ordered by p, whose cells with the class are numbered once for all q
         for p, group in itertools.groupby(zip(pairs, totals, strict=True), key=lambda entry: entry[0][0]):
             with_class = fused[p] * n_labels
             with_class += block.labels[rows]
             for (_, q), total in group:
                 cells = with_class
+                if p != q and many:
+                    add_joint_counts(total, with_class, fused[q], supers[q].size)
+                    continue
                 if p != q:
                     cells = with_class * supers[q].size
                     cells += fused[q]
@@ -205,27 +210,10 @@ def _count_pairs(
     return totals
 
 
-def _count_pairs_of_many_rows(
-    block: RowBlock, supers: list[SuperAttribute], pairs: list[tuple[int, int]], n_labels: int
-) -> list[NDArray[np.int64]]:
-    """Return the same as `_count_pairs`, for rows of weight 1, counted with sparse matrices."""
-    totals = [np.zeros(_n_joint(supers, p, q) * n_labels, np.int64) for p, q in pairs]
-    used = sorted({k for pair in pairs for k in pair})
-    for rows in block.slices(MANY_ROWS):
-        fused = {k: _fuse(block, supers[k], rows) for k in used}
-        for p, group in itertools.groupby(zip(pairs, totals, strict=True), key=lambda entry: entry[0][0]):
-            with_class = fused[p] * np.int32(n_labels)
-            with_class += block.labels[rows]
-            for (_, q), total in group:
-                if p == q:
-                    add_counts(total, with_class, None)
-                else:
-                    add_joint_counts(total, with_class, fused[q], supers[q].size)
-    return totals
-
-
-def _fuse(block: RowBlock, packed: SuperAttribute, rows: slice) -> NDArray[np.int32]:
-    """Return the joint values of a super-attribute, (rows,), computed in parts that fit the cache."""
+def _fuse(block: RowBlock, packed: SuperAttribute, rows: slice, many: bool = False) -> NDArray[Any]:
+    """Return the joint values of a super-attribute, (rows,); if `many`, in 32 bits and in parts that fit the cache."""
+    if not many:
+        return cell_numbers([block.codes[i][rows] for i in packed.attributes], packed.shape)
     fused = np.empty(rows.stop - rows.start, np.int32)
     for start in range(rows.start, rows.stop, BLOCK):
         part = slice(start, min(start + BLOCK, rows.stop))
@@ -240,7 +228,7 @@ def _sum_pairs(block: RowBlock, supers: list[SuperAttribute], pairs: list[tuple[
     totals = [np.zeros((len(columns), _n_joint(supers, p, q))) for p, q in pairs]
     used = sorted({k for pair in pairs for k in pair})
     for rows in block.slices(BLOCK):
-        fused = {k: cell_numbers([block.codes[i][rows] for i in supers[k].attributes], supers[k].shape) for k in used}
+        fused = {k: _fuse(block, supers[k], rows) for k in used}
         for (p, q), total in zip(pairs, totals, strict=True):
             cells = fused[p]
             if p != q:

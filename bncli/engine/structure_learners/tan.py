@@ -16,7 +16,7 @@ that comes first in the schema. Cost: one counting pass over all pairs; O(n^2) t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -57,29 +57,27 @@ def learn(
         else:
             branching = best_branching(weights[np.ix_(nodes, nodes)], forest=forest)
             parent_of = {nodes[v]: nodes[u] for v, u in enumerate(branching) if u is not None}
-        if constraints is not None and not _satisfies_constraints(parent_of, constraints):
-            parent_of = _constrained_tree(weights, relevance(counts), nodes, constraints, forest=forest)
+        if constraints is not None:
+            parent_of = _constrained_tree(parent_of, weights, counts, constraints, forest=forest)
     parents = tuple((parent_of[i],) if i in parent_of else () for i in range(len(counts.schema.attributes)))
     options: dict[str, str | bool] = {"structure_score": structure_score, "forest": forest}
     return Dag(parents, nodes, method="tan", options=options)
 
 
-def _satisfies_constraints(parent_of: Mapping[int, int], constraints: ArcConstraints) -> bool:
-    """Return whether a tree has only allowed arcs, and all required ones."""
-    n = len(constraints.names)
-    parents = tuple((parent_of[i],) if i in parent_of else () for i in range(n))
-    return constraints.is_obeyed(Dag(parents, tuple(range(n))))
-
-
 def _constrained_tree(
-    weights: Array, relevant: Array, nodes: tuple[int, ...], constraints: ArcConstraints, *, forest: bool
+    unconstrained: dict[int, int], weights: Array, counts: Counts, constraints: ArcConstraints, *, forest: bool
 ) -> dict[int, int]:
-    """Return the parents in the best directed trees that obey the constraints.
+    """Return the parents in the best directed trees that obey the constraints: the unconstrained ones if these do.
 
     Nodes are sorted by decreasing I(X_i; Y), so that among equally good roots the most relevant is taken. Weights are
     rounded to whole multiples of the twelfth significant digit of the largest, so that their sums are exact.
     """
-    order = sorted(nodes, key=lambda i: (-relevant[i], i))
+    n = len(constraints.names)
+    parents = tuple((unconstrained[i],) if i in unconstrained else () for i in range(n))
+    if constraints.is_obeyed(Dag(parents, tuple(range(n)))):
+        return unconstrained
+    relevant = relevance(counts)
+    order = sorted(counts.schema.informative, key=lambda i: (-relevant[i], i))
     # node v of the search is order[v]
     sub_matrix = np.ix_(order, order)
     allowed, required = constraints.allowed[sub_matrix], constraints.required[sub_matrix]
