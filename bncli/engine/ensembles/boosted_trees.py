@@ -231,8 +231,7 @@ def grow_splits(
             smaller = _SmallerNodes(is_right, rows, in_window[rows] >> 1, np.tile(packed[rows], most_columns))
         best: BinSplit | None = None
         for histogram in histograms:
-            counted = histogram.count(in_window, n_nodes) if smaller is None else histogram.count_smaller(smaller)
-            split = _best_split(histogram.group, counted, units, penalty)
+            split = _best_split(histogram.group, histogram.count(in_window, n_nodes, smaller), units, penalty)
             if split.gain > LEAST_GAIN and (best is None or split.gain > best.gain):
                 best = split
         if best is None:
@@ -268,28 +267,28 @@ class _Histogram:
         self._size = len(group.columns) * group.width
         self._sums = np.zeros((1, 0))
 
-    def count(self, node: Index, n_nodes: int) -> Array:
-        """Sum over all rows; return the packed sums."""
-        bin_numbers: Codes | Index = self._bin_numbers if n_nodes == 1 else self._bin_numbers + node * self._size
-        self._sums = self._weighted_count(bin_numbers, n_nodes, self.packed)
-        return self._sums.reshape(n_nodes, -1, self.group.width)
+    def count(self, node: Index, n_nodes: int, smaller: _SmallerNodes | None) -> Array:
+        """Sum over the rows of each node; return the packed sums.
 
-    def count_smaller(self, smaller: _SmallerNodes) -> Array:
-        """Sum over the rows of the smaller siblings, and subtract from the parents; return the packed sums of both."""
-        n = len(smaller.is_right)
-        bin_numbers = self._bin_numbers.take(smaller.rows, axis=1, mode="clip") + smaller.parents * self._size
-        counted = self._weighted_count(bin_numbers, n, smaller.packed[: bin_numbers.size])
-        both = np.empty((n, 2, self._size))
-        pairs = np.arange(n)
-        # the sums of the level before are those of the parents
-        both[pairs, smaller.is_right.astype(np.intp)] = counted
-        both[pairs, 1 - smaller.is_right] = self._sums - counted
-        self._sums = both.reshape(-1, self._size)
-        return self._sums.reshape(2 * n, -1, self.group.width)
-
-    def _weighted_count(self, bin_numbers: Codes | Index, n_nodes: int, weights: Array) -> Array:
-        sums = np.bincount(bin_numbers.ravel(), weights, n_nodes * self._size)
-        return sums.astype(np.float64, copy=False).reshape(n_nodes, -1)
+        If the smaller nodes are given, only their rows are summed, and subtracted from the parents' for their siblings.
+        """
+        bin_numbers: Codes | Index = self._bin_numbers
+        weights, n_counted = self.packed, n_nodes
+        if smaller is not None:
+            bin_numbers = bin_numbers.take(smaller.rows, axis=1, mode="clip") + smaller.parents * self._size
+            weights, n_counted = smaller.packed[: bin_numbers.size], n_nodes // 2
+        elif n_nodes > 1:
+            bin_numbers = bin_numbers + node * self._size
+        counted = np.bincount(bin_numbers.ravel(), weights, n_counted * self._size)
+        sums: Array = counted.astype(np.float64, copy=False).reshape(n_counted, -1)
+        if smaller is not None:
+            both, pairs = np.empty((n_counted, 2, self._size)), np.arange(n_counted)
+            # the sums of the level before are those of the parents
+            both[pairs, smaller.is_right.astype(np.intp)] = sums
+            both[pairs, 1 - smaller.is_right] = self._sums - sums
+            sums = both.reshape(-1, self._size)
+        self._sums = sums
+        return sums.reshape(n_nodes, -1, self.group.width)
 
 
 def goes_right(right: Mask, codes: Codes, first: int = 0) -> Mask:

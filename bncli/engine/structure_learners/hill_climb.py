@@ -122,13 +122,9 @@ class _Search:
     def best_move(self) -> Move | None:
         """Return the legal move of highest gain, or None if none gains more than LEAST_GAIN."""
         arcs, best = self.arcs, None
-        choices: tuple[tuple[MoveKind, Mask, Array], ...] = (
-            ("add", arcs.may_add(), self._adding),
-            ("delete", arcs.may_delete(), self._deleting),
-            ("reverse", arcs.may_reverse(), self._deleting + self._adding.T),
-        )
-        for kind, allowed, gains in choices if arcs.present.size else ():
-            legal = np.where(allowed, gains, -np.inf).round(self._decimals)[np.ix_(self._order, self._order)]
+        gains = {"add": self._adding, "delete": self._deleting, "reverse": self._deleting + self._adding.T}
+        for kind, allowed in arcs.allowed_moves().items() if arcs.present.size else ():
+            legal = np.where(allowed, gains[kind], -np.inf).round(self._decimals)[np.ix_(self._order, self._order)]
             parent, child = divmod(int(np.argmax(legal)), len(legal))  # argmax takes the first of equals
             if legal[parent, child] > (best.gain if best else LEAST_GAIN):
                 best = Move(kind, int(self._order[parent]), int(self._order[child]), float(legal[parent, child]))
@@ -274,37 +270,30 @@ class Arcs:
     def parents(self, child: int) -> frozenset[int]:
         return frozenset(np.flatnonzero(self.present[:, child]).tolist())
 
-    def may_add(self) -> Mask:
-        """Return the mask of arcs j -> i that may be added."""
+    def allowed_moves(self) -> dict[MoveKind, Mask]:
+        """Return the masks of arcs j -> i that may be added, deleted, and reversed to i -> j."""
+        present, constraints = self.present, self._constraints
+        # whether j may be a parent of i: there is room, j is allowed, and (if perfect) joined to the others
+        n_parents = present.sum(axis=0)
+        may_be_parent: Mask = np.broadcast_to(n_parents < self._max_parents, present.shape)
+        free = present
+        if constraints is not None:
+            apart = _sum_over_parents(~constraints.together, present)
+            may_be_parent = may_be_parent & constraints.allowed & (apart == 0)
+            free = present & ~constraints.required
+        deletable = free
+        if self._perfect:
+            may_be_parent = may_be_parent & (_sum_over_parents(present | present.T, present) == n_parents)
+            # with `present` transposed the sum runs over common children
+            deletable = free & (_sum_over_parents(present, present.T) == 0)
         # an arc from a node that the child i already leads to, those in column i of R', would close a cycle
-        impossible = self.present | self._reach.T | np.eye(len(self.present), dtype=np.bool_)
-        return np.asarray(~impossible & self._may_be_parent())
-
-    def may_delete(self) -> Mask:
-        """Return the mask of arcs j -> i that may be deleted."""
-        free = self.present.copy() if self._constraints is None else self.present & ~self._constraints.required
-        if not self._perfect:
-            return free
-        # with `present` transposed the sum runs over common children
-        return np.asarray(free & (_sum_over_parents(self.present, self.present.T) == 0))
-
-    def may_reverse(self) -> Mask:
-        """Return the mask of arcs j -> i that may be reversed to i -> j."""
-        no_cycle = _sum_over_parents(self._reach, self.present) == 0
-        free = self.present if self._constraints is None else self.present & ~self._constraints.required
-        return np.asarray(free & no_cycle & self._may_be_parent().T)
-
-    def _may_be_parent(self) -> Mask:
-        """Return whether j may be a parent of i: there is room, j is allowed, and (if perfect) joined to the others."""
-        n_parents = self.present.sum(axis=0)
-        room = np.broadcast_to(n_parents < self._max_parents, self.present.shape)
-        if self._constraints is not None:
-            apart = _sum_over_parents(~self._constraints.together, self.present)
-            room = room & self._constraints.allowed & (apart == 0)
-        if not self._perfect:
-            return room
-        joined = self.present | self.present.T
-        return np.asarray(room & (_sum_over_parents(joined, self.present) == n_parents))
+        impossible = present | self._reach.T | np.eye(len(present), dtype=np.bool_)
+        no_cycle = _sum_over_parents(self._reach, present) == 0
+        return {
+            "add": np.asarray(~impossible & may_be_parent),
+            "delete": deletable.copy(),
+            "reverse": np.asarray(free & no_cycle & may_be_parent.T),
+        }
 
     def add(self, parent: int, child: int) -> None:
         # whatever led to the parent now leads to whatever the child leads to
