@@ -198,6 +198,16 @@ def diff(a: str, b: str, source: Source | None = None, *, run: Run = Run()) -> D
     )
     content_a, content_b = dump_model(model_a), dump_model(model_b)
     records_a, records_b = ([edit_record(edit) for edit in model.edits] for model in (model_a, model_b))
+    options_a, options_b = (
+        model.recipe.as_dict() | {"missing": model.schema.missing_tokens, "unseen": model.schema.unseen}
+        for model in (model_a, model_b)
+    )
+    changed = {}
+    for option in dict.fromkeys((*options_a, *options_b)):
+        pair = options_a.get(option), options_b.get(option)
+        if pair[0] != pair[1]:
+            shown_a, shown_b = (", ".join(value) if isinstance(value, tuple) else value for value in pair)
+            changed[option.replace("_", "-")] = shown_a, shown_b
     report = DiffReport(
         a=a,
         b=b,
@@ -218,7 +228,7 @@ def diff(a: str, b: str, source: Source | None = None, *, run: Run = Run()) -> D
         arcs_removed=_not_in(arcs_b, arcs_a),
         regions_added=_not_in(regions_a, regions_b),
         regions_removed=_not_in(regions_b, regions_a),
-        options_changed=_changed_options(model_a, model_b),
+        options_changed=changed,
         class_weights=_pair_if_different(weights_a, weights_b),
         calibration=_pair_if_different(model_a.calibration, model_b.calibration),
         rule=_pair_if_different(model_a.rule, model_b.rule),
@@ -267,21 +277,6 @@ def _not_in(a: Mapping[Any, Any] | Sequence[Any], b: Mapping[Any, Any] | Sequenc
     """Return the items of B that are not in A, in the order of B."""
     known = set(a)
     return tuple(item for item in b if item not in known)
-
-
-def _changed_options(model_a: Model, model_b: Model) -> dict[str, tuple[Any, Any]]:
-    """Return the values (A, B) of recipe options and reading policies that differ, by the words that users type."""
-    options_a, options_b = (
-        model.recipe.as_dict() | {"missing": model.schema.missing_tokens, "unseen": model.schema.unseen}
-        for model in (model_a, model_b)
-    )
-    changed = {}
-    for name in dict.fromkeys((*options_a, *options_b)):
-        pair = options_a.get(name), options_b.get(name)
-        if pair[0] != pair[1]:
-            a, b = (", ".join(value) if isinstance(value, tuple) else value for value in pair)
-            changed[name.replace("_", "-")] = a, b
-    return changed
 
 
 _TableKey = tuple[tuple[str, ...], bool, tuple[Any, ...]]

@@ -122,7 +122,22 @@ def export(
         with _errors_about(model_path):
             model, pooled = pool_rare_values(model, min_rows)
     if isinstance(chosen, StructureFormat):
-        report = _export_structure(model, chosen, model_path, output, watch)
+        predictor = model.predictor
+        if isinstance(predictor, Ensemble) and len(predictor.components) > 1:
+            size = f"an ensemble of {len(predictor.components):,} components"
+            watch(Note(f"the model is {size}; the file contains the structure of {predictor.components[0].name}"))
+        structure = name_structure(model.structure, model.schema)
+        report = ExportReport(
+            model=model_path,
+            format=chosen.word,
+            output=output,
+            nodes=len({structure.class_name, *structure.nodes}),
+            arcs=sum(map(len, structure.parents.values())) if isinstance(structure, NamedDag) else None,
+            probabilities=None,
+            rows=None,
+            max_dp=None,
+            text=chosen.write(structure),
+        )
     elif isinstance(chosen, NetworkFormat):
         report = _export_network(model, chosen, model_path, output, seed, watch)
     else:
@@ -131,27 +146,6 @@ def export(
     if output is not None:
         write_bytes(output, report.text.encode() if isinstance(report.text, str) else report.text)
     return report
-
-
-def _export_structure(
-    model: Model, form: StructureFormat, model_path: str, output: str | None, watch: Watch
-) -> ExportReport:
-    predictor = model.predictor
-    if isinstance(predictor, Ensemble) and len(predictor.components) > 1:
-        size = f"an ensemble of {len(predictor.components):,} components"
-        watch(Note(f"the model is {size}; the file contains the structure of {predictor.components[0].name}"))
-    structure = name_structure(model.structure, model.schema)
-    return ExportReport(
-        model=model_path,
-        format=form.word,
-        output=output,
-        nodes=len({structure.class_name, *structure.nodes}),
-        arcs=sum(map(len, structure.parents.values())) if isinstance(structure, NamedDag) else None,
-        probabilities=None,
-        rows=None,
-        max_dp=None,
-        text=form.write(structure),
-    )
 
 
 def _export_network(

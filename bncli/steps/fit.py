@@ -16,7 +16,7 @@ import numpy as np
 from bncli.catalogue import MARGINALIZED
 from bncli.engine.calibration import Calibration
 from bncli.engine.data.columns import Columns, KnownCuts
-from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute, ReadingRules, Schema, Unseen
+from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, ReadingRules, Schema, Unseen
 from bncli.engine.data.splits import SplitRecord, record_split
 from bncli.engine.evaluation.table_checks import Finding, TableCheck, too_good
 from bncli.engine.kernels.arrays import Array
@@ -451,19 +451,14 @@ def _rows(schema: Schema, family: Family, numbers: Array) -> list[tuple[str, Arr
         for (i, grouping), axis in zip(family.binned_attributes, axes, strict=True):
             attribute = schema.attributes[i]
             codes = [c for c in range(attribute.cardinality) if (c if grouping is None else grouping[c]) in axis]
-            texts.append(_value_text(attribute, codes))
+            own = [c for c in codes if c < attribute.n_values]
+            members = []
+            if own and isinstance(attribute, NumericAttribute):
+                bounds = [-math.inf, *attribute.cuts, math.inf]
+                close = ")" if bounds[own[-1] + 1] == math.inf else "]"
+                members.append(f"({bounds[own[0]]!r}, {bounds[own[-1] + 1]!r}{close}")
+            elif isinstance(attribute, CategoricalAttribute):
+                members += [attribute.levels[c] for c in own]
+            texts.append(" | ".join([*members, *(["(missing)"] if len(own) < len(codes) else [])]))
         rows.append((" & ".join(texts), numbers[cells[0]]))
     return rows
-
-
-def _value_text(attribute: Attribute, codes: list[int]) -> str:
-    """Return some values of an attribute as text; codes of intervals are neighbours."""
-    own = [c for c in codes if c < attribute.n_values]
-    texts = []
-    if own and isinstance(attribute, NumericAttribute):
-        bounds = [-math.inf, *attribute.cuts, math.inf]
-        close = ")" if bounds[own[-1] + 1] == math.inf else "]"
-        texts.append(f"({bounds[own[0]]!r}, {bounds[own[-1] + 1]!r}{close}")
-    elif isinstance(attribute, CategoricalAttribute):
-        texts += [attribute.levels[c] for c in own]
-    return " | ".join([*texts, *(["(missing)"] if len(own) < len(codes) else [])])

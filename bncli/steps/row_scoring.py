@@ -36,10 +36,10 @@ from bncli.engine.prediction.contributions import Explainer, Explanation, value_
 from bncli.engine.prediction.decision_rules import decide_labels
 from bncli.engine.prediction.marginalization import JointModel
 from bncli.engine.prediction.monitoring import Monitor, ScoreMonitor
-from bncli.engine.prediction.probability_intervals import LEVEL, IntervalFinder, Intervals
+from bncli.engine.prediction.probability_intervals import LEVEL, IntervalFinder
 from bncli.engine.prediction.purification import contrasts
 from bncli.engine.prediction.scoring import compile_scorer, shift_log_probabilities, uncalibrated
-from bncli.engine.prediction.sufficient_reasons import Reasons, ReasonSearch
+from bncli.engine.prediction.sufficient_reasons import ReasonSearch
 from bncli.engine.prediction.what_if import CounterfactualSearch, NextBest
 from bncli.errors import ModelError, UsageError
 from bncli.files.artifacts.monitors import monitored_model
@@ -216,7 +216,12 @@ class RowScorer:
                 self.watcher.add_predictions(codes, log_p, None if label is None else label.codes[block])
             answers: tuple[ExtraValues, ...] = ()
             if self._intervals is not None:
-                answers = self._interval_columns(self._intervals.find(codes, raw), log_p)
+                intervals = self._intervals.find(codes, raw)
+                if self._level is not None:
+                    answers = tuple(end for ends in zip(intervals.low, intervals.high, strict=True) for end in ends)
+                if self._abstain_wider is not None:
+                    widths = intervals.widths(most_probable(log_p))
+                    answers += ((widths > self._abstain_wider).astype(np.float64),)
             if self.what_if is not None:
                 answers += self.what_if.answer(batch.columns, block, codes, log_p, self.counts)
             yield ScoredBlock(block, log_p, self._explanation(codes, raw, most_probable(log_p)), answers)
@@ -230,15 +235,6 @@ class RowScorer:
         if self._abstain_wider is not None:
             columns.append(ExtraColumn("", "abstain"))
         return (*columns, *(() if self.what_if is None else self.what_if.columns))
-
-    def _interval_columns(self, intervals: Intervals, log_p: Array) -> tuple[Array, ...]:
-        answers: tuple[Array, ...] = ()
-        if self._level is not None:
-            answers = tuple(end for ends in zip(intervals.low, intervals.high, strict=True) for end in ends)
-        if self._abstain_wider is not None:
-            widths = intervals.widths(most_probable(log_p))
-            answers += ((widths > self._abstain_wider).astype(np.float64),)
-        return answers
 
     def _log_p(self, codes: Sequence[Codes]) -> Array:
         return self._calibrated_and_shifted(uncalibrated(self._scorer, codes))
@@ -363,19 +359,15 @@ class WhatIfAnswers:
             answers.append(-self._joint.log_p(codes) if codes else np.zeros(log_p.shape[1]))
         if self._reasons is not None:
             reasons = self._reasons.find(codes, log_p)
-            answers += [self._reason_values(reasons, codes), reasons.exact.astype(np.float64)]
+            values: list[list[tuple[str, str]]] = [[] for _ in range(len(reasons.members))]
+            for names, column, chosen in zip(self._value_texts, codes, reasons.members.T, strict=True):
+                for row in np.flatnonzero(chosen).tolist():
+                    values[row].append(names[column[row]])
+            answers += [values, reasons.exact.astype(np.float64)]
             counts.unproven += int((~reasons.exact).sum())
             excess = reasons.members.sum(axis=1) - reasons.at_least
             counts.excess = max(counts.excess, int(excess.max(initial=0, where=~reasons.exact)))
         return tuple(answers)
-
-    def _reason_values(self, reasons: Reasons, codes: Sequence[Codes]) -> list[list[tuple[str, str]]]:
-        """Return the pairs (attribute, value) in the set of each row."""
-        values: list[list[tuple[str, str]]] = [[] for _ in range(len(reasons.members))]
-        for names, column, chosen in zip(self._value_texts, codes, reasons.members.T, strict=True):
-            for row in np.flatnonzero(chosen).tolist():
-                values[row].append(names[column[row]])
-        return values
 
 
 def _is_missing(columns: Columns, attribute: Attribute, rows: slice) -> NDArray[np.bool_]:

@@ -126,6 +126,12 @@ class VerifyReport:
         """Return the report as JSON values; `rows` and `max_dp` are of all comparisons together."""
         parts = {"self_test": self.self_test, "export": self.export}
         compared = [part for part in parts.values() if part is not None]
+        disclosed = {}
+        if (found := self.disclosure) is not None:  # `rows` are training weights
+            values = [{**value._asdict(), "where": list(value.where)} for value in found.values]
+            tables = [{**table._asdict(), "attributes": list(table.attributes)} for table in found.tables]
+            lists = {"min_rows": found.min_rows, "values": values, "tables": tables, "held_out_rows": found.held_out}
+            disclosed["disclosure"] = lists
         return {
             "model": self.model,
             "bncli_version": self.bncli_version,
@@ -137,7 +143,7 @@ class VerifyReport:
             "rows": sum(part.rows for part in compared),
             # NaN if one of them is
             "max_dp": float(np.max([part.max_dp for part in compared])) if compared else None,
-            **({} if self.disclosure is None else {"disclosure": disclosure_json(self.disclosure)}),
+            **disclosed,
             **({} if self.properties is None else {"properties": [one.as_json() for one in self.properties]}),
         }
 
@@ -159,7 +165,19 @@ def verify(
     Raises ModelError if there is nothing to compare, because the model has no self-test and no export is named, and for
     an export that cannot be one of this model; BncliError if nothing is installed that can run the export.
     """
-    form = None if against is None else _export_format(against)
+    form = None
+    if against is not None:  # the format that belongs to its ending, if it has probabilities
+        formats = [
+            each
+            for each in export_formats()
+            if isinstance(each, ProgramFormat) or (isinstance(each, NetworkFormat) and each.read is not None)
+        ]
+        word = find_format(against, tuple(formats))
+        if word is None:
+            endings = ", ".join(ending for each in formats for ending in each.endings)
+            hint = f"the name of the export must end in one of {endings}"
+            raise UsageError("the format of the export cannot be determined", where=against, hint=hint)
+        form = next(each for each in formats if each.word == word)
     model = read_model(model_path)
     proven = prove_properties(model, properties, property_seconds) if properties else None
     disclosed = None if disclosure is None else find_disclosure(model, disclosure)
@@ -188,48 +206,20 @@ def verify(
         model_path, model.version, against, form.word, self_test, None, properties=proven, disclosure=disclosed
     )
     if isinstance(form, NetworkFormat):
-        return replace(report, export=_compare_network(model, form, content, against, rng))
+        assert form.read is not None
+        network = form.read(content, against)
+        try:
+            own = name_network(equivalent_network(model))
+        except ModelError as error:
+            raise ModelError(f"this model is not a network: {error.what}", where=against, hint=error.hint) from error
+        if not same_nodes(own, network):
+            raise ModelError(
+                "this network does not belong to the model: its nodes differ", where=against, hint=_EXPORT_AGAIN
+            )
+        return replace(
+            report, export=LargestDifference(EXPORT_ROWS, largest_difference(model, network, EXPORT_ROWS, rng))
+        )
     return _compare_program(report, model, form, content, against, rng)
-
-
-def disclosure_json(found: Disclosure) -> dict[str, Any]:
-    """Return the disclosures as JSON values; `rows` are training weights."""
-    return {
-        "min_rows": found.min_rows,
-        "values": [{**value._asdict(), "where": list(value.where)} for value in found.values],
-        "tables": [{**table._asdict(), "attributes": list(table.attributes)} for table in found.tables],
-        "held_out_rows": found.held_out,
-    }
-
-
-def _export_format(path: str) -> NetworkFormat | ProgramFormat:
-    """Return the format that belongs to the ending of a file; raise UsageError if it has no probabilities."""
-    formats = [
-        form
-        for form in export_formats()
-        if isinstance(form, ProgramFormat) or (isinstance(form, NetworkFormat) and form.read is not None)
-    ]
-    word = find_format(path, tuple(formats))
-    if word is None:
-        endings = ", ".join(ending for form in formats for ending in form.endings)
-        hint = f"the name of the export must end in one of {endings}"
-        raise UsageError("the format of the export cannot be determined", where=path, hint=hint)
-    return next(form for form in formats if form.word == word)
-
-
-def _compare_network(
-    model: Model, form: NetworkFormat, content: bytes, where: str, rng: np.random.Generator
-) -> LargestDifference:
-    """Compare the model with a network; raise ModelError if the two have different nodes."""
-    assert form.read is not None
-    network = form.read(content, where)
-    try:
-        own = name_network(equivalent_network(model))
-    except ModelError as error:
-        raise ModelError(f"this model is not a network: {error.what}", where=where, hint=error.hint) from error
-    if not same_nodes(own, network):
-        raise ModelError("this network does not belong to the model: its nodes differ", where=where, hint=_EXPORT_AGAIN)
-    return LargestDifference(EXPORT_ROWS, largest_difference(model, network, EXPORT_ROWS, rng))
 
 
 def _compare_program(

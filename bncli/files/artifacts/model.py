@@ -261,7 +261,21 @@ def read_model(path: str) -> Model:
             **_read_optional_keys(fields, schema),
         )
         if _SELF_TEST in fields:
-            model = replace(model, self_test=_read_self_test(archive, names, model, fields[_SELF_TEST].integer(1)))
+            # The rows that the model is verified with; a code equal to the cardinality is an unknown value.
+            n_rows = fields[_SELF_TEST].integer(1)
+            codes_name, probabilities_name = _SELF_TEST_ARRAYS
+            if names[-len(_SELF_TEST_ARRAYS) :] != _SELF_TEST_ARRAYS:
+                archive.fail("its members are not those in its description")
+            cardinalities = [model.schema.cardinalities[i] for i in sorted(model.attributes)]
+            shape, code_type = (len(cardinalities), n_rows), _self_test_type(model).newbyteorder("<")
+            size = len(npy_header(shape, code_type.str)) + code_type.itemsize * math.prod(shape)
+            if archive.size(codes_name) != size:
+                archive.fail(f"{codes_name} does not have the size that the schema requires")
+            codes = npy_array(archive.read(codes_name), shape, code_type.str)
+            if codes is None or (codes > np.reshape(cardinalities, (-1, 1))).any():
+                archive.fail(f"{codes_name} does not contain {n_rows} codes of each attribute")
+            (probabilities,) = _read_arrays(archive, [probabilities_name], [(len(model.schema.labels), n_rows)])
+            model = replace(model, self_test=SelfTest(codes.astype(np.intp), probabilities))
         if EDITS in fields:
             model = replace(model, edits=_read_edits(archive, fields[EDITS], model, description.bias_shape))
         if INTERVALS in fields:
@@ -389,22 +403,6 @@ def _read_edits(archive: Archive, node: Node, model: Model, bias_shape: tuple[in
         return next(_read_arrays(archive, [name], [shape]))
 
     return read_edits(node, labels, len(shapes), test_rows, read)
-
-
-def _read_self_test(archive: Archive, names: list[str], model: Model, n_rows: int) -> SelfTest:
-    """Return the rows that the model is verified with; a code equal to the cardinality is an unknown value."""
-    codes_name, probabilities_name = _SELF_TEST_ARRAYS
-    if names[-len(_SELF_TEST_ARRAYS) :] != _SELF_TEST_ARRAYS:
-        archive.fail("its members are not those in its description")
-    cardinalities = [model.schema.cardinalities[i] for i in sorted(model.attributes)]
-    shape, code_type = (len(cardinalities), n_rows), _self_test_type(model).newbyteorder("<")
-    if archive.size(codes_name) != len(npy_header(shape, code_type.str)) + code_type.itemsize * math.prod(shape):
-        archive.fail(f"{codes_name} does not have the size that the schema requires")
-    codes = npy_array(archive.read(codes_name), shape, code_type.str)
-    if codes is None or (codes > np.reshape(cardinalities, (-1, 1))).any():
-        archive.fail(f"{codes_name} does not contain {n_rows} codes of each attribute")
-    (probabilities,) = _read_arrays(archive, [probabilities_name], [(len(model.schema.labels), n_rows)])
-    return SelfTest(codes.astype(np.intp), probabilities)
 
 
 def _self_test_type(model: Model) -> np.dtype[Any]:
@@ -607,21 +605,18 @@ def read_rule(node: Node, labels: tuple[str, ...]) -> DecisionRule:
             fields["sets"].fail("prediction sets need an alpha between 0 and 1, by 'all' or 'class'")
         rule = replace(rule, sets=PredictionSets(alpha, by.value == "class"))
     if "held_out" in fields:
-        rule = replace(rule, held_out=_read_held_out(fields["held_out"], len(labels)))
+        held_out, n_labels = fields["held_out"], len(labels)
+        stored = held_out.fields(("split", "probabilities"), ("weights",))
+        probabilities = tuple(_read_non_negative(item) for item in stored["probabilities"].items())
+        weights = tuple(_read_non_negative(item) for item in stored["weights"].items()) if "weights" in stored else None
+        sizes = [len(numbers) for numbers in probabilities]
+        if len(sizes) != n_labels or (weights is not None and [len(numbers) for numbers in weights] != sizes):
+            held_out.fail(f"expected {n_labels} lists of probabilities, and as many weights")
+        for numbers in probabilities:
+            if any(a > b for a, b in pairwise(numbers)) or max(numbers, default=0.0) > 1:
+                stored["probabilities"].fail("probabilities must be between 0 and 1, in increasing order")
+        rule = replace(rule, held_out=HeldOutScores(probabilities, weights, stored["split"].flag()))
     return rule
-
-
-def _read_held_out(node: Node, n_labels: int) -> HeldOutScores:
-    fields = node.fields(("split", "probabilities"), ("weights",))
-    probabilities = tuple(_read_non_negative(item) for item in fields["probabilities"].items())
-    weights = tuple(_read_non_negative(item) for item in fields["weights"].items()) if "weights" in fields else None
-    sizes = [len(numbers) for numbers in probabilities]
-    if len(sizes) != n_labels or (weights is not None and [len(numbers) for numbers in weights] != sizes):
-        node.fail(f"expected {n_labels} lists of probabilities, and as many weights")
-    for numbers in probabilities:
-        if any(a > b for a, b in pairwise(numbers)) or max(numbers, default=0.0) > 1:
-            fields["probabilities"].fail("probabilities must be between 0 and 1, in increasing order")
-    return HeldOutScores(probabilities, weights, fields["split"].flag())
 
 
 def _read_non_negative(node: Node) -> tuple[float, ...]:

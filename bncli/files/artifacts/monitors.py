@@ -103,6 +103,10 @@ def monitor_json(monitor: Monitor) -> dict[str, Any]:
     if tally.log_loss.n:
         class_shares = dict(zip(model.labels, (tally.classes / tally.classes.sum()).tolist(), strict=True))
     log_p = {} if model.log_p is None else {TRAINING_LOG_P: training_log_p_json(model.log_p)}
+    counts: dict[str, Any] = {}
+    for name in (*_MOMENTS, *_LATER_MOMENTS):
+        moments: Moments = getattr(tally, name)
+        counts[name] = [moments.n, float(moments.total), float(moments.squares)]
     return below | {
         "format": "bncli-monitor",
         "version": VERSION,
@@ -132,7 +136,24 @@ def monitor_json(monitor: Monitor) -> dict[str, Any]:
             "held_out_log_loss": model.held_out_log_loss,
             **log_p,
         },
-        "counts": _counts_json(tally),
+        "counts": {
+            **counts,
+            "predictions": tally.predictions.astype(int).tolist(),
+            "classes": tally.classes.astype(int).tolist(),
+            "surprise": [list(pair) for pair in sorted(tally.sketch.counts.items())],
+            "log_odds": [list(line) for line in tally.log_odds],
+            "attributes": [
+                {
+                    "name": attribute.name,
+                    "counts": attribute.counts.astype(int).tolist(),
+                    "training": attribute.training.tolist(),
+                    "missing_counts": attribute.missing_counts,
+                    "missing": attribute.missing,
+                    "unseen": attribute.unseen,
+                }
+                for attribute in tally.attributes
+            ],
+        },
     }
 
 
@@ -140,30 +161,6 @@ def expected_json(expected: Mapping[str, ExpectedFigure]) -> dict[str, Any]:
     """Return the figures that are expected of the rows whether they have labels or not, and their 95 % intervals."""
     intervals = {name: each.interval and list(each.interval) for name, each in expected.items()}
     return {name: each.value for name, each in expected.items()} | {"ci": intervals}
-
-
-def _counts_json(tally: MonitorCounts) -> dict[str, Any]:
-    content: dict[str, Any] = {}
-    for name in (*_MOMENTS, *_LATER_MOMENTS):
-        moments: Moments = getattr(tally, name)
-        content[name] = [moments.n, float(moments.total), float(moments.squares)]
-    return content | {
-        "predictions": tally.predictions.astype(int).tolist(),
-        "classes": tally.classes.astype(int).tolist(),
-        "surprise": [list(pair) for pair in sorted(tally.sketch.counts.items())],
-        "log_odds": [list(line) for line in tally.log_odds],
-        "attributes": [
-            {
-                "name": attribute.name,
-                "counts": attribute.counts.astype(int).tolist(),
-                "training": attribute.training.tolist(),
-                "missing_counts": attribute.missing_counts,
-                "missing": attribute.missing,
-                "unseen": attribute.unseen,
-            }
-            for attribute in tally.attributes
-        ],
-    }
 
 
 def read_monitor(path: str) -> Monitor:

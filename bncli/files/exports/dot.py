@@ -33,7 +33,7 @@ from bncli.files.exports.network_text import (
 )
 
 if TYPE_CHECKING:
-    from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure
+    from bncli.engine.structures.named_structure import NamedDag, NamedStructure
 
 MAX_DEPTH = 64
 """The deepest nesting of subgraphs that is read."""
@@ -46,7 +46,18 @@ def dot_text(structure: NamedStructure) -> str:
     from bncli.engine.structures.named_structure import NamedRegions
 
     if isinstance(structure, NamedRegions):
-        return _regions_text(structure)
+        chosen = structure.chosen
+        names = [structure.class_name, *dict.fromkeys(name for region in chosen for name in region)]
+        legal = dict(zip(names, legal_names(names, _legal_name), strict=True))
+        word = "region"
+        while any(name.startswith(word) for name in legal.values()):
+            word += "_"
+        lines = ["graph structure {", *(_node_line(name, legal[name], structure.class_name) for name in names)]
+        for number, region in enumerate(chosen, 1):
+            box = f"{word} {number}"
+            lines.append(f'  "{box}" [shape=box, label="", width=0.15, height=0.15];')
+            lines += [f'  "{box}" -- "{legal[name]}";' for name in (structure.class_name, *region)]
+        return "\n".join([*lines, "}"]) + "\n"
     nodes = dict.fromkeys(structure.parents)
     for parents in structure.parents.values():
         nodes |= dict.fromkeys(parents)
@@ -58,22 +69,6 @@ def dot_text(structure: NamedStructure) -> str:
     lines += [_node_line(name, legal[name], structure.class_name) for name in nodes]
     for child, parents in structure.parents.items():
         lines += [f'  "{legal[parent]}" -> "{legal[child]}";' for parent in parents]
-    return "\n".join([*lines, "}"]) + "\n"
-
-
-def _regions_text(regions: NamedRegions) -> str:
-    """Return the text of an undirected graph of the best step: a box per region, joined to its attributes and class."""
-    chosen = regions.chosen
-    names = [regions.class_name, *dict.fromkeys(name for region in chosen for name in region)]
-    legal = dict(zip(names, legal_names(names, _legal_name), strict=True))
-    word = "region"
-    while any(name.startswith(word) for name in legal.values()):
-        word += "_"
-    lines = ["graph structure {", *(_node_line(name, legal[name], regions.class_name) for name in names)]
-    for number, region in enumerate(chosen, 1):
-        box = f"{word} {number}"
-        lines.append(f'  "{box}" [shape=box, label="", width=0.15, height=0.15];')
-        lines += [f'  "{box}" -- "{legal[name]}";' for name in (regions.class_name, *region)]
     return "\n".join([*lines, "}"]) + "\n"
 
 

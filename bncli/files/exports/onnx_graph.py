@@ -72,7 +72,24 @@ def graph_bytes(scorer: PortableScorer, target: ProgramTarget) -> bytes:
     # The meaning of the outputs: the class and its labels; for contributions the sets of attributes and the base.
     properties = {"class": scorer.class_name, "labels": json.dumps(scorer.labels)}
     if effects is not None:
-        outputs.append(_add_contributions(graph, digits, effects, len(scorer.labels)))
+        n_labels = len(scorer.labels)
+        name, by_set, parts = graph.output("contributions"), _tables_by_set(effects), []
+        for n_tables, sets in groupby(by_set, key=len):
+            owned = [(s, table) for s, tables in enumerate(sets) for table in tables]
+            most = max(1, MOST_TOGETHER // n_tables) * n_tables
+            blocks = (
+                _blocks_of_tables(owned) if n_tables == 1 else [owned[i : i + most] for i in range(0, len(owned), most)]
+            )
+            for block in blocks:
+                values = digits.entries([table for _, table in block])
+                if n_tables > 1:
+                    shape = graph.constant([-1, len(block) // n_tables, n_tables, n_labels])
+                    values = graph.node(
+                        "ReduceSum", graph.node("Reshape", values, shape), graph.constant([2]), keepdims=0
+                    )
+                parts.append(values)
+        graph.node("Concat", *parts, axis=1, output=name)
+        outputs.append(helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["N", len(by_set), n_labels]))
         names = [[scorer.inputs[p].name for p in tables[0].inputs] for tables in _tables_by_set(effects)]
         properties |= {"contributions": json.dumps(names), "base": json.dumps(effects.constant.tolist())}
     inputs = []
@@ -313,25 +330,6 @@ def _apply_lines(graph: _Graph, probabilities: str, calibration: PortableMap, n_
         return graph.node("Concat", first, values, axis=1)
     total = graph.node("ReduceSum", values, graph.constant([1]), keepdims=1)
     return graph.node("Div", values, total)
-
-
-def _add_contributions(graph: _Graph, digits: _Digits, effects: PortableEffects, n_labels: int) -> onnx.ValueInfoProto:
-    """Add the output `contributions`, (N, sets of attributes, K), and return its description."""
-    name, by_set, parts = graph.output("contributions"), _tables_by_set(effects), []
-    for n_tables, sets in groupby(by_set, key=len):
-        owned = [(s, table) for s, tables in enumerate(sets) for table in tables]
-        most = max(1, MOST_TOGETHER // n_tables) * n_tables
-        blocks = (
-            _blocks_of_tables(owned) if n_tables == 1 else [owned[i : i + most] for i in range(0, len(owned), most)]
-        )
-        for block in blocks:
-            values = digits.entries([table for _, table in block])
-            if n_tables > 1:
-                shape = graph.constant([-1, len(block) // n_tables, n_tables, n_labels])
-                values = graph.node("ReduceSum", graph.node("Reshape", values, shape), graph.constant([2]), keepdims=0)
-            parts.append(values)
-    graph.node("Concat", *parts, axis=1, output=name)
-    return helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["N", len(by_set), n_labels])
 
 
 def _tables_by_set(effects: PortableEffects) -> list[list[PortableTable]]:

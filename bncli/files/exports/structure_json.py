@@ -118,7 +118,25 @@ def read_graph(node: Node, file_keys: tuple[str, ...] = (), graph_keys: tuple[st
     options = read_options(option_nodes)
     build: Callable[..., NamedStructure]
     if content == "regions":
-        build = partial(NamedRegions, class_name, **_read_regions(node, fields))
+        bins: tuple[int | None, ...] = ()
+        if "bins" in fields:
+            bins = tuple(None if item.value is None else item.integer() for item in fields["bins"].items())
+        gains = tuple(item.number() for item in fields["gains"].items()) if "gains" in fields else ()
+        regions = tuple(tuple(item.text() for item in names.items()) for names in fields["regions"].items())
+        trace = _read_trace(node, fields)
+        cuts = []
+        if "cuts" in fields:
+            listed = fields["cuts"].items()
+            if len(listed) != len(regions):
+                what = f"expected {len(regions)} entries, found {len(listed)}"
+                fields["cuts"].fail(what, hint="give an object for each region")
+            for item, region in zip(listed, regions, strict=True):
+                columns = item.fields((), region)
+                by_name = {name: tuple(cut.number() for cut in listed.items()) for name, listed in columns.items()}
+                cuts.append(tuple(by_name.get(name) for name in region))
+        build = partial(
+            NamedRegions, class_name, regions=regions, trace=trace, bins=bins, gains=gains, cuts=tuple(cuts)
+        )
     else:
         items = fields["parents"].members().items()
         build = partial(NamedDag, class_name, {child: tuple(n.text() for n in names.items()) for child, names in items})
@@ -137,27 +155,6 @@ def read_options(nodes: Mapping[str, Node]) -> dict[str, int | float | str | boo
         except BncliError as error:
             nodes[name].fail(error.what, hint=error.hint)
     return options
-
-
-def _read_regions(node: Node, fields: Mapping[str, Node]) -> dict[str, Any]:
-    """Return the regions, their trace and their optional keys as arguments of NamedRegions."""
-    bins: tuple[int | None, ...] = ()
-    if "bins" in fields:
-        bins = tuple(None if item.value is None else item.integer() for item in fields["bins"].items())
-    gains = tuple(item.number() for item in fields["gains"].items()) if "gains" in fields else ()
-    regions = tuple(tuple(item.text() for item in names.items()) for names in fields["regions"].items())
-    trace = _read_trace(node, fields)
-    cuts = []
-    if "cuts" in fields:
-        items = fields["cuts"].items()
-        if len(items) != len(regions):
-            what = f"expected {len(regions)} entries, found {len(items)}"
-            fields["cuts"].fail(what, hint="give an object for each region")
-        for item, region in zip(items, regions, strict=True):
-            columns = item.fields((), region)
-            by_name = {name: tuple(cut.number() for cut in listed.items()) for name, listed in columns.items()}
-            cuts.append(tuple(by_name.get(name) for name in region))
-    return {"regions": regions, "trace": trace, "bins": bins, "gains": gains, "cuts": tuple(cuts)}
 
 
 def _read_trace(node: Node, fields: Mapping[str, Node]) -> SearchTrace | None:

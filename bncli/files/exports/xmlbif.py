@@ -34,7 +34,6 @@ from bncli.files.exports.network_text import (
 )
 
 if TYPE_CHECKING:
-    from bncli.engine.kernels.arrays import Array
     from bncli.engine.networks.network import NamedNetwork
 
 MAX_DEPTH = 64
@@ -99,6 +98,8 @@ def read_xmlbif(data: bytes, where: str) -> NamedNetwork:
 
     The bytes are decoded as the document itself declares.
     """
+    import numpy as np
+
     root = parse_xml(data, where)
     if root.tag != "BIF":
         root.fail(f"expected the element BIF, found {root.tag}")
@@ -128,8 +129,20 @@ def read_xmlbif(data: bytes, where: str) -> NamedNetwork:
     for name in states:
         if name not in definitions:
             network.fail(f"the variable '{name}' has no DEFINITION", hint="give every variable one DEFINITION")
-        parents = tuple(given.text for given in definitions[name].all("GIVEN"))
-        table = _read_table(definitions[name], name, parents, states)
+        definition = definitions[name]
+        parents = tuple(given.text for given in definition.all("GIVEN"))
+        for parent in parents:
+            if parent not in states:
+                definition.fail(f"the parent '{parent}' of '{name}' is not a variable", hint="declare it as a VARIABLE")
+        words = definition.only("TABLE").text.split()
+        wrong = next((word for word in words if not NUMBER.fullmatch(word)), None)
+        if wrong is not None:
+            definition.fail(f"expected a number in the table of '{name}', found '{wrong[:40]}'")
+        shape = (*(len(states[parent]) for parent in parents), len(states[name]))
+        if len(words) != math.prod(shape):
+            what = f"the table of '{name}' has {len(words)} numbers, not {math.prod(shape)}"
+            definition.fail(what, hint="give one number per state and combination of the parents' states")
+        table = np.array([float(word) for word in words]).reshape(shape)
         nodes.append(EscapedNode(name, states[name], parents, table, properties[name]))
     names = network.all("NAME")
     escaped = EscapedNetwork(names[0].text if names else "unknown", tuple(nodes), _read_properties(network))
@@ -138,24 +151,6 @@ def read_xmlbif(data: bytes, where: str) -> NamedNetwork:
 
 def _read_properties(element: Element) -> dict[str, str]:
     return dict(parse_property(inner.text) for inner in element.all("PROPERTY"))
-
-
-def _read_table(element: Element, name: str, parents: tuple[str, ...], states: Mapping[str, tuple[str, ...]]) -> Array:
-    """Return the table of a definition, with one axis per parent and a last one for the states of the node."""
-    import numpy as np
-
-    for parent in parents:
-        if parent not in states:
-            element.fail(f"the parent '{parent}' of '{name}' is not a variable", hint="declare it as a VARIABLE")
-    words = element.only("TABLE").text.split()
-    wrong = next((word for word in words if not NUMBER.fullmatch(word)), None)
-    if wrong is not None:
-        element.fail(f"expected a number in the table of '{name}', found '{wrong[:40]}'")
-    shape = (*(len(states[parent]) for parent in parents), len(states[name]))
-    if len(words) != math.prod(shape):
-        what = f"the table of '{name}' has {len(words)} numbers, not {math.prod(shape)}"
-        element.fail(what, hint="give one number per state and combination of the parents' states")
-    return np.array([float(word) for word in words]).reshape(shape)
 
 
 class Element:

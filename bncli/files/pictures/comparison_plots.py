@@ -63,9 +63,14 @@ def critical_difference_diagram(
     half = n // 2
     sides = worst_first[:half], worst_first[: half - 1 if half else None : -1]
     margins = [max((_label_width(name) for name in side), default=0.0) + 2 * _EDGE for side in sides]
-    spans = _assign_layers(
-        [(max(ranks[name] for name in group), min(ranks[name] for name in group)) for group in groups]
-    )
+    # The spans (high rank, low rank), highest first, each with the first layer (0 on top) that has room.
+    extents = [(max(ranks[name] for name in group), min(ranks[name] for name in group)) for group in groups]
+    last_of_layer: list[float] = []
+    spans: list[tuple[float, float, int]] = []
+    for high, low in sorted(extents, key=lambda span: -span[0]):
+        layer = next((i for i, last in enumerate(last_of_layer) if last > high), len(last_of_layer))
+        last_of_layer[layer : layer + 1] = [low]
+        spans.append((high, low, layer))
     first_row = _AXIS_TOP + 2 * _BAR + _BAR * max((layer for *_, layer in spans), default=0) + 2 * _BAR
     width = max(sum(margins) + _AXIS, text_width(title) + 2 * _EDGE)
     drawing = Drawing(width, first_row + _ROW * max(map(len, sides)) + _EDGE, title)
@@ -105,17 +110,6 @@ def critical_difference_diagram(
 
 def _label_width(name: str) -> float:
     return min(_LABEL, text_width(name)) + text_width(" (00.00)")
-
-
-def _assign_layers(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float, int]]:
-    """Return the spans (high rank, low rank), highest first, each with the first layer (0 on top) that has room."""
-    ends: list[float] = []
-    placed: list[tuple[float, float, int]] = []
-    for high, low in sorted(spans, key=lambda span: -span[0]):
-        layer = next((i for i, end in enumerate(ends) if end > high), len(ends))
-        ends[layer : layer + 1] = [low]
-        placed.append((high, low, layer))
-    return placed
 
 
 def scatter_plots(

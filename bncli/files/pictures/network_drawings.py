@@ -90,7 +90,17 @@ def _subtree_layout(
 
 def layered_layout(parents: Mapping[int, Sequence[int]]) -> NetworkLayout:
     """Return the layout of an acyclic graph."""
-    depths = _longest_paths(parents)
+    depths: dict[int, int] = {}
+    pending = list(parents)
+    while pending:
+        node = pending[-1]
+        missing = [parent for parent in parents[node] if parent not in depths]
+        if node in depths or not missing:
+            depths.setdefault(node, 1 + max((depths[parent] for parent in parents[node]), default=-1))
+            pending.pop()
+        else:
+            pending += missing
+    depths = {node: depths[node] for node in parents}
     layers: list[list[int]] = [[] for _ in range(max(depths.values(), default=0) + 1)]
     for node, depth in depths.items():
         layers[depth].append(node)
@@ -112,21 +122,6 @@ def layered_layout(parents: Mapping[int, Sequence[int]]) -> NetworkLayout:
     positions = {node: (float(depth), breadths[node]) for depth, layer in enumerate(layers) for node in layer}
     arcs = {ends: [positions[node] for node in chain] for ends, chain in chains.items()}
     return NetworkLayout({node: positions[node] for node in depths}, arcs)
-
-
-def _longest_paths(parents: Mapping[int, Sequence[int]]) -> dict[int, int]:
-    """Return the length of the longest path to every node."""
-    depths: dict[int, int] = {}
-    pending = list(parents)
-    while pending:
-        node = pending[-1]
-        missing = [parent for parent in parents[node] if parent not in depths]
-        if node in depths or not missing:
-            depths.setdefault(node, 1 + max((depths[parent] for parent in parents[node]), default=-1))
-            pending.pop()
-        else:
-            pending += missing
-    return {node: depths[node] for node in parents}
 
 
 def _order_layers(layers: list[list[int]], before: Mapping[int, Sequence[int]]) -> dict[int, float]:

@@ -214,9 +214,38 @@ def _markup(block: Block, data: dict[str, dict[str, Any]]) -> str:
             }
             return f"{start[kind]}{_escape(text)}</p>"
         case Grid():
-            return _grid_markup(block)
+            kinds = [" class=number" if i in block.numbers else "" for i in range(len(block.headings))]
+            head = "".join(
+                f'<th scope="col"{kind}>{_isolate(text)}</th>' for kind, text in zip(kinds, block.headings, strict=True)
+            )
+            rows = []
+            for first, *others in block.rows:
+                # numbers are written by bncli, and need no isolation from their surroundings
+                cells = "".join(
+                    f"<td{kind}>{_escape(text) if kind else _isolate(text)}</td>"
+                    for kind, text in zip(kinds[1:], others, strict=True)
+                )
+                rows.append(f'<tr><th scope="row">{_isolate(first)}</th>{cells}</tr>')
+            label, body = _escape(block.caption), "\n".join(rows)
+            table = f"<caption>{label}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>"
+            table = f"<table>\n{table}\n</table>"
+            return f'<div class="scroll" tabindex="0" role="region" aria-label="{label}">{table}</div>'
         case Picture():
-            return _picture_markup(block, data)
+            name = f"picture-{block.name}"
+            if block.redraw is not None:
+                data["pictures"][name] = block.redraw
+            description = _escape(block.sentence)
+            if block.sentences:
+                # all but the first are hidden until the reader chooses another label
+                description = "".join(
+                    f'<span data-label="{i}"{" hidden" if i else ""}>{_escape(sentence)}</span>'
+                    for i, sentence in enumerate(block.sentences)
+                )
+            svg = block.drawing.inline(block.sentence, role="group" if block.links else "img")
+            if block.wide:
+                svg = f'<div class="scroll" tabindex="0" role="region" aria-label="{_escape(block.title)}">{svg}</div>'
+            caption = f"<figcaption><strong>{_isolate(block.title)}</strong> {description}</figcaption>"
+            return f'<figure id="{name}"{" class=wide" if block.wide else ""}>\n{caption}\n{svg}\n</figure>'
         case Cards(blocks):
             # captions line up only where every card is a picture
             cards = "cards" if all(isinstance(inner, Picture) for inner in blocks) else "cards mixed"
@@ -237,42 +266,6 @@ def _markup(block: Block, data: dict[str, dict[str, Any]]) -> str:
             data["panels"][kind] = panel_data
             inner = "\n".join(_markup(inner, data) for inner in fallback)
             return f'<div class="panel" id="panel-{kind}" role="group" aria-label="{_escape(title)}">\n{inner}\n</div>'
-
-
-def _grid_markup(grid: Grid) -> str:
-    kinds = [" class=number" if i in grid.numbers else "" for i in range(len(grid.headings))]
-    head = "".join(
-        f'<th scope="col"{kind}>{_isolate(text)}</th>' for kind, text in zip(kinds, grid.headings, strict=True)
-    )
-    rows = []
-    for first, *others in grid.rows:
-        # numbers are written by bncli, and need no isolation from their surroundings
-        cells = "".join(
-            f"<td{kind}>{_escape(text) if kind else _isolate(text)}</td>"
-            for kind, text in zip(kinds[1:], others, strict=True)
-        )
-        rows.append(f'<tr><th scope="row">{_isolate(first)}</th>{cells}</tr>')
-    label, body = _escape(grid.caption), "\n".join(rows)
-    table = f"<table>\n<caption>{label}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
-    return f'<div class="scroll" tabindex="0" role="region" aria-label="{label}">{table}</div>'
-
-
-def _picture_markup(picture: Picture, data: dict[str, dict[str, Any]]) -> str:
-    place = f"picture-{picture.name}"
-    if picture.redraw is not None:
-        data["pictures"][place] = picture.redraw
-    description = _escape(picture.sentence)
-    if picture.sentences:
-        # all but the first are hidden until the reader chooses another label
-        description = "".join(
-            f'<span data-label="{i}"{" hidden" if i else ""}>{_escape(sentence)}</span>'
-            for i, sentence in enumerate(picture.sentences)
-        )
-    svg = picture.drawing.inline(picture.sentence, role="group" if picture.links else "img")
-    if picture.wide:
-        svg = f'<div class="scroll" tabindex="0" role="region" aria-label="{_escape(picture.title)}">{svg}</div>'
-    caption = f"<figcaption><strong>{_isolate(picture.title)}</strong> {description}</figcaption>"
-    return f'<figure id="{place}"{" class=wide" if picture.wide else ""}>\n{caption}\n{svg}\n</figure>'
 
 
 def _escape(text: str) -> str:

@@ -314,6 +314,18 @@ def analyse(
         for pair, own in complete.items()
     }
     reasons = {(gap.data, gap.learner): gap.reason for gap in results.gaps}
+    times: dict[str, FitTimes] = {}
+    for name in results.learners:
+        own_data = [data for data in results.data if (data, name) in seconds]
+        common = [data for data in own_data if (data, baseline) in seconds]
+        mean_seconds, ratios = dict[str, float](), dict[str, float | None]()
+        for stage in STAGES if own_data else ():
+            mean_seconds[stage] = math.fsum(seconds[data, name][stage] for data in own_data) / len(own_data)
+            first, second = ([seconds[data, learner][stage] for data in common] for learner in (name, baseline))
+            ratio = geometric_mean_ratio(first, second, np.ones(len(common)), "seconds") if common else None
+            ratios[stage] = ratio
+        if own_data:
+            times[name] = FitTimes(mean_seconds, ratios)
     return CompareReport(
         results=results,
         baseline=baseline,
@@ -326,7 +338,7 @@ def analyse(
             DataSetGroup(name, data, _summaries(results, means, metrics, baseline, data))
             for name, data in groups.items()
         ),
-        times=_fit_times(results, seconds, baseline),
+        times=times,
         gaps={pair: reasons.get(pair, "some folds were not run") for pair in pairs if pair not in complete},
     )
 
@@ -476,22 +488,3 @@ def _with_tests(pairs: Sequence[LearnerPair], columns: Mapping[str, Array], base
         )
         for i, (pair, (a, b), p) in enumerate(zip(pairs, losses, holm(wilcoxon), strict=True))
     )
-
-
-def _fit_times(
-    results: ComparisonResults, seconds: Mapping[tuple[str, str], Mapping[str, float]], baseline: str
-) -> dict[str, FitTimes]:
-    """Return the times of each learner; ratios are over the data sets that it and the baseline have in common."""
-    times: dict[str, FitTimes] = {}
-    for name in results.learners:
-        own = [data for data in results.data if (data, name) in seconds]
-        common = [data for data in own if (data, baseline) in seconds]
-        means, ratios = dict[str, float](), dict[str, float | None]()
-        for stage in STAGES if own else ():
-            means[stage] = math.fsum(seconds[data, name][stage] for data in own) / len(own)
-            first, second = ([seconds[data, learner][stage] for data in common] for learner in (name, baseline))
-            ratio = geometric_mean_ratio(first, second, np.ones(len(common)), "seconds") if common else None
-            ratios[stage] = ratio
-        if own:
-            times[name] = FitTimes(means, ratios)
-    return times

@@ -83,7 +83,22 @@ def write_outputs(
     """Write the files that have a path, each completely or not at all."""
     metric = report.metrics[0]
     if csv:
-        _write_csv(report, csv)
+        outcomes = report.results.outcomes
+        metrics = list(dict.fromkeys(name for outcome in outcomes for name in outcome.metrics))
+        stages = list(dict.fromkeys(stage for outcome in outcomes for stage in outcome.seconds))
+        costs = list(dict.fromkeys(name for outcome in outcomes for name in outcome.costs))
+        fields = ["data", "learner", "repeat", "fold", "rows"]
+        text = io.StringIO()
+        columns = [*fields, *metrics, *(f"{stage}_seconds" for stage in stages), *costs]
+        writer = csv_format.DictWriter(text, columns, lineterminator="\n")
+        writer.writeheader()
+        for outcome in outcomes:
+            seconds = {f"{stage}_seconds": value for stage, value in outcome.seconds.items()}
+            writer.writerow(
+                {name: getattr(outcome, name) for name in fields} | outcome.metrics | seconds | outcome.costs
+            )
+        # a name that the command line could not decode must not end a long run
+        write_bytes(csv, text.getvalue().encode("utf-8", "backslashreplace"))
     if latex:
         write_tables(latex, paper_tables(report))
     if diagram:
@@ -99,24 +114,6 @@ def write_outputs(
             hint = "parameters in closed form have none; choose another --baseline"
             raise BncliError(what, where=scatter, hint=hint)
         write_bytes(scatter, scatter_drawing(report, metric, panels).source().encode())
-
-
-def _write_csv(report: CompareReport, path: str) -> None:
-    """Write the outcomes, one line per fold; undefined metrics are empty fields."""
-    outcomes = report.results.outcomes
-    metrics = list(dict.fromkeys(name for outcome in outcomes for name in outcome.metrics))
-    stages = list(dict.fromkeys(stage for outcome in outcomes for stage in outcome.seconds))
-    costs = list(dict.fromkeys(name for outcome in outcomes for name in outcome.costs))
-    fields = ["data", "learner", "repeat", "fold", "rows"]
-    text = io.StringIO()
-    columns = [*fields, *metrics, *(f"{stage}_seconds" for stage in stages), *costs]
-    writer = csv_format.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    for outcome in outcomes:
-        seconds = {f"{stage}_seconds": value for stage, value in outcome.seconds.items()}
-        writer.writerow({name: getattr(outcome, name) for name in fields} | outcome.metrics | seconds | outcome.costs)
-    # a name that the command line could not decode must not end a long run
-    write_bytes(path, text.getvalue().encode("utf-8", "backslashreplace"))
 
 
 def paper_tables(report: CompareReport) -> list[LatexTable]:

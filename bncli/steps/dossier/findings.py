@@ -173,6 +173,11 @@ def find_all(model_path: str, sources: DossierSources, about: About, run: Run) -
     described = describe(again, run=Run(run.threads)).as_json()
     # what concerns learning from the test table is left out
     about_data = ("rows", "class", "labels", "unlabelled", "columns", "notes", "findings")
+    try:
+        program = export(model_path, "python").text
+    except BncliError:  # some models have no program; their tables suffice
+        program = None
+    content = inspect(model_path, tables=True, effects=True).as_json()
     return Findings(
         model=model,
         scored=scored,
@@ -185,7 +190,7 @@ def find_all(model_path: str, sources: DossierSources, about: About, run: Run) -
         sensitivity_rows=len(range(0, rows.n_rows, step)),
         challengers=challengers,
         data={name: described[name] for name in about_data},
-        specification=_specification(model, model_path),
+        specification={"command": fit_command(model), "python": program, **content},
         files=[(kind, path, file_hash(path) or "") for kind, path in files],
     )
 
@@ -255,13 +260,3 @@ def _name_periods(times: np.ndarray[Any, Any], is_date: bool) -> tuple[Any, tupl
     cuts = cut_points(times, np.zeros(len(times), np.uint8), 1, None, bins=_TENTHS)
     attribute = NumericAttribute("time", False, (), cuts=cuts)
     return np.searchsorted(np.array(cuts), times, side="left"), tuple(value_names(attribute)[: len(cuts) + 1])
-
-
-def _specification(model: Model, path: str) -> Mapping[str, Any]:
-    """Return the tables and effects of a model, a Python program that computes it if there is one, and its command."""
-    try:
-        program = export(path, "python").text
-    except BncliError:  # some models have no program; their tables suffice
-        program = None
-    content = inspect(path, tables=True, effects=True).as_json()
-    return {"command": fit_command(model), "python": program, **content}

@@ -171,7 +171,12 @@ def evaluate(
     columns = without_group_columns(whole_table, carried)
     assert columns.label is not None
     _check_two_labels(outputs, len(columns.label.levels))
-    _check_folds(columns, protocol, source)
+    if protocol.by_time or protocol.folds > count_units(columns.n_rows, columns.split_by):
+        try:
+            draw_splits(columns, protocol, 0)
+        except BncliError as error:
+            where = source.paths[0] if source.paths else TABLE_NAME
+            raise type(error)(error.what, where=where, hint=error.hint) from error
     attributes = recipe_attributes(columns, recipe, supplied.cuts, run) if carried.carried else ()
     groups = group_columns(whole_table, carried, attributes, watch)
     del whole_table
@@ -267,16 +272,6 @@ def _check_two_labels(outputs: EvaluateOutputs, n_labels: int) -> None:
                 f"{option} needs a class with two labels, but the class of this table has {n_labels}",
                 hint="leave it out",
             )
-
-
-def _check_folds(columns: Columns, protocol: Protocol, source: Source) -> None:
-    """Raise BncliError, with the name of the table, if the rows cannot be split as the protocol requires."""
-    if protocol.by_time or protocol.folds > count_units(columns.n_rows, columns.split_by):
-        try:
-            draw_splits(columns, protocol, 0)
-        except BncliError as error:
-            where = source.paths[0] if source.paths else TABLE_NAME
-            raise type(error)(error.what, where=where, hint=error.hint) from error
 
 
 def _timed(folds: Iterator[Fold], watch: Stopwatch) -> Generator[TimedFold, None, None]:

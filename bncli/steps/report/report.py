@@ -145,7 +145,15 @@ def report(
     watch(Stage("report"))
     page = model_page(model, path, inputs)
     watch(Stage("write"))
-    pictures = () if svg is None else _write_pictures(page.sections, svg)
+    pictures: tuple[str, ...] = ()
+    if svg is not None:
+        os.makedirs(svg, exist_ok=True)
+        names = []
+        for own in page.sections:
+            for picture in pictures_in(own.blocks):
+                names.append(f"{picture.name}.svg")
+                write_bytes(os.path.join(svg, names[-1]), picture.drawing.source(heading=True).encode())
+        pictures = tuple(names)
     text = html_page(page).encode()
     write_bytes(output, text)
     sections = tuple(section.word for section in page.sections)
@@ -278,14 +286,3 @@ def _time_blocks(blocks: Sequence[BlockReport]) -> Iterator[Block]:
         rows.append((str(number + 1), *span, *sizes, *figures[:2], interval, *figures[2:]))
     headings = ("block", "from", "to", "rows", "training rows", "error", "log-loss", "95 %", "AUC")
     yield Grid("Blocks", headings, rows, range(3, 9))
-
-
-def _write_pictures(sections: Sequence[Section], folder: str) -> tuple[str, ...]:
-    """Write every picture as a file of its own, and return the names of the files."""
-    os.makedirs(folder, exist_ok=True)
-    names = []
-    for section in sections:
-        for picture in pictures_in(section.blocks):
-            names.append(f"{picture.name}.svg")
-            write_bytes(os.path.join(folder, names[-1]), picture.drawing.source(heading=True).encode())
-    return tuple(names)
