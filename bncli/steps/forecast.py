@@ -195,21 +195,15 @@ def expected_memory(n_rows: int, n: int, value_bytes: float, rounds: int, recipe
         reading, learning = reading + codes, reading + learning
     compares = recipe.structure in ("interactions", "auto") or _has_alternative(n_rows, n, rounds, recipe)
     always = n * (COMPARED_COLUMN_BYTES if compares else COLUMN_BYTES)
-    always += _search_bytes(n_rows, n, recipe.structure)
+    if recipe.structure in MOST_SEARCHED:  # the tables of pairs that the search keeps, and those being counted
+        searched = min(n, max(n_rows, FEW_SEARCHED), MOST_SEARCHED[recipe.structure]) if n > WIDE else n
+        entries = searched * (searched - 1) // 2 * min(n_rows, PAIR_CELLS)
+        always += 8 * min(entries, PAIR_ENTRIES_KEPT + ROUND)
     if recipe.optimizer is not None or recipe.structure == "auto":
         always += OPTIMIZER_BYTES + min(n_rows, FOLD_ROWS) * n * FOLD_BYTES
     if recipe.structure == "auto":
         always += CANDIDATES_BYTES
     return round(BASE_BYTES + always + max(reading, codes, learning))
-
-
-def _search_bytes(n_rows: int, n: int, structure: str | None) -> int:
-    """Return the bytes of the tables of pairs that the search for a structure keeps, and of those being counted."""
-    if structure not in MOST_SEARCHED:
-        return 0
-    searched = min(n, max(n_rows, FEW_SEARCHED), MOST_SEARCHED[structure]) if n > WIDE else n
-    entries = searched * (searched - 1) // 2 * min(n_rows, PAIR_CELLS)
-    return 8 * min(entries, PAIR_ENTRIES_KEPT + ROUND)
 
 
 def expected_seconds(n_rows: int, n: int, rounds: int, recipe: Recipe) -> float:

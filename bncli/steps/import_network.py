@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bncli.engine.data.schema import NumericAttribute
-from bncli.engine.networks.network import NamedNetwork
 from bncli.engine.prediction.network_models import model_of_network
 from bncli.engine.prediction.verification import with_self_test
 from bncli.engine.structures.structure import Dag
@@ -54,7 +53,19 @@ def import_network(
     """
     output = output or default_output_path((path,), ".bnc")
     check_outputs((output,), (path,))
-    network = _read_network(path)
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise cannot_read(path, error) from error
+    file_kind = recognise(data)
+    form = export_format(file_kind.kind) if file_kind.kind in EXPORTS else None
+    if not isinstance(form, NetworkFormat) or form.read is None:
+        what = f"this is {file_kind.description}, not a network with its probabilities"
+        raise BncliError(
+            what, where=path, hint="give a BIF or XMLBIF file; other programs can save networks in these formats"
+        )
+    network = form.read(data, path)
     try:
         model, is_dense = model_of_network(network, class_name)
     except BncliError as error:
@@ -76,21 +87,4 @@ def import_network(
         len(graph.class_parents),
         sum(node.probabilities.size for node in network.nodes),
         schema.missing_policy,
-    )
-
-
-def _read_network(path: str) -> NamedNetwork:
-    """Return the network in a file, in any format that holds probabilities and has a reader."""
-    try:
-        with open(path, "rb") as file:
-            data = file.read()
-    except OSError as error:
-        raise cannot_read(path, error) from error
-    file_kind = recognise(data)
-    form = export_format(file_kind.kind) if file_kind.kind in EXPORTS else None
-    if isinstance(form, NetworkFormat) and form.read is not None:
-        return form.read(data, path)
-    what = f"this is {file_kind.description}, not a network with its probabilities"
-    raise BncliError(
-        what, where=path, hint="give a BIF or XMLBIF file; other programs can save networks in these formats"
     )

@@ -98,8 +98,21 @@ def parse_property(text: str, schema: Schema, attributes: Sequence[Attribute]) -
     names = [attribute.name for attribute in attributes]
     if match := re.fullmatch(r"the probability of (.+?) is never (above|below) (\S+)(?: where (.+))?", sentence):
         label, word, number, where = match.groups()
-        conditions = _parse_conditions(where) if where else []
-        pairs = codes_of_values(conditions, attributes, schema)
+        # the (column, value) pairs of a text COLUMN = VALUE and COLUMN = VALUE ...
+        conditions: list[tuple[str, str]] = []
+        for part in where.split(" and ") if where else ():
+            name, equals, value = part.partition("=")
+            if equals:
+                conditions.append((_unquoted(name), value))
+            elif conditions:  # a value may hold the word
+                conditions[-1] = (conditions[-1][0], f"{conditions[-1][1]} and {part}")
+            else:
+                raise UsageError(f"{part!r} is not a condition", hint="write where COLUMN = VALUE")
+        for i, (name, _) in enumerate(conditions):
+            if name in [earlier for earlier, _ in conditions[:i]]:
+                what = f"the property gives two values of the column {name!r}"
+                raise UsageError(what, hint="split it into two properties")
+        pairs = codes_of_values([(name, _unquoted(value)) for name, value in conditions], attributes, schema)
         for position, code in pairs:
             if code == attributes[position].cardinality:
                 what = f"the model has no level for missing values of {attributes[position].name!r}"
@@ -122,26 +135,6 @@ def parse_property(text: str, schema: Schema, attributes: Sequence[Attribute]) -
     if match := re.fullmatch(r"no single change flips a prediction above (\S+)", sentence):
         return Flip(_probability(match[1]))
     raise UsageError(f"{text!r} is not a property", hint=f"the forms are: {'; '.join(FORMS)}")
-
-
-def _parse_conditions(text: str) -> list[tuple[str, str]]:
-    """Return the (column, value) pairs of a text `COLUMN = VALUE and COLUMN = VALUE ...`."""
-    conditions: list[tuple[str, str]] = []
-    for part in text.split(" and "):
-        name, equals, value = part.partition("=")
-        if equals:
-            conditions.append((_unquoted(name), value))
-        elif conditions:  # a value may hold the word
-            conditions[-1] = (conditions[-1][0], f"{conditions[-1][1]} and {part}")
-        else:
-            raise UsageError(f"{part!r} is not a condition", hint="write where COLUMN = VALUE")
-    pairs = [(name, _unquoted(value)) for name, value in conditions]
-    for i, (name, _) in enumerate(pairs):
-        if name in [earlier for earlier, _ in pairs[:i]]:
-            raise UsageError(
-                f"the property gives two values of the column {name!r}", hint="split it into two properties"
-            )
-    return pairs
 
 
 def _label(text: str, schema: Schema) -> int:

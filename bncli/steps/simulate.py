@@ -102,7 +102,16 @@ def simulate(
     stopwatch = Stopwatch(watch)
     stopwatch(Stage("network"))
     rng = np.random.Generator(np.random.PCG64(seed))
-    network = _make_network(origin, rng)
+    if isinstance(origin, RandomNetworkKind):
+        network = random_network(origin, rng)
+    elif not isinstance(origin, str):
+        network = conditioning_network(origin)
+    else:
+        original = read_model(origin)
+        try:
+            network = network_of(original)
+        except ModelError as error:
+            raise ModelError(error.what, where=origin, hint=error.hint) from error
     schema = network.schema
     # A learner that reads the rows cannot know which numbers are names.
     names = [
@@ -148,18 +157,6 @@ def simulate(
         model_file=outputs.model,
         seconds=stopwatch.seconds(),
     )
-
-
-def _make_network(origin: str | RandomNetworkKind | float, rng: np.random.Generator) -> Network:
-    if isinstance(origin, RandomNetworkKind):
-        return random_network(origin, rng)
-    if not isinstance(origin, str):
-        return conditioning_network(origin)
-    model = read_model(origin)
-    try:
-        return network_of(model)
-    except ModelError as error:
-        raise ModelError(error.what, where=origin, hint=error.hint) from error
 
 
 class _Tally:

@@ -133,6 +133,16 @@ def read_counts(path: str) -> CountedRows:
         for n, attribute in zip(n_missing, cuts.attributes, strict=True):
             if n and not attribute.missing:
                 node.fail(f"'{attribute.name}' has missing values but no code for them")
+        parts = []
+        for item in fields["parts"].items():
+            part = item.fields(("fingerprint", "rows"), ("weight",))
+            fingerprint = part["fingerprint"].text()
+            if not re.fullmatch("[0-9a-f]{64}", fingerprint):
+                part["fingerprint"].fail("a fingerprint must have 64 hexadecimal digits")
+            weight = part["weight"].number() if "weight" in part else 1.0
+            if not 0 <= weight <= 1:  # 0 is possible: repeated decay underflows
+                part["weight"].fail("the weight of a part must be between 0 and 1")
+            parts.append(CountsPart(fingerprint, part["rows"].integer(0), weight))
         return CountedRows(
             cuts,
             labels,
@@ -141,7 +151,7 @@ def read_counts(path: str) -> CountedRows:
             n_missing,
             numbers,
             None if tokens.value is None else tokens.texts(),
-            tuple(_read_part(item) for item in fields["parts"].items()),
+            tuple(parts),
         )
 
 
@@ -160,14 +170,3 @@ def _read_attribute_sets(node: Node, cuts: Cuts) -> RequestedSets:
     if attribute_sets != sorted(set(attribute_sets)) or any(list(s) != sorted(s) for s in attribute_sets):
         node.fail("the tables must be in the order of the attributes, each exactly once")
     return tuple(attribute_sets)
-
-
-def _read_part(node: Node) -> CountsPart:
-    fields = node.fields(("fingerprint", "rows"), ("weight",))
-    fingerprint = fields["fingerprint"].text()
-    if not re.fullmatch("[0-9a-f]{64}", fingerprint):
-        fields["fingerprint"].fail("a fingerprint must have 64 hexadecimal digits")
-    weight = fields["weight"].number() if "weight" in fields else 1.0
-    if not 0 <= weight <= 1:  # 0 is possible: repeated decay underflows
-        fields["weight"].fail("the weight of a part must be between 0 and 1")
-    return CountsPart(fingerprint, fields["rows"].integer(0), weight)

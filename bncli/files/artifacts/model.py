@@ -257,9 +257,13 @@ def read_model(path: str) -> Model:
             read_recipe(fields["recipe"]),
             fields["rows"].integer(0),
             fields["bncli_version"].text(),
-            split=_read_split(fields[SPLIT]) if SPLIT in fields else None,
             **_read_optional_keys(fields, schema),
         )
+        if SPLIT in fields:
+            split = fields[SPLIT].fields(SplitRecord._fields)
+            columns = tuple(name.text() for name in split["columns"].items())
+            record = SplitRecord(split["kind"].choice(SPLIT_KINDS), columns, split["units"].integer(0))
+            model = replace(model, split=record)
         if _SELF_TEST in fields:
             # The rows that the model is verified with; a code equal to the cardinality is an unknown value.
             n_rows = fields[_SELF_TEST].integer(1)
@@ -334,12 +338,6 @@ def _read_optional_keys(fields: Mapping[str, Node], schema: Schema) -> dict[str,
 def split_json(split: SplitRecord) -> dict[str, Any]:
     """Return the record of how rows were split, as JSON."""
     return split._asdict() | {"columns": list(split.columns)}
-
-
-def _read_split(node: Node) -> SplitRecord:
-    fields = node.fields(SplitRecord._fields)
-    columns = tuple(name.text() for name in fields["columns"].items())
-    return SplitRecord(fields["kind"].choice(SPLIT_KINDS), columns, fields["units"].integer(0))
 
 
 def _read_tables(

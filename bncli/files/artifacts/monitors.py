@@ -189,7 +189,22 @@ def _read_counts(node: Node, n_labels: int) -> MonitorCounts:
     fields = node.fields((*_MOMENTS, "predictions", "classes", "surprise", "attributes"), later)
     predictions = _read_array(fields["predictions"], n_labels)
     n_rows = int(predictions.sum())
-    attributes = [_read_attribute(item) for item in fields["attributes"].items()]
+    attributes = []
+    for item in fields["attributes"].items():
+        stored = item.fields(("name", "counts", "training", "missing_counts", "missing", "unseen"))
+        training = np.array([weight.number() for weight in stored["training"].items()], np.float64)
+        if (training < 0).any():
+            stored["training"].fail("a weight of training rows cannot be negative")
+        attributes.append(
+            AttributeCounts(
+                stored["name"].text(),
+                training,
+                stored["missing_counts"].flag(),
+                _read_array(stored["counts"], len(training)),
+                stored["missing"].integer(0),
+                stored["unseen"].integer(0),
+            )
+        )
     sketch = {}
     for item in fields["surprise"].items():
         pair = item.items()
@@ -233,21 +248,6 @@ def _read_counts(node: Node, n_labels: int) -> MonitorCounts:
         loss_variance,
         correct,
         log_odds,
-    )
-
-
-def _read_attribute(node: Node) -> AttributeCounts:
-    fields = node.fields(("name", "counts", "training", "missing_counts", "missing", "unseen"))
-    training = np.array([item.number() for item in fields["training"].items()], np.float64)
-    if (training < 0).any():
-        fields["training"].fail("a weight of training rows cannot be negative")
-    return AttributeCounts(
-        fields["name"].text(),
-        training,
-        fields["missing_counts"].flag(),
-        _read_array(fields["counts"], len(training)),
-        fields["missing"].integer(0),
-        fields["unseen"].integer(0),
     )
 
 

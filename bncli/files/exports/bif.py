@@ -49,7 +49,12 @@ _KEYWORDS = ("network", "variable", "probability", "property", "type", "discrete
 def bif_text(network: NamedNetwork) -> str:
     """Return the text of the BIF file, which is ASCII."""
     name, nodes, properties = escape_network(
-        network, legal_network=_legal_network_name, legal_node=_legal_name, legal_state=_legal_state, fold=str.lower
+        network,
+        # pgmpy finds the blocks of a file by these words, even as parts of others.
+        legal_network=lambda text: re.sub("(variabl|probabilit)(e|y)", r"\1_", _legal_name(text)),
+        legal_node=_legal_name,
+        legal_state=_legal_state,
+        fold=str.lower,
     )
     states = {node.name: node.states for node in nodes}
     lines = [f"network {name} {{", *_property_lines(properties), "}"]
@@ -66,11 +71,6 @@ def bif_text(network: NamedNetwork) -> str:
             lines.append(f"  {parents} {', '.join(map(repr, row))};")
         lines.append("}")
     return "\n".join(lines) + "\n"
-
-
-def _legal_network_name(text: str) -> str:
-    # pgmpy finds the blocks of a file by these words, even as parts of others.
-    return re.sub("(variabl|probabilit)(e|y)", r"\1_", _legal_name(text))
 
 
 def _legal_name(text: str) -> str:

@@ -107,8 +107,8 @@ def scorecard_text(scorer: PortableScorer, target: ProgramTarget) -> str:
         raise ModelError(what, hint="calibrate it with --method temperature, or export the uncalibrated model")
     if unit is not None:
         (stage,) = scorer.stages
-        own = [_own_rows(scorer, table, unit, digits) for table in stage.tables]
-        names = [tuple(scorer.inputs[p].name for p in table.inputs) for table in stage.tables]
+        own = [_own_rows(scorer, each, unit, digits) for each in stage.tables]
+        names = [tuple(scorer.inputs[p].name for p in each.inputs) for each in stage.tables]
         if len(scorer.labels) != 2:
             return _many_labels_text(scorer, target, (stage.shift / unit).tolist(), list(zip(names, own, strict=True)))
         scale = _Scale(math.log(2) / unit, -float(stage.shift[0]) / unit, 1.0, digits)
@@ -120,7 +120,34 @@ def scorecard_text(scorer: PortableScorer, target: ProgramTarget) -> str:
     else:
         scale = _Scale(options.get("pdo", PDO), options.get("base", BASE), options.get("odds", ODDS), digits)
         tables = _tables(scorer, target, scale)
-    return _json_text(scorer, target, scale, tables) if options.get("json") else _csv_text(scorer, scale, tables)
+    if options.get("json"):
+        head = {
+            "format": "bncli-scorecard",
+            "version": 1,
+            "model": target.name,
+            "class": scorer.class_name,
+            "labels": list(scorer.labels),
+            "towards": scorer.labels[1],
+            "probability": "1 / (1 + exp(-(score - offset) / factor))",
+            "pdo": scale.pdo,
+            "base": scale.base,
+            "odds": scale.odds,
+            "offset": scale.offset,
+            "factor": scale.factor,
+        }
+        return _lines_of_json(head, [(table.attributes, [row._asdict() for row in table.rows]) for table in tables])
+    # A header, one line per row, and a last line without points that has the formula of the probability.
+    lines = io.StringIO()
+    writer = csv.writer(lines, lineterminator="\n")
+    writer.writerow(("attribute", "value", "points", "below_best"))
+    for table in tables:
+        attribute = " & ".join(map(quote_if_ambiguous, table.attributes))
+        for row in table.rows:
+            writer.writerow((attribute, " & ".join(row.values), repr(row.points), repr(row.below_best)))
+    event = f"{literal(scorer.class_name)} = {literal(scorer.labels[1])}"
+    formula = f"P({event}) = 1 / (1 + exp(-(score - {scale.offset!r}) / {scale.factor!r}))"
+    writer.writerow((PROBABILITY, formula, "", ""))
+    return lines.getvalue()
 
 
 def probabilities_by_score(text: str, n_listed: int = SCORES_LISTED) -> list[tuple[int, float]]:
@@ -235,40 +262,6 @@ def _value_texts(column: Input, digits: tuple[int, ...], n_digits: int) -> list[
 def quote_if_ambiguous(text: str) -> str:
     """Return a name or a value in double quotes if it could be misunderstood, else as it is."""
     return literal(text) if _AMBIGUOUS.search(text) or not text.isprintable() else text
-
-
-def _csv_text(scorer: PortableScorer, scale: _Scale, tables: list[_Table]) -> str:
-    """Return a header, one line per row, and a last line without points that has the formula of the probability."""
-    lines = io.StringIO()
-    writer = csv.writer(lines, lineterminator="\n")
-    writer.writerow(("attribute", "value", "points", "below_best"))
-    for table in tables:
-        attribute = " & ".join(map(quote_if_ambiguous, table.attributes))
-        for row in table.rows:
-            writer.writerow((attribute, " & ".join(row.values), repr(row.points), repr(row.below_best)))
-    event = f"{literal(scorer.class_name)} = {literal(scorer.labels[1])}"
-    formula = f"P({event}) = 1 / (1 + exp(-(score - {scale.offset!r}) / {scale.factor!r}))"
-    writer.writerow((PROBABILITY, formula, "", ""))
-    return lines.getvalue()
-
-
-def _json_text(scorer: PortableScorer, target: ProgramTarget, scale: _Scale, tables: list[_Table]) -> str:
-    """Return the scorecard as a JSON object, with one line per row of a table."""
-    head = {
-        "format": "bncli-scorecard",
-        "version": 1,
-        "model": target.name,
-        "class": scorer.class_name,
-        "labels": list(scorer.labels),
-        "towards": scorer.labels[1],
-        "probability": "1 / (1 + exp(-(score - offset) / factor))",
-        "pdo": scale.pdo,
-        "base": scale.base,
-        "odds": scale.odds,
-        "offset": scale.offset,
-        "factor": scale.factor,
-    }
-    return _lines_of_json(head, [(table.attributes, [row._asdict() for row in table.rows]) for table in tables])
 
 
 def _lines_of_json(head: Mapping[str, Any], tables: Sequence[tuple[tuple[str, ...], list[dict[str, Any]]]]) -> str:

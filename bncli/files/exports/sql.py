@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bncli.engine.kernels.arrays import Array
-    from bncli.engine.model import DecisionRule
     from bncli.engine.prediction.portable import Input, PortableScorer
 
 DEFAULTS = {"dialect": DIALECTS[0], "input": "input", "key": "id"}
@@ -63,8 +62,18 @@ def sql_text(scorer: PortableScorer, target: ProgramTarget) -> str:
     tests = " ".join(f"WHEN q{y} = best THEN {label}" for y, label in enumerate(labels))
     selected = [f"row_key AS {quote_identifier(key)}", f"CASE {tests} END AS prediction"]
     selected += [f"q{y} / t AS {quote_identifier(column)}" for y, column in enumerate(columns)]
-    if target.rule is not None:
-        selected.append(f"{_decision(labels, target.rule)} AS decision")
+    if (rule := target.rule) is not None:
+        # `add_costs` defines the columns d0, ... and `cheapest`.
+        cases = tests
+        if rule.costs is not None:
+            cases = " ".join(f"WHEN d{y} = cheapest THEN {label}" for y, label in enumerate(labels))
+        elif rule.threshold is not None:
+            no, yes = labels
+            cases = f"WHEN q1 / t >= {number_constant(rule.threshold.value)} THEN {yes} ELSE {no}"
+        abstain = ""
+        if rule.abstain_below is not None:
+            abstain = f"WHEN best / t < {number_constant(rule.abstain_below)} THEN NULL "
+        selected.append(f"CASE {abstain}{cases} END AS decision")
     parts = [
         *_header(scorer, target, dialect, columns, stem),
         "BEGIN;",
@@ -114,21 +123,6 @@ def label_columns(labels: Sequence[str], dialect: Dialect, key: str) -> list[str
         taken.add(name.lower())
         columns.append(name)
     return columns
-
-
-def _decision(labels: Sequence[str], rule: DecisionRule) -> str:
-    """Return the expression of the decision between quoted labels; `add_costs` defines its d0, ... and `cheapest`."""
-    if rule.costs is not None:
-        cases = " ".join(f"WHEN d{y} = cheapest THEN {label}" for y, label in enumerate(labels))
-    elif rule.threshold is not None:
-        no, yes = labels
-        cases = f"WHEN q1 / t >= {number_constant(rule.threshold.value)} THEN {yes} ELSE {no}"
-    else:
-        cases = " ".join(f"WHEN q{y} = best THEN {label}" for y, label in enumerate(labels))
-    abstain = ""
-    if rule.abstain_below is not None:
-        abstain = f"WHEN best / t < {number_constant(rule.abstain_below)} THEN NULL "
-    return f"CASE {abstain}{cases} END"
 
 
 def _header(

@@ -216,6 +216,8 @@ def sql_model(scorer: PortableScorer) -> SqlModel:
 
     import numpy as np
 
+    from bncli.engine.prediction.portable import PortableTable
+
     size = sum(table.expanded_size for table in scorer.tables)
     if size > MOST_NUMBERS:
         what = f"the model is too large to be written as SQL: {size:,} table entries"
@@ -228,7 +230,15 @@ def sql_model(scorer: PortableScorer) -> SqlModel:
     stages = []
     for stage in scorer.stages:
         merged: dict[tuple[tuple[int, ...], tuple[tuple[int, ...], ...]], PortableTable] = {}
-        for table in map(_over_codes, stage.tables):
+        for stored in stage.tables:
+            # The expanded table; one with a single axis has an entry per code.
+            table = stored.expanded()
+            digits = tuple(tuple(map(int, axis)) for axis in table.digits)
+            shape, entries = table.shape, table.entries
+            if len(digits) == 1:
+                entries = entries[:, list(digits[0])]
+                digits, shape = (tuple(range(len(digits[0]))),), (len(digits[0]),)
+            table = PortableTable(table.inputs, digits, shape, entries)
             key = (table.inputs, table.digits)
             known = merged.get(key)
             merged[key] = table if known is None else replace(table, entries=known.entries + table.entries)
@@ -242,18 +252,6 @@ def sql_model(scorer: PortableScorer) -> SqlModel:
             n_cells += table.entries.shape[1]
         stages.append(SqlStage(stage.weight, stage.anew, tuple(stage.shift.tolist()), tuple(terms)))
     return SqlModel(tuple(number_of_coding), tuple(stages), np.concatenate(blocks, axis=1))
-
-
-def _over_codes(table: PortableTable) -> PortableTable:
-    """Return the expanded table; a table with one axis has one entry per code."""
-    from bncli.engine.prediction.portable import PortableTable
-
-    table = table.expanded()
-    digits = tuple(tuple(map(int, axis)) for axis in table.digits)
-    if len(digits) != 1:
-        return PortableTable(table.inputs, digits, table.shape, table.entries)
-    codes = tuple(range(len(digits[0])))
-    return PortableTable(table.inputs, (codes,), (len(codes),), table.entries[:, list(digits[0])])
 
 
 class Layers:
@@ -373,7 +371,12 @@ def _add_stages(layers: Layers, model: SqlModel, n_labels: int, weights: str, ha
         _add_scores(layers, stages, carried, scores, weights)
         last_scores = scores if following and not following[0].anew else []
         if has_logs:
-            _add_logs(layers, n_labels)
+            own = [f"z0_{r}" for r in range(n_labels if n_labels > 2 else 1)]
+            terms = own if n_labels > 2 else [_ZERO, *own]
+            layers.add("highest", [*_unchanged("row_key", *own), (layers.dialect.greatest(terms), "m0")])
+            total = sum_of([layers.dialect.exp(f"{term} - m0") for term in terms])
+            layers.add("shares", [*_unchanged("row_key", *own), (f"m0 + ln({total})", "n0")])
+            layers.add("logs", [*_unchanged("row_key"), *((f"{term} - n0", f"l{y}") for y, term in enumerate(terms))])
         else:
             _add_mix(layers, stages, carried, last_scores, n_labels)
 
@@ -417,16 +420,6 @@ def _add_scores(
             terms = [f"d{i}_{r}" for i in range(max(start, 0), s + 1)]
             sums.append((sum_of([name, *terms] if start < 0 else terms), f"z{s}_{r}"))
     layers.add("summed", [*_unchanged(*carried), *sums])
-
-
-def _add_logs(layers: Layers, n_labels: int) -> None:
-    """Add l<y> from the scores of the only stage."""
-    scores = [f"z0_{r}" for r in range(n_labels if n_labels > 2 else 1)]
-    terms = scores if n_labels > 2 else [_ZERO, *scores]
-    layers.add("highest", [*_unchanged("row_key", *scores), (layers.dialect.greatest(terms), "m0")])
-    total = sum_of([layers.dialect.exp(f"{term} - m0") for term in terms])
-    layers.add("shares", [*_unchanged("row_key", *scores), (f"m0 + ln({total})", "n0")])
-    layers.add("logs", [*_unchanged("row_key"), *((f"{term} - n0", f"l{y}") for y, term in enumerate(terms))])
 
 
 def _add_mix(

@@ -169,36 +169,34 @@ def learning_curve_plot(title: str, panels: Sequence[MetricPanel]) -> Drawing:
             ticks.insert(0, size)
             end = x - half - _TICK_GAP
     for frame, panel in zip(frames, panels, strict=True):
-        _draw_learning_curve(frame, across, ticks, panel)
+        bottom, right = frame.top + frame.height, frame.left + frame.width
+        points = [
+            (rows, mean, std or 0.0) for rows, mean, std in panel.points if mean is not None and math.isfinite(mean)
+        ]
+        points = [(rows, mean, std if math.isfinite(std) else 0.0) for rows, mean, std in points]
+        extents = [end for _, mean, std in points for end in (max(mean - std, 0.0), mean + std)]
+        upwards = axis_of(extents, logarithmic=False)
+        frame.outline()
+        drawing.text(frame.left, frame.top - 10, f"↑ {panel.name}")
+        drawing.text(right, bottom + 34, "training rows →", anchor="end", size=11)
+        for tick in ticks:
+            frame.tick_below(frame.left + frame.width * across.share(tick), f"{tick:,.0f}")
+        for value in upwards.ticks:
+            frame.tick_left(bottom - frame.height * upwards.share(value), f"{value + 0.0:.4g}")
+        for rows, mean, std in points:
+            if std > 0:
+                x, below = frame.place(across.share(rows), upwards.share(max(mean - std, 0.0)))
+                _, above = frame.place(across.share(rows), upwards.share(mean + std))
+                drawing.line("ink", (x, below), (x, above))
+                for y in (below, above):
+                    drawing.line("ink", (x - _CAP, y), (x + _CAP, y))
+        pixels = [frame.place(across.share(rows), upwards.share(mean)) for rows, mean, _ in points]
+        if len(pixels) > 1:
+            drawing.line("curve", *pixels)
+        for place, (rows, mean, std) in zip(pixels, points, strict=True):
+            spread = f" (standard deviation {std:.2g})" if std > 0 else ""
+            drawing.dot(*place, f"{rows:,} rows: {panel.name} {mean:.6g}{spread}")
     return drawing
-
-
-def _draw_learning_curve(frame: Frame, across: Axis, ticks: Sequence[int], panel: MetricPanel) -> None:
-    drawing, bottom, right = frame.drawing, frame.top + frame.height, frame.left + frame.width
-    points = [(rows, mean, std or 0.0) for rows, mean, std in panel.points if mean is not None and math.isfinite(mean)]
-    points = [(rows, mean, std if math.isfinite(std) else 0.0) for rows, mean, std in points]
-    ends = [end for _, mean, std in points for end in (max(mean - std, 0.0), mean + std)]
-    upwards = axis_of(ends, logarithmic=False)
-    frame.outline()
-    drawing.text(frame.left, frame.top - 10, f"↑ {panel.name}")
-    drawing.text(right, bottom + 34, "training rows →", anchor="end", size=11)
-    for size in ticks:
-        frame.tick_below(frame.left + frame.width * across.share(size), f"{size:,.0f}")
-    for tick in upwards.ticks:
-        frame.tick_left(bottom - frame.height * upwards.share(tick), f"{tick + 0.0:.4g}")
-    for rows, mean, std in points:
-        if std > 0:
-            x, low = frame.place(across.share(rows), upwards.share(max(mean - std, 0.0)))
-            _, high = frame.place(across.share(rows), upwards.share(mean + std))
-            drawing.line("ink", (x, low), (x, high))
-            for y in (low, high):
-                drawing.line("ink", (x - _CAP, y), (x + _CAP, y))
-    pixels = [frame.place(across.share(rows), upwards.share(mean)) for rows, mean, _ in points]
-    if len(pixels) > 1:
-        drawing.line("curve", *pixels)
-    for place, (rows, mean, std) in zip(pixels, points, strict=True):
-        spread = f" (standard deviation {std:.2g})" if std > 0 else ""
-        drawing.dot(*place, f"{rows:,} rows: {panel.name} {mean:.6g}{spread}")
 
 
 def series_plot(

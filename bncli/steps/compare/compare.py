@@ -16,7 +16,7 @@ import json
 import math
 import os
 import zlib
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
@@ -210,33 +210,27 @@ def run_plan(
     complete = {task: outcome for task, outcome in sorted(outcomes.items()) if task[:2] not in failures}
     pairs = sorted({task[:2] for task in complete}) if plan.protocol.repeats > 1 else []
     names = tuple(learner.name for learner in plan.learners)
+    parts: dict[tuple[str, str], BiasVariance] = {}
+    for data, learner in pairs:  # from the out-of-fold predictions of every repeat
+        own = data_sets[data]
+        predictions = np.empty((plan.protocol.repeats, own.n_rows), own.labels.dtype)
+        for repeat in repeats:
+            for fold, (_, rows) in enumerate(plan.protocol.draw_splits(own.labels, repeat, own.split_by)):
+                predictions[repeat, rows] = complete[Task(data, learner, repeat, fold)].predicted
+        parts[plan.names[data], names[learner]] = bias_variance(own.labels, predictions, own.n_labels, own.weights)
     return ComparisonResults(
         learners=names,
         data=plan.names,
         sizes={data_set.name: data_set.n_rows for data_set in data_sets},
         protocol=plan.protocol,
         outcomes=tuple(complete.values()),
-        bias_variance={
-            (plan.names[data], names[learner]): _bias_variance(data_sets[data], plan.protocol, complete, data, learner)
-            for data, learner in pairs
-        },
+        bias_variance=parts,
         options={learner.name: learner.options for learner in plan.learners},
         gaps=tuple(
             Gap(plan.names[data], names[learner], failure.reason)
             for (data, learner), (_, failure) in sorted(failures.items())
         ),
     )
-
-
-def _bias_variance(
-    data_set: DataSet, protocol: Protocol, outcomes: Mapping[Task, Outcome], data: int, learner: int
-) -> BiasVariance:
-    """Return bias and variance from the out-of-fold predictions of every repeat."""
-    predictions = np.empty((protocol.repeats, data_set.n_rows), data_set.labels.dtype)
-    for repeat in range(protocol.repeats):
-        for fold, (_, rows) in enumerate(protocol.draw_splits(data_set.labels, repeat, data_set.split_by)):
-            predictions[repeat, rows] = outcomes[Task(data, learner, repeat, fold)].predicted
-    return bias_variance(data_set.labels, predictions, data_set.n_labels, data_set.weights)
 
 
 def run_here(plan: RunPlan, tasks: Sequence[Task], skip: Callable[[Task], bool], *, jobs: int) -> Results:

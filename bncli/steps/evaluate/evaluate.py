@@ -209,7 +209,13 @@ def evaluate(
         report = replace(report, blocks=tuple(_block_reports(columns, splits, folds, fold_reports)))
         tested = np.sort(np.concatenate([split.rows for split in splits]))
         groups = [replace(group, codes=group.codes[tested]) for group in groups]
-        _note_untested_rows(columns, splits, watch)
+        # Rows of the blocks are not tested if their groups have been learned from.
+        by = columns.split_by
+        if by is not None and by.times is not None and by.units is not None:
+            n_later = int((by.times >= by.times[splits[0].rows].min()).sum())
+            if n_later > len(tested):
+                what = f"{n_later - len(tested):,} of {n_later:,} rows in the blocks are not tested"
+                watch(Note(f"{what}, because their groups also contain training rows"))
     report = with_groups(report, groups, watch)
     findings = _findings(check, report, watch)
     report = replace(report, learning_curve=learning_curve(sizes, sampled, fold_reports), findings=findings)
@@ -241,18 +247,6 @@ def _block_reports(
         n_others = len(split.others)
         start, end = ends
         yield BlockReport(start, end, report.rows, n_others, report.metrics, intervals.metrics, report.baseline)
-
-
-def _note_untested_rows(columns: Columns, splits: Sequence[Split], watch: Watch) -> None:
-    """Report how many rows of the blocks were not tested because their groups had been learned from."""
-    by = columns.split_by
-    if by is None or by.times is None or by.units is None:
-        return
-    n_later = int((by.times >= by.times[splits[0].rows].min()).sum())
-    n_tested = sum(len(split.rows) for split in splits)
-    if n_later > n_tested:
-        what = f"{n_later - n_tested:,} of {n_later:,} rows in the blocks are not tested"
-        watch(Note(f"{what}, because their groups also contain training rows"))
 
 
 def _check_files(outputs: EvaluateOutputs, source: Source, *others: str | None) -> None:

@@ -480,24 +480,16 @@ def _scorer_of_effects(model: Model, scorer: PortableScorer) -> PortableScorer:
     for table in effects.tables:
         if table.entries.any():
             scores = table.entries[1:2] if k == 2 else table.entries * ((k - 1) / k)
-            tables.append(_without_unobserved(PortableTable(table.inputs, table.digits, table.shape, scores)))
+            # The entries for "unobserved" are left out if all are 0, as averages of effects are; in a network they are
+            # not.
+            entries, shape, averages = scores.reshape(-1, *table.shape), table.shape, None
+            unobserved = [np.moveaxis(entries, axis, 0)[-1] for axis in range(1, entries.ndim)]
+            if all(np.allclose(values, 0.0, rtol=0.0, atol=_ZERO) for values in unobserved):
+                scores = entries[(slice(None), *(slice(0, n - 1) for n in shape))].reshape(len(entries), -1)
+                shape, averages = tuple(n - 1 for n in shape), (None,) * len(shape)
+            tables.append(PortableTable(table.inputs, table.digits, shape, scores, averages))
     constant = effects.constant[1:2] if k == 2 else effects.constant * ((k - 1) / k)
     return replace(scorer, stages=(PortableStage(1.0, True, constant, tuple(tables)),))
-
-
-def _without_unobserved(table: PortableTable) -> PortableTable:
-    """Return the table without its entries for "unobserved" if all of these are 0, as averages of effects are.
-
-    In a network they are not 0, and the table is returned unchanged.
-    """
-    entries = table.entries.reshape(-1, *table.shape)
-    observed = entries[(slice(None), *(slice(0, n - 1) for n in table.shape))]
-    unobserved = [np.moveaxis(entries, axis, 0)[-1] for axis in range(1, entries.ndim)]
-    if not all(np.allclose(values, 0.0, rtol=0.0, atol=_ZERO) for values in unobserved):
-        return table
-    shape = tuple(n - 1 for n in table.shape)
-    averages = (None,) * len(shape)
-    return PortableTable(table.inputs, table.digits, shape, observed.reshape(len(entries), -1), averages)
 
 
 def _panel_blocks(model: Model, scorer: PortableScorer, effects: EffectsReport, has_effects: bool) -> Sequence[Block]:

@@ -14,7 +14,7 @@ from bncli.engine.data.columns import Columns
 from bncli.engine.data.dataset import EncodedAttributes, encode_attributes
 from bncli.engine.model import Model
 from bncli.engine.prediction.contributions import value_names
-from bncli.engine.prediction.monitoring import Drift, drift_of
+from bncli.engine.prediction.monitoring import drift_of
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.files.pictures.page import Block, Cards, Grid, Paragraph, Section, count, figure, listed, percent
 from bncli.steps.evaluate.report import EvaluateReport
@@ -79,8 +79,18 @@ def reliability_section(model: Model, scored: ScoredTable | None, warnings: Sequ
 
 def _drift_blocks(model: Model, scored: ScoredTable) -> Iterator[Block]:
     """Yield missing values, unseen values and drift per column, largest drift first."""
-    names = [model.schema.attributes[i].name for i in scored.used]
-    lines = list(zip(names, _drifts(model, scored), strict=True))
+    # per used column, the drift and three shares of rows: missing in training, missing here, and unseen
+    n, weights = max(scored.report.rows, 1), scored.report.predictions.weights
+    lines = []
+    for place, i in enumerate(scored.used):
+        attribute = model.schema.attributes[i]
+        training = np.array(attribute.frequencies, np.float64)
+        counts = np.bincount(scored.encoded.codes[place], weights, attribute.cardinality + 1).astype(np.float64)
+        unseen, missing = scored.encoded.unseen[place], scored.encoded.missing[place]
+        drift = drift_of(counts[: attribute.cardinality], training, unseen, 2 * len(scored.used))
+        total = float(training.sum()) + attribute.missing_weight
+        before = attribute.missing_weight + (float(training[-1]) if attribute.missing else 0.0)
+        lines.append((attribute.name, (drift, (before / total if total else 0.0, missing / n, unseen / n))))
     lines.sort(key=lambda line: -(line[1][0].psi or 0.0))
     drifted = [name for name, (drift, _) in lines if drift.drifted]
     if drifted:
@@ -98,22 +108,6 @@ def _drift_blocks(model: Model, scored: ScoredTable) -> Iterator[Block]:
     yield Grid("Columns compared with the training data", headings, rows, (1, 2, 3, 4, 5))
     if len(lines) > MOST_COLUMNS:
         yield Paragraph(f"{count(len(lines) - MOST_COLUMNS, 'column')} with a lower PSI not shown.", "gap")
-
-
-def _drifts(model: Model, scored: ScoredTable) -> list[tuple[Drift, tuple[float, float, float]]]:
-    """Return, per used column, the drift and three shares of rows: missing in training, missing here, and unseen."""
-    n, drifts = max(scored.report.rows, 1), []
-    for place, i in enumerate(scored.used):
-        attribute = model.schema.attributes[i]
-        training = np.array(attribute.frequencies, np.float64)
-        weights = scored.report.predictions.weights
-        counts = np.bincount(scored.encoded.codes[place], weights, attribute.cardinality + 1).astype(np.float64)
-        unseen, missing = scored.encoded.unseen[place], scored.encoded.missing[place]
-        drift = drift_of(counts[: attribute.cardinality], training, unseen, 2 * len(scored.used))
-        total = float(training.sum()) + attribute.missing_weight
-        before = attribute.missing_weight + (float(training[-1]) if attribute.missing else 0.0)
-        drifts.append((drift, (before / total if total else 0.0, missing / n, unseen / n)))
-    return drifts
 
 
 def _worst_groups(model: Model, scored: ScoredTable) -> Iterator[Block]:

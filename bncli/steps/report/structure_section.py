@@ -104,7 +104,20 @@ def construction_section(model: Model, scored: ScoredTable | None) -> Section:
     blocks = list(_graph_blocks(model, information) if is_graph else _region_blocks(model, families, information))
     if scored is None:
         blocks.append(Paragraph("The information of each arc needs rows with known classes: add --data TEST.", "gap"))
-    blocks += _table_blocks(model, families)
+    # the tables, folded, up to MOST_CELLS cells, and the names of those left out
+    n_cells, left_out, folded = 0, list[str](), list[Block]()
+    for family, table in families[: MOST_NODES + MOST_REGIONS]:
+        grid = _table_grid(model, family, table)
+        n_cells += len(grid.rows) * len(grid.headings)
+        names = " & ".join(model.schema.attributes[a].name for a in family.attributes)
+        if n_cells > MOST_CELLS:
+            left_out.append(names)
+            continue
+        key = tuple(sorted(family.attributes)) if family.child is None else (family.child,)
+        folded.append(FoldedBlocks(f"table-{'-'.join(map(str, key))}", f"Table of {names}", (grid,)))
+    blocks.append(FoldedBlocks("tables", f"Tables of the model ({len(folded):,})", folded))
+    if left_out:
+        blocks.append(Paragraph(f"Tables not shown (see bncli inspect --tables): {listed(left_out)}.", "gap"))
     return Section("built", TITLE, tuple(blocks))
 
 
@@ -195,23 +208,6 @@ def _region_blocks(
         yield Paragraph(f"{largest} are drawn.", "gap")
 
 
-def _table_blocks(model: Model, families: Sequence[tuple[Family, Array]]) -> Iterator[Block]:
-    """Yield the tables, folded, up to MOST_CELLS cells, and the names of those left out."""
-    n_cells, left_out, folded = 0, list[str](), list[Block]()
-    for family, table in families[: MOST_NODES + MOST_REGIONS]:
-        grid = _table_grid(model, family, table)
-        n_cells += len(grid.rows) * len(grid.headings)
-        names = " & ".join(model.schema.attributes[a].name for a in family.attributes)
-        if n_cells > MOST_CELLS:
-            left_out.append(names)
-            continue
-        key = tuple(sorted(family.attributes)) if family.child is None else (family.child,)
-        folded.append(FoldedBlocks(f"table-{'-'.join(map(str, key))}", f"Table of {names}", (grid,)))
-    yield FoldedBlocks("tables", f"Tables of the model ({len(folded):,})", folded)
-    if left_out:
-        yield Paragraph(f"Tables not shown (see bncli inspect --tables): {listed(left_out)}.", "gap")
-
-
 def _table_grid(model: Model, family: Family, table: Array) -> Grid:
     """Return the first rows of a table, with a column per class: probabilities in a network, else log-weights."""
     attributes = model.schema.attributes
@@ -254,7 +250,19 @@ def provenance_section(model: Model, files: Sequence[tuple[str, str]], commands:
         _versions(),
     ]
     tables = (Grid("Model", ("property", "value"), facts), _recipe_grid(model.recipe))
-    blocks: list[Block] = [Cards(tables), *_edit_grids(model), *_hash_grids(files)]
+    blocks: list[Block] = [Cards(tables)]
+    # the effects changed by hand, one row per value
+    rows = []
+    for edit in model.edits:
+        label = len(schema.labels) - 1 if edit.label is None else schema.labels.index(edit.label)
+        for cell, before, after in zip(edit.cells, edit.before, edit.values, strict=True):
+            numbers = (figure(before[label]), figure(after[label]))
+            rows.append((" & ".join(edit.effect), edit.action, cell, *numbers, edit.why, edit.by, edit.when))
+    if rows:
+        headings = ("effect", "edit", "value", "log-odds before", "log-odds after", "why", "by", "when")
+        more = f" (the first {MOST_EDITED:,} of {len(rows):,} values)" if len(rows) > MOST_EDITED else ""
+        blocks.append(Grid(f"Effects changed by hand{more}", headings, rows[:MOST_EDITED], (3, 4)))
+    blocks += _hash_grids(files)
     command = fit_command(model)
     if command is None:
         blocks.append(
@@ -264,21 +272,6 @@ def provenance_section(model: Model, files: Sequence[tuple[str, str]], commands:
         blocks.append(Paragraph("Commands that reproduce the model and the page, with the training table as TRAIN:"))
     blocks.append(Listing([*([] if command is None else [command]), *commands]))
     return Section("made", MAKING_TITLE, tuple(blocks))
-
-
-def _edit_grids(model: Model) -> list[Grid]:
-    """Return a table of the effects changed by hand, with at most MOST_EDITED rows, one per value; [] without edits."""
-    rows = []
-    for edit in model.edits:
-        label = len(model.schema.labels) - 1 if edit.label is None else model.schema.labels.index(edit.label)
-        for cell, before, after in zip(edit.cells, edit.before, edit.values, strict=True):
-            numbers = (figure(before[label]), figure(after[label]))
-            rows.append((" & ".join(edit.effect), edit.action, cell, *numbers, edit.why, edit.by, edit.when))
-    if not rows:
-        return []
-    headings = ("effect", "edit", "value", "log-odds before", "log-odds after", "why", "by", "when")
-    more = f" (the first {MOST_EDITED:,} of {len(rows):,} values)" if len(rows) > MOST_EDITED else ""
-    return [Grid(f"Effects changed by hand{more}", headings, rows[:MOST_EDITED], (3, 4))]
 
 
 def evaluation_provenance(files: Sequence[str], recipe: Recipe | None, kind: str = "data") -> Section:
