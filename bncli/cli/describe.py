@@ -16,7 +16,7 @@ from bncli.errors import UsageError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bncli.steps.describe import AttributeBins, ColumnReport, DescribeReport
+    from bncli.steps.describe import AttributeBins, DescribeReport
 
 EXAMPLES = """\
 bncli describe data.csv
@@ -83,7 +83,31 @@ def _tables(report: DescribeReport) -> list[str | Table]:
     names = {column.name for column in by_bits[:_MOST_COLUMNS]}
     columns = [column for column in report.columns if column.name in names]
     hidden = len(report.columns) - len(columns)
-    lines: list[str | Table] = [*_heading(report), "", _column_table(columns, report), _value_table(columns)]
+    rows, examples = [], []
+    for column in columns:
+        name, about = _clipped(column.name), "" if column.exact else "~"
+        distinct = f"{column.distinct:,}" if column.exact else f"~{float(f'{column.distinct:.3g}'):,.0f}"
+        bits = "-" if column.bits is None else f"{about}{column.bits:.3f}"
+        does = "uses" if column.use else "leaves out"
+        does = "the class" if column.use and column.name == report.class_name else does
+        share = _percentage(column.missing, report.rows) if column.missing else "-"
+        rows.append((name, column.type, distinct, share, bits, does))
+        if column.smallest is not None:
+            values = f"{_number(column.smallest)}  {about}{_number(column.median)}  {_number(column.largest)}"
+        else:
+            values = ""
+            for value, n_rows in column.commonest:
+                text = f"{_clipped(value)} {n_rows:,}"
+                if len(values) + len(text) > _VALUES_WIDTH - 2:
+                    break
+                values += f"{', ' if values else ''}{text}"
+        examples.append((name, _clipped(column.example, _EXAMPLE_WIDTH), values))
+    lines: list[str | Table] = [
+        *_heading(report),
+        "",
+        filled_table("Columns", ("name", "type", "distinct", "missing", "bits", "fit"), rows, numbers=(2, 3, 4)),
+        filled_table("Values", ("name", "example", "smallest, median, largest; most frequent"), examples),
+    ]
     if hidden:
         lines += [f"... and {hidden:,} more columns with less information about the class; --json prints all", ""]
     if any(not column.exact for column in columns):
@@ -123,38 +147,6 @@ def _heading(report: DescribeReport) -> list[str]:
     parts += [f"{len(order) - _MOST_LABELS} more labels"] if len(order) > _MOST_LABELS else []
     parts += [f"{known.unlabelled:,} rows without a class"] if known.unlabelled else []
     return [size, *_wrapped(f"Class {_clipped(known.name)}: {', '.join(parts)}; {known.bits:.3f} bits")]
-
-
-def _column_table(columns: list[ColumnReport], report: DescribeReport) -> Table:
-    """Return the type of each column, its values, its information about the class, and whether `fit` uses it."""
-    rows = []
-    for column in columns:
-        about = "" if column.exact else "~"
-        distinct = f"{column.distinct:,}" if column.exact else f"~{float(f'{column.distinct:.3g}'):,.0f}"
-        bits = "-" if column.bits is None else f"{about}{column.bits:.3f}"
-        does = "uses" if column.use else "leaves out"
-        does = "the class" if column.use and column.name == report.class_name else does
-        share = _percentage(column.missing, report.rows) if column.missing else "-"
-        rows.append((_clipped(column.name), column.type, distinct, share, bits, does))
-    return filled_table("Columns", ("name", "type", "distinct", "missing", "bits", "fit"), rows, numbers=(2, 3, 4))
-
-
-def _value_table(columns: list[ColumnReport]) -> Table:
-    """Return an example of each column, and its smallest, median and largest number, or its commonest values."""
-    rows = []
-    for column in columns:
-        if column.smallest is not None:
-            about = "" if column.exact else "~"
-            values = f"{_number(column.smallest)}  {about}{_number(column.median)}  {_number(column.largest)}"
-        else:
-            values = ""
-            for value, n_rows in column.commonest:
-                text = f"{_clipped(value)} {n_rows:,}"
-                if len(values) + len(text) > _VALUES_WIDTH - 2:
-                    break
-                values += f"{', ' if values else ''}{text}"
-        rows.append((_clipped(column.name), _clipped(column.example, _EXAMPLE_WIDTH), values))
-    return filled_table("Values", ("name", "example", "smallest, median, largest; most frequent"), rows)
 
 
 def _bin_tables(bins: tuple[AttributeBins, ...], event: str) -> list[str | Table]:

@@ -201,36 +201,33 @@ def _contents_page(pages: dict[str, _Page]) -> _Page:
     ]
     for heading, files in _contents():
         rows = "".join(
-            f'<dt><a href="{file}">{_short_title(file)}</a></dt><dd>{escape(pages[file].subject)}</dd>'
-            for file in files
+            f'<dt><a href="{file}">{title}</a></dt><dd>{escape(pages[file].subject)}</dd>'
+            for file, title in files.items()
         )
         parts.append(f"<h2>{escape(heading)}</h2>\n<dl>{rows}</dl>")
     return _Page("index.html", "Manual", "", "\n".join(parts))
 
 
-def _contents() -> Iterator[tuple[str, list[str]]]:
-    """Yield the headings of the table of contents, each with its files."""
+def _contents() -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the headings of the table of contents, each with its files and their short titles."""
     for heading, topics in TOPIC_GROUPS:
-        yield heading, [f"{topic}.html" for topic in topics]
+        yield heading, {f"{topic}.html": topic for topic in topics}
     for task in dict.fromkeys(command.task for command in COMMANDS):
         words = [command.word for command in COMMANDS if command.task == task]
-        yield f"Commands: {task}", [f"bncli-{word}.html" for word in words]
-
-
-def _short_title(file: str) -> str:
-    return re.sub(r"^bncli-", "bncli ", file.removesuffix(".html"))
+        yield f"Commands: {task}", {f"bncli-{word}.html": f"bncli {word}" for word in words}
 
 
 def _document(page: _Page) -> str:
-    parts = [f'<p><a href="index.html"{_current(page.file == "index.html")}>All topics and commands</a></p>']
+    marks = {page.file: ' aria-current="page"'}
+    parts = [f'<p><a href="index.html"{marks.get("index.html", "")}>All topics and commands</a></p>']
     for heading, files in _contents():
         parts.append(f"<h2>{escape(heading)}</h2>\n<ul>")
-        for file in files:
+        for file, title in files.items():
             inner = ""
             if file == page.file:
                 inner = "".join(f'<li><a href="#{anchor}">{escape(text)}</a></li>' for text, anchor in page.headings)
             inner = f"<ul>{inner}</ul>" if inner else ""
-            link = f'<a href="{file}"{_current(file == page.file)}>{_short_title(file)}</a>'
+            link = f'<a href="{file}"{marks.get(file, "")}>{title}</a>'
             parts.append(f"<li>{link}{inner}</li>")
         parts.append("</ul>")
     contents = "\n".join(parts)
@@ -266,10 +263,6 @@ def _document(page: _Page) -> str:
 </body>
 </html>
 """
-
-
-def _current(is_current: bool) -> str:
-    return ' aria-current="page"' if is_current else ""
 
 
 def _read(name: str) -> str:
@@ -312,7 +305,12 @@ def make_man_pages() -> dict[str, str]:
             lines += [".TP", _bold(f"bncli-{topic}") + "(7)", _text(subject_of(topic))]
     pages = {"bncli.1": [*lines, *_EXIT_STATUS]}
     pages |= {f"bncli-{command.word}.1": _man_page_of_command(command.word) for command in COMMANDS}
-    pages |= {f"bncli-{topic}.7": _man_page_of_topic(topic) for topic in TOPICS}
+    for topic in TOPICS:
+        lines = [*_head(f"bncli-{topic}", 7, subject_of(topic)), ".SH DESCRIPTION"]
+        tokens = MarkdownIt("commonmark", {"html": False}).enable("table").parse(read_topic(topic))
+        lines += _blocks(tokens[3:])  # without the title; the text before the first heading is the description
+        owners = [_bold(f"bncli-{command.word}") + "(1)" for command in COMMANDS if topic in command.topics]
+        pages[f"bncli-{topic}.7"] = [*lines, ".SH SEE ALSO", ",\n".join([r"\fBbncli\fR(1)", *owners])]
     return {name: "\n".join([*lines, ""]) for name, lines in pages.items()}
 
 
@@ -335,16 +333,6 @@ def _man_page_of_command(word: str) -> list[str]:
     lines += _EXIT_STATUS
     others = [r"\fBbncli\fR(1)", *(_bold(f"bncli-{topic}") + "(7)" for topic in BY_WORD[word].topics)]
     return [*lines, ".SH SEE ALSO", ",\n".join(others)]
-
-
-def _man_page_of_topic(topic: str) -> list[str]:
-    """Return the page of a topic; the text before its first heading is the description."""
-    subject = subject_of(topic)
-    lines = [*_head(f"bncli-{topic}", 7, subject), ".SH DESCRIPTION"]
-    tokens = MarkdownIt("commonmark", {"html": False}).enable("table").parse(read_topic(topic))
-    lines += _blocks(tokens[3:])  # without the title
-    owners = [_bold(f"bncli-{command.word}") + "(1)" for command in COMMANDS if topic in command.topics]
-    return [*lines, ".SH SEE ALSO", ",\n".join([r"\fBbncli\fR(1)", *owners])]
 
 
 def _blocks(tokens: Sequence[Token]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -117,7 +118,7 @@ def command(**typed: Any) -> None:
         if console.as_json:
             console.json(report)
         else:
-            console.tables(_monitor_table(report), _expected_table(report), _attribute_table(report))
+            console.tables(*_tables(report))
         if has_rows:
             from bncli.steps.score import MonitorSummary
 
@@ -127,8 +128,11 @@ def command(**typed: Any) -> None:
             console.summary([summary.sentence()])
 
 
-def _monitor_table(report: MonitorReport) -> Table:
-    """Return a line per file and, if there are several files, a line for all of them together."""
+def _tables(report: MonitorReport) -> Iterator[Table]:
+    """Yield a table of the files, one of their expected and measured figures, and one of the attributes.
+
+    If there are several files, the first two tables also have a line for all of them together.
+    """
     rows = []
     for name, monitor in report.named_monitors:
         tally, drifted = monitor.tally, monitor.drifted
@@ -139,12 +143,10 @@ def _monitor_table(report: MonitorReport) -> Table:
     model = report.overall.model
     title = f"{model.class_name} ({', '.join(model.labels)}), a model fitted to {model.rows:,} rows"
     headings = ("monitor", "rows", "confidence", "ln P(x)", "log-loss", "drifted")
-    return filled_table(title, headings, rows, numbers=(1, 2, 3, 4))
+    yield filled_table(title, headings, rows, numbers=(1, 2, 3, 4))
 
-
-def _expected_table(report: MonitorReport) -> Table:
-    """Return, per file, the figures expected from the probabilities and, if rows have labels, the measured ones."""
-    rows = []
+    # The figures expected from the probabilities and, if rows have labels, the measured ones.
+    expected_rows = []
     has_labels = any(monitor.tally.log_loss.n for monitor in report.monitors)
     for name, monitor in report.named_monitors:
         measured = {"accuracy": monitor.accuracy, "log_loss": monitor.tally.log_loss.mean, "auc": monitor.auc}
@@ -155,29 +157,27 @@ def _expected_table(report: MonitorReport) -> Table:
             if has_labels:
                 own = measured[metric]
                 cells.append("" if own is None else f"{own:.3f}")
-        rows.append((name, *cells))
+        expected_rows.append((name, *cells))
     names = ("accuracy", "log-loss", "AUC")[: 3 if len(report.overall.model.labels) == 2 else 2]
-    headings = [part for name in names for part in ((name, "measured") if has_labels else (name,))]
+    figure_names = [part for name in names for part in ((name, "measured") if has_labels else (name,))]
     title = "expected from the probabilities, with 95 % intervals"
-    return filled_table(title, ("monitor", *headings), [row[: len(headings) + 1] for row in rows])
+    yield filled_table(title, ("monitor", *figure_names), [row[: len(figure_names) + 1] for row in expected_rows])
 
-
-def _attribute_table(report: MonitorReport) -> Table:
-    """Return a line per attribute: a bar per file, the last and the highest PSI, and how often it drifted."""
+    # A line per attribute: a bar per file, the last and the highest PSI, and how often it drifted.
     tallies = {attribute.name: attribute for attribute in report.overall.tally.attributes}
     n_rows = max(report.overall.tally.rows, 1)
-    rows = []
+    attribute_rows = []
     for name in report.names:
-        drifts, tally = report.drifts(name), tallies[name]
+        drifts, counts = report.drifts(name), tallies[name]
         known = [drift.psi for drift in drifts if drift.psi is not None]
-        figures = [f"{psi:.3f}" for psi in (known[-1], max(known))] if known else ["", ""]
-        shares = (f"{count / n_rows:.1%}" for count in (tally.missing, tally.unseen))
+        extremes = [f"{psi:.3f}" for psi in (known[-1], max(known))] if known else ["", ""]
+        shares = (f"{count / n_rows:.1%}" for count in (counts.missing, counts.unseen))
         times = sum(drift.drifted for drift in drifts)
         bars = (
             " " if drift.psi is None else _BARS[min(int(drift.psi / _FULL_BAR * len(_BARS)), len(_BARS) - 1)]
             for drift in drifts
         )
-        rows.append((name, "".join(bars), *figures, *shares, f"{times:,}"))
-    headings = ("attribute", "PSI", "last", "highest", "missing", "unseen", "drifted")
+        attribute_rows.append((name, "".join(bars), *extremes, *shares, f"{times:,}"))
+    columns = ("attribute", "PSI", "last", "highest", "missing", "unseen", "drifted")
     title = f"PSI of each attribute, a bar per file (a full bar is {_FULL_BAR:g} or more)"
-    return filled_table(title, headings, rows, numbers=(2, 3, 4, 5, 6))
+    yield filled_table(title, columns, attribute_rows, numbers=(2, 3, 4, 5, 6))
