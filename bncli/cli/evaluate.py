@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bncli.catalogue import DECISION_KEYS
+from bncli.catalogue import CHOICES, DECISION_KEYS, OPTIONS
 from bncli.catalogue.choices import key_of
 from bncli.cli import learning_options as learning
 from bncli.cli import options
@@ -205,8 +205,10 @@ def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
     columns = ("--categorical", "--numeric", "--ignore", "--use", "--drop-incomplete", "--time")
     is_typed = {name: bool(typed[key_of(name)]) and key_of(name) not in settings for name in (*protocol, *columns)}
     if typed["model"]:
-        learnt = [name for name in learning.typed_learning_flags(typed) if key_of(name) not in DECISION_KEYS]
-        idle, why = [*learnt, *(name for name in is_typed if is_typed[name])], "--model: nothing is learned"
+        learnt = [*(entry.flag for entry in CHOICES), *(entry.flag for entry in OPTIONS), "--cuts", "--trace"]
+        learnt = [name for name in learnt if typed.get(key_of(name)) is not None and key_of(name) not in settings]
+        idle = [name for name in learnt if key_of(name) not in DECISION_KEYS]
+        idle, why = [*idle, *(name for name in is_typed if is_typed[name])], "--model: nothing is learned"
     elif typed["test"]:
         # With --train-rows, --repeats is the number of samples of each size.
         without_folds = ("--folds",) if typed["train_rows"] else ("--folds", "--repeats")

@@ -264,13 +264,6 @@ def is_structure_file(structure: str) -> bool:
     raise UsageError(f"unknown --structure {structure!r}", hint=suggestion(structure, STRUCTURES.words, " or a file"))
 
 
-def typed_learning_flags(typed: Mapping[str, Any]) -> list[str]:
-    """Return the flags of the learning options, --cuts and --trace that were typed, not counting settings."""
-    settings = settings_of_run()
-    flags = [*(choice.flag for choice in CHOICES), *(option.flag for option in catalogue.OPTIONS), "--cuts", "--trace"]
-    return [flag for flag in flags if typed.get(key_of(flag)) is not None and key_of(flag) not in settings]
-
-
 def counts_file(typed: Mapping[str, Any]) -> str | None:
     """Return the file of --from-counts, which replaces DATA, or None.
 

@@ -576,18 +576,10 @@ def fitting_orders(texts: pa.Array, dates: str) -> list[DateOrder]:
     else:
         orders = ("dmy", "mdy") if shape == "three numbers" else ("ymd",)
     fitting = [order for order in orders if to_seconds(texts, order)[1].all()]
-    if "yymd" in fitting[1:] and _starts_with_years(texts):
-        fitting = ["yymd", *(order for order in fitting if order != "yymd")]
+    if "yymd" in fitting[1:] and pc.all(pc.match_substring_regex(texts, _SHORT_DATE_WITH_HYPHENS)).as_py():
+        # Dates such as 21-02-27 begin with the year if the first place has fewer distinct numbers than the last.
+        parts = pc.extract_regex(texts, _SHORT_DATE_WITH_HYPHENS)
+        first, last = (pc.count_distinct(pc.struct_field(parts, i)).as_py() for i in range(2))
+        if first < last:
+            fitting = ["yymd", *(order for order in fitting if order != "yymd")]
     return fitting
-
-
-def _starts_with_years(texts: pa.Array) -> bool:
-    """Return whether dates such as 21-02-27 begin with the year.
-
-    They do if all have hyphens, and there are fewer distinct numbers in the first place than in the last.
-    """
-    if not pc.all(pc.match_substring_regex(texts, _SHORT_DATE_WITH_HYPHENS)).as_py():
-        return False
-    parts = pc.extract_regex(texts, _SHORT_DATE_WITH_HYPHENS)
-    first, last = (pc.count_distinct(pc.struct_field(parts, i)).as_py() for i in range(2))
-    return bool(first < last)

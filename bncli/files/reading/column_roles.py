@@ -113,7 +113,16 @@ def assign_roles(
     file = read_schema_file(source)
     for declared in (options, file):
         _check_roles(declared, names, where)
-    declared = _override(file, options)
+    # Roles of the file hold for columns that no option names.
+    by_option = {*(options.class_name, options.weights), *options.categorical, *options.numeric, *options.ignore}
+    declared = DeclaredRoles(
+        None,
+        options.class_name or (file.class_name if file.class_name not in by_option else None),
+        options.weights or (file.weights if file.weights not in by_option else None),
+        options.categorical + tuple(name for name in file.categorical if name not in by_option),
+        options.numeric + tuple(name for name in file.numeric if name not in by_option),
+        options.ignore + tuple(name for name in file.ignore if name not in by_option),
+    )
     stated = {*(declared.class_name, declared.weights), *declared.categorical, *declared.numeric, *declared.ignore}
     used, unused_parts = _used_columns(source, declared, names, where)
     group, time = choose_split_columns(source, names, where, nested)
@@ -253,19 +262,6 @@ def missing_column(name: str, names: Iterable[str], where: str) -> UsageError:
     return UsageError(f"there is no column '{name}'", where=where, hint=hint)
 
 
-def _override(file: DeclaredRoles, options: DeclaredRoles) -> DeclaredRoles:
-    """Return the roles of the options, and those of the file for columns that no option names."""
-    by_option = {*(options.class_name, options.weights), *options.categorical, *options.numeric, *options.ignore}
-    return DeclaredRoles(
-        None,
-        options.class_name or (file.class_name if file.class_name not in by_option else None),
-        options.weights or (file.weights if file.weights not in by_option else None),
-        options.categorical + tuple(name for name in file.categorical if name not in by_option),
-        options.numeric + tuple(name for name in file.numeric if name not in by_option),
-        options.ignore + tuple(name for name in file.ignore if name not in by_option),
-    )
-
-
 def _used_columns(
     source: Source, declared: DeclaredRoles, names: tuple[str, ...], where: str
 ) -> tuple[frozenset[str] | None, frozenset[str]]:
@@ -369,8 +365,14 @@ def look_like_data(names: Sequence[str]) -> bool:
 
 def read_schema_file(source: Source) -> DeclaredRoles:
     """Return the roles that the schema file states, or no roles without a file; raise BncliError if it is not valid."""
-    path = source.schema_file or _schema_file_beside(source.paths)
-    if path is None:
+    path, data = source.schema_file, source.paths
+    if not path and len(data) == 1 and data[0] != "-" and not os.path.isdir(data[0]):
+        # NAME.schema.json beside a single data file
+        stem = strip_compression(data[0])
+        for suffix in TABLE_SUFFIXES:
+            stem = stem[: -len(suffix)] if stem.lower().endswith(suffix) else stem
+        path = f"{stem}.schema.json" if os.path.isfile(f"{stem}.schema.json") else None
+    if not path:
         return DeclaredRoles()
     try:
         with open(path, "rb") as file:
@@ -395,17 +397,6 @@ def read_schema_file(source: Source) -> DeclaredRoles:
             raise BncliError(f"'{key}' must be a list of column names", where=path)
     lists = {key: tuple(content.get(key, ())) for key in _LIST_KEYS}
     return DeclaredRoles(path, content.get("class"), content.get("weights"), **lists)
-
-
-def _schema_file_beside(paths: Sequence[str]) -> str | None:
-    """Return the path of NAME.schema.json beside a single data file, or None if it does not exist."""
-    if len(paths) != 1 or paths[0] == "-" or os.path.isdir(paths[0]):
-        return None
-    stem = strip_compression(paths[0])
-    for suffix in TABLE_SUFFIXES:
-        stem = stem[: -len(suffix)] if stem.lower().endswith(suffix) else stem
-    path = f"{stem}.schema.json"
-    return path if os.path.isfile(path) else None
 
 
 def write_schema_file(path: str, roles: DeclaredRoles) -> None:

@@ -15,8 +15,6 @@ begins.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -76,7 +74,13 @@ def _parse_shape(texts: pa.Array, shape: str, order: DateOrder) -> Array:
         return seconds
     groups = match.filter(pa.array(fits)).flatten()
     parts = {match.type.field(i).name: group for i, group in enumerate(groups)}
-    parsed = _seconds_of_day(parts)
+    # The seconds of the day: 0 without a time, NaN for a time that does not exist, such as 24:00.
+    hour, minute, second = (_to_integers(parts[name]) for name in "HMS")
+    half = pc.utf8_lower(parts["p"]).to_numpy(zero_copy_only=False)
+    is_twelve_hour = half != ""
+    exists = (minute < 60) & (second < 60) & np.where(is_twelve_hour, (hour >= 1) & (hour <= 12), hour < 24)
+    hour = np.where(is_twelve_hour, hour % 12 + 12 * (half == "p"), hour)
+    parsed = np.where(exists, hour * 3600.0 + minute * 60 + second, np.nan)
     if shape != "time":
         first, last = _to_integers(parts["a"]), _to_integers(parts["c"])
         if "name" in shape:
@@ -99,7 +103,7 @@ def _parse_shape(texts: pa.Array, shape: str, order: DateOrder) -> Array:
         # A day that does not exist, such as 30 February, becomes NaN.
         # counted from January 1970; a month that does not exist is replaced by January for now
         months = (year - 1970) * 12 + np.where(exists, month, 1) - 1
-        start, end = _first_days(months), _first_days(months + 1)
+        start, end = (m.astype("M8[M]").astype("M8[D]").astype(np.int64) for m in (months, months + 1))
         exists &= day <= end - start
         if "s" in parts:  # both separators must be the same
             exists &= pc.equal(parts["s"], parts["t"]).to_numpy(zero_copy_only=False)
@@ -108,26 +112,11 @@ def _parse_shape(texts: pa.Array, shape: str, order: DateOrder) -> Array:
     return seconds
 
 
-def _seconds_of_day(parts: dict[str, pa.Array]) -> Array:
-    """Return the seconds of the day, 0 without a time, NaN for a time that does not exist, such as 24:00."""
-    hour, minute, second = (_to_integers(parts[name]) for name in "HMS")
-    half = pc.utf8_lower(parts["p"]).to_numpy(zero_copy_only=False)
-    is_twelve_hour = half != ""
-    exists = (minute < 60) & (second < 60) & np.where(is_twelve_hour, (hour >= 1) & (hour <= 12), hour < 24)
-    hour = np.where(is_twelve_hour, hour % 12 + 12 * (half == "p"), hour)
-    return np.where(exists, hour * 3600.0 + minute * 60 + second, np.nan)
-
-
 def _to_integers(digits: pa.Array) -> NDArray[np.int64]:
     """Return the texts of digits as integers, 0 for an empty text."""
     filled = pc.if_else(pc.equal(digits, ""), "0", digits)
     numbers: NDArray[np.int64] = filled.cast(pa.int64()).to_numpy(zero_copy_only=False)
     return numbers
-
-
-def _first_days(months: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the first day of each month, in days since 1970; months are counted from January 1970."""
-    return months.astype("M8[M]").astype("M8[D]").astype(np.int64)
 
 
 def shape_of(text: str) -> str | None:

@@ -33,7 +33,7 @@ from bncli.engine.data.columns import (
 )
 from bncli.engine.data.dataset import block_bounds, code_dtype, encode_column
 from bncli.engine.data.schema import Attribute, Cuts, NumberForm, NumericAttribute
-from bncli.engine.kernels.arrays import Array, Codes, Index, Mask
+from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.errors import BncliError
 from bncli.files.artifacts.codes import CodedRows, read_codes
 from bncli.files.reading.byte_streams import find_inputs
@@ -172,7 +172,7 @@ class CodedBatches:
                 what = f"column '{name}' has the value '{value}', which is not among its levels in the cuts"
                 raise BncliError(what, where=block.locate(row), hint="learn the cuts from data that contain this value")
         if weights is not None:
-            broken = rows[~_are_whole(weights[rows])]
+            broken = rows[weights[rows] != np.floor(weights[rows])]
             if len(broken):
                 row = int(broken[0])
                 what = (
@@ -190,10 +190,6 @@ class CodedBatches:
             None if weights is None else weights[rows],
             path,
         )
-
-
-def _are_whole(weights: Array) -> Mask:
-    return np.asarray(weights == np.floor(weights))
 
 
 class CodesFileBatches:
@@ -217,7 +213,7 @@ class CodesFileBatches:
         for start in range(0, rows.n_rows, ROWS_PER_BATCH):
             stop = min(start + ROWS_PER_BATCH, rows.n_rows)
             weights = None if rows.weights is None else rows.weights[start:stop]
-            if weights is not None and not _are_whole(weights).all():
+            if weights is not None and (weights != np.floor(weights)).any():
                 raise BncliError("some weights are not whole numbers", where=self._path, hint=_WHOLE_WEIGHTS)
             codes = tuple(column.codes.rows(start, stop) for column in columns)
             yield CodedBatch(codes, rows.label.codes[start:stop].astype(np.intp), weights, self._path)
