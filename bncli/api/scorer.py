@@ -105,8 +105,22 @@ class Scorer:
         This needs values that mean the same in every table: strings, whole numbers, truth values, missing values, and
         other numbers in numeric columns.
         """
-        row = _single_row(table)
-        if row is None or any(source not in row for source in self._sources):
+        if isinstance(table, Mapping):
+            names, columns = table.keys(), table.values()
+            if not all(isinstance(column, (list, tuple, np.ndarray)) and len(column) == 1 for column in columns):
+                return None
+            values: Sequence[Any] = [column[0] for column in columns]
+        elif hasattr(table, "itertuples") and len(table) == 1:  # pandas
+            array = table.to_numpy()
+            if array.dtype.kind in "mM":  # as a list these would be whole numbers
+                return None
+            names, values = table.columns, array[0].tolist()
+        elif hasattr(table, "to_pylist") and getattr(table, "num_rows", 0) == 1:  # pyarrow
+            names, values = table.schema.names, [column[0].as_py() for column in table.columns]
+        else:
+            return None
+        row = dict(zip(map(str, names), values, strict=True))
+        if len(row) < len(values) or any(source not in row for source in self._sources):  # a name may be repeated
             return None
         for source, encoder in zip(self._sources, self._full_encoders, strict=True):
             value = row[source]
@@ -165,30 +179,6 @@ class Scorer:
             plural = "s" if len(set(absent)) > 1 else ""
             raise ModelError(f"the row has no column{plural} {named}, which the model uses", hint=hint)
         return values, encoders
-
-
-def _single_row(table: Any) -> dict[str, Any] | None:
-    """Return the values by column of a table of one row, or None.
-
-    The table is a mapping, a data frame of pandas or a table of pyarrow. The result is also None if names of columns
-    are repeated, and for a data frame of dates alone.
-    """
-    if isinstance(table, Mapping):
-        names, columns = table.keys(), table.values()
-        if not all(isinstance(column, (list, tuple, np.ndarray)) and len(column) == 1 for column in columns):
-            return None
-        values: Sequence[Any] = [column[0] for column in columns]
-    elif hasattr(table, "itertuples") and len(table) == 1:  # pandas
-        array = table.to_numpy()
-        if array.dtype.kind in "mM":  # as a list these would be whole numbers
-            return None
-        names, values = table.columns, array[0].tolist()
-    elif hasattr(table, "to_pylist") and getattr(table, "num_rows", 0) == 1:  # pyarrow
-        names, values = table.schema.names, [column[0].as_py() for column in table.columns]
-    else:
-        return None
-    row = dict(zip(map(str, names), values, strict=True))
-    return row if len(row) == len(values) else None
 
 
 def bounded(probabilities: Array) -> Array:

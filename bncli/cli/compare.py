@@ -380,7 +380,23 @@ def _rank_tables(report: CompareReport, summary: Summary, metric: str, of_group:
     over = f"{n} data set{'s' if n > 1 else ''}{of_group}"
     title = f"{metric.replace('_', '-')} over {over}, each learner against {baseline}"
     ranked = sorted(summary.average_ranks, key=lambda name: summary.average_ranks[name])
-    cells = [_rank_cells(summary, metric, name, report.baseline) | {"group": letters[name]} for name in ranked]
+    cells = []
+    for name in ranked:
+        pair = summary.against(name, report.baseline)
+        mean = _number(summary.geometric_means[name], metric)
+        own = {"rank": f"{summary.average_ranks[name]:.2f}", "mean": mean, "group": letters[name]}
+        if pair is None:
+            own["W-D-L"] = "baseline" if name == report.baseline else "-"
+        else:
+            own |= {
+                "W-D-L": f"{pair.wins}-{pair.draws}-{pair.losses}",
+                "ratio": "-" if pair.ratio is None else f"{pair.ratio:.3f}",
+                "sign p": _p_value(pair.sign_p),
+                "Wilcoxon": _p_value(pair.wilcoxon_p),
+                "Holm p": _p_value(pair.holm_p),
+                "t p": _p_value(pair.t_p),
+            }
+        cells.append(own)
     columns = [
         TextColumn(heading, [of_learner.get(heading, "") for of_learner in cells], is_number=heading != "group")
         for heading in _headings(summary, metric)
@@ -426,22 +442,6 @@ def _headings(summary: Summary, metric: str) -> list[str]:
         for heading, _ in _COLUMN_LEGEND
         if heading != "mean" and (summary.friedman or heading in _WITHOUT_TESTS)
     ]
-
-
-def _rank_cells(summary: Summary, metric: str, name: str, baseline: str) -> dict[str, str]:
-    """Return the rank, the mean, W-D-L, the ratio and the p-values of a learner, by heading."""
-    cells = {"rank": f"{summary.average_ranks[name]:.2f}", "mean": _number(summary.geometric_means[name], metric)}
-    pair = summary.against(name, baseline)
-    if pair is None:
-        return cells | {"W-D-L": "baseline" if name == baseline else "-"}
-    return cells | {
-        "W-D-L": f"{pair.wins}-{pair.draws}-{pair.losses}",
-        "ratio": "-" if pair.ratio is None else f"{pair.ratio:.3f}",
-        "sign p": _p_value(pair.sign_p),
-        "Wilcoxon": _p_value(pair.wilcoxon_p),
-        "Holm p": _p_value(pair.holm_p),
-        "t p": _p_value(pair.t_p),
-    }
 
 
 def _p_value(p: float | None) -> str:

@@ -328,21 +328,18 @@ def convert_setting(flag: Flag, setting: Setting, ctx: click.Context) -> Any:
                 raise ValueError(f"{str(value)!r} is neither true nor false")
             return words[str(value).lower()]
         members = value if isinstance(value, list) else [value]
-        texts = [_as_text(member) for member in members]
+        texts = []
+        for member in members:  # as they would be typed
+            if isinstance(member, bool) or not isinstance(member, str | int | float):
+                raise ValueError("the value is neither a string nor a number")
+            if isinstance(member, int) and abs(member) >= 10**_MOST_DIGITS:
+                raise ValueError(f"the number has more than {_MOST_DIGITS} digits")
+            texts.append(repr(member).removesuffix(".0") if isinstance(member, float) else str(member))
         return flag.type_cast_value(ctx, texts if flag.multiple else texts[0])
     except click.BadParameter as error:
         raise UsageError(clipped(error.message.rstrip(".")), where=setting.where) from error
     except ValueError as error:
         raise UsageError(clipped(str(error)), where=setting.where) from error
-
-
-def _as_text(value: Any) -> str:
-    """Return a value of TOML as it would be typed; raise ValueError unless it is a text or a number."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError("the value is neither a string nor a number")
-    if isinstance(value, int) and abs(value) >= 10**_MOST_DIGITS:
-        raise ValueError(f"the number has more than {_MOST_DIGITS} digits")
-    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
 def settings_of_run() -> Mapping[str, Setting]:

@@ -100,7 +100,24 @@ def command(**typed: Any) -> None:
             _write_files(typed["man"], make_man_pages(), MAN_MARK)
             Console().summary([f"written     {os.path.join(typed['man'], 'bncli.1')}, the first of the man pages"])
     elif typed["topic"]:
-        _show(_page(" ".join(typed["topic"])))
+        page = _page(" ".join(typed["topic"]))
+        if sys.stdout is None or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+            Console().text(page)
+            return
+        from rich.console import Console as RichConsole
+        from rich.markdown import Markdown
+
+        out = RichConsole(force_terminal=True)  # NO_COLOR still leaves bold and underlined text
+        out.width = min(out.width, _MOST_COLUMNS)
+        with out.capture() as capture:
+            out.print(Markdown(page, code_theme="ansi_dark", hyperlinks=False))
+        # The defaults of git: let colours through, and just print a page that fits the screen.
+        os.environ.setdefault("LESS", "-FRX")
+        try:
+            click.echo_via_pager("".join(f"{line.rstrip()}\n" for line in capture.get().splitlines()))
+        except ValueError as error:
+            hint = "set PAGER=cat to print without a pager"
+            raise UsageError(f"PAGER is not a command: {error}", hint=hint) from error
     else:
         parts = [
             "The manual. 'bncli help tasks' has a command for each of the thirty most frequent tasks. 'bncli help "
@@ -202,26 +219,6 @@ def _topics_mentioning(word: str) -> list[str]:
         )
         fit[topic] = (0 if topic in _REFERENCE else n_about, len(re.findall(mention, page)))
     return sorted(filter(lambda topic: any(fit[topic]), TOPICS), key=fit.__getitem__, reverse=True)[:_MOST_POINTERS]
-
-
-def _show(page: str) -> None:
-    """Print a page: rendered and in a pager on a terminal, otherwise unchanged."""
-    if sys.stdout is None or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
-        Console().text(page)
-        return
-    from rich.console import Console as RichConsole
-    from rich.markdown import Markdown
-
-    out = RichConsole(force_terminal=True)  # NO_COLOR still leaves bold and underlined text
-    out.width = min(out.width, _MOST_COLUMNS)
-    with out.capture() as capture:
-        out.print(Markdown(page, code_theme="ansi_dark", hyperlinks=False))
-    # The defaults of git: let colours through, and just print a page that fits the screen.
-    os.environ.setdefault("LESS", "-FRX")
-    try:
-        click.echo_via_pager("".join(f"{line.rstrip()}\n" for line in capture.get().splitlines()))
-    except ValueError as error:
-        raise UsageError(f"PAGER is not a command: {error}", hint="set PAGER=cat to print without a pager") from error
 
 
 _SYNONYMS = {

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rich.tree import Tree
 
     from bncli.engine.data.schema import Schema
-    from bncli.engine.structures.named_structure import NamedRegions, NamedStructure
+    from bncli.engine.structures.named_structure import NamedStructure
     from bncli.steps import inspect as step
     from bncli.steps.effects_and_regions import NamedStep
 
@@ -142,7 +142,21 @@ def _structure_tables(report: step.StructureReport | step.ModelReport, param: st
         title = f"{len(structure.chosen):,} regions"
         return [filled_table(title, ("attributes", "regions"), rows, numbers=(0, 1)), *bins]
     legends = [*([_CUTS_LEGEND] if structure.cuts else []), *([_GAINS_LEGEND] if structure.gains else [])]
-    return [_region_table(structure, of_model=param is not None), *bins, *legends]
+    # An attribute that has fewer intervals in a region than in general is followed by their number.
+    region_rows = []
+    for number, position in enumerate(
+        range(len(structure.regions)) if param is None else structure.chosen_positions, 1
+    ):
+        region = structure.regions[position]
+        cuts = structure.cuts[position] if structure.cuts else (None,) * len(region)
+        members = [
+            name if of_region is None else f"{name} ({len(of_region) + 1})"
+            for name, of_region in zip(region, cuts, strict=True)
+        ]
+        gain = (f"{structure.gains[position]:.4f}",) if structure.gains else ()
+        region_rows.append((str(number), ", ".join(members), *gain))
+    headings = ("step", "region", "gain") if structure.gains else ("step", "region")
+    return [filled_table("Regions", headings, region_rows, numbers=(0, 2)), *bins, *legends]
 
 
 def path_table(steps: Sequence[NamedStep], best: int) -> Table:
@@ -157,26 +171,6 @@ def path_table(steps: Sequence[NamedStep], best: int) -> Table:
         loss = () if step.bootstrap_log_loss is None else (f"{step.bootstrap_log_loss:.4f}",)
         rows.append((str(number), mark, region, f"{step.df:,}", *logs, *loss))
     return filled_table("Steps of the search for regions", headings, rows, numbers=(0, 3, 4, 5, 6, 7))
-
-
-def _region_table(structure: NamedRegions, *, of_model: bool) -> Table:
-    """Return the regions, with the gain for which each was chosen if that is known.
-
-    If an attribute has fewer intervals in a region than in general, their number is printed beside it. `of_model`: only
-    the regions that the model uses.
-    """
-    rows = []
-    for number, position in enumerate(structure.chosen_positions if of_model else range(len(structure.regions)), 1):
-        region = structure.regions[position]
-        cuts = structure.cuts[position] if structure.cuts else (None,) * len(region)
-        members = [
-            name if of_region is None else f"{name} ({len(of_region) + 1})"
-            for name, of_region in zip(region, cuts, strict=True)
-        ]
-        gain = (f"{structure.gains[position]:.4f}",) if structure.gains else ()
-        rows.append((str(number), ", ".join(members), *gain))
-    headings = ("step", "region", "gain") if structure.gains else ("step", "region")
-    return filled_table("Regions", headings, rows, numbers=(0, 2))
 
 
 def bins_text(bins: Sequence[int | None]) -> str:

@@ -16,6 +16,7 @@ the sections that it comes from; `bncli help compare` shows the table.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
@@ -507,7 +508,9 @@ def _default_name(typed: Mapping[str, Any], recipe: Recipe) -> str:
 
     Methods are named by their words, files without their folders, numbers as NAME=VALUE, and switches by their names.
     """
-    names = dict.fromkeys([_without_folder(typed["structure"] or recipe.structure), recipe.param])  # auto names both
+    names = dict.fromkeys(
+        [re.split(r"[\\/]", typed["structure"] or recipe.structure)[-1], recipe.param]
+    )  # auto names both
     words = list(names)
     choice_keys = {key_of(choice.flag) for choice in catalogue.CHOICES} | {"cuts"}
     for key, value in typed.items():
@@ -517,12 +520,8 @@ def _default_name(typed: Mapping[str, Any], recipe: Recipe) -> str:
         if value is True:
             words.append(option)
         else:
-            words.append(_without_folder(str(value)) if key in choice_keys else f"{option}={value}")
+            words.append(re.split(r"[\\/]", str(value))[-1] if key in choice_keys else f"{option}={value}")
     return " ".join(words)
-
-
-def _without_folder(path: str) -> str:
-    return path.replace("\\", "/").rsplit("/", 1)[-1]
 
 
 def typed_options(options: str = "") -> dict[str, Any]:

@@ -311,7 +311,21 @@ def effect_tables(report: EffectsReport, labels: Sequence[str]) -> list[str | Ta
         lines += [_LEGEND, ""]
     for effect in shown:
         lines += _tables_of_effect(effect, labels, scale)
-    return [*lines, *(_nomogram(report, labels[1]) if len(labels) == 2 else ())]
+    if len(labels) != 2:
+        return lines
+
+    # The points of each value, and the probability of the label by the sum of the points.
+    from bncli.steps.report.effects_section import nomogram_effects, nomogram_points
+
+    if scales := nomogram_effects(report):
+        points = nomogram_points(report, scales)
+        of_values = [(one.name, sorted(one.values, key=lambda pair: pair[1])) for one in points.scales]
+        cells = [(name, ", ".join(f"{value} {at:.0f}" for value, at in values)) for name, values in of_values]
+        lines.append(filled_table("Nomogram: points to add up", ("attribute", "points by value"), cells))
+        sums = [(f"{total:.0f}", f"{p:g}") for p, total in points.sums if 0 <= total <= points.total]
+        if sums:
+            lines.append(filled_table("", ("sum of points", f"P({labels[1]})"), sums, (0, 1)))
+    return lines
 
 
 def signed(number: float) -> str:
@@ -395,20 +409,3 @@ def _strongest_entries(effect: NamedEffect, labels: Sequence[str], title: str) -
     )
     headings = (*effect.attributes, "class", "log-odds")
     return filled_table(f"{title}, strongest effects", headings, rows, (len(headings) - 1,))
-
-
-def _nomogram(report: EffectsReport, label: str) -> list[str | Table]:
-    """Return the points of each value, and the probability of the label by the sum of the points."""
-    from bncli.steps.report.effects_section import nomogram_effects, nomogram_points
-
-    scales = nomogram_effects(report)
-    if not scales:
-        return []
-    points = nomogram_points(report, scales)
-    rows = [
-        (scale.name, ", ".join(f"{name} {at:.0f}" for name, at in sorted(scale.values, key=lambda pair: pair[1])))
-        for scale in points.scales
-    ]
-    tables: list[str | Table] = [filled_table("Nomogram: points to add up", ("attribute", "points by value"), rows)]
-    sums = [(f"{total:.0f}", f"{p:g}") for p, total in points.sums if 0 <= total <= points.total]
-    return tables + ([filled_table("", ("sum of points", f"P({label})"), sums, (0, 1))] if sums else [])

@@ -618,27 +618,18 @@ def columns_with_leading_zeros(
     starts = np.concatenate(candidates) if candidates else np.empty(0, np.intp)
     if not len(starts):
         return frozenset()
-    columns = _columns_of_fields(block, text, starts, n_rows)
+    # The column in which each field starts: each row has n_columns - 1 delimiters, and the last one before a field
+    # counts its column.
+    n_columns, delimiters = len(block.layout.names), np.flatnonzero(text == delimiter)
+    before = np.where(starts > 0, text[starts - 1], np.uint8(_LINE_FEED))
+    is_first = (before == _LINE_FEED) | (before == _RETURN)
+    can_count = len(delimiters) == n_rows * (n_columns - 1) and b'"' not in block.data
     names = sorted(watched)
-    if columns is None:
+    if not can_count or not (is_first | (before == delimiter)).all():
         texts = parse_block(block, [ColumnRequest(name, ValueKind.TEXT) for name in names], tokens).values
         return frozenset(name for name, values in zip(names, texts, strict=True) if has_leading_zeros(values))
+    columns = np.where(is_first, 0, (np.searchsorted(delimiters, starts) - 1) % max(n_columns - 1, 1) + 1)
     end = re.escape(block.layout.delimiter) + rb"\r\n"
     is_number = re.compile(rb"0[0-9]+[ \t]*(?:[%s]|\Z)" % end).match
     positions = {name: starts[columns == block.layout.names.index(name)] for name in names}
     return frozenset(name for name, at in positions.items() if any(is_number(block.data, i) for i in at.tolist()))
-
-
-def _columns_of_fields(block: TextBlock, text: NDArray[np.uint8], starts: Index, n_rows: int) -> Index | None:
-    """Return the index of the column in which each field starts, or None if counting delimiters does not suffice."""
-    delimiter, n_columns = block.layout.delimiter[0], len(block.layout.names)
-    delimiters = np.flatnonzero(text == delimiter)
-    before = np.where(starts > 0, text[starts - 1], np.uint8(_LINE_FEED))
-    is_first = (before == _LINE_FEED) | (before == _RETURN)
-    if len(delimiters) != n_rows * (n_columns - 1) or b'"' in block.data:
-        return None
-    if not (is_first | (before == delimiter)).all():
-        return None
-    # each row has n_columns - 1 delimiters, and the last one before a field counts its column
-    n_before = np.searchsorted(delimiters, starts)
-    return np.where(is_first, 0, (n_before - 1) % max(n_columns - 1, 1) + 1)

@@ -342,7 +342,13 @@ def read_labelled(
             if not sum(len(_values(columns[0][1])) for columns in blocks):
                 raise BncliError("the table has no rows", where=table.name, hint="add rows below the header")
         split_by = read_split_columns(builders, group, time, table, source)
-    joined = [_join_column(items) for items in zip(*blocks, strict=True)]
+    joined: list[tuple[str, Column]] = []
+    for items in zip(*blocks, strict=True):  # the name and the values of a column in every block
+        (name, first), values = items[0], np.concatenate([_values(column) for _, column in items])
+        if isinstance(first, CategoricalColumn):
+            joined.append((name, CategoricalColumn(values, first.levels)))
+        else:
+            joined.append((name, NumericColumn(values, first.form)))
     label = joined.pop(0)[1]
     weights = None if source.weights is None else np.asarray(_values(joined.pop()[1]), np.float64)
     assert isinstance(label, CategoricalColumn)
@@ -359,15 +365,6 @@ def read_labelled(
 
 def _values(column: Column) -> np.ndarray:
     return column.codes if isinstance(column, CategoricalColumn) else column.values
-
-
-def _join_column(blocks: Sequence[tuple[str, Column]]) -> tuple[str, Column]:
-    """Return the name and the values of a column, given its name and its values in every block."""
-    name, first = blocks[0]
-    values = np.concatenate([_values(column) for _, column in blocks])
-    if isinstance(first, CategoricalColumn):
-        return name, CategoricalColumn(values, first.levels)
-    return name, NumericColumn(values, first.form)
 
 
 def _carried_column(blocks: Sequence[pa.Array], tokens: MissingTokens) -> Column:
