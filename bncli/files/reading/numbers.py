@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.data.schema import NumberForm
 from bncli.engine.kernels.arrays import Array, Integers, Mask
-from bncli.files.reading.single_values import ASCII_MARKS, DECIMAL, MARKS, is_decimal
+from bncli.files.reading.single_values import ASCII_MARKS, DECIMAL, MARKS, is_decimal, number_pattern
 from bncli.files.reading.source import BLANKS, ValueKind
 
 FEW = 128
@@ -158,10 +158,7 @@ def look_like_codes(texts: pa.Array, counts: Integers) -> bool:
 def to_numbers_in_form(texts: pa.Array, form: NumberForm) -> tuple[Array, Mask]:
     """Return the number of each text, NaN if it is not a number in this form, and a mask of the numbers."""
     bare = _without_affix(_to_ascii(texts), form.affix)
-    point = re.escape(form.decimal)
-    grouped = "|".join(rf"[1-9][0-9]{{0,2}}(?:{re.escape(m)}[0-9]{{3}})+" for m in MARKS if m != form.decimal)
-    pattern = rf"^[+-]?(?:(?:{grouped}|[0-9]+)(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?$"
-    fits = pc.match_substring_regex(bare, pattern)
+    fits = pc.match_substring_regex(bare, f"^{number_pattern(form.decimal).pattern}$")
     values = np.full(len(texts), np.nan)
     # all marks but the decimal one separate thousands
     digits = pc.replace_substring_regex(bare.filter(fits), "[" + MARKS.replace(form.decimal, "") + "]", "")

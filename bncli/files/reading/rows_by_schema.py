@@ -192,7 +192,8 @@ class Batches:
         if coded := next(filter(is_codes, source.paths), None):
             what = "this file contains codes, but a model scores the values of a table"
             raise ModelError(what, where=coded, hint="score the original table")
-        self._tokens = _missing_tokens(source, schema)
+        stated = schema.missing_tokens if source.missing_tokens is None else source.missing_tokens
+        self._tokens = MissingTokens.of(stated)
         self._class_name = schema.class_name
         self._run = run
         self.bad_rows = BadRows(source.on_bad_row, run.watch)
@@ -251,11 +252,6 @@ class Batches:
         self._table.close()
 
 
-def _missing_tokens(source: Source, schema: Schema) -> MissingTokens:
-    """Return the missing tokens of the source if it states any, else the model's."""
-    return MissingTokens.of(schema.missing_tokens if source.missing_tokens is None else source.missing_tokens)
-
-
 def _absent_columns(attributes: Iterable[Attribute], table: Table, *, allow: bool) -> tuple[str, ...]:
     """Return the columns of the attributes that the table lacks; raise ModelError if there are any, unless allowed."""
     names = set(table.names)
@@ -292,7 +288,7 @@ def read_labelled(
         what = "this file contains codes, but a model is tested on the values of a table"
         raise UsageError(what, where=path, hint="give the original table")
     attributes = schema.attributes if needed is None else [schema.attributes[schema.index(name)] for name in needed]
-    tokens = _missing_tokens(source, schema)
+    tokens = MissingTokens.of(schema.missing_tokens if source.missing_tokens is None else source.missing_tokens)
     class_column = source.class_name or schema.class_name
     with Table(source, keep=False, memory=memory) as table:
         for stated in (source.class_name, source.weights):

@@ -229,7 +229,7 @@ def number_in_form(text: str, form: NumberForm) -> float:
         text = re.sub(rf"^([+-]?) ?{sign} ?([^ ])", r"\1\2", text)
         text = re.sub(rf"([0-9.,]) ?{sign}(-?)$", r"\1\2", text)
     text = re.sub(r"^([0-9.,].*)-$", r"-\1", text)
-    if not _pattern_of_form(form.decimal).fullmatch(text):
+    if not number_pattern(form.decimal).fullmatch(text):
         return math.nan
     for mark in MARKS.replace(form.decimal, ""):
         text = text.replace(mark, "")
@@ -238,7 +238,8 @@ def number_in_form(text: str, form: NumberForm) -> float:
 
 
 @cache
-def _pattern_of_form(decimal: str) -> re.Pattern[str]:
+def number_pattern(decimal: str) -> re.Pattern[str]:
+    """Return the pattern of a whole text that is a number with this decimal mark; other marks separate thousands."""
     point = re.escape(decimal)
     grouped = "|".join(rf"[1-9][0-9]{{0,2}}(?:{re.escape(m)}[0-9]{{3}})+" for m in MARKS if m != decimal)
     return re.compile(rf"[+-]?(?:(?:{grouped}|[0-9]+)(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?")

@@ -12,10 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.schema import DATE_ORDERS, DateForm, Form
+from bncli.engine.data.schema import DATE_ORDERS, DateForm
 from bncli.engine.data.splits import SplitBy
 from bncli.engine.kernels.arrays import Array, Index, distinct
 from bncli.errors import BncliError, UsageError
@@ -134,7 +133,21 @@ def _times(column: ColumnBuilder, name: str, table: Table, source: Source) -> tu
     if column.request.kind is ValueKind.TEXT and form is None:
         present = distinct_levels(column.texts(), tokens.number)
         if to_numbers(present, ())[1] is not None:
-            form = _form_of_dates(name, column, present, tokens, table, source)
+            source = replace(source, dates="auto") if source.dates == "off" else source
+            recognized = recognize_format(name, present, tokens, source, table.delimiter)
+            if recognized is not None:
+                form = recognized.form
+            elif orders := fitting_orders(present, source.dates):  # one or two distinct dates
+                form = DateForm(name, "days", orders[0])
+            else:
+                seconds = [to_seconds(present, order)[1] for order in DATE_ORDERS]
+                fits = max(seconds, key=lambda mask: int(mask.sum()))
+                shown, place = present[int(np.argmin(fits))].as_py(), ""
+                if column.non_numeric is not None and not fits.any():
+                    shown, place = column.non_numeric.text, column.non_numeric.where
+                what = f"--time {name}: the column contains neither numbers nor dates in one format, for example "
+                what += f"'{shorten(shown)}'{f' ({place})' if place else ''}"
+                raise BncliError(what, where=table.name, hint="correct the value, or add --dates dmy or mdy")
         values = column.numeric(form).values
     else:
         values = column.numeric().values
@@ -145,23 +158,3 @@ def _times(column: ColumnBuilder, name: str, table: Table, source: Source) -> tu
             f"--time {name}: {rows} no time", where=table.name, hint="fill in the times, or remove these rows"
         )
     return times, isinstance(form, DateForm)
-
-
-def _form_of_dates(
-    name: str, column: ColumnBuilder, present: pa.Array, tokens: MissingTokens, table: Table, source: Source
-) -> Form:
-    """Return the form of the distinct texts of a time column, which are not plain numbers, or raise BncliError."""
-    source = replace(source, dates="auto") if source.dates == "off" else source
-    recognized = recognize_format(name, present, tokens, source, table.delimiter)
-    if recognized is not None:
-        return recognized.form
-    if orders := fitting_orders(present, source.dates):  # one or two distinct dates
-        return DateForm(name, "days", orders[0])
-    seconds = [to_seconds(present, order)[1] for order in DATE_ORDERS]
-    fits = max(seconds, key=lambda mask: int(mask.sum()))
-    shown, place = present[int(np.argmin(fits))].as_py(), ""
-    if column.non_numeric is not None and not fits.any():
-        shown, place = column.non_numeric.text, column.non_numeric.where
-    what = f"--time {name}: the column contains neither numbers nor dates in one format, for example '{shorten(shown)}'"
-    what += f" ({place})" if place else ""
-    raise BncliError(what, where=table.name, hint="correct the value, or add --dates dmy or mdy")

@@ -68,25 +68,23 @@ def find_faults(
     """
     faults: dict[int, str] = {}
     for request, column, is_wrong in zip(requests, values, wrong, strict=True):
-        for row in () if is_wrong is None else np.flatnonzero(is_wrong):
-            faults.setdefault(int(row), _describe_fault(request, column, int(row)))
+        for row in () if is_wrong is None else np.flatnonzero(is_wrong).tolist():
+            value = column[row].as_py().strip(BLANKS) if is_text(column) else str(column[row])
+            shown = f"'{shorten(value)}'"
+            if not request.weight:
+                expected = describe_expected(request.form)
+                faults.setdefault(row, f"column '{request.name}' contains {shown}, which is not {expected}")
+                continue
+            try:
+                number = float(value or "nan")
+            except ValueError:
+                number = 0.0
+            if np.isnan(number):
+                shown = "missing"
+            elif 0 < number < _MIN_WEIGHT or number > _MAX_WEIGHT:
+                shown += " (weights must lie between 1e-100 and 1e100; rescale them)"
+            faults.setdefault(row, f"the weight in column '{request.name}' is {shown}")
     return dict(sorted(faults.items()))
-
-
-def _describe_fault(request: ColumnRequest, values: Values, row: int) -> str:
-    value = values[row].as_py().strip(BLANKS) if is_text(values) else str(values[row])
-    shown = f"'{shorten(value)}'"
-    if not request.weight:
-        return f"column '{request.name}' contains {shown}, which is not {describe_expected(request.form)}"
-    try:
-        number = float(value or "nan")
-    except ValueError:
-        number = 0.0
-    if np.isnan(number):
-        shown = "missing"
-    elif 0 < number < _MIN_WEIGHT or number > _MAX_WEIGHT:
-        shown += " (weights must lie between 1e-100 and 1e100; rescale them)"
-    return f"the weight in column '{request.name}' is {shown}"
 
 
 def request_in_form(name: str, form: Form | None) -> ColumnRequest:
