@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -55,7 +55,6 @@ from bncli.engine.parameters.penalty_choice import (
     base_log_loss,
     base_of_splits,
     choose_arcs,
-    fold_of_columns,
     fold_of_split,
     folds_with_own_cuts,
     held_out_folds,
@@ -65,11 +64,13 @@ from bncli.engine.parameters.penalty_choice import (
     most_rows_to_choose,
     naive_bayes_loss,
     penalty_path,
+    prefix_of_arcs,
     sample_of,
     shrink_parameters,
     split_outside,
     splits_to_measure,
     subset_of_arcs,
+    tables_of_folds,
 )
 from bncli.engine.parameters.uncertainty import FEW_ROWS, MANY_PARAMETERS, laplace, posterior_variances
 from bncli.engine.parameters.weighted_samples import Growth
@@ -94,12 +95,20 @@ MANY_VALUES = 20
 """A warning names a column with more values if its tables hold most of the parameters."""
 PARAMETERS_PER_ROW = 50
 """A warning is given for more parameters per training row than this without a penalty."""
-CLEAR, CLEAR_UNITS = 3.0, 100
-"""A difference is clear if it exceeds CLEAR standard errors, estimated from at least CLEAR_UNITS held-out units."""
+CLEAR, CLEAR_UNITS = 2.0, 30
+"""A difference is clear if it exceeds CLEAR standard errors, estimated from at least CLEAR_UNITS held-out units.
+
+(Measured on 51 tables, `tests.published.default_choice`: with 2 standard errors, tested after each fold, no choice
+differs from that of all folds; with 1.5 one does.)
+"""
 COMPARED_ROWS = MANY_ROWS
 """With at least this many rows, a sample is used to choose between the default structure and its alternative."""
-MOST_ATTRIBUTES, MOST_CLASSES = 100, 20
+MOST_ATTRIBUTES, MOST_CLASSES = 100, 40
 """With more attributes or classes, the alternative would take several times as long as the default structure."""
+MANY_LABELS, ROWS_PER_LABEL, MOST_LABEL_CELLS = 20, 100, 10_000_000
+"""With more than MANY_LABELS classes, only tables with ROWS_PER_LABEL rows per class, and with at most MOST_LABEL_CELLS
+values times classes, are compared, and the penalty chosen on a sample is not chosen again.
+"""
 ENOUGH_TO_MEASURE = 1e-4
 """The tolerance of fits made only to measure the held-out log-loss."""
 ABOUT_AS_GOOD = 0.01
@@ -320,81 +329,96 @@ def _with_cost_of_limits(
 def _learn_better(table: list[Columns], recipe: Recipe, reading_rules: ReadingRules, run: Run) -> FittedModel:
     """Let held-out rows choose the recipe's structure or its alternative; `table` is as in `_learn_calibrated`.
 
-    Both choose their penalty on the same folds. The alternative is taken if the log-likelihood of all held-out rows is
-    higher by more than EVIDENCE nats. With COMPARED_ROWS rows or more, the comparison uses a sample
-    (`_compare_on_sample`), and only the winner learns from all rows. There is no comparison in the cases of
-    `_not_compared`, or if the alternative needs too much memory.
+    Both choose their penalty on the same folds, and one fold after the other is compared until the difference is clear
+    (`_compare_folds`). If it never is, the alternative is taken if the log-likelihood of all held-out rows is higher by
+    more than EVIDENCE nats. With COMPARED_ROWS rows or more, a sample is compared, and only the winner learns from all
+    rows. There is no comparison in the cases of `_not_compared`, or if the alternative needs too much memory.
     """
-    own, other = recipe.competing()
-    rows, supplied, seed = table[0], SuppliedParts(), recipe.seed or 0
+    recipes, supplied, seed = recipe.competing(), SuppliedParts(), recipe.seed or 0
+    rows, quiet = table[0], run._replace(watch=silent, hold_out=True)
+    n_labels = 0 if rows.label is None else len(rows.label.levels)
     reason, is_sample = _not_compared(rows, run), rows.n_rows >= COMPARED_ROWS
+    choices: list[_PenaltyChoice] = []
     chosen: list[_ChosenSettings] = []
     tried: list[TriedStructure] = []
-    quiet = run._replace(watch=silent, hold_out=True)
-    if is_sample and not reason:
+    winner: int | None = 0
+    if not reason and is_sample:
+        assert rows.label is not None
         run.watch(Stage("compare"))
-        try:
-            best, tried = _compare_on_sample(rows, (own, other), reading_rules, quiet, run.watch)
-        except BncliError as refusal:
-            reason = refusal.what
+        rows = rows.take(stratified_sample(rows.label.codes, COMPARED_ROWS - 1, seed, rows.split_by))
     elif not reason:
-        chosen = [_choose([rows], own, supplied, reading_rules, run)]
+        choices = [_PenaltyChoice.of([rows], recipes[0], supplied, reading_rules, run)]
         run.watch(Stage("compare"))
+    if not reason:
         try:
-            chosen.append(_choose([rows], other, supplied, reading_rules, quiet))
+            for each in recipes[len(choices) :]:
+                choices.append(_PenaltyChoice.of([rows], each, supplied, reading_rules, quiet))
+            winner, tried = _compare_folds(choices, rows, quiet, run.watch)
+            if winner is None:
+                # one at a time, so that the first is kept if the second is refused
+                chosen.extend(choice.complete(quiet) for choice in choices)
+                tried = _tried_structures(chosen)
+                winner = int(_is_second_better(tried, rows, seed))
         except BncliError as refusal:
             reason = refusal.what
     if reason:
+        winner, tried = 0, []
         if rows.n_rows > 1:
-            run.watch(Note(f"--structure {other.structure} was not compared with {own.structure}: {reason}"))
-        if chosen:
-            return _fit_parameters(chosen[0], run)
-        del rows
-        return _fit_parameters(_choose(table, own, supplied, reading_rules, run), run)
-    if is_sample:
-        del rows
-        settings = _choose(table, best, supplied, reading_rules, run)
+            structures = [each.structure for each in recipes]
+            run.watch(Note(f"--structure {structures[1]} was not compared with {structures[0]}: {reason}"))
+    assert winner is not None
+    if is_sample or not choices:
+        known = choices[winner].tried if choices and tried and n_labels > MANY_LABELS else None
+        del rows, choices, chosen
+        settings = _PenaltyChoice.of(table, recipes[winner], supplied, reading_rules, run).complete(run, known)
     else:
-        tried = _tried_structures(chosen)
-        settings = chosen[_is_second_better(tried, rows, seed)]
-    assert settings.penalty is not None
-    return _fit_parameters(settings._replace(penalty=replace(settings.penalty, structures=tuple(tried))), run)
+        settings = chosen[winner] if len(chosen) > winner else choices[winner].complete(run)
+    if tried:
+        assert settings.penalty is not None
+        settings = settings._replace(penalty=replace(settings.penalty, structures=tuple(tried)))
+    return _fit_parameters(settings, run)
 
 
-def _compare_on_sample(
-    rows: Columns, recipes: tuple[Recipe, Recipe], reading_rules: ReadingRules, quiet: Run, watch: Watch
-) -> tuple[Recipe, list[TriedStructure]]:
-    """Compare two recipes on folds of a sample; return the better one, and the penalty and log-loss of both.
+def _compare_folds(
+    choices: Sequence[_PenaltyChoice], rows: Columns, quiet: Run, watch: Watch
+) -> tuple[int | None, list[TriedStructure]]:
+    """Compare two recipes on more and more folds until one is clearly better, or all but the last fold are compared.
 
-    The first fold decides if it has at least CLEAR_UNITS units and its difference of log-likelihoods is clear: above
-    EVIDENCE and CLEAR standard errors, or so small that, even with CLEAR standard errors added, all folds together
-    would stay below EVIDENCE. Otherwise all folds decide, as for few rows.
+    Return the number of the better one, or None if no difference was clear, and the penalty and log-loss of both on the
+    folds compared last. A difference is clear if there are at least CLEAR_UNITS held-out units, and the difference of
+    log-likelihoods is above EVIDENCE and CLEAR standard errors, or so small that, even with CLEAR standard errors
+    added, all folds together would stay below EVIDENCE. If it is below one standard error before the last fold, that
+    fold could not make it clear, and is not fitted.
     """
     assert rows.label is not None
-    seed = recipes[0].seed or 0
-    rows = rows.take(stratified_sample(rows.label.codes, COMPARED_ROWS - 1, seed, rows.split_by))
-    assert rows.label is not None
-    splits = inner_splits(rows.label.codes, FOLDS, seed, rows.split_by)
+    splits = inner_splits(rows.label.codes, FOLDS, choices[0].recipe.seed or 0, rows.split_by)
     if not splits:
         raise BncliError("no row of the sample can be held out")
-    others, held_out = splits[0]
-    weights = np.ones(len(held_out)) if rows.weights is None else rows.weights[held_out]
-    tried, losses = [], []
-    for recipe in recipes:
-        penalty, loss = _held_out_losses(rows.take(others), rows.take(held_out), recipe, reading_rules, quiet)
-        losses.append(weights * loss)
-        tried.append(TriedStructure(str(recipe.structure), penalty, float(np.average(loss, weights=weights))))
-    gains: Array = losses[0] - losses[1]
-    if rows.split_by is not None and rows.split_by.units is not None:
-        units = np.unique(rows.split_by.units[held_out], return_inverse=True)[1]
-        gains = np.asarray(np.bincount(units, gains), np.float64)
-    gain, error = abs(float(gains.sum())), CLEAR * math.sqrt(len(gains)) * float(gains.std())
-    is_clear = gain > max(EVIDENCE, error) or len(splits) * (gain + error) < EVIDENCE
-    if len(gains) >= CLEAR_UNITS and is_clear:
-        return recipes[int(gains.sum() > EVIDENCE)], tried
-    watch(Progress(1, len(splits), "all folds"))
-    tried = _tried_structures([_choose([rows], recipe, SuppliedParts(), reading_rules, quiet) for recipe in recipes])
-    return recipes[int(_is_second_better(tried, rows, seed))], tried
+    tried: list[TriedStructure] = []
+    for n in range(1, len(splits)):
+        held_out = np.concatenate([part for _, part in splits[:n]])
+        if count_units(len(held_out), None if rows.split_by is None else rows.split_by.take(held_out)) < CLEAR_UNITS:
+            continue
+        watch(Progress(n - 1, len(splits), f"fold {n} of {len(splits)}"))
+        weights = np.ones(len(held_out)) if rows.weights is None else rows.weights[held_out]
+        found = [choice.try_folds(n, quiet) for choice in choices]
+        losses = [each.losses for each in found]
+        tried = [
+            TriedStructure(
+                str(choice.recipe.structure), each.penalty.penalty, float(np.average(each.losses, weights=weights))
+            )
+            for choice, each in zip(choices, found, strict=True)
+        ]
+        gains: Array = weights * (losses[0] - losses[1])
+        if rows.split_by is not None and rows.split_by.units is not None:
+            units = np.unique(rows.split_by.units[held_out], return_inverse=True)[1]
+            gains = np.asarray(np.bincount(units, gains), np.float64)
+        gain, error = abs(float(gains.sum())), math.sqrt(len(gains)) * float(gains.std())
+        is_clear = gain > max(EVIDENCE, CLEAR * error) or len(splits) / n * (gain + CLEAR * error) < EVIDENCE
+        if is_clear or (n == len(splits) - 1 > 1 and gain < error):
+            return int(gains.sum() > EVIDENCE), tried
+    watch(Progress(len(splits) - 1, len(splits), "all folds"))
+    return None, tried
 
 
 def _tried_structures(chosen: Sequence[_ChosenSettings]) -> list[TriedStructure]:
@@ -416,20 +440,6 @@ def _is_second_better(tried: Sequence[TriedStructure], rows: Columns, seed: int)
     return weight * (tried[0].log_loss - tried[1].log_loss) > EVIDENCE
 
 
-def _held_out_losses(
-    training: Columns, held_out: Columns, recipe: Recipe, reading_rules: ReadingRules, quiet: Run
-) -> tuple[float, Array]:
-    """Learn without the held-out rows, which choose the penalty; return the penalty and the log-loss of each row."""
-    fold = fold_of_columns(training, held_out, lambda rows: encode_needed(rows, recipe, None, reading_rules, quiet))
-    structure = _structure(fold.counts, recipe, SuppliedParts(), quiet)
-    tables: list[Array] | None = None if recipe.arcs == "cv" else []
-    word, penalty = _choose_penalty_and_arcs(fold.counts, structure, [fold], recipe, None, quiet, tables)
-    models = _HeldOutModels(recipe, SuppliedParts(), reading_rules, structure, word, penalty, quiet)
-    predictor = models.fit(fold.counts.data, quiet, tables[0] if tables else None).predictor
-    log_p = log_probabilities_of(predictor, fold.rows)
-    return penalty.penalty, 0.0 - log_p[fold.rows.labels, np.arange(fold.rows.n_rows)]
-
-
 def _not_compared(columns: Columns, run: Run) -> str:
     """Return the reason why the alternative structure is not tried for this table, or "" if it is."""
     if columns.label is None or not inner_splits(columns.label.codes, FOLDS, 0, columns.split_by):
@@ -442,8 +452,13 @@ def _not_compared(columns: Columns, run: Run) -> str:
         return f"the table has more than {MOST_CELLS:,} values"
     if len(columns.attributes) > MOST_ATTRIBUTES:
         return f"there are more than {MOST_ATTRIBUTES} attributes"
-    if len(columns.label.levels) > MOST_CLASSES:
+    n_labels = len(columns.label.levels)
+    if n_labels > MOST_CLASSES:
         return f"there are more than {MOST_CLASSES} classes"
+    if n_labels > MANY_LABELS and columns.n_rows < ROWS_PER_LABEL * n_labels:
+        return f"there are {n_labels} classes, with fewer than {ROWS_PER_LABEL} rows per class"
+    if n_labels > MANY_LABELS and columns.n_rows * len(columns.attributes) * n_labels > MOST_LABEL_CELLS:
+        return f"there are {n_labels} classes, and more than {MOST_LABEL_CELLS:,} values times classes"
     return ""
 
 
@@ -472,73 +487,161 @@ def _choose(
     table: list[Columns], recipe: Recipe, supplied: SuppliedParts, reading_rules: ReadingRules, run: Run
 ) -> _ChosenSettings:
     """Encode the rows, learn the structure, and choose penalty and arcs; `table` is as in `_learn_calibrated`."""
-    columns = table.pop()
-    if supplied.cuts is not None:
-        sampled_rows = supplied.cuts.sampled_rows
-    else:
-        sampled_rows = None if columns.origin is None else columns.origin.sampled_rows
-    data = encode_needed(columns, recipe, supplied.cuts, reading_rules, run)
-    data = data if run.distribute is None else run.distribute(data)
-    prior, seed = supplied.align_prior(data.schema, recipe), recipe.seed or 0
-    # Held-out rows choose the penalty, the arcs, or both. A sample of raw rows is kept for that, so that every fold
-    # has its own cut points; all raw rows are kept if the held-out loss is to be measured on more than the sample.
-    holds_out = "cv" in (recipe.penalty, recipe.arcs)
-    sample = as_read = None
-    if holds_out and prior is None and (supplied.cuts is None or supplied.cuts.method in DISCRETIZERS.words):
-        sample = columns if columns.origin is None else columns.origin.drawn(seed)
-        if sample is not None and (columns.origin is None or columns.origin.seed is None):
-            # The selection of attributes is repeated in every fold, even if the table has very many values.
-            selects = recipe.max_attributes is not None and sample.n_rows <= WHOLE_ROWS
-            if run.hold_out and (selects or is_measured_as_read(sample.n_rows, len(sample.attributes))):
-                as_read = sample
-            sample = sample_of(sample, seed)
-    del columns
-    counts = Counts(data)
-    structure = _structure(counts, recipe, supplied, run)
-    if sample is not None and structure.method in SEARCHED_ONCE:
-        # the folds keep the structure, so they keep its attributes
-        sample = with_attributes(sample, {attribute.name for attribute in data.schema.attributes})
-    elif sample is not None and structure.method in STRUCTURES.words and recipe.knowledge is None:
-        # a column of one value is uninformative in every fold, and a wide table may have very many
-        sample = with_attributes(sample, {name for name, own in sample.attributes.items() if not is_constant(own)})
-    folds: list[HeldOutFold] = []
-    split = None
-    if holds_out and structure.method == "interactions" and _is_learned_in_folds(structure, data.schema, recipe):
-        # The structure is searched once: these held-out rows have no part in it, nor in cuts that ignore the labels.
-        searched: Index = STRUCTURES.load(structure.method, "searched_rows")(data.labels, data.split_by)
-        split = split_outside(searched, data.labels, seed, data.split_by)
-    if holds_out:
-        run.watch(Stage("penalty"))
-        if split is not None:
-            folds = [fold_of_split(data, split, seed)]
-        elif sample is None or not isinstance(structure, Dag):
-            folds = held_out_folds(data, seed)
+    return _PenaltyChoice.of(table, recipe, supplied, reading_rules, run).complete(run)
+
+
+@dataclass
+class _PenaltyChoice:
+    """Encoded rows and a structure whose penalty and arcs are to be chosen on held-out rows, on a few folds or on all.
+
+    `sample` has the raw rows that take part, so that every fold has its own cut points; None means that folds share
+    those of all rows. `as_read` has all raw rows if the loss is to be measured on more than the sample. `split` is that
+    of `_ChosenSettings`, `folds` are the folds made so far, which keep their fits. `tried` is the choice on the most
+    folds so far.
+    """
+
+    recipe: Recipe
+    supplied: SuppliedParts
+    reading_rules: ReadingRules
+    counts: Counts
+    structure: Structure
+    prior: AlignedPrior | None
+    sampled_rows: int | None
+    sample: Columns | None
+    as_read: Columns | None
+    split: RowSplit | None
+    folds: list[HeldOutFold] = field(default_factory=list)
+    tried: _TriedFolds | None = None
+
+    @classmethod
+    def of(
+        cls, table: list[Columns], recipe: Recipe, supplied: SuppliedParts, reading_rules: ReadingRules, run: Run
+    ) -> _PenaltyChoice:
+        """Encode the rows and learn the structure; `table` is as in `_learn_calibrated`."""
+        columns = table.pop()
+        if supplied.cuts is not None:
+            sampled_rows = supplied.cuts.sampled_rows
+        else:
+            sampled_rows = None if columns.origin is None else columns.origin.sampled_rows
+        data = encode_needed(columns, recipe, supplied.cuts, reading_rules, run)
+        data = data if run.distribute is None else run.distribute(data)
+        prior, seed = supplied.align_prior(data.schema, recipe), recipe.seed or 0
+        # Held-out rows choose the penalty, the arcs, or both. A sample of raw rows is kept for that, so that every fold
+        # has its own cut points; all raw rows are kept if the held-out loss is to be measured on more than the sample.
+        holds_out = _holds_out(recipe)
+        sample = as_read = None
+        if holds_out and prior is None and (supplied.cuts is None or supplied.cuts.method in DISCRETIZERS.words):
+            sample = columns if columns.origin is None else columns.origin.drawn(seed)
+            if sample is not None and (columns.origin is None or columns.origin.seed is None):
+                # The selection of attributes is repeated in every fold, even if the table has very many values.
+                selects = recipe.max_attributes is not None and sample.n_rows <= WHOLE_ROWS
+                if run.hold_out and (selects or is_measured_as_read(sample.n_rows, len(sample.attributes))):
+                    as_read = sample
+                sample = sample_of(sample, seed)
+        del columns
+        counts = Counts(data)
+        structure = _structure(counts, recipe, supplied, run)
+        if sample is not None and structure.method in SEARCHED_ONCE:
+            # the folds keep the structure, so they keep its attributes
+            sample = with_attributes(sample, {attribute.name for attribute in data.schema.attributes})
+        elif sample is not None and structure.method in STRUCTURES.words and recipe.knowledge is None:
+            # a column of one value is uninformative in every fold, and a wide table may have very many
+            sample = with_attributes(sample, {name for name, own in sample.attributes.items() if not is_constant(own)})
+        sample = sample if isinstance(structure, Dag) else None
+        split = None
+        if holds_out and structure.method == "interactions" and _is_learned_in_folds(structure, data.schema, recipe):
+            # The structure is searched once: these held-out rows have no part in it, nor in cuts that ignore labels.
+            searched: Index = STRUCTURES.load(structure.method, "searched_rows")(data.labels, data.split_by)
+            split = split_outside(searched, data.labels, seed, data.split_by)
+        return cls(recipe, supplied, reading_rules, counts, structure, prior, sampled_rows, sample, as_read, split)
+
+    def try_folds(self, n: int, run: Run) -> _TriedFolds:
+        """Choose penalty and arcs on the first `n` folds."""
+        self._make_folds(slice(len(self.folds), n), run, keeps_paths=True)
+        folds = self.folds[:n]
+        word, penalty = _choose_penalty_and_arcs(self.counts, self.structure, folds, self.recipe, self.prior, run, None)
+        prefix = prefix_of_arcs(word) if self.recipe.arcs == "cv" else ""
+        losses = [
+            0.0 - log_probabilities_of(tables, fold.rows)[fold.rows.labels, np.arange(fold.rows.n_rows)]
+            for fold, tables in zip(folds, tables_of_folds(folds, penalty, prefix), strict=True)
+        ]
+        splits = held_out_splits(self.counts.data, self.recipe.seed or 0)[:n]
+        held_out = _held_out_loss(penalty.log_loss or 0.0, self.counts.data, splits)
+        self.tried = _TriedFolds(word, penalty, np.concatenate(losses), held_out)
+        return self.tried
+
+    def _make_folds(self, which: slice, run: Run, *, keeps_paths: bool) -> None:
+        """Add the folds with the numbers `which`."""
+        seed = self.recipe.seed or 0
+        if self.sample is None:
+            made = held_out_folds(self.counts.data, seed, which)
         else:
             quiet = run._replace(watch=silent)
-            folds = folds_with_own_cuts(
-                sample, lambda rows: encode_needed(rows, recipe, None, reading_rules, quiet), seed
+            made = folds_with_own_cuts(
+                self.sample,
+                lambda rows: encode_needed(rows, self.recipe, None, self.reading_rules, quiet),
+                seed,
+                which,
             )
-    # If these folds hold out every row, from models that share nothing with it, their loss needs no other measurement.
-    is_measured = data.n_rows <= most_rows_to_choose(data.n_rows, data.n_labels) and _is_learned_in_folds(
-        structure, data.schema, recipe
-    )
-    del sample
-    penalty = held_out = predictions = near = None
-    if folds or recipe.penalty == "cv":
-        tables: list[Array] | None = None if split is None else []
-        word, penalty = _choose_penalty_and_arcs(counts, structure, folds, recipe, prior, run, tables)
-        near = tables[0] if tables else None
-        if run.hold_out and folds and (run.keep_predictions or not is_measured):
-            models = _HeldOutModels(recipe, supplied, reading_rules, structure, word, penalty, run)
-            if split is None:
-                measured, predictions = models.measure(data, as_read)
+        self.folds += [replace(fold, paths={}) for fold in made] if keeps_paths else made
+
+    def complete(self, run: Run, known: _TriedFolds | None = None) -> _ChosenSettings:
+        """Choose penalty and arcs on all folds, and measure the log-loss if `run` holds out rows for that.
+
+        With `known`, penalty and arcs are those that folds of a sample have chosen, and so is the log-loss if `run`
+        holds out no rows.
+        """
+        counts, structure, recipe, prior, split = self.counts, self.structure, self.recipe, self.prior, self.split
+        data, seed = counts.data, recipe.seed or 0
+        if _holds_out(recipe) and known is None:
+            run.watch(Stage("penalty"))
+            if split is not None:
+                self.folds = [fold_of_split(data, split, seed)]
             else:
-                measured, predictions, near = models.measure_split(data, split, near)
-            held_out = None if is_measured else measured
-        if isinstance(structure, Dag):
-            structure = subset_of_arcs(word, counts, structure)
-    del as_read
-    return _ChosenSettings(counts, structure, recipe, penalty, sampled_rows, held_out, prior, predictions, split, near)
+                self._make_folds(slice(len(self.folds), None), run, keeps_paths=False)
+        # If these folds hold out every row, from models that share nothing with it, their loss needs no other
+        # measurement.
+        is_measured = (
+            known is None
+            and data.n_rows <= most_rows_to_choose(data.n_rows, data.n_labels)
+            and _is_learned_in_folds(structure, data.schema, recipe)
+        )
+        self.sample = None
+        penalty = held_out = predictions = near = None
+        if self.folds or recipe.penalty == "cv":
+            tables: list[Array] | None = None if split is None else []
+            if known is None:
+                word, penalty = _choose_penalty_and_arcs(counts, structure, self.folds, recipe, prior, run, tables)
+            else:
+                word, penalty, _, held_out = known
+            near = tables[0] if tables else None
+            if run.hold_out and (self.folds or known is not None) and (run.keep_predictions or not is_measured):
+                models = _HeldOutModels(recipe, self.supplied, self.reading_rules, structure, word, penalty, run)
+                if split is None:
+                    measured, predictions = models.measure(data, self.as_read)
+                else:
+                    measured, predictions, near = models.measure_split(data, split, near)
+                held_out = None if is_measured else measured
+            if isinstance(structure, Dag):
+                structure = subset_of_arcs(word, counts, structure)
+        self.as_read = None
+        self.folds = []
+        return _ChosenSettings(
+            counts, structure, recipe, penalty, self.sampled_rows, held_out, prior, predictions, split, near
+        )
+
+
+class _TriedFolds(NamedTuple):
+    """The arcs (one of ARC_SETS) and the penalty chosen on some folds, and the log-loss of each held-out row there."""
+
+    arcs: str
+    penalty: ChosenPenalty
+    losses: Array
+    held_out: HeldOutLoss
+
+
+def _holds_out(recipe: Recipe) -> bool:
+    return "cv" in (recipe.penalty, recipe.arcs)
 
 
 def learn_from_counts(

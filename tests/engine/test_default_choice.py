@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -16,9 +16,9 @@ from bncli.engine import learn as learning
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.schema import ReadingRules
 from bncli.engine.data.splits import SplitBy
-from bncli.engine.learn import learn
-from bncli.engine.model import Model, Tables, TriedStructure
-from bncli.engine.prediction.out_of_fold import predict
+from bncli.engine.learn import SuppliedParts, _HeldOutModels, _PenaltyChoice, _TriedFolds, learn
+from bncli.engine.model import ChosenPenalty, HeldOutLoss, Model, Tables, TriedStructure
+from bncli.engine.prediction.scoring import log_probabilities_of
 from bncli.engine.structures.structure import Regions, Structure
 from bncli.errors import BncliError
 from bncli.files.artifacts.model import read_model, write_model
@@ -68,7 +68,10 @@ def same_tables(one: Model, other: Model) -> bool:
 
 
 @pytest.mark.parametrize(("columns", "words"), [(parity(), TREE), (curve(), INTERACTIONS)], ids=["parity", "curve"])
-def test_the_model_is_that_of_the_structure_with_the_lower_loss(columns: Columns, words: dict[str, Any]) -> None:
+def test_the_model_is_that_of_the_structure_with_the_lower_loss(
+    columns: Columns, words: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(learning, "CLEAR_UNITS", 1000)  # all folds are compared
     chosen = learn(columns, default()).model
     losses = {}
     for typed in (TREE, INTERACTIONS):
@@ -98,57 +101,115 @@ def test_many_rows_are_compared_on_a_sample_and_learned_from_in_full(monkeypatch
     assert [tried.structure for tried in model.penalty_cv.structures] == ["tan", "interactions"]
 
 
-def is_clear(monkeypatch: pytest.MonkeyPatch, columns: Columns, means: tuple[float, float], spread: float) -> bool:
-    """Compare two recipes whose losses are normal variates around `means`; return whether the first fold decides."""
-    rng = np.random.default_rng(0)
-
-    def losses(training: Columns, held_out: Columns, recipe: Recipe, *_: object) -> tuple[float, Any]:
-        assert (training.n_rows, held_out.n_rows) == (800, 200)
-        is_other = recipe.structure == "interactions"
-        return 3.0, means[is_other] + spread * is_other * rng.normal(size=held_out.n_rows)
-
-    of_all = [TriedStructure("tan", 1.0, 0.5), TriedStructure("interactions", 1.0, 0.4)]
-    monkeypatch.setattr(learning, "_held_out_losses", losses)
-    monkeypatch.setattr(learning, "_choose", lambda *_: None)
-    monkeypatch.setattr(learning, "_tried_structures", lambda _: of_all)
-    best, tried = learning._compare_on_sample(columns, default().competing(), ReadingRules(), Run(), silent)
-    if tried == of_all:
-        assert best.structure == "interactions"
-        return False
-    gain = 200 * (tried[0].log_loss - tried[1].log_loss)
-    assert (best.structure == "interactions") == (gain > learning.EVIDENCE)
-    assert [trial.log_loss for trial in tried] == pytest.approx(means, abs=spread / 3 + 1e-12)
-    return True
-
-
-@pytest.mark.parametrize(
-    ("gain", "spread", "clear"),
-    [(0.2, 0.5, True), (-0.2, 0.5, True), (0.01, 0.5, False), (0.0, 0.1, False), (5e-4, 0.0, True), (2e-3, 0.0, False)],
-)
-def test_one_fold_of_a_sample_decides_if_the_difference_is_clear(
-    gain: float, spread: float, clear: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A fold has 200 rows: 0.2 nats per row are six standard errors, 0.01 not one. EVIDENCE is 1.1 nats."""
-    assert is_clear(monkeypatch, curve(1000), (0.5, 0.5 - gain), spread) == clear
-
-
-def test_few_units_are_never_clear(monkeypatch: pytest.MonkeyPatch) -> None:
-    for n_rows, clear in ((50, False), (2, True)):
-        columns = replace(curve(1000), split_by=SplitBy(np.arange(1000) // n_rows))
-        assert is_clear(monkeypatch, columns, (0.5, 0.4), 0.1) == clear
+def chessboard(n_rows: int) -> Columns:
+    """The class is decided by the signs of two numbers together, which no cut of one number shows to a tree."""
+    rng = np.random.default_rng(2)
+    x, z = rng.uniform(-1, 1, (2, n_rows))
+    is_yes = (x * z > 0) ^ (rng.random(n_rows) < 0.1)
+    return _columns({"x": NumericColumn(x), "z": NumericColumn(z)}, is_yes)
 
 
 @pytest.mark.parametrize("words", [TREE, INTERACTIONS])
-def test_losses_of_a_sample_are_those_of_models_without_these_rows(words: dict[str, Any]) -> None:
-    columns, recipe = curve(), Recipe.of(**words)
-    training, held_out = columns.take(np.arange(50, 200)), columns.take(np.arange(50))
-    penalty, losses = learning._held_out_losses(training, held_out, recipe, ReadingRules(), Run())
-    model = learn(training, recipe.replaced(penalty=penalty, **({"arcs": "off"} if "arcs" in words else {}))).model
-    assert held_out.label is not None
-    expected = -predict(model, held_out)[held_out.label.codes, np.arange(50)]
-    if words is INTERACTIONS:
-        np.testing.assert_allclose(losses, expected, atol=0.01)
-    assert losses.mean() == pytest.approx(expected.mean(), rel=0.05)
+def test_a_clear_difference_on_some_folds_gives_the_model_of_the_typed_structure(
+    words: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fits that were compared are continued, which must not change the result."""
+    columns, winner = curve(400), int(words is INTERACTIONS)
+    compared: list[int] = []
+
+    def compare(choices: list[Any], rows: Columns, quiet: Run, watch: object) -> tuple[int, list[TriedStructure]]:
+        compared.extend(len(choice.try_folds(n, quiet).losses) for n in (1, 3) for choice in choices)
+        return winner, [TriedStructure("tan", 1.0, 0.5), TriedStructure("interactions", 1.0, 0.4)]
+
+    monkeypatch.setattr(learning, "_compare_folds", compare)
+    model = learn(columns, default()).model
+    typed = learn(columns, Recipe.of(**words)).model
+    assert compared == [80, 80, 240, 240]
+    assert same_tables(model, typed)
+    assert model.recipe == typed.recipe
+    assert model.penalty_cv is not None
+    assert replace(model.penalty_cv, structures=()) == typed.penalty_cv
+
+
+def test_one_fold_decides_about_a_chessboard() -> None:
+    model = learn(chessboard(500), default()).model
+    assert model.recipe.structure == "interactions"
+    assert model.penalty_cv is not None
+    losses = [tried.log_loss for tried in model.penalty_cv.structures]
+    assert losses[0] > losses[1]
+    assert losses[1] != model.held_out_log_loss  # that of all folds
+
+
+class Choice(NamedTuple):
+    """A recipe whose folds have these losses, [fold][row]."""
+
+    recipe: Recipe
+    losses: list[Any]
+    folds: list[int]
+
+    def try_folds(self, n: int, _: Run) -> _TriedFolds:
+        self.folds.append(n)
+        return _TriedFolds("all", ChosenPenalty(3.0, ()), np.concatenate(self.losses[:n]), HeldOutLoss(0.0, 0.0, 0, 0))
+
+
+def folds_compared(columns: Columns, means: tuple[float, float], spread: float) -> tuple[int, int | None]:
+    """Compare two recipes whose losses are normal variates around `means`; return the number of folds, and the winner.
+
+    A fold has 200 rows, and every fold the same losses.
+    """
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=200)
+    noise = spread * (noise - noise.mean()) / noise.std()
+    own, other = default().competing()
+    choices = [Choice(own, [np.full(200, means[0])] * 5, []), Choice(other, [means[1] + noise] * 5, [])]
+    winner, tried = learning._compare_folds(choices, columns, Run(), silent)  # type: ignore[arg-type]
+    assert [one.structure for one in tried] == (["tan", "interactions"] if choices[0].folds else [])
+    assert [one.log_loss for one in tried] == pytest.approx(list(means) if choices[0].folds else [])
+    assert choices[0].folds == choices[1].folds == list(range(1, len(choices[0].folds) + 1))
+    return len(choices[0].folds), winner
+
+
+@pytest.mark.parametrize(
+    ("gain", "spread", "folds", "winner"),
+    [
+        (0.2, 0.5, 1, 1),
+        (-0.2, 0.5, 1, 0),
+        (0.06, 0.5, 2, 1),
+        (-0.04, 0.5, 4, 0),
+        (0.02, 0.5, 4, None),
+        (0.01, 0.5, 4, 1),
+        (0.0, 0.1, 4, 0),
+        (5e-4, 0.0, 1, 0),
+        (2e-3, 0.0, 3, 1),
+    ],
+)
+def test_folds_are_compared_until_the_difference_is_clear(
+    gain: float, spread: float, folds: int, winner: int | None
+) -> None:
+    """On a fold 0.2 nats per row are 5.7 standard errors, 0.06 are 1.7, on two folds 2.4. EVIDENCE is 1.1 nats."""
+    assert folds_compared(curve(1000), (0.5, 0.5 - gain), spread) == (folds, winner)
+
+
+def test_few_units_are_never_clear() -> None:
+    for rows_per_unit, found in ((50, (0, None)), (2, (1, 1))):
+        columns = replace(curve(1000), split_by=SplitBy(np.arange(1000) // rows_per_unit))
+        assert folds_compared(columns, (0.5, 0.4), 0.1) == found
+
+
+@pytest.mark.parametrize("words", [TREE, INTERACTIONS])
+def test_losses_of_a_fold_are_those_of_a_model_without_these_rows(words: dict[str, Any]) -> None:
+    recipe = Recipe.of(penalty="10", **words)
+    choice = _PenaltyChoice.of([curve()], recipe, SuppliedParts(), ReadingRules(), Run())
+    _, penalty, losses, _ = choice.try_folds(1, Run())
+    (fold,) = choice.folds
+    expected = []
+    for word in ("none", "all"):
+        chosen = ChosenPenalty(penalty.penalty, ())
+        models = _HeldOutModels(recipe, SuppliedParts(), ReadingRules(), choice.structure, word, chosen, Run())
+        log_p = log_probabilities_of(models.fit(fold.counts.data, Run()).predictor, fold.rows)
+        expected.append(-log_p[fold.rows.labels, np.arange(fold.rows.n_rows)])
+    # of two attributes, a tree has one arc or none
+    assert any(np.allclose(losses, own, rtol=0.02) for own in expected)
 
 
 LIMITS = (("MOST_ATTRIBUTES", 1, "attributes"), ("MOST_CLASSES", 1, "classes"), ("MOST_CELLS", 100, "values"))
@@ -167,6 +228,38 @@ def test_a_large_table_keeps_the_tree_and_a_note_says_so(
     (note,) = (event.text for event in heard if isinstance(event, Note))
     assert note.startswith("--structure interactions was not compared with tan: ")
     assert word in note
+
+
+@pytest.mark.parametrize(("limit", "value"), [("ROWS_PER_LABEL", 101), ("MOST_LABEL_CELLS", 799)])
+def test_many_classes_with_few_rows_or_many_values_keep_the_tree(
+    monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+) -> None:
+    """The curve has 200 rows, two attributes and two classes."""
+    monkeypatch.setattr(learning, "MANY_LABELS", 1)
+    assert learning._not_compared(curve(), Run()) == ""
+    monkeypatch.setattr(learning, limit, value)
+    assert learning._not_compared(curve(), Run()).startswith("there are 2 classes, ")
+
+
+@pytest.mark.parametrize("hold_out", [False, True])
+def test_of_many_classes_the_penalty_of_the_sample_is_kept(monkeypatch: pytest.MonkeyPatch, hold_out: bool) -> None:
+    monkeypatch.setattr(learning, "MANY_LABELS", 1)
+    monkeypatch.setattr(learning, "COMPARED_ROWS", 401)
+    model = learn(chessboard(500), default(), run=Run(hold_out=hold_out)).model
+    assert model.recipe.structure == "interactions"
+    assert model.penalty_cv is not None
+    tan, interactions = model.penalty_cv.structures
+    assert tan.log_loss > interactions.log_loss
+    assert model.penalty == interactions.penalty == model.penalty_cv.penalty
+    assert same_tables(model, learn(chessboard(500), Recipe.of(penalty=str(model.penalty), **INTERACTIONS)).model)
+    assert model.held_out is not None
+    if hold_out:
+        typed = learn(chessboard(500), Recipe.of(**INTERACTIONS), run=Run(hold_out=True)).model
+        assert model.held_out.rows == 500
+        assert model.held_out.log_loss == pytest.approx(typed.held_out_log_loss, rel=0.05)
+    else:  # the loss of a fold of the sample of 400 rows
+        assert model.held_out.rows == 80
+        assert model.held_out.log_loss == interactions.log_loss
 
 
 @pytest.mark.slow

@@ -7,13 +7,14 @@ worth what one Newton step of its cells gains, in nats. It grows by the cut that
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from bncli.engine.kernels.arrays import Array
+from bncli.engine.kernels.arrays import Array, Index
 
 LEAST_GAIN = 1e-9
 """The least gain of a cut, in nats."""
@@ -71,8 +72,7 @@ class Grid:
         """The value v of the grid, in nats."""
         sums = self.sums
         for j, starts in enumerate(self.starts):
-            # sums of the codes from each start to the next
-            sums = np.add.reduceat(sums, starts, axis=j + 1)
+            sums = _join(sums, starts, j + 1)
         return float(self._worth(sums).sum())
 
     @cached_property
@@ -82,8 +82,12 @@ class Grid:
     def _worth(self, sums: Array) -> Array:
         """Return the contribution of each cell (...) to v, from its sums (2 C, ...)."""
         g, h = sums[: len(sums) // 2], sums[len(sums) // 2 :]
-        # without an effect, the mean of g^2 is h
-        return np.asarray(((g * g - h) / (2 * (h + self.penalty))).sum(axis=0))
+        # without an effect, the mean of g^2 is h; in place, because arrays are many and small or few and large
+        worth, twice = g * g, h + self.penalty
+        worth -= h
+        twice *= 2
+        worth /= twice
+        return np.asarray(worth.sum(axis=0))
 
     def _cut_every_axis_once(self) -> None:
         """Cut each numeric axis once: at the best combination of evenly spaced positions, then move each cut.
@@ -94,15 +98,11 @@ class Grid:
         places = max(2, int(FIRST_CUTS ** (1 / len(self._numeric_axes)) + 1e-9) + 1)
         firsts = []  # by axis, the first codes of the groups that stay whole
         for j, axis in enumerate(self.axes):
-            if j in self._numeric_axes and axis.n_ordered > places:
-                even = np.unique(np.linspace(0, axis.n_ordered, places + 1)[:-1].astype(np.intp))
-                firsts.append(np.array([*even, *axis.uncut[1:]]))
-            else:
-                firsts.append(np.arange(axis.n_codes))
+            firsts.append(_first_positions(axis, places if j in self._numeric_axes else axis.n_codes))
         parts = self.sums
         for j, first in enumerate(firsts):
             # axis j + 1 becomes the groups between the positions that are tried
-            parts = np.add.reduceat(parts, first, axis=j + 1)
+            parts = _join(parts, first, j + 1)
         # One numeric axis after the other, its groups are replaced by the two sides of every cut.
         for done, j in enumerate(self._numeric_axes):
             # parts: (2 C, sides of the axes done, the last one first, groups of all axes)
@@ -111,10 +111,13 @@ class Grid:
             ordered = int(np.searchsorted(firsts[j], self.axes[j].n_ordered))
             # sides of every cut: below it, above it, and each unordered group as a side of its own, whatever the cut is
             below = np.cumsum(along[..., :ordered], axis=-1)
-            sides = [below[..., :-1], below[..., -1:] - below[..., :-1]]
-            sides += [np.broadcast_to(along[..., m : m + 1], sides[0].shape) for m in range(ordered, along.shape[-1])]
+            sides = np.empty((len(along), 2 + along.shape[-1] - ordered, *along.shape[1:-1], ordered - 1))
+            sides[:, 0] = below[..., :-1]
+            np.subtract(below[..., -1:], below[..., :-1], out=sides[:, 1])
+            for side, m in enumerate(range(ordered, along.shape[-1]), start=2):
+                sides[:, side] = along[..., m : m + 1]
             # the cuts take the place of the groups
-            parts = np.moveaxis(np.stack(sides, axis=1), -1, 2 + done + j)
+            parts = np.moveaxis(sides, -1, 2 + done + j)
         n = len(self._numeric_axes)
         others = tuple(n + j for j in range(len(self.axes)) if j not in self._numeric_axes)
         # one axis of cuts per numeric attribute is left: summed over the sides, and over the codes of other attributes
@@ -133,19 +136,41 @@ class Grid:
         sums = self.sums
         for k, starts in enumerate(self.starts):
             # groups of the other axes, but single codes along axis j, each of which may become the end of a group
-            sums = sums if k == j else np.add.reduceat(sums, starts, axis=k + 1)
+            sums = sums if k == j else _join(sums, starts, k + 1)
         # (2 C, groups of the other axes, codes of axis j)
         sums = np.moveaxis(sums, j + 1, -1).reshape(len(sums), -1, self.axes[j].n_codes)
         first = np.array(self.starts[j])
-        group = np.searchsorted(first, np.arange(sums.shape[-1]), side="right") - 1
+        group = np.zeros(sums.shape[-1], np.intp)
+        group[first[1:]] = 1
+        np.cumsum(group, out=group)
         totals = np.add.reduceat(sums, first, axis=-1)
         # from the start of the code's group to the code: all codes up to it, minus those of earlier groups
-        below = np.cumsum(sums, axis=-1) - (np.cumsum(totals, axis=-1) - totals)[..., group]
+        below, earlier, above = np.cumsum(sums, axis=-1), np.cumsum(totals, axis=-1), totals.take(group, axis=-1)
+        earlier -= totals
+        below -= earlier.take(group, axis=-1)
+        above -= below
         # in the value of the whole grid, a cut replaces the group that it cuts by its two parts
-        whole = self._worth(totals).sum(axis=0)
-        worth = (self._worth(below) + self._worth(totals[..., group] - below)).sum(axis=0) - whole[group] + whole.sum()
+        whole, parts = self._worth(totals).sum(axis=0), self._worth(below)
+        parts += self._worth(above)
+        worth = parts.sum(axis=0)
+        worth -= whole[group]
+        worth += whole.sum()
         # no cut after the last interval, between unordered codes, or where there is one
         worth[self.axes[j].n_ordered - 1 :] = -np.inf
         worth[first[1:] - 1] = -np.inf
         best = int(np.argmax(worth))
         return float(worth[best]), j, best + 1
+
+
+def _join(sums: Array, starts: Sequence[int] | Index, axis: int) -> Array:
+    """Return the sums of the codes from each start to the next along an axis."""
+    return sums if len(starts) == sums.shape[axis] else np.add.reduceat(sums, starts, axis=axis)
+
+
+@lru_cache(maxsize=1024)
+def _first_positions(axis: Axis, places: int) -> Index:
+    """Return the first codes of the groups of an axis, with about `places` even groups of intervals or all of them."""
+    if axis.n_ordered <= places:
+        return np.arange(axis.n_codes)
+    even = np.unique(np.linspace(0, axis.n_ordered, places + 1)[:-1].astype(np.intp))
+    return np.array([*even, *axis.uncut[1:]])

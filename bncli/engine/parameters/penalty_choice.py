@@ -91,6 +91,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -141,10 +142,15 @@ SpaceOf = Callable[[Counts], Space]
 
 @dataclass(frozen=True)
 class HeldOutFold:
-    """One fold: the counts of its training rows, and its held-out rows."""
+    """One fold: the counts of its training rows, and its held-out rows.
+
+    `paths` keeps the paths of the fold, by the prefix of their messages and their first penalty, so that a choice on
+    more folds repeats no fit; None means that none is kept.
+    """
 
     counts: Counts
     rows: Dataset
+    paths: dict[tuple[str, float], _FoldPath] | None = field(default=None, compare=False)
 
 
 def penalty_path(
@@ -183,12 +189,12 @@ def penalty_path(
     # the next statement drops penalties from the end of the grid only, so `first` refers to the same penalty
     first = 0 if near is None else max(grid.index(near) - ahead, 0)
     grid = tuple(penalty for penalty in grid if penalty >= (FLOOR_ROWS / n_units) ** 3) or grid[:1]
-    keeps = shrink or tables is not None
-    paths = [_FoldPath.of(fold, space_of, center, keeps) for fold in folds]
+    path_of = partial(_path_of, space_of=space_of, center=center, keeps=shrink or tables is not None)
+    paths = [path_of(fold, key=(prefix, grid[first])) for fold in folds]
     tried = _follow(paths, grid[first:], worse, watch, prefix, near, least)
     # the best may lie before the place where the path began: start again from the largest
     if first and best_of(tried) == grid[first] and grid[first] != near:
-        paths = [_FoldPath.of(fold, space_of, center, keeps) for fold in folds]
+        paths = [path_of(fold, key=(prefix, grid[0])) for fold in folds]
         tried = _follow(paths, grid, worse, watch, prefix)
     best, weight = best_of(tried), sum(path.held_out.data.total_weight for path in paths)
     if any(path.free is not path.space for path in paths):
@@ -208,6 +214,28 @@ def penalty_path(
             totals.append(unit_share * cll)
         shrinkage = choose_factor(totals, n_units, unit_share * weight)
     return ChosenPenalty(best, tuple(tried), shrinkage=shrinkage)
+
+
+def _path_of(fold: HeldOutFold, space_of: SpaceOf, center: float, keeps: bool, key: tuple[str, float]) -> _FoldPath:
+    """Return the path of a fold that begins at key[1]: the one that the fold keeps, or a new one."""
+    if fold.paths is None:
+        return _FoldPath.of(fold, space_of, center, keeps)
+    if key not in fold.paths:
+        fold.paths[key] = replace(_FoldPath.of(fold, space_of, center, keeps=True), forgets=False)
+    return fold.paths[key]
+
+
+def tables_of_folds(folds: Sequence[HeldOutFold], chosen: ChosenPenalty, prefix: str) -> list[Tables]:
+    """Return the tables of each fold at the chosen penalty and shrinkage.
+
+    `chosen` is the result of `penalty_path` on these folds, which keep their paths, with messages of this prefix.
+    """
+    tables = []
+    for fold in folds:
+        assert fold.paths is not None
+        own = (path for (word, _), path in fold.paths.items() if word == prefix and chosen.penalty in path.cells)
+        tables.append(next(own).tables(chosen))
+    return tables
 
 
 def _count_units(folds: Sequence[HeldOutFold]) -> tuple[int, float]:
@@ -249,7 +277,8 @@ def _follow(
         # the tables at penalties that will not be chosen are dropped
         lost = [trial.penalty for trial in tried if trial.log_loss > lowest * (1 + TIE)]
         for path, other in itertools.product(paths, lost):
-            path.cells.pop(other, None)
+            if path.forgets:
+                path.cells.pop(other, None)
         if has_many_classes and best_of(tried) != penalty:
             break
         lowest = least if penalty == near else lowest
@@ -263,8 +292,8 @@ def _follow(
 class _FoldPath:
     """The path of one fold: the parameter space of its training rows, and the likelihood of its held-out rows.
 
-    `free` is the space without monotone directions. `optima` are the last two optima. If `keeps`, `cells` are the
-    tables at each penalty that can still be chosen.
+    `free` is the space without monotone directions. `optima` are the last two optima, `clls` the results of `advance`
+    by penalty. If `keeps`, `cells` are the tables at each penalty that can still be chosen, or at all if not `forgets`.
     """
 
     space: Space
@@ -272,7 +301,9 @@ class _FoldPath:
     held_out: Likelihood
     center: float
     keeps: bool
+    forgets: bool = True
     optima: list[Array] = field(default_factory=list)
+    clls: dict[float, float] = field(default_factory=dict)
     cells: dict[float, Array] = field(default_factory=dict)
 
     @classmethod
@@ -283,14 +314,19 @@ class _FoldPath:
         return cls(space, free, space.on(fold.rows), center, keeps)
 
     def advance(self, penalty: float) -> float:
-        """Fit with the next penalty, without directions; return the conditional log-likelihood of held-out rows."""
+        """Fit with the next penalty, without directions; return the conditional log-likelihood of held-out rows.
+
+        A path that was kept returns the result of a penalty that it has already fitted.
+        """
+        if penalty in self.clls:
+            return self.clls[penalty]
         start = self.optima[-1] if self.optima else None
         if len(self.optima) > 1:
             # GRID is about even in ln lambda, so the next optimum is about as far away as the last step was long
             before, last = self.optima
             start = 2.0 * last - before
         point, cll = self.fit(self.free, penalty, start)
-        self.optima = [*self.optima[-1:], point]
+        self.optima, self.clls[penalty] = [*self.optima[-1:], point], cll
         return cll
 
     def fit(self, space: Space, penalty: float, start: Array | None = None) -> tuple[Array, float]:
@@ -306,6 +342,12 @@ class _FoldPath:
         if self.keeps:
             self.cells[penalty] = cells
         return point, self.held_out.value_and_gradient(cells)[0]
+
+    def tables(self, chosen: ChosenPenalty) -> Tables:
+        """Return the tables at the chosen penalty and shrinkage."""
+        factor = 1.0 if chosen.shrinkage is None else chosen.shrinkage.factor
+        cells = shrink_cells(self.cells[chosen.penalty], self.space.likelihood.data.class_counts, factor)
+        return Tables.of_cells(cells, self.space.likelihood.families)
 
 
 def choose_factor(log_likelihoods: Sequence[float], n_rows: int, weight: float) -> Shrinkage | None:
@@ -345,23 +387,27 @@ def shrink_parameters(parameters: Parameters, counts: Counts, shrinkage: Shrinka
     return replace(parameters, predictor=Tables.of_cells(cells, families), cll=cll)
 
 
-def held_out_folds(data: Dataset, seed: int) -> list[HeldOutFold]:
+def held_out_folds(data: Dataset, seed: int, which: slice = slice(None)) -> list[HeldOutFold]:
     """Return folds of all rows or, if there are many, of a sample, with the cuts and levels of the data.
 
-    The list is empty if there is only one unit.
+    `which` are the numbers of the folds. The list is empty if there is only one unit.
     """
     data = data.take(_sampled_rows(data.labels, seed, data.split_by))
-    splits = _draw_splits(data.labels, seed, data.split_by)
+    splits = _draw_splits(data.labels, seed, data.split_by)[which]
     return [HeldOutFold(Counts(data.take(others)), data.take(rows)) for others, rows in splits]
 
 
-def folds_with_own_cuts(sample: Columns, recode: Callable[[Columns], Dataset], seed: int) -> list[HeldOutFold]:
+def folds_with_own_cuts(
+    sample: Columns, recode: Callable[[Columns], Dataset], seed: int, which: slice = slice(None)
+) -> list[HeldOutFold]:
     """Return the folds of a sample, each with cuts and levels learned again; `recode` learns them and encodes rows.
+
+    `which` are the numbers of the folds.
 
     Cuts depend on the class, so the loss of held-out rows would be too low if these rows took part in the choice.
     """
     assert sample.label is not None
-    splits = _draw_splits(sample.label.codes, seed, sample.split_by)
+    splits = _draw_splits(sample.label.codes, seed, sample.split_by)[which]
     return [fold_of_columns(sample.take(others), sample.take(rows), recode) for others, rows in splits]
 
 
@@ -605,6 +651,11 @@ def subset_of_arcs(word: str, counts: Counts, structure: Dag) -> Dag:
     return replace(structure, parents=tuple(parents))
 
 
+def prefix_of_arcs(word: str) -> str:
+    """Return the beginning of the progress messages of the path of one of ARC_SETS."""
+    return f"arcs {word}, "
+
+
 def _path_of_arcs(
     word: str,
     structures: dict[int, Dag],
@@ -620,5 +671,5 @@ def _path_of_arcs(
         lambda counts: space_of(counts, subset_of_arcs(word, counts, structures[id(counts)])),
         near=near,
         least=least,
-        prefix=f"arcs {word}, ",
+        prefix=prefix_of_arcs(word),
     )
