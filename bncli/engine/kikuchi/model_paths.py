@@ -146,12 +146,6 @@ def require_regions(structure: Structure) -> Regions:
     return structure
 
 
-def path_families(regions: Iterable[Region], cardinalities: Sequence[int]) -> tuple[Family, ...]:
-    """Return the regions whose counting number changes in some step, as families, in the order of the steps."""
-    used = dict.fromkeys(region for changes in changes_along(regions) for region in changes if region)
-    return tuple(Family.over(region, cardinalities) for region in used)
-
-
 def posterior_weights(log_posterior: Sequence[float]) -> tuple[float, ...]:
     """Return the weights of the steps, which sum to 1; if all posteriors are 0, the first step gets weight 1."""
     logs = np.array(log_posterior)
@@ -165,7 +159,10 @@ def make_path(
     counts: Counts, regions: Sequence[Region], trace: SearchTrace, weights: Sequence[float], theta: float
 ) -> Path:
     """Return the path over `regions` with the steps of `trace`; it takes one counting pass for unknown tables."""
-    families = path_families(regions, counts.data.schema.cardinalities)
+    every_change = list(changes_along(regions))
+    # the regions whose counting number changes in some step, in the order of the steps
+    used = dict.fromkeys(changed for changes in every_change for changed in changes if changed)
+    families = tuple(Family.over(region, counts.data.schema.cardinalities) for region in used)
     place = {family.attributes: f for f, family in enumerate(families)} | {(): -1}
     steps = tuple(
         PathStep(
@@ -176,7 +173,7 @@ def make_path(
             trace.log_posterior[s],
             weights[s],
         )
-        for s, (region, changes) in enumerate(zip([(), *regions], changes_along(regions), strict=True))
+        for s, (region, changes) in enumerate(zip([(), *regions], every_change, strict=True))
     )
     class_logs, *logs = log_submodels(counts, [(), *(family.attributes for family in families)], theta)
     tables = tuple(w.reshape(f.n_cells, -1) for w, f in zip(logs, families, strict=True))

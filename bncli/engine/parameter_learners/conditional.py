@@ -373,7 +373,8 @@ def tuning_folds(counts: Counts, space_of: Callable[[Counts], Space], seed: int)
 def best_iterations(folds: Sequence[TuningFold], settings: OptimizerSettings, watch: Watch) -> tuple[int, float]:
     """Return the number of iterations of highest held-out log-likelihood, and this log-likelihood.
 
-    The iterations begin at the start in the settings; the log-likelihood is the sum over all held-out rows, in nats.
+    The iterations begin at the start in the settings; the log-likelihood is the sum over all held-out rows, in nats. A
+    fold that converges keeps its last value.
     """
     cap = min(FIRST, settings.max_iterations)
     while True:
@@ -383,20 +384,12 @@ def best_iterations(folds: Sequence[TuningFold], settings: OptimizerSettings, wa
             path, is_converged = fold.follow(replace(settings, max_iterations=cap))
             paths.append(path)
             converged.append(is_converged)
-        n_iterations, held_out = highest_sum(paths)
+        longest = max(map(len, paths))
+        total = np.sum([[*path, *[path[-1]] * (longest - len(path))] for path in paths], axis=0)
+        held_out = float(total.max())
+        # the first of those that tie: fewer iterations
+        n_iterations = int(np.argmax(total >= held_out - TIE * abs(held_out)))
         # a peak in the first two thirds has been followed for half as long again as it took to rise
         if cap == settings.max_iterations or 3 * n_iterations <= 2 * cap or all(converged):
             return n_iterations, held_out
         cap = min(2 * cap, settings.max_iterations)
-
-
-def highest_sum(paths: Sequence[Sequence[float]]) -> tuple[int, float]:
-    """Return the first position at which the summed paths reach their maximum, up to TIE, and the maximum.
-
-    A path that ends early keeps its last value.
-    """
-    longest = max(map(len, paths))
-    total = np.sum([[*path, *[path[-1]] * (longest - len(path))] for path in paths], axis=0)
-    highest = float(total.max())
-    # the first of those that tie: fewer iterations
-    return int(np.argmax(total >= highest - TIE * abs(highest))), highest

@@ -17,7 +17,6 @@ from bncli.engine.kikuchi.model_paths import (
     counting_changes,
     cover,
     log_submodels,
-    path_families,
     posterior_weights,
     region_tables,
     require_regions,
@@ -32,7 +31,7 @@ from bncli.recipe import Recipe
 from tests import kikuchi_oracle
 from tests.datasets import dataset_of, random_dataset
 from tests.kikuchi_oracle import region_graph
-from tests.paths import Case, learnt_paths, path_of, region_lists
+from tests.paths import Case, learnt_paths, path_of
 from tests.strategies import datasets
 
 ASCENDING = st.lists(
@@ -75,12 +74,14 @@ def test_submodels_are_consistent(case: Case) -> None:
     assert np.exp(path.class_logs).sum() == pytest.approx(1.0)
 
 
-@given(region_lists(4))
-def test_families_have_the_shapes_of_their_attributes(regions: tuple[tuple[int, ...], ...]) -> None:
-    for family in path_families(regions, (2, 3, 4, 5)):
+@given(learnt_paths())
+def test_families_have_the_shapes_of_their_attributes(case: Case) -> None:
+    data, regions, learnt, _ = case
+    families = path_of(learnt).families
+    for family in families:
         assert family.child is None
-        assert family.shape == tuple((2, 3, 4, 5)[i] for i in family.attributes)
-    assert set(regions) <= {family.attributes for family in path_families(regions, (2, 3, 4, 5))}
+        assert family.shape == tuple(data.schema.cardinalities[i] for i in family.attributes)
+    assert set(regions.regions) <= {family.attributes for family in families}
 
 
 def test_weights_are_shares_of_the_posterior() -> None:

@@ -29,7 +29,6 @@ from bncli.engine.parameter_learners.conditional import (
     build_space_extended,
     build_space_lr,
     build_space_lr_roos,
-    highest_sum,
     learn_discriminative,
     learn_extended,
     learn_lr_roos,
@@ -908,9 +907,12 @@ def test_hardly_any_rows(n_rows: int) -> None:
 
 
 def test_paths_end_where_they_end_and_ties_go_to_fewer() -> None:
-    assert highest_sum([[-3.0, -2.0, -1.0], [-1.0, -2.0]]) == (2, -3.0)
-    assert highest_sum([[-3.0, -2.0, -2.5], [-1.0, -2.0, -1.5]]) == (0, -4.0)
-    assert highest_sum([[-1.0]]) == (0, -1.0)
+    for paths, best in (
+        ([[-3.0, -2.0, -1.0], [-1.0, -2.0]], (2, -3.0)),
+        ([[-3.0, -2.0, -2.5], [-1.0, -2.0, -1.5]], (0, -4.0)),
+        ([[-1.0]], (0, -1.0)),
+    ):
+        assert best_iterations(list(map(MadeUp, paths)), how(max_iterations=90), watch=silent) == best
 
 
 def test_many_levels_are_penalised_by_the_inverse_of_their_variance() -> None:
