@@ -71,7 +71,7 @@ from bncli.engine.data.schema import (
     ReadingRules,
     Schema,
 )
-from bncli.engine.kernels.arrays import Array, Codes, Index, Integers
+from bncli.engine.kernels.arrays import Array, Codes, Integers
 from bncli.engine.kernels.binning import round_cuts, whole_units
 from bncli.engine.kernels.information import evidence_of_effects
 from bncli.engine.kernels.value_grouping import group_values
@@ -394,31 +394,26 @@ def _pool_levels(
     code = np.array([*(position.get(level, n) for level in column.levels), n, n])[column.codes]
     cells = np.bincount(code * n_labels + labels, weights, (n + 1) * n_labels)
     counts = np.rint(cells).astype(np.int64).reshape(n + 1, n_labels)[:n]
-    groups = _group_rare(counts, unit) if shrinks else group_values(counts, unit, most).groups
+    if not shrinks:
+        groups = group_values(counts, unit, most).groups
+    elif evidence_of_effects(counts * np.float64(unit)) < LEAST_EVIDENCE:
+        # the class does not depend on the levels beyond chance
+        groups = np.zeros(n, np.intp)
+    else:
+        # only rare levels share groups: those that are not among the most frequent (equal ones in their order)
+        sums = counts.sum(axis=1) * unit
+        kept = np.argsort(-sums, kind="stable")[:MOST_KEPT]
+        rare = np.setdiff1d(np.arange(n), kept[sums[kept] >= LEAST_ROWS])
+        groups = np.arange(n)
+        if len(rare):
+            # numbers beyond those of single levels, renumbered
+            groups[rare] = n + group_values(counts[rare], unit).groups
+        groups = np.unique(groups, return_inverse=True)[1]
     if int(groups.max()) + 1 == n:
         return attribute
     members = [np.flatnonzero(groups == g).tolist() for g in range(int(groups.max()) + 1)]
     values = tuple(tuple(attribute.levels[code] for code in group) for group in members)
     return replace(attribute, frequencies=(), levels=_name_groups(attribute, members), groups=values)
-
-
-def _group_rare(counts: NDArray[np.int64], unit: float) -> Index:
-    """Return the group of each level, from `counts` (n, K) in multiples of `unit`; only rare levels share groups.
-
-    All levels are in one group if the class does not depend on them beyond chance.
-    """
-    weights = counts.sum(axis=1) * unit
-    if evidence_of_effects(counts * np.float64(unit)) < LEAST_EVIDENCE:
-        return np.zeros(len(counts), np.intp)
-    # the most frequent levels; equal ones in their order
-    kept = np.argsort(-weights, kind="stable")[:MOST_KEPT]
-    rare = np.setdiff1d(np.arange(len(counts)), kept[weights[kept] >= LEAST_ROWS])
-    groups = np.arange(len(counts))
-    if len(rare):
-        # numbers beyond those of single levels; renumbered below
-        groups[rare] = len(counts) + group_values(counts[rare], unit).groups
-    _, numbers = np.unique(groups, return_inverse=True)
-    return np.asarray(numbers, np.intp)
 
 
 def _name_groups(attribute: CategoricalAttribute, members: Sequence[list[int]]) -> tuple[str, ...]:

@@ -284,45 +284,43 @@ class _Search:
     def evaluate(self, blocks: Index) -> None:
         """Evaluate the cuts of some blocks."""
         size = max(1, _BLOCK // self._items.grain)
-        for first in range(0, len(blocks), size):
-            self._evaluate(blocks[first : first + size])
-
-    def _evaluate(self, blocks: Index) -> None:
         items, total = self._items, self._total
-        (first, counts), (stop, _) = self._edges(blocks), self._edges(blocks + 1)
-        at = first[:, None] + np.arange((stop - first).max())
-        is_inside = at < stop[:, None]
-        at = np.minimum(at, self._whole.stop - 1)
-        labels = items.labels[at].astype(np.intp)
-        weights = is_inside.astype(np.float64)
-        if items.weights is not None:
-            weights *= items.weights[at]
-        # the weight of the item's class on either side of a cut after the item, and before it, and that of all classes
-        terms = np.empty((6, *at.shape))
-        left, right, left_before, right_before, n_left, n_right = terms
-        left[:] = counts[np.arange(len(counts))[:, None], labels] + _sums_within_class(labels, weights, total)
-        np.subtract(total[labels], left, out=right)
-        np.subtract(left, weights, out=left_before)
-        np.add(right, weights, out=right_before)
-        n_left[:] = np.cumsum(weights, axis=1) + counts.sum(axis=1, keepdims=True)
-        np.subtract(self._n, n_left, out=n_right)
-        left, right, left_before, right_before, n_left, n_right = _x_log_x(terms)
-        f = np.cumsum(left - left_before + right - right_before, axis=1)
-        both = np.concatenate((counts, total - counts), axis=1)
-        f += _x_log_x(both.astype(np.float64)).sum(axis=1, keepdims=True)
-        costs = n_left + n_right - f
-        is_cut = items.is_candidate[at] & is_inside
-        is_cut &= at < self._whole.stop - 1
-        costs[~is_cut] = np.inf
-        tolerance = math.ldexp(self._tolerance, -items.n_log_n.shift)
-        near = costs <= min(float(costs.min()) + tolerance + 2 * self._rounding, self.limit())
-        for block, item in zip(*np.nonzero(near & is_cut), strict=True):
-            own = np.bincount(labels[block, : item + 1], weights[block, : item + 1], len(total)).astype(np.int64)
-            n_log_n, before = items.n_log_n, counts[block] + own
-            both = np.array([before.sum(), self._n - before.sum()])
-            cost = int(n_log_n(both).sum() - n_log_n(before).sum() - n_log_n(total - before).sum())
-            self._lowest = cost if self._lowest is None else min(self._lowest, cost)
-            self._found.append((cost, int(at[block, item])))
+        for start in range(0, len(blocks), size):
+            part = blocks[start : start + size]
+            (first, counts), (stop, _) = self._edges(part), self._edges(part + 1)
+            at = first[:, None] + np.arange((stop - first).max())
+            is_inside = at < stop[:, None]
+            at = np.minimum(at, self._whole.stop - 1)
+            labels = items.labels[at].astype(np.intp)
+            weights = is_inside.astype(np.float64)
+            if items.weights is not None:
+                weights *= items.weights[at]
+            # the weight of the item's class on either side of a cut after the item, and before it; that of all classes
+            terms = np.empty((6, *at.shape))
+            left, right, left_before, right_before, n_left, n_right = terms
+            left[:] = counts[np.arange(len(counts))[:, None], labels] + _sums_within_class(labels, weights, total)
+            np.subtract(total[labels], left, out=right)
+            np.subtract(left, weights, out=left_before)
+            np.add(right, weights, out=right_before)
+            n_left[:] = np.cumsum(weights, axis=1) + counts.sum(axis=1, keepdims=True)
+            np.subtract(self._n, n_left, out=n_right)
+            left, right, left_before, right_before, n_left, n_right = _x_log_x(terms)
+            f = np.cumsum(left - left_before + right - right_before, axis=1)
+            both = np.concatenate((counts, total - counts), axis=1)
+            f += _x_log_x(both.astype(np.float64)).sum(axis=1, keepdims=True)
+            costs = n_left + n_right - f
+            is_cut = items.is_candidate[at] & is_inside
+            is_cut &= at < self._whole.stop - 1
+            costs[~is_cut] = np.inf
+            tolerance = math.ldexp(self._tolerance, -items.n_log_n.shift)
+            near = costs <= min(float(costs.min()) + tolerance + 2 * self._rounding, self.limit())
+            for block, item in zip(*np.nonzero(near & is_cut), strict=True):
+                own = np.bincount(labels[block, : item + 1], weights[block, : item + 1], len(total)).astype(np.int64)
+                n_log_n, before = items.n_log_n, counts[block] + own
+                both = np.array([before.sum(), self._n - before.sum()])
+                cost = int(n_log_n(both).sum() - n_log_n(before).sum() - n_log_n(total - before).sum())
+                self._lowest = cost if self._lowest is None else min(self._lowest, cost)
+                self._found.append((cost, int(at[block, item])))
 
     def found(self) -> int | None:
         """Return the first of the cuts whose costs tie with the lowest, or None."""

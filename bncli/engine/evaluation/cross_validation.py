@@ -293,7 +293,10 @@ def hold_out(
     training_log_loss = None
     if training_rows is not None:
         run.watch(Stage("evaluate"))
-        training_log_loss = _log_loss(model, columns.take(training_rows))
+        rows = columns.take(training_rows)
+        labels = encode_labels(rows, model.schema)
+        log_p_true = predict(model, rows)[labels, np.arange(rows.n_rows)]
+        training_log_loss = -float(np.average(log_p_true, weights=rows.weights))
     is_iterative = parameters.stopped_by is not StoppedBy.CLOSED_FORM
     return Fold(
         repeat=split.repeat,
@@ -309,13 +312,6 @@ def hold_out(
         scored=scored,
         training_log_loss=training_log_loss,
     )
-
-
-def _log_loss(model: Model, columns: Columns) -> float:
-    """Return the mean log-loss of labelled rows, in nats."""
-    labels = encode_labels(columns, model.schema)
-    log_true = np.take_along_axis(predict(model, columns), labels[None, :].astype(np.intp), axis=0)[0]
-    return -float(np.average(log_true, weights=columns.weights))
 
 
 def predict_and_measure(model: Model, columns: Columns, *, allow_missing: bool = False) -> MeasuredPredictions:

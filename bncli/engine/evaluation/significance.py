@@ -353,23 +353,16 @@ def friedman(losses: ArrayLike) -> Friedman:
     # rest is 0, up to rounding, if all data sets rank the methods alike
     f = (n - 1) * chi_squared / rest if rest > NO_DIFFERENCE * chi_squared else math.inf
     p, f_p = float(chdtrc(k - 1, chi_squared)), float(fdtrc(k - 1, (k - 1) * (n - 1), f))
-    return Friedman(chi_squared, p, f, f_p, _exact_p(ranks), averages)
-
-
-def _exact_p(ranks: Array) -> float | None:
-    """Return the exact p-value of Friedman's chi^2 for ranks (n_data, n_methods), or None if it takes too long.
-
-    For given ranks, chi^2 grows with the sum of squares of the rank sums, which are integers if ranks are doubled.
-    """
+    # for given ranks, chi^2 grows with the sum of squares of the rank sums, which are integers if ranks are doubled
     rows = [tuple(row) for row in np.rint(2 * ranks).astype(int).tolist()]
+    exact_p: float | None = None
     if all(row == rows[0] for row in rows):  # the largest chi^2, reached only if every data set ranks like the first
         n_arrangements = math.factorial(len(rows[0])) // math.prod(map(math.factorial, Counter(rows[0]).values()))
-        return math.exp((1 - len(rows)) * math.log(n_arrangements))
-    distribution = _squares_of_sums(tuple(sorted(tuple(sorted(row)) for row in rows)))
-    if distribution is None:
-        return None
-    observed = sum(sum(own) ** 2 for own in zip(*rows, strict=True))
-    return min(1.0, math.fsum(p for squares, p in distribution.items() if squares >= observed))
+        exact_p = math.exp((1 - len(rows)) * math.log(n_arrangements))
+    elif (distribution := _squares_of_sums(tuple(sorted(tuple(sorted(row)) for row in rows)))) is not None:
+        observed = sum(sum(own) ** 2 for own in zip(*rows, strict=True))
+        exact_p = min(1.0, math.fsum(p for squares, p in distribution.items() if squares >= observed))
+    return Friedman(chi_squared, p, f, f_p, exact_p, averages)
 
 
 @lru_cache

@@ -115,18 +115,27 @@ class IncompleteLikelihood:
     @property
     def work(self) -> PassSize:
         """The size of one `value_and_gradient`."""
-        return (self._joint if self.joint else self._conditional).work
+        blocks = (self._joint if self.joint else self._conditional).blocks
+        programs = [compiled.program for block in blocks for compiled in block]
+        cardinalities = self.data.schema.cardinalities
+        scopes = (program.widest for program in programs)
+        widest = max(scopes, key=lambda scope: math.prod(cardinalities[a] for a in scope), default=())
+        return PassSize(self.data.n_labels * sum(program.work for program in programs), widest)
 
     def value_and_gradient(self, cells: Array) -> tuple[float, Array]:
         """Return CLL or LL in nats and its gradient, shape (K, n_cells), at the tables `cells` of the same shape.
 
         The gradient of LL is the expected count of every cell and class.
         """
-        return (self._joint if self.joint else self._conditional).value_and_gradient(cells)
+        observed, blocks = self._joint if self.joint else self._conditional
+        tables = observed.expand(cells)
+        value, totals, gradient = self.data.reduce(_value_and_gradient, cells, tables, not self.joint, states=blocks)
+        return value, observed.gather(totals) + gradient
 
     def log_joint(self, cells: Array) -> Array:
         """Return ln P(y, e_t), shape (K, N)."""
-        return self._joint.log_joint(cells)
+        observed, blocks = self._joint
+        return np.concatenate(self.data.map(_log_joint, cells, observed.expand(cells), states=blocks), axis=1)
 
     @cached_property
     def _conditional(self) -> CompiledBlocks:
@@ -137,33 +146,11 @@ class IncompleteLikelihood:
         return _compile_all(self.data, self.families, conditional=False)
 
 
-@dataclass(frozen=True)
-class CompiledBlocks:
-    """The compiled rows of all blocks, blocks[s], for P(class | e_t) if `conditional`, else for P(class, e_t)."""
+class CompiledBlocks(NamedTuple):
+    """The compiled rows of all blocks, blocks[s], for P(class | e_t) or P(class, e_t)."""
 
-    data: Dataset
     observed: ObservedFamilies
     blocks: list[list[CompiledRows]]
-    conditional: bool
-
-    @property
-    def work(self) -> PassSize:
-        programs = [compiled.program for block in self.blocks for compiled in block]
-        cardinalities = self.data.schema.cardinalities
-        scopes = (program.widest for program in programs)
-        widest = max(scopes, key=lambda scope: math.prod(cardinalities[a] for a in scope), default=())
-        return PassSize(self.data.n_labels * sum(program.work for program in programs), widest)
-
-    def value_and_gradient(self, cells: Array) -> tuple[float, Array]:
-        tables = self.observed.expand(cells)
-        value, totals, gradient = self.data.reduce(
-            _value_and_gradient, cells, tables, self.conditional, states=self.blocks
-        )
-        return value, self.observed.gather(totals) + gradient
-
-    def log_joint(self, cells: Array) -> Array:
-        tables = self.observed.expand(cells)
-        return np.concatenate(self.data.map(_log_joint, cells, tables, states=self.blocks), axis=1)
 
 
 class CompiledRows(NamedTuple):
@@ -287,7 +274,7 @@ def _compile_all(data: Dataset, families: tuple[Family, ...], *, conditional: bo
     observed = ObservedFamilies(fuse(data, wide, most), np.concatenate(own), np.concatenate(padded), int(starts[-1]))
     plan = _Plan(data.schema, families, hidden, tuple(order), conditional)
     blocks = data.map(_compile, plan, states=observed.fusion.codes)
-    return CompiledBlocks(data, replace(observed, fusion=replace(observed.fusion, codes=())), blocks, conditional)
+    return CompiledBlocks(replace(observed, fusion=replace(observed.fusion, codes=())), blocks)
 
 
 def _hidden_attributes(block: RowBlock, members: Sequence[int], cardinalities: dict[int, int]) -> set[int]:
@@ -412,56 +399,47 @@ def _run(program: Program, cells: Array, *, in_logs: bool) -> ForwardPass:
         out = slots[operation.to.slot][..., operation.to.first : operation.to.last]
         if isinstance(operation, CellRange):
             out[...] = looked_up[:, operation.first : operation.last].reshape(out.shape)
+        elif isinstance(operation, Contract) and in_logs:
+            # the product is stored as one table, exp(logs - max)
+            tables = _aligned(operation, slots)
+            product = tables[0].copy() if len(tables) == 1 else tables[0] + tables[1]
+            most = product.max(axis=1)
+            # the largest exponent is then 0, so that nothing overflows
+            product -= most[:, np.newaxis]
+            np.exp(product, out=product)
+            total = product.sum(axis=1)
+            np.log(total, out=out)
+            out += most
+            whole = Factor(product, tuple(range(1, operation.n_axes + 1)), single=False)
+            run.contractions.append(_Contraction(whole, None, total))
         elif isinstance(operation, Contract):
-            (_contract_logs if in_logs else _contract)(operation, run, out)
+            left = Factor(_operand_entries(operation.left, slots), operation.left.axes, single=False)
+            right, side = None, operation.right
+            if side is not None and side.single:
+                right = Factor(np.ascontiguousarray(slots[side.slot][..., side.ids[0]]), side.axes, single=True)
+            elif side is not None:
+                right = Factor(_operand_entries(side, slots), side.axes, single=False)
+            total = contract(left, right, operation.n_axes)
+            scale = _scale_of(run, operation)
+            if operation.last:
+                if float(total.min()) < SMALL_SCORE:
+                    raise _TooSmallError
+                np.log(total, out=out)
+                if scale is not None:
+                    out += scale
+            else:
+                out[...] = total
+                _store_scale(run, operation.to, _rescale(out, scale) if operation.rescale else scale)
+            run.contractions.append(_Contraction(left, right, total))
         elif in_logs:
-            left, right = _aligned(operation, slots)
-            np.add(left, right, out=out)
+            first, second = _aligned(operation, slots)
+            np.add(first, second, out=out)
         else:
-            left, right = _aligned(operation, slots)
-            np.multiply(left, right, out=out)
+            first, second = _aligned(operation, slots)
+            np.multiply(first, second, out=out)
             scale = _scale_of(run, operation)
             _store_scale(run, operation.to, _rescale(out, scale) if operation.rescale else scale)
     return run
-
-
-def _contract_logs(operation: Contract, run: ForwardPass, out: Array) -> None:
-    """Contract logarithms; the product is stored as one table, exp(logs - max)."""
-    tables = _aligned(operation, run.slots)
-    product = tables[0].copy() if len(tables) == 1 else tables[0] + tables[1]
-    most = product.max(axis=1)
-    # the largest exponent is then 0, so that nothing overflows
-    product -= most[:, np.newaxis]
-    np.exp(product, out=product)
-    total = product.sum(axis=1)
-    np.log(total, out=out)
-    out += most
-    whole = Factor(product, tuple(range(1, operation.n_axes + 1)), single=False)
-    run.contractions.append(_Contraction(whole, None, total))
-
-
-def _contract(operation: Contract, run: ForwardPass, out: Array) -> None:
-    left = _factor_of_side(operation.left, run.slots, single=False)
-    right = (
-        None if operation.right is None else _factor_of_side(operation.right, run.slots, single=operation.right.single)
-    )
-    total = contract(left, right, operation.n_axes)
-    scale = _scale_of(run, operation)
-    if operation.last:
-        if float(total.min()) < SMALL_SCORE:
-            raise _TooSmallError
-        np.log(total, out=out)
-        if scale is not None:
-            out += scale
-    else:
-        out[...] = total
-        _store_scale(run, operation.to, _rescale(out, scale) if operation.rescale else scale)
-    run.contractions.append(_Contraction(left, right, total))
-
-
-def _factor_of_side(side: ProductOperand, slots: Sequence[Array], *, single: bool) -> Factor:
-    table = np.ascontiguousarray(slots[side.slot][..., side.ids[0]]) if single else _operand_entries(side, slots)
-    return Factor(table, side.axes, single)
 
 
 def _aligned(operation: Join | Contract, slots: Sequence[Array]) -> list[Array]:

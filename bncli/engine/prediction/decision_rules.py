@@ -127,7 +127,21 @@ def cost_matrix(text: str, labels: tuple[str, ...], class_name: str) -> tuple[tu
     """
     costs: dict[tuple[str, str], float] = {}
     for key, cost in parse_label_numbers(text).items():
-        true, decision = pair = _parse_pair(key, labels, class_name)
+        # labels may contain colons if one reading of TRUE:DECISION fits
+        parts = key.split(":")
+        pairs = [(":".join(parts[:i]).strip(), ":".join(parts[i:]).strip()) for i in range(1, len(parts))]
+        matching = [pair for pair in pairs if pair[0] in labels and pair[1] in labels]
+        if len(matching) > 1:
+            raise UsageError(f"--costs can be read in two ways at {key!r}", hint="rename labels that contain colons")
+        if not pairs:
+            what = f"--costs has the key {key!r}, which is not of the form TRUE:DECISION"
+            raise UsageError(what, hint="for example yes:no=5,no:yes=1")
+        if not matching:
+            unknown = next((label for label in pairs[0] if label not in labels), key)
+            what = f"--costs names {unknown!r}, which is not a label of the class {class_name!r}"
+            listed = ", ".join(labels[:10]) + (", ..." if len(labels) > 10 else "")
+            raise UsageError(what, hint=f"its labels are {listed}")
+        true, decision = pair = matching[0]
         if pair in costs:
             what = f"--costs gives two costs for deciding {decision!r} when {true!r} is true"
             raise UsageError(what, hint="give each pair once")
@@ -147,25 +161,6 @@ def cost_matrix(text: str, labels: tuple[str, ...], class_name: str) -> tuple[tu
     if not any(map(any, matrix)):
         raise UsageError("all costs in --costs are 0", hint="give at least one cost above 0")
     return matrix
-
-
-def _parse_pair(key: str, labels: tuple[str, ...], class_name: str) -> tuple[str, str]:
-    """Return the true label and the decision of TRUE:DECISION; labels may contain colons if one reading fits."""
-    parts = key.split(":")
-    pairs = [(":".join(parts[:i]).strip(), ":".join(parts[i:]).strip()) for i in range(1, len(parts))]
-    matching = [pair for pair in pairs if pair[0] in labels and pair[1] in labels]
-    if len(matching) == 1:
-        return matching[0]
-    if matching:
-        raise UsageError(f"--costs can be read in two ways at {key!r}", hint="rename labels that contain colons")
-    listed = ", ".join(labels[:10]) + (", ..." if len(labels) > 10 else "")
-    if not pairs:
-        raise UsageError(
-            f"--costs has the key {key!r}, which is not of the form TRUE:DECISION", hint="for example yes:no=5,no:yes=1"
-        )
-    unknown = next((label for label in pairs[0] if label not in labels), key)
-    what = f"--costs names {unknown!r}, which is not a label of the class {class_name!r}"
-    raise UsageError(what, hint=f"its labels are {listed}")
 
 
 def without_held_out(rule: DecisionRule) -> DecisionRule | None:

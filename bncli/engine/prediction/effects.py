@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
+from bncli.engine.data.schema import NumericAttribute, Schema
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.model import Model
 from bncli.engine.prediction.purification import (
@@ -169,7 +169,19 @@ class JointEffect:
         """Return the effect over the cells of the groupings, with 0 for unobserved attributes."""
         attributes = [schema.attributes[a] for a in self.attributes]
         if self.averaged:
-            total = sum(_averaged_values(part, self.groupings, attributes) for part in self.parts)
+            total: Array | float = 0.0
+            for part in self.parts:
+                # averaged over the cells of the coarser groupings; a cell without training rows has 0
+                values = part.values
+                for i, (attribute, grouping) in enumerate(zip(attributes, self.groupings, strict=True)):
+                    codes = np.arange(attribute.cardinality) if grouping is None else np.array(grouping)
+                    shape = (int(codes.max()) + 1, values.shape[i])
+                    # P(code of the part | coarse group), from the joint weights of both
+                    cells = codes * shape[1] + part.codes(i, attribute.cardinality)
+                    joint = np.bincount(cells, relative_frequencies(attribute, None), math.prod(shape)).reshape(shape)
+                    conditional = joint / np.maximum(joint.sum(axis=1, keepdims=True), _TINY)
+                    values = np.moveaxis(np.tensordot(conditional, values, axes=(1, i)), 0, i)
+                total = total + values
         else:
             # the first code of every cell; all codes of a cell have the same values in every part
             firsts = [
@@ -263,20 +275,6 @@ def _coarse_groupings(key: Attributes, parts: Sequence[EffectPart], schema: Sche
             values = (separate.get(level, bins - 1) for level in range(n))
             groupings.append((*values, *[bins] * attribute.missing))
     return tuple(groupings)
-
-
-def _averaged_values(part: EffectPart, groupings: Sequence[Grouping | None], attributes: Sequence[Attribute]) -> Array:
-    """Average the part over the cells of coarser groupings; a cell without training rows has 0."""
-    values = part.values
-    for i, (attribute, grouping) in enumerate(zip(attributes, groupings, strict=True)):
-        codes = np.arange(attribute.cardinality) if grouping is None else np.array(grouping)
-        shape = (int(codes.max()) + 1, values.shape[i])
-        # P(code of the part | coarse group), from the joint weights of both
-        cells = codes * shape[1] + part.codes(i, attribute.cardinality)
-        joint = np.bincount(cells, relative_frequencies(attribute, None), math.prod(shape)).reshape(shape)
-        conditional = joint / np.maximum(joint.sum(axis=1, keepdims=True), _TINY)
-        values = np.moveaxis(np.tensordot(conditional, values, axes=(1, i)), 0, i)
-    return values
 
 
 def _sampled_variances(

@@ -527,22 +527,20 @@ class SubmodelTensors:
             self._expanded[f] = expand_submodel(self.plain(f))
         return self._expanded[f]
 
-    def attributes(self, f: int) -> tuple[int, ...]:
-        return () if f < 0 else self.path.families[f].attributes
-
 
 def host_factor(
     tensors: SubmodelTensors, host: int, changes: Sequence[Change], used: Sequence[int]
 ) -> Factor | RegionFactor:
     """Return the factor of a host family with these changes; `used`: the attributes of the scorer, ascending."""
-    family = tensors.path.families[host]
+    families, family = tensors.path.families, tensors.path.families[host]
+    scopes = {f: families[f].attributes if f >= 0 else () for f, _ in changes}
     positions = tuple(bisect_left(used, a) for a in family.attributes)
     shape = tuple(n + 1 for n in family.shape)
     n_rows = len(score_rows(tensors.path.class_logs[None, :]))
     if n_rows * math.prod(shape) <= max(EXPANDED_ENTRIES, 2 * n_rows * family.n_cells):
-        expanded = ((change, tensors.attributes(f), tensors.expanded(f)) for f, change in changes)
+        expanded = ((change, scopes[f], tensors.expanded(f)) for f, change in changes)
         return Factor(positions, shape, _region_tables(family.attributes, shape, expanded))
-    plain = tuple((change, tensors.attributes(f), tensors.plain(f)) for f, change in changes)
+    plain = tuple((change, scopes[f], tensors.plain(f)) for f, change in changes)
     tables = _region_tables(family.attributes, family.shape, plain)
     return RegionFactor(positions, family.attributes, family.shape, tables, plain)
 

@@ -247,49 +247,45 @@ class Minimiser:
 
     def minimise(self, fixed: Index) -> tuple[Array, Index]:
         """Return the least value (N,) and a minimiser (N, attributes) for each row of `fixed`."""
-        least, codes = np.empty(len(fixed)), np.empty(fixed.shape, np.intp)
+        least, minimisers = np.empty(len(fixed)), np.empty(fixed.shape, np.intp)
         for start in range(0, len(fixed), self._step):
-            block = slice(start, start + self._step)
-            least[block], codes[block] = self._minimise_block(fixed[block])
-        return least, codes
-
-    def _minimise_block(self, fixed: Index) -> tuple[Array, Index]:
-        n_rows = len(fixed)
-        forbidden: dict[int, Array] = {}
-        """0 for a code that the attribute may take, and infinity for another, (codes, N)."""
-        for a in self._members:
-            codes, own = np.arange(self._sizes[a])[:, None], fixed[:, a]
-            # own (N,): a code allows itself only, FREE the codes of the schema, UNKNOWN all
-            is_allowed = np.where(own == FREE, codes < self._free[a], (codes == own) | (own == UNKNOWN))
-            forbidden[a] = np.where(is_allowed, 0.0, np.inf)
-        messages: list[Array] = []
-        for bucket in self._buckets:
-            # those over the attribute alone first: their sum is small
-            total = forbidden[bucket.attribute]
-            for number in bucket.own_messages:
-                total = total + messages[number]
-            total = bucket.values[..., None] + total
-            for number, lacking in bucket.messages:
-                total += self._aligned(messages[number], number, bucket, lacking)
-            # total is (codes of the others ..., codes of the attribute, N)
-            messages.append(total.min(axis=-2))
-        least = np.full(n_rows, self._constant)
-        for number in self._roots:
-            least += messages[number]
-        # code 0 for free attributes until they are chosen below
-        result = np.maximum(fixed.T, 0)
-        rows = np.arange(n_rows)
-        # Backwards through the elimination: the attributes that a message depends on already have their values.
-        for a in reversed(self._members):
-            own_values = forbidden[a]
-            for number in self._members[a]:
-                bucket = self._buckets[number]
-                # the objective as a function of this attribute's code, given those chosen already, (codes, N)
-                own_values = own_values + bucket.at(result)
-                for earlier in (*bucket.own_messages, *(earlier for earlier, _ in bucket.messages)):
-                    own_values = own_values + messages[earlier][(*self._digits(earlier, a, result), rows)]
-            result[a] = own_values.argmin(axis=0)
-        return least, result.T
+            part = fixed[start : start + self._step]
+            forbidden: dict[int, Array] = {}
+            """0 for a code that the attribute may take, and infinity for another, (codes, N)."""
+            for a in self._members:
+                codes, own = np.arange(self._sizes[a])[:, None], part[:, a]
+                # own (N,): a code allows itself only, FREE the codes of the schema, UNKNOWN all
+                is_allowed = np.where(own == FREE, codes < self._free[a], (codes == own) | (own == UNKNOWN))
+                forbidden[a] = np.where(is_allowed, 0.0, np.inf)
+            messages: list[Array] = []
+            for bucket in self._buckets:
+                # those over the attribute alone first: their sum is small
+                total = forbidden[bucket.attribute]
+                for number in bucket.own_messages:
+                    total = total + messages[number]
+                total = bucket.values[..., None] + total
+                for number, lacking in bucket.messages:
+                    total += self._aligned(messages[number], number, bucket, lacking)
+                # total is (codes of the others ..., codes of the attribute, N)
+                messages.append(total.min(axis=-2))
+            values = np.full(len(part), self._constant)
+            for number in self._roots:
+                values += messages[number]
+            # code 0 for free attributes until they are chosen below
+            result = np.maximum(part.T, 0)
+            rows = np.arange(len(part))
+            # Backwards through the elimination: the attributes that a message depends on already have their values.
+            for a in reversed(self._members):
+                own_values = forbidden[a]
+                for number in self._members[a]:
+                    bucket = self._buckets[number]
+                    # the objective as a function of this attribute's code, given those chosen already, (codes, N)
+                    own_values = own_values + bucket.at(result)
+                    for earlier in (*bucket.own_messages, *(earlier for earlier, _ in bucket.messages)):
+                        own_values = own_values + messages[earlier][(*self._digits(earlier, a, result), rows)]
+                result[a] = own_values.argmin(axis=0)
+            least[start : start + self._step], minimisers[start : start + self._step] = values, result.T
+        return least, minimisers
 
     def _digits(self, number: int, attribute: int, codes: Index) -> list[Index]:
         """Return the index of a message at `codes` (attributes, N) for every code of the attribute, (codes, N)."""

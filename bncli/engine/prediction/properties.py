@@ -318,7 +318,15 @@ class Prover:
         # every attribute, change of code, and pair of labels before and after
         for (position, n_values), (one, other) in itertools.product(enumerate(self._cardinalities.tolist()), labels):
             contrast = self._components[0].contrast(self._input_pair(one, other))
-            least = _least_changes(contrast, position, n_values)
+            # lower bounds of the change of the contrast from one code of the attribute to another, (before, after)
+            least = np.zeros((n_values, n_values))
+            for positions, values in contrast.tables:
+                if position in positions:
+                    ordered = np.moveaxis(values, positions.index(position), 0)[:n_values]
+                    by_code = ordered.reshape(n_values, -1)
+                    for before in range(n_values):
+                        # a sum of minima over tables is at most the minimum of their sum
+                        least[before] += (by_code - by_code[before]).min(axis=1)
             for before, after in itertools.permutations(range(n_values), 2):
                 if self._clock() > self._deadline:
                     raise _OutOfTimeError
@@ -419,19 +427,6 @@ def _is_flip(before: Array, after: Array, bound: float) -> Mask:
     is_changed = before.argmax(axis=0) != after.argmax(axis=0)
     is_flip: Mask = is_changed & (np.exp(before.max(axis=0)) > bound + TOLERANCE)
     return is_flip
-
-
-def _least_changes(contrast: Contrast, position: int, n_values: int) -> Array:
-    """Return lower bounds of the change of the contrast from one code of an attribute to another, (before, after)."""
-    least = np.zeros((n_values, n_values))
-    for positions, values in contrast.tables:
-        if position in positions:
-            ordered = np.moveaxis(values, positions.index(position), 0)[:n_values]
-            by_code = ordered.reshape(n_values, -1)
-            for before in range(n_values):
-                # a sum of minima over tables is at most the minimum of their sum
-                least[before] += (by_code - by_code[before]).min(axis=1)
-    return least
 
 
 def _with_fixed_code(contrast: Contrast, position: int, code: int) -> Contrast:

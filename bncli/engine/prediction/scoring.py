@@ -346,46 +346,38 @@ def prior_shift(model: Model, prior: Mapping[str, float] | str) -> Array:
     Raises UsageError if `prior` is not a distribution over the labels, and ModelError if the model does not store its
     class frequencies.
     """
-    labels = model.schema.labels
+    labels, frequencies = model.schema.labels, model.schema.label_frequencies
+    calibrated = () if model.calibration is None else model.calibration.frequencies
     if isinstance(prior, str):
         if prior != TRAINING:
             raise UsageError(f"{prior!r} is not a prior", hint=f"give {TRAINING}, or a probability for every label")
-        # ln pi_training - ln pi: class weights multiplied the frequencies, so their logarithms are subtracted
-        undone = np.zeros(len(labels)) if model.class_weights is None else -np.log(model.class_weights)
-        return np.asarray(undone + _shift_to_training(model))
-    for label, share in prior.items():
-        if label not in labels:
-            raise unknown_label_error(label, labels, "--prior", model.schema.class_name)
-        if not 0 < share < math.inf:
-            what = f"--prior gives {label!r} the probability {share:g}"
-            raise UsageError(what, hint="every label needs a probability above 0")
-    for label in labels:
-        if label not in prior:
-            what = f"--prior has no probability for the label {label!r}"
-            raise UsageError(what, hint="give a probability for every label")
-    total = math.fsum(prior.values())
-    if abs(total - 1) > _SUM_TOLERANCE:
-        raise UsageError(f"the probabilities of --prior sum to {total:g}", hint="they must sum to 1")
-    other = np.array([prior[label] for label in labels]) / total
-    own = _class_frequencies(model)
-    return np.asarray(np.log(other) - np.log(own / own.sum()) + _shift_to_training(model))
-
-
-def _shift_to_training(model: Model) -> Array | float:
-    """Return ln pi_training(y) - ln pi_calibration(y), (K,), or 0 if the model stores no calibration frequencies."""
-    if model.calibration is None or not model.calibration.frequencies:
-        return 0.0
-    own, calibrated = _class_frequencies(model), np.array(model.calibration.frequencies)
-    return np.asarray(np.log(own / own.sum()) - np.log(calibrated / calibrated.sum()))
-
-
-def _class_frequencies(model: Model) -> Array:
-    """Return the class frequencies of training; raise ModelError if they are not known, or one of them is 0."""
-    frequencies = model.schema.label_frequencies
-    if not frequencies or min(frequencies) <= 0:
+    else:
+        for label, share in prior.items():
+            if label not in labels:
+                raise unknown_label_error(label, labels, "--prior", model.schema.class_name)
+            if not 0 < share < math.inf:
+                what = f"--prior gives {label!r} the probability {share:g}"
+                raise UsageError(what, hint="every label needs a probability above 0")
+        for label in labels:
+            if label not in prior:
+                what = f"--prior has no probability for the label {label!r}"
+                raise UsageError(what, hint="give a probability for every label")
+        total = math.fsum(prior.values())
+        if abs(total - 1) > _SUM_TOLERANCE:
+            raise UsageError(f"the probabilities of --prior sum to {total:g}", hint="they must sum to 1")
+    if (calibrated or not isinstance(prior, str)) and (not frequencies or min(frequencies) <= 0):
         what = "the model does not record its class frequencies, so its prior cannot be replaced"
         raise ModelError(what, hint="fit the model again: files of format 7 and later contain the frequencies")
-    return np.array(frequencies)
+    # ln pi_training(y) - ln pi_calibration(y)
+    to_training: Array | float = 0.0
+    if calibrated:
+        to_training = np.log(frequencies / np.sum(frequencies)) - np.log(calibrated / np.sum(calibrated))
+    if isinstance(prior, str):
+        # ln pi_training - ln pi: class weights multiplied the frequencies, so their logarithms are subtracted
+        undone = np.zeros(len(labels)) if model.class_weights is None else -np.log(model.class_weights)
+        return np.asarray(undone + to_training)
+    other = np.array([prior[label] for label in labels]) / total
+    return np.asarray(np.log(other) - np.log(frequencies / np.sum(frequencies)) + to_training)
 
 
 def shift_log_probabilities(log_probabilities: Array, shift: Array | None) -> Array:
