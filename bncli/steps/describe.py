@@ -379,9 +379,14 @@ def _report_attribute(name: str, summary: ColumnSummary, n_rows: int, of_class: 
         low, high = (None if math.isnan(value) else value for value in (summary.low, summary.high))
         middle = weighted_median(values[present], (rows * summary.counted.scale)[present])
         form = summary.decision.form
-        smallest, median, largest = (
-            _date_text(v, form) if isinstance(form, DateForm) and v is not None else v for v in (low, middle, high)
-        )
+        smallest, median, largest = low, middle, high
+        if isinstance(form, DateForm):
+            # dates in ISO form, with the time of the day unless that is 0:00, or times of the day without a date
+            texts = [None if v is None else str(np.datetime64(int(v), "s")) for v in (low, middle, high)]
+            smallest, median, largest = (
+                text and (text.partition("T")[2] if form.order == "time" else text.removesuffix("T00:00:00"))
+                for text in texts
+            )
     else:
         assert isinstance(summary.column, CategoricalColumn)
         kind = "constant" if distinct <= 1 else "categorical"
@@ -408,12 +413,6 @@ def _report_attribute(name: str, summary: ColumnSummary, n_rows: int, of_class: 
         learned_attributes=tuple(learned_attributes or ()),
     )
     return _with_use_and_reason(report, summary, n_rows, learned_attributes, of_class)
-
-
-def _date_text(seconds: float, form: DateForm) -> str:
-    """Return a date in ISO form, with its time of the day unless that is 0:00, or a time of the day without a date."""
-    text = str(np.datetime64(int(seconds), "s"))
-    return text.partition("T")[2] if form.order == "time" else text.removesuffix("T00:00:00")
 
 
 def weighted_median(values: Array, weights: Array) -> float | None:

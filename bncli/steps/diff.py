@@ -187,6 +187,10 @@ def diff(a: str, b: str, source: Source | None = None, *, run: Run = Run()) -> D
         for name in attributes_a
         if name in attributes_b
     }
+    directions_a, directions_b = (
+        {name: a.direction if isinstance(a, NumericAttribute) else 0 for name, a in attributes.items()}
+        for attributes in (attributes_a, attributes_b)
+    )
     weights_a, weights_b = (
         None if model.class_weights is None else dict(zip(model.schema.labels, model.class_weights, strict=True))
         for model in (model_a, model_b)
@@ -220,9 +224,7 @@ def diff(a: str, b: str, source: Source | None = None, *, run: Run = Run()) -> D
         types_changed=tuple(name for name, change in changes.items() if change == "type"),
         cuts_changed=tuple(name for name, change in changes.items() if change == "cuts"),
         levels_changed=tuple(name for name, change in changes.items() if change == "levels"),
-        directions_changed=tuple(
-            name for name in changes if _direction(attributes_a[name]) != _direction(attributes_b[name])
-        ),
+        directions_changed=tuple(name for name in changes if directions_a[name] != directions_b[name]),
         towards=_pair_if_different(schema_a.towards, schema_b.towards),
         arcs_added=_not_in(arcs_a, arcs_b),
         arcs_removed=_not_in(arcs_b, arcs_a),
@@ -256,10 +258,6 @@ def _attribute_difference(a: Attribute, b: Attribute) -> str | None:
     if isinstance(a, CategoricalAttribute) and isinstance(b, CategoricalAttribute):
         return None if (a.levels, a.groups, a.missing) == (b.levels, b.groups, b.missing) else "levels"
     return "type"
-
-
-def _direction(attribute: Attribute) -> int:
-    return attribute.direction if isinstance(attribute, NumericAttribute) else 0
 
 
 def _arcs(structure: NamedStructure) -> list[tuple[str, str]]:

@@ -106,21 +106,17 @@ class VerifyReport:
             rows, others = self.decisions
             what = f"the {self.format} file decides differently from the model in {others:,} of {rows:,} synthetic rows"
         else:
-            return self._property_fault
+            properties = self.properties or ()
+            refuted = [one.text for one in properties if one.holds is False]
+            if refuted:
+                what = f"{len(refuted)} of {len(properties)} properties refuted: {refuted[0]!r}"
+                return ModelError(what, where=self.model, hint="add --json for the whole counter-example")
+            unproven = next((one.text for one in properties if one.holds is None), None)
+            if unproven is None:
+                return None
+            what = f"the property {unproven!r} is neither proven nor refuted within the time limit"
+            return BncliError(what, where=self.model, hint="raise --property-seconds")
         return ModelError(what, where=self.against or "", hint=hint)
-
-    @property
-    def _property_fault(self) -> BncliError | None:
-        properties = self.properties or ()
-        refuted = [one.text for one in properties if one.holds is False]
-        if refuted:
-            what = f"{len(refuted)} of {len(properties)} properties refuted: {refuted[0]!r}"
-            return ModelError(what, where=self.model, hint="add --json for the whole counter-example")
-        for one in properties:
-            if one.holds is None:
-                what = f"the property {one.text!r} is neither proven nor refuted within the time limit"
-                return BncliError(what, where=self.model, hint="raise --property-seconds")
-        return None
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as JSON values; `rows` and `max_dp` are of all comparisons together."""

@@ -48,7 +48,7 @@ def check_sizes(file: BinaryIO, kind: str, path: str, memory: int | None) -> Non
     """
     size = file.seek(0, os.SEEK_END)
     try:
-        for message in _messages_of_stream(file, size) if kind == "stream" else _messages_of_file(file, size):
+        for message in _messages(file, kind, size):
             _check_message(file, message, size, memory)
     except (struct.error, ValueError) as error:
         what = "the file is damaged or cut off (invalid metadata)"
@@ -59,15 +59,14 @@ def check_sizes(file: BinaryIO, kind: str, path: str, memory: int | None) -> Non
         file.seek(0)
 
 
-def _messages_of_stream(file: BinaryIO, size: int) -> Iterator[_Message]:
-    position = 0
-    while (message := _message_at(file, position, size)) is not None:
-        yield message
-        position = message.end
-
-
-def _messages_of_file(file: BinaryIO, size: int) -> Iterator[_Message]:
-    """Yield the messages listed in the footer, which is followed by its length and a magic word of six bytes."""
+def _messages(file: BinaryIO, kind: str, size: int) -> Iterator[_Message]:
+    if kind == "stream":
+        position = 0
+        while (message := _message_at(file, position, size)) is not None:
+            yield message
+            position = message.end
+        return
+    # The footer, which lists the messages of a file, is followed by its length and a magic word of six bytes.
     file.seek(max(0, size - 10))
     (length,) = struct.unpack("<i6x", file.read(10))
     if not 0 < length <= size - 10:

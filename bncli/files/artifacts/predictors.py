@@ -361,8 +361,21 @@ def _read_groupings(fields: Mapping[str, Node], attributes: Sequence[Attribute])
     for item, attribute in zip(items, attributes, strict=True):
         if item.value is None:
             groupings.append(None)
-        else:
-            groupings.append(_read_groups(item, attribute) if key == _GROUPS else _read_merges(item, attribute))
+            continue
+        if key == _GROUPS:
+            groupings.append(_read_groups(item, attribute))
+            continue
+        grouping = tuple(code.integer(0) for code in item.items())
+        if len(grouping) != attribute.cardinality:
+            item.fail(f"{len(grouping)} coarse codes for the {attribute.cardinality} codes of '{attribute.name}'")
+        values = grouping[: attribute.n_values]
+        if set(grouping) != set(range(len(set(grouping)))):
+            item.fail("coarse codes must be numbered from 0 without gaps")
+        if isinstance(attribute, NumericAttribute) and any(right < left for left, right in pairwise(values)):
+            item.fail("the coarse codes of intervals must not decrease")
+        if attribute.missing and any(code >= grouping[-1] for code in values):
+            item.fail("the missing level alone must have the last coarse code")
+        groupings.append(grouping)
     return tuple(groupings)
 
 
@@ -384,18 +397,3 @@ def _read_groups(node: Node, attribute: Attribute) -> Grouping:
             node.fail("coarse codes must be numbered from 0 without gaps")
     missing = [max(values, default=-1) + 1] * attribute.missing
     return (*values, *missing)
-
-
-def _read_merges(node: Node, attribute: Attribute) -> Grouping:
-    """Return the grouping that an item of `merges` lists."""
-    grouping = tuple(item.integer(0) for item in node.items())
-    if len(grouping) != attribute.cardinality:
-        node.fail(f"{len(grouping)} coarse codes for the {attribute.cardinality} codes of '{attribute.name}'")
-    values = grouping[: attribute.n_values]
-    if set(grouping) != set(range(len(set(grouping)))):
-        node.fail("coarse codes must be numbered from 0 without gaps")
-    if isinstance(attribute, NumericAttribute) and any(right < left for left, right in pairwise(values)):
-        node.fail("the coarse codes of intervals must not decrease")
-    if attribute.missing and any(code >= grouping[-1] for code in values):
-        node.fail("the missing level alone must have the last coarse code")
-    return grouping

@@ -27,7 +27,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import bncli
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.prediction.portable import Input, PortableEffects, PortableMap, PortableScorer, PortableTable
+from bncli.engine.prediction.portable import Input, PortableMap, PortableScorer, PortableTable
 from bncli.errors import ModelError
 from bncli.files.exports.programs import ProgramTarget
 
@@ -73,7 +73,9 @@ def graph_bytes(scorer: PortableScorer, target: ProgramTarget) -> bytes:
     properties = {"class": scorer.class_name, "labels": json.dumps(scorer.labels)}
     if effects is not None:
         n_labels = len(scorer.labels)
-        name, by_set, parts = graph.output("contributions"), _tables_by_set(effects), []
+        # the tables of every set of attributes, sets with few tables first
+        by_set = sorted((list(own) for _, own in groupby(effects.tables, key=lambda table: table.inputs)), key=len)
+        name, parts = graph.output("contributions"), []
         for n_tables, sets in groupby(by_set, key=len):
             owned = [(s, table) for s, tables in enumerate(sets) for table in tables]
             most = max(1, MOST_TOGETHER // n_tables) * n_tables
@@ -90,7 +92,7 @@ def graph_bytes(scorer: PortableScorer, target: ProgramTarget) -> bytes:
                 parts.append(values)
         graph.node("Concat", *parts, axis=1, output=name)
         outputs.append(helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["N", len(by_set), n_labels]))
-        names = [[scorer.inputs[p].name for p in tables[0].inputs] for tables in _tables_by_set(effects)]
+        names = [[scorer.inputs[p].name for p in tables[0].inputs] for tables in by_set]
         properties |= {"contributions": json.dumps(names), "base": json.dumps(effects.constant.tolist())}
     inputs = []
     for column in scorer.inputs:
@@ -330,8 +332,3 @@ def _apply_lines(graph: _Graph, probabilities: str, calibration: PortableMap, n_
         return graph.node("Concat", first, values, axis=1)
     total = graph.node("ReduceSum", values, graph.constant([1]), keepdims=1)
     return graph.node("Div", values, total)
-
-
-def _tables_by_set(effects: PortableEffects) -> list[list[PortableTable]]:
-    """Return the tables of every set of attributes, sets with few tables first."""
-    return sorted((list(tables) for _, tables in groupby(effects.tables, key=lambda table: table.inputs)), key=len)

@@ -445,6 +445,22 @@ def _summarize(
     test, is_tested = friedman(losses), metric not in COSTS and len(used) > 1
     difference = critical_difference(len(learners), len(used)) if is_tested else None
     groups = () if difference is None else cliques(test.ranks, difference)
+    if is_tested:
+        both = [(columns[pair.first], columns[pair.second]) for pair in pairs]
+        wilcoxon = [signed_ranks(x, y).p for x, y in both]
+        with_baseline = [i for i, pair in enumerate(pairs) if pair.second == baseline]
+        adjusted = dict(zip(with_baseline, holm([wilcoxon[i] for i in with_baseline]).tolist(), strict=True))
+        pairs = [
+            replace(
+                pair,
+                sign_p=win_draw_loss(-x, -y).p,
+                wilcoxon_p=wilcoxon[i],
+                holm_p=adjusted.get(i),
+                holm_all_p=float(p),
+                t_p=paired_t(x, y).p_lower if _is_finite(x, y) else None,
+            )
+            for i, (pair, (x, y), p) in enumerate(zip(pairs, both, holm(wilcoxon), strict=True))
+        ]
     return Summary(
         sets=tuple(used),
         average_ranks=dict(zip(learners, test.ranks, strict=True)),
@@ -454,7 +470,7 @@ def _summarize(
         friedman=test if is_tested else None,
         critical_difference=difference,
         groups=tuple(tuple(learners[j] for j in members) for members in groups),
-        pairs=_with_tests(pairs, columns, baseline) if is_tested else tuple(pairs),
+        pairs=tuple(pairs),
         left_out=tuple(data for data in data_sets if data not in used),
         without_figures=tuple(name for name in results.learners if name not in learners),
     )
@@ -469,22 +485,3 @@ def _geometric_mean_ratio(first: Array, second: Array, rows: Sequence[int], kind
 
 def _is_finite(*losses: Array) -> bool:
     return all(bool((np.abs(own) < _LARGEST).all()) for own in losses)
-
-
-def _with_tests(pairs: Sequence[LearnerPair], columns: Mapping[str, Array], baseline: str) -> tuple[LearnerPair, ...]:
-    """Return the pairs with their p-values, from the losses of each learner, (n_data,)."""
-    losses = [(columns[pair.first], columns[pair.second]) for pair in pairs]
-    wilcoxon = [signed_ranks(a, b).p for a, b in losses]
-    with_baseline = [i for i, pair in enumerate(pairs) if pair.second == baseline]
-    adjusted = dict(zip(with_baseline, holm([wilcoxon[i] for i in with_baseline]).tolist(), strict=True))
-    return tuple(
-        replace(
-            pair,
-            sign_p=win_draw_loss(-a, -b).p,
-            wilcoxon_p=wilcoxon[i],
-            holm_p=adjusted.get(i),
-            holm_all_p=float(p),
-            t_p=paired_t(a, b).p_lower if _is_finite(a, b) else None,
-        )
-        for i, (pair, (a, b), p) in enumerate(zip(pairs, losses, holm(wilcoxon), strict=True))
-    )

@@ -433,7 +433,23 @@ def evaluate_on(
     fit = partial(_fit, recipe, supplied, ReadingRules(source.missing_tokens, unseen), run)
     model = fit(columns, forward_warnings(watch))
     fit_seconds = watch.seconds()["fit"]
-    sample_fits = list(_fit_samples(columns, outputs.samples, sizes, fit, watch))
+    # For each sample that is not the whole table: its rows, repeat, model, class frequencies and seconds. Only fits of
+    # the first repeat forward their warnings.
+    sample_fits: list[tuple[int, int, Model, Array, float]] = []
+    smaller = [size for size in sizes if size < columns.n_rows]
+    total, done = outputs.samples.repeats * sum(smaller), 0
+    for repeat in range(outputs.samples.repeats if smaller else 0):
+        # a third number, because numpy treats the seeds (s, r) and (s, r, 0) as equal
+        seeds = (outputs.samples.seed, repeat, 1)
+        parts = nested_samples(columns.label.codes, smaller, seeds, columns.split_by)
+        for size, taken in zip(smaller, parts, strict=True):
+            size_text = f"{size:,} {'row' if size == 1 else 'rows'}"
+            watch(Progress(done, total, f"a sample of {size_text}"))
+            begun, rows = watch.seconds()["fit"], columns.take(taken)
+            fitted = fit(rows, silent if repeat else forward_warnings(watch, f"learned from {size_text}, "))
+            frequencies = class_frequencies(encode_labels(rows, fitted.schema), len(fitted.schema.labels), rows.weights)
+            sample_fits.append((size, repeat, fitted, frequencies, watch.seconds()["fit"] - begun))
+            done += size
     test = carry_group_columns(test, outputs.by)
     rows = read_test_rows([model, *(fitted for _, _, fitted, *_ in sample_fits)], test, run)
     frequencies = class_frequencies(encode_labels(columns, model.schema), len(model.schema.labels), columns.weights)
@@ -462,30 +478,6 @@ def _fit(
 ) -> Model:
     run = with_memory_limit(run._replace(watch=watch))
     return learn(rows, recipe, supplied=supplied, reading_rules=reading_rules, run=run).model
-
-
-def _fit_samples(
-    columns: Columns, samples: Samples, sizes: Sequence[int], fit: Callable[[Columns, Watch], Model], watch: Stopwatch
-) -> Iterator[tuple[int, int, Model, Array, float]]:
-    """Yield, for each sample that is not the whole table, its rows, repeat, model, class frequencies and seconds.
-
-    Only fits of the first repeat forward their warnings.
-    """
-    assert columns.label is not None
-    smaller = [size for size in sizes if size < columns.n_rows]
-    total = samples.repeats * sum(smaller)
-    done = 0
-    for repeat in range(samples.repeats if smaller else 0):
-        # a third number, because numpy treats the seeds (s, r) and (s, r, 0) as equal
-        sampled = nested_samples(columns.label.codes, smaller, (samples.seed, repeat, 1), columns.split_by)
-        for size, taken in zip(smaller, sampled, strict=True):
-            size_text = f"{size:,} {'row' if size == 1 else 'rows'}"
-            watch(Progress(done, total, f"a sample of {size_text}"))
-            begun, rows = watch.seconds()["fit"], columns.take(taken)
-            model = fit(rows, silent if repeat else forward_warnings(watch, f"learned from {size_text}, "))
-            frequencies = class_frequencies(encode_labels(rows, model.schema), len(model.schema.labels), rows.weights)
-            yield size, repeat, model, frequencies, watch.seconds()["fit"] - begun
-            done += size
 
 
 def read_test_rows(models: Sequence[Model], source: Source, run: Run, *, keep_unlabelled: bool = False) -> Columns:

@@ -384,7 +384,16 @@ def summarize_decisions(
     metrics = [fold.metrics for fold in decided]
     coverages = [fold.class_coverage for fold in decided if fold.class_coverage is not None]
     by_class = [[share for share in shares if share is not None] for shares in zip(*coverages, strict=True)]
-    rows = _combine_decided_rows(decided, fold_rows, len(predictions.codes))
+    parts = [fold.rows for fold in decided if fold.rows is not None]
+    rows = parts[0] if parts else None
+    if parts and fold_rows:
+        codes, rule = np.empty(len(predictions.codes), np.intp), parts[0].rule
+        for own, part in zip(fold_rows, parts, strict=False):
+            codes[own] = part.codes
+        if rule.threshold is not None:
+            values = [part.rule.threshold.value for part in parts if part.rule.threshold is not None]
+            rule = replace(rule, threshold=rule.threshold._replace(value=fmean(values)))
+        rows = AppliedRule(rule, codes)
     confusions = [fold.confusion for fold in decided if fold.confusion is not None]
     undecided = [fold.undecided for fold in decided if fold.undecided is not None]
     thresholds: list[dict[str, float]] = []
@@ -401,22 +410,6 @@ def summarize_decisions(
         confusion=np.sum(confusions, axis=0) if confusions else None,
         undecided=np.sum(undecided, axis=0) if undecided else None,
     )
-
-
-def _combine_decided_rows(
-    folds: Sequence[DecisionMetrics], fold_rows: Sequence[Index], n_rows: int
-) -> AppliedRule | None:
-    parts = [fold.rows for fold in folds if fold.rows is not None]
-    if not parts or not fold_rows:
-        return parts[0] if parts else None
-    codes = np.empty(n_rows, np.intp)
-    for rows, part in zip(fold_rows, parts, strict=False):
-        codes[rows] = part.codes
-    rule = parts[0].rule
-    if rule.threshold is not None:
-        values = [part.rule.threshold.value for part in parts if part.rule.threshold is not None]
-        rule = replace(rule, threshold=rule.threshold._replace(value=fmean(values)))
-    return AppliedRule(rule, codes)
 
 
 def learning_curve(
