@@ -90,8 +90,21 @@ def count(source: Source, supplied: SuppliedFiles, *, output: str | None = None,
 def _count_batches(
     batches: CodedBatches | CodesFileBatches, cuts: Cuts, structure: NamedStructure | None, run: Run
 ) -> CountedRows:
-    """Return the counts of all rows, with sorted labels; raise BncliError if the tables do not fit into memory."""
-    sets = _required_sets(cuts, structure)
+    """Return the counts of all rows, with sorted labels.
+
+    Raises BncliError if the tables do not fit into memory, UsageError for regions.
+    """
+    # The sets of two or more attributes whose tables the structure needs; None for all pairs.
+    sets: RequestedSets = None
+    if isinstance(structure, NamedRegions):
+        what = "regions are chosen by the probabilities of single rows, which counts do not contain"
+        raise UsageError(what, hint="count for a network, or for all pairs of attributes (--structure pairs)")
+    if structure is not None:
+        # Any attribute may turn out to have missing values, and then it may be in the structure.
+        attributes = tuple(replace(attribute, missing=True) for attribute in cuts.attributes)
+        schema = Schema(cuts.class_name, (), attributes)
+        families = structure.resolve(schema).families(schema.cardinalities, all_factors=True)
+        sets = tuple(sorted({tuple(sorted(family.attributes)) for family in families if len(family.attributes) > 1}))
     chunk_rows = max(1, min(MOST_CHUNK_ROWS, CHUNK_CODES // max(1, len(cuts.attributes))))
     total, fingerprints = empty_counts(cuts, sets), dict[str, _Fingerprint]()
     for chunk in _chunks(_fingerprinted(batches, cuts, fingerprints), chunk_rows):
@@ -116,23 +129,6 @@ def _count_batches(
     run_in_order = tuple(sorted(parts.values(), key=lambda part: (part.fingerprint, part.n_rows)))
     total = replace(total, missing_tokens=batches.missing_tokens, parts=run_in_order)
     return relabel(total, sort_levels(batches.labels))
-
-
-def _required_sets(cuts: Cuts, structure: NamedStructure | None) -> RequestedSets:
-    """Return the sets of two or more attributes whose tables `structure` needs; None (all pairs) if it is None.
-
-    Raises UsageError for regions.
-    """
-    if structure is None:
-        return None
-    if isinstance(structure, NamedRegions):
-        what = "regions are chosen by the probabilities of single rows, which counts do not contain"
-        raise UsageError(what, hint="count for a network, or for all pairs of attributes (--structure pairs)")
-    # Any attribute may turn out to have missing values, and then it may be in the structure.
-    attributes = tuple(replace(attribute, missing=True) for attribute in cuts.attributes)
-    schema = Schema(cuts.class_name, (), attributes)
-    families = structure.resolve(schema).families(schema.cardinalities, all_factors=True)
-    return tuple(sorted({tuple(sorted(family.attributes)) for family in families if len(family.attributes) > 1}))
 
 
 def _chunks(batches: Iterable[CodedBatch], n_rows: int) -> Iterator[CodedBatch]:

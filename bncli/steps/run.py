@@ -21,6 +21,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Generic, NamedTuple, TypeVar
@@ -191,19 +192,22 @@ def with_memory_limit(run: Run) -> Run:
 
 def free_memory() -> int | None:
     """Return the bytes that this process may still take, at least 0, or None if no limit is known."""
-    limits = [*_system_limit(), *_cgroup_limits(), *_process_limits()]
-    return max(min(limits), 0) if limits else None
-
-
-def _system_limit() -> Iterator[int]:
+    limits = [*_cgroup_limits()]
     try:
         lines = (PROC / "meminfo").read_text().splitlines()
-        yield next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+        limits.append(next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")))
     except (OSError, StopIteration, ValueError, IndexError):
-        try:
-            yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        except (AttributeError, OSError, ValueError):
-            return
+        with suppress(AttributeError, OSError, ValueError):
+            limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    with suppress(ImportError, OSError, ValueError, IndexError):
+        import resource
+
+        pages = [int(n) for n in (PROC / "self/statm").read_text().split()]
+        for kind, n_pages in ((resource.RLIMIT_AS, pages[0]), (resource.RLIMIT_DATA, pages[5])):
+            limit = resource.getrlimit(kind)[0]
+            if limit != resource.RLIM_INFINITY:
+                limits.append(limit - n_pages * os.sysconf("SC_PAGE_SIZE"))
+    return max(min(limits), 0) if limits else None
 
 
 def _cgroup_limits() -> Iterator[int]:
@@ -235,17 +239,3 @@ def _cgroup_limits() -> Iterator[int]:
                     yield int((folder / limit).read_text()) - used
                 except (OSError, ValueError):  # no such file, or the word "max"
                     continue
-
-
-def _process_limits() -> Iterator[int]:
-    try:
-        import resource
-
-        pages = [int(n) for n in (PROC / "self/statm").read_text().split()]
-        used_pages = {resource.RLIMIT_AS: pages[0], resource.RLIMIT_DATA: pages[5]}
-    except (ImportError, OSError, ValueError, IndexError):
-        return
-    for kind, n_pages in used_pages.items():
-        limit = resource.getrlimit(kind)[0]
-        if limit != resource.RLIM_INFINITY:
-            yield limit - n_pages * os.sysconf("SC_PAGE_SIZE")
