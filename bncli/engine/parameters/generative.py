@@ -88,6 +88,94 @@ THETA = 1.0
 """The default number of prior rows that are spread over the cells of a region."""
 
 
+def generative_tables(counts: Counts, structure: Structure, rule: str) -> Tables:
+    """Return tables of relative frequencies, smoothed by `rule`."""
+    return family_tables(counts, structure, lambda table, axis: log_conditional(table, rule, axis))
+
+
+def acll_tables(counts: Counts, structure: Structure, beta: Array, pseudo_counts: float) -> Tables:
+    """Return the tables of highest approximate conditional log-likelihood.
+
+    theta of each family is proportional to the class contrasts of its counts, or `pseudo_counts` where these are
+    smaller (`bncli.engine.structures.scores`).
+    """
+    return family_tables(
+        counts, structure, lambda table, axis: log_theta(class_contrasts(table, beta), pseudo_counts, axis)
+    )
+
+
+def family_tables(counts: Counts, structure: Structure, log_theta: LogTheta) -> Tables:
+    """Return the tables ln theta of every family that scoring needs, after at most one counting pass."""
+    schema = counts.schema
+    structure = only_network(structure)
+    families = structure.families(schema.cardinalities, all_factors=schema.marginalizes)
+    weights = []
+    for family, table in zip(families, counts.tables([family.attributes for family in families]), strict=True):
+        if family.by_class:
+            # the child is the first axis; a table over the class's parents is normalised over the classes, the last one
+            weights.append(log_theta(table, -1 if family.child is None else 0).reshape(family.n_cells, -1))
+        else:
+            shared = log_theta(table.sum(axis=-1, keepdims=True), 0).reshape(family.n_cells, 1)
+            weights.append(np.repeat(shared, table.shape[-1], axis=1))
+    prior = log_theta(counts.class_counts(), 0)
+    return Tables(np.zeros_like(prior) if structure.class_parents else prior, families, tuple(weights))
+
+
+def only_network(structure: Structure) -> Dag:
+    """Return the structure, or raise BncliError for regions, which are not a Bayesian network."""
+    if isinstance(structure, Regions):
+        what = "parameters of a Bayesian network cannot be learned for regions"
+        raise BncliError(what, hint="use --param kbma, kmap or discriminative")
+    return structure
+
+
+def generative_start(counts: Counts, structure: Structure, smoothing: str | None, theta: float | None) -> Tables:
+    """Return the tables of the generative model of a network, which needs `smoothing`, or of regions (`theta`).
+
+    Raises BncliError for regions with attributes in coarser binnings, which have no generative model.
+    """
+    if is_regrouped(structure):
+        what = "regions with two binnings of one attribute have no generative model as a starting point"
+        raise BncliError(what, hint="use --init zero")
+    if isinstance(structure, Regions):
+        return region_tables(counts, structure, THETA if theta is None else theta)
+    assert smoothing is not None
+    return generative_tables(counts, structure, smoothing)
+
+
+def is_regrouped(structure: Structure) -> bool:
+    """Return whether the structure consists of regions with some attribute in a coarser binning."""
+    return isinstance(structure, Regions) and structure.is_regrouped
+
+
+def closed_form(counts: Counts, tables: Tables) -> Parameters:
+    """Return tables that need no optimization as `Parameters`, with their conditional log-likelihood.
+
+    The likelihood takes one pass over the rows; it is NaN if only counts are known.
+    """
+    if not counts.has_rows:
+        cll = math.nan
+    elif counts.any_missing:
+        from bncli.engine.inference.incomplete_likelihood import IncompleteLikelihood  # complete rows do not need it
+
+        cll = IncompleteLikelihood(counts.data, tables.families).value_and_gradient(tables.cells)[0]
+    else:
+        parts = [class_differences(table) for table in (tables.bias[:, np.newaxis], *(w.T for w in tables.weights))]
+        cll = float(counts.data.reduce(_log_likelihood, tables.families, parts))
+    return Parameters(tables, tables.n_parameters, cll, cll, 0, 1, StoppedBy.CLOSED_FORM)
+
+
+def _log_likelihood(block: RowBlock, families: Sequence[Family], parts: Sequence[Sequence[Array]]) -> float:
+    """Return the CLL of the rows of one block, without fusing them, which would cost several passes."""
+    cll = 0.0
+    for rows in block.slices(ROWS_PER_SLICE):
+        labels = block.labels[rows]
+        cells = [np.zeros(len(labels), np.intp)]
+        cells += [cell_numbers([block.codes[a][rows] for a in family.attributes], family.shape) for family in families]
+        cll += log_likelihood(cells, labels, None if block.weights is None else block.weights[rows], parts)
+    return cll
+
+
 def log_conditional(counts: Array, rule: str, axis: int) -> Array:
     """Return ln theta, in the shape of `counts`, normalised over `axis`, which is the child's; the others are parents.
 
@@ -341,91 +429,3 @@ def _tail(z: Array) -> Array:
     """Return psi(z) - ln z + 1 / 2z by its asymptotic series."""
     inverse = np.square(1.0 / z)
     return np.asarray(-inverse * (1 / 12 - inverse * (1 / 120 - inverse * (1 / 252 - inverse / 240))))
-
-
-def generative_tables(counts: Counts, structure: Structure, rule: str) -> Tables:
-    """Return tables of relative frequencies, smoothed by `rule`."""
-    return family_tables(counts, structure, lambda table, axis: log_conditional(table, rule, axis))
-
-
-def acll_tables(counts: Counts, structure: Structure, beta: Array, pseudo_counts: float) -> Tables:
-    """Return the tables of highest approximate conditional log-likelihood.
-
-    theta of each family is proportional to the class contrasts of its counts, or `pseudo_counts` where these are
-    smaller (`bncli.engine.structures.scores`).
-    """
-    return family_tables(
-        counts, structure, lambda table, axis: log_theta(class_contrasts(table, beta), pseudo_counts, axis)
-    )
-
-
-def family_tables(counts: Counts, structure: Structure, log_theta: LogTheta) -> Tables:
-    """Return the tables ln theta of every family that scoring needs, after at most one counting pass."""
-    schema = counts.schema
-    structure = only_network(structure)
-    families = structure.families(schema.cardinalities, all_factors=schema.marginalizes)
-    weights = []
-    for family, table in zip(families, counts.tables([family.attributes for family in families]), strict=True):
-        if family.by_class:
-            # the child is the first axis; a table over the class's parents is normalised over the classes, the last one
-            weights.append(log_theta(table, -1 if family.child is None else 0).reshape(family.n_cells, -1))
-        else:
-            shared = log_theta(table.sum(axis=-1, keepdims=True), 0).reshape(family.n_cells, 1)
-            weights.append(np.repeat(shared, table.shape[-1], axis=1))
-    prior = log_theta(counts.class_counts(), 0)
-    return Tables(np.zeros_like(prior) if structure.class_parents else prior, families, tuple(weights))
-
-
-def only_network(structure: Structure) -> Dag:
-    """Return the structure, or raise BncliError for regions, which are not a Bayesian network."""
-    if isinstance(structure, Regions):
-        what = "parameters of a Bayesian network cannot be learned for regions"
-        raise BncliError(what, hint="use --param kbma, kmap or discriminative")
-    return structure
-
-
-def generative_start(counts: Counts, structure: Structure, smoothing: str | None, theta: float | None) -> Tables:
-    """Return the tables of the generative model of a network, which needs `smoothing`, or of regions (`theta`).
-
-    Raises BncliError for regions with attributes in coarser binnings, which have no generative model.
-    """
-    if is_regrouped(structure):
-        what = "regions with two binnings of one attribute have no generative model as a starting point"
-        raise BncliError(what, hint="use --init zero")
-    if isinstance(structure, Regions):
-        return region_tables(counts, structure, THETA if theta is None else theta)
-    assert smoothing is not None
-    return generative_tables(counts, structure, smoothing)
-
-
-def is_regrouped(structure: Structure) -> bool:
-    """Return whether the structure consists of regions with some attribute in a coarser binning."""
-    return isinstance(structure, Regions) and structure.is_regrouped
-
-
-def closed_form(counts: Counts, tables: Tables) -> Parameters:
-    """Return tables that need no optimization as `Parameters`, with their conditional log-likelihood.
-
-    The likelihood takes one pass over the rows; it is NaN if only counts are known.
-    """
-    if not counts.has_rows:
-        cll = math.nan
-    elif counts.any_missing:
-        from bncli.engine.inference.incomplete_likelihood import IncompleteLikelihood  # complete rows do not need it
-
-        cll = IncompleteLikelihood(counts.data, tables.families).value_and_gradient(tables.cells)[0]
-    else:
-        parts = [class_differences(table) for table in (tables.bias[:, np.newaxis], *(w.T for w in tables.weights))]
-        cll = float(counts.data.reduce(_log_likelihood, tables.families, parts))
-    return Parameters(tables, tables.n_parameters, cll, cll, 0, 1, StoppedBy.CLOSED_FORM)
-
-
-def _log_likelihood(block: RowBlock, families: Sequence[Family], parts: Sequence[Sequence[Array]]) -> float:
-    """Return the CLL of the rows of one block, without fusing them, which would cost several passes."""
-    cll = 0.0
-    for rows in block.slices(ROWS_PER_SLICE):
-        labels = block.labels[rows]
-        cells = [np.zeros(len(labels), np.intp)]
-        cells += [cell_numbers([block.codes[a][rows] for a in family.attributes], family.shape) for family in families]
-        cll += log_likelihood(cells, labels, None if block.weights is None else block.weights[rows], parts)
-    return cll
