@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from bncli.catalogue.option_kinds import Integer
@@ -30,7 +30,7 @@ from bncli.cli.options import KindType, output_flag
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
-    from bncli.engine.model import TriedArcs, TriedCandidate
+    from bncli.engine.model import TriedCandidate
     from bncli.files.reading.source import Source
     from bncli.steps.fit import FitReport
 
@@ -121,7 +121,15 @@ def command(**typed: Any) -> None:
         if typed["dry_run"]:
             _print_forecast(source, resolved, console)
             return
-        cluster = _cluster(typed, source, resolved, console)
+        cluster, setting = typed["cluster"], settings_of_run().get("cluster")
+        if setting is not None and source is not None:
+            from bncli.steps.cluster.fitting import refuse_on_cluster
+
+            try:
+                refuse_on_cluster(source, resolved.recipe, resolved.supplied)
+            except UsageError as reason:
+                console.notes([f"{setting.where} is ignored: {reason}"])
+                cluster = None
         arguments: dict[str, Any] = {
             "output": options.output_path(typed["output"]),
             "supplied": resolved.supplied,
@@ -146,27 +154,6 @@ def command(**typed: Any) -> None:
 
             write_page(typed["report"], fit_page(report))
         console.finish(report, _summary(report, resolved.supplied.structure_path, verbose=typed["verbose"]))
-
-
-def _cluster(
-    typed: Mapping[str, Any], source: Source | None, resolved: learning.LearningOptions, console: Console
-) -> str | None:
-    """Return the address of the cluster that was typed or set, or None.
-
-    A cluster that was set and cannot do this fit is ignored with a note.
-    """
-    address: str | None = typed["cluster"]
-    setting = settings_of_run().get("cluster")
-    if setting is None or source is None:
-        return address
-    from bncli.steps.cluster.fitting import refuse_on_cluster
-
-    try:
-        refuse_on_cluster(source, resolved.recipe, resolved.supplied)
-    except UsageError as reason:
-        console.notes([f"{setting.where} is ignored: {reason}"])
-        return None
-    return address
 
 
 def _print_forecast(source: Source | None, resolved: learning.LearningOptions, console: Console) -> None:
@@ -264,23 +251,19 @@ def _summary(report: FitReport, structure_file: str | None, *, verbose: bool) ->
             lines.append(f"compared    held-out log-loss{on_sample}: {losses}")
         if penalty.arcs and penalty.arcs[-1].n_arcs:
             on_sample = " on a sample" if report.rows > most_rows_to_choose(report.rows, report.classes) else ""
-            lines.append(f"arcs        {_arcs_text(report.arcs, penalty.arcs, on_sample)}")
+            # how many arcs are kept, and the held-out loss without arcs, with all, and with those kept
+            n_learned = penalty.arcs[-1].n_arcs
+            shown = {"none": "without arcs", "all": f"with all {n_learned:,}"}
+            of_choices = ", ".join(
+                f"{choice.log_loss:.4g} {shown.get(choice.arcs) or f'with {choice.n_arcs:,}'}"
+                for choice in penalty.arcs
+                if choice.arcs in shown or (choice.n_arcs == report.arcs and report.arcs)
+            )
+            kept = f"{report.arcs:,} of {n_learned:,} kept" if report.arcs else "none kept"
+            lines.append(f"arcs        {kept}: held-out log-loss{on_sample} {of_choices}")
     lines += candidate_lines(report.trials)
     lines += _optimization_lines(report, heaviest, verbose=verbose)
     return [*lines, f"model       {report.model}"]
-
-
-def _arcs_text(n_kept: int, choices: Sequence[TriedArcs], on_sample: str) -> str:
-    """Return how many arcs are kept, and the held-out log-loss without arcs, with all, and with those kept."""
-    n_learned = choices[-1].n_arcs
-    shown = {"none": "without arcs", "all": f"with all {n_learned:,}"}
-    losses = [
-        f"{choice.log_loss:.4g} {shown.get(choice.arcs) or f'with {choice.n_arcs:,}'}"
-        for choice in choices
-        if choice.arcs in shown or (choice.n_arcs == n_kept and n_kept)
-    ]
-    kept = f"{n_kept:,} of {n_learned:,} kept" if n_kept else "none kept"
-    return f"{kept}: held-out log-loss{on_sample} {', '.join(losses)}"
 
 
 def _optimization_lines(report: FitReport, heaviest: str, *, verbose: bool) -> list[str]:

@@ -10,10 +10,10 @@ Of the man pages, `bncli.1` lists the commands, `bncli-COMMAND.1` describes one 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
@@ -66,10 +66,9 @@ def make_site() -> dict[str, str]:
         entries.append((name, link, f"{', '.join(dict.fromkeys(commands))}: {meaning}"))
     index = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in dict.fromkeys(entries))
     synonyms = json.dumps({word: f"{topic}.html" for word, topic in topics_by_synonym().items()})
-    files["manual.css"] = f"/* {SITE_MARK} */\n{_read('site.css')}"
-    files["manual.js"] = (
-        f"// {SITE_MARK}\nconst ENTRIES = [\n{index}\n];\nconst SYNONYMS = {synonyms};\n{_read('site.js')}"
-    )
+    style, script = (Path(FOLDER, name).read_text("utf-8") for name in ("site.css", "site.js"))
+    files["manual.css"] = f"/* {SITE_MARK} */\n{style}"
+    files["manual.js"] = f"// {SITE_MARK}\nconst ENTRIES = [\n{index}\n];\nconst SYNONYMS = {synonyms};\n{script}"
     return files
 
 
@@ -263,11 +262,6 @@ def _document(page: _Page) -> str:
 </body>
 </html>
 """
-
-
-def _read(name: str) -> str:
-    with open(os.path.join(FOLDER, name), encoding="utf-8") as file:
-        return file.read()
 
 
 MAN_MARK = "Written by bncli help --man"

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rich.tree import Tree
 
     from bncli.engine.data.schema import Attribute
-    from bncli.engine.kernels.arrays import Array
     from bncli.steps.effects_and_regions import EffectsReport, NamedEffect
 
 _MOST_PARTS = 12
@@ -296,17 +295,17 @@ def effect_tables(report: EffectsReport, labels: Sequence[str]) -> list[str | Ta
         return [*lines, "No attribute has an effect."]
 
     rows = (
-        (_percent(effect.share), ", ".join(effect.attributes), "█" * round(2 * _BAR_WIDTH * effect.share))
+        (f"{effect.share:.1%}", ", ".join(effect.attributes), "█" * round(2 * _BAR_WIDTH * effect.share))
         for effect in report.effects[:_MOST_SHARES]
     )
     lines.append(filled_table("Shares of the score's variance", ("share", "effect", ""), rows, (0,)))
     n_left_out, share_left_out = report.left_out or (0, 0.0)
     if hidden := report.effects[_MOST_SHARES:]:
-        together = _percent(share_left_out + sum(effect.share for effect in hidden))
+        together = f"{share_left_out + sum(effect.share for effect in hidden):.1%}"
         lines += [f"... and {n_left_out + len(hidden):,} more effects with {together} in total", ""]
 
     shown = [effect for effect in report.effects[:_MOST_EFFECTS] if effect.values.any()]
-    scale = max((_largest(effect.values) for effect in shown if len(effect.attributes) == 1), default=0.0)
+    scale = max((float(abs(effect.values).max()) for effect in shown if len(effect.attributes) == 1), default=0.0)
     if any(len(effect.attributes) == 2 for effect in shown):
         lines += [_LEGEND, ""]
     for effect in shown:
@@ -332,14 +331,6 @@ def signed(number: float) -> str:
     return f"{number + 0.0:+.3f}"
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}%"
-
-
-def _largest(values: Array) -> float:
-    return float(abs(values).max(initial=0.0))
-
-
 def _tables_of_effect(effect: NamedEffect, labels: Sequence[str], scale: float) -> list[str | Table]:
     """Return the numbers of one effect as a curve, a grid, a heat map, or a list of the strongest entries.
 
@@ -347,7 +338,7 @@ def _tables_of_effect(effect: NamedEffect, labels: Sequence[str], scale: float) 
     """
     order, n_lines = len(effect.attributes), effect.values.shape[0]
     averaged = ", averages" if effect.averaged else ""
-    title = f"{' by '.join(effect.attributes)} ({_percent(effect.share)}{averaged})"
+    title = f"{' by '.join(effect.attributes)} ({effect.share:.1%}{averaged})"
     if order == 1 and len(labels) == 2 and n_lines <= _MOST_LINES:
         rows: Iterable[Sequence[str]] = (
             (name, signed(value), bar(value / scale))
@@ -379,7 +370,7 @@ def _heat_map(effect: NamedEffect, labels: Sequence[str], title: str) -> list[st
     label = 1 if len(labels) == 2 else int(abs(effect.values).max(axis=(0, 1)).argmax())
     title = title if len(labels) == 2 else f"{title}, log-odds of {labels[label]}"
     values, (down, across) = effect.values[:, :, label], effect.attributes
-    most = _largest(values) or 1.0
+    most = float(abs(values).max(initial=0.0)) or 1.0
     shares = [[value / most for value in row] for row in values.tolist()]
     shades = [
         [(_POSITIVE_SHADES if x >= 0 else _NEGATIVE_SHADES)[math.ceil(4 * abs(x) - 0.5)] for x in row] for row in shares

@@ -348,8 +348,18 @@ def read_labelled(
     label = joined.pop(0)[1]
     weights = None if source.weights is None else np.asarray(_values(joined.pop()[1]), np.float64)
     assert isinstance(label, CategoricalColumn)
-    texts = [_carried_column(columns, tokens) for columns in zip(*carried_blocks, strict=True)]
-    columns = {**dict(joined), **dict(zip(carried, texts, strict=True))}
+    columns = dict(joined)
+    for name, texts_of_blocks in zip(carried, zip(*carried_blocks, strict=True), strict=True):
+        # numbers if there are more than two of them and nothing else
+        encoded = pa.chunked_array(texts_of_blocks, pa.string()).combine_chunks().dictionary_encode()
+        texts, codes = encoded.dictionary, encoded.indices.to_numpy()
+        numbers, wrong = to_numbers(texts, tokens.number)
+        if wrong is None and len(np.unique(numbers[~np.isnan(numbers)])) > 2:
+            columns[name] = NumericColumn(numbers[codes])
+        else:
+            levels = sort_levels(distinct_levels(texts, tokens.text))
+            codes = encode_levels(texts, levels, tokens.text)[codes]
+            columns[name] = CategoricalColumn(narrow_codes(codes, len(levels)), levels)
     keep = usable_rows(
         label, weights, table.name, drop_unlabelled=source.drop_unlabelled, keep_unlabelled=keep_unlabelled
     )
@@ -361,15 +371,3 @@ def read_labelled(
 
 def _values(column: Column) -> np.ndarray:
     return column.codes if isinstance(column, CategoricalColumn) else column.values
-
-
-def _carried_column(blocks: Sequence[pa.Array], tokens: MissingTokens) -> Column:
-    """Return the texts of all row blocks as a column: of numbers if it has more than two of them and nothing else."""
-    encoded = pa.chunked_array(blocks, pa.string()).combine_chunks().dictionary_encode()
-    texts, rows = encoded.dictionary, encoded.indices.to_numpy()
-    numbers, wrong = to_numbers(texts, tokens.number)
-    if wrong is None and len(np.unique(numbers[~np.isnan(numbers)])) > 2:
-        return NumericColumn(numbers[rows])
-    levels = sort_levels(distinct_levels(texts, tokens.text))
-    codes = encode_levels(texts, levels, tokens.text)[rows]
-    return CategoricalColumn(narrow_codes(codes, len(levels)), levels)
