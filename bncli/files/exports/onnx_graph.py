@@ -258,17 +258,20 @@ def _add_probabilities(graph: _Graph, digits: _Digits, scorer: PortableScorer) -
     calibration = scorer.calibration
     if calibration is not None and calibration.powers and n_stages == 1:
         logs = graph.node("LogSoftmax", graph.node("Squeeze", scores, graph.constant([1])), axis=1)
-        return _apply_powers(graph, logs, calibration)
-    weights = np.array([stage.weight for stage in scorer.stages])
-    shares = graph.node("Softmax", scores, axis=2)
-    weighted = graph.node("Mul", shares, graph.constant((weights / weights.sum())[:, None], np.float64))
-    average = graph.node("ReduceSum", weighted, graph.constant([1]), keepdims=0)
-    if calibration is None:
-        return average
-    if not calibration.powers:
-        return _apply_lines(graph, average, calibration, n_labels)
-    positive = graph.node("Max", average, graph.constant(_LEAST_PROBABILITY, np.float64))
-    return _apply_powers(graph, graph.node("Log", positive), calibration)
+    else:
+        weights = np.array([stage.weight for stage in scorer.stages])
+        shares = graph.node("Softmax", scores, axis=2)
+        weighted = graph.node("Mul", shares, graph.constant((weights / weights.sum())[:, None], np.float64))
+        average = graph.node("ReduceSum", weighted, graph.constant([1]), keepdims=0)
+        if calibration is None:
+            return average
+        if not calibration.powers:
+            return _apply_lines(graph, average, calibration, n_labels)
+        positive = graph.node("Max", average, graph.constant(_LEAST_PROBABILITY, np.float64))
+        logs = graph.node("Log", positive)
+    # softmax(scale * ln P + shift), from ln P (N, K)
+    scales, shifts = (graph.constant([part], np.float64) for part in calibration.powers)
+    return graph.node("Softmax", graph.node("Add", graph.node("Mul", logs, scales), shifts), axis=1)
 
 
 def _add_scores(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> list[str]:
@@ -302,12 +305,6 @@ def _blocks_of_tables(owned: Sequence[tuple[int, PortableTable]]) -> list[list[t
             blocks.append([])
         blocks[-1].append(pair)
     return blocks
-
-
-def _apply_powers(graph: _Graph, logs: str, calibration: PortableMap) -> str:
-    """Add nodes for softmax(scale * ln P + shift), the calibrated probabilities, from ln P (N, K); return the name."""
-    scales, shifts = (graph.constant([part], np.float64) for part in calibration.powers)
-    return graph.node("Softmax", graph.node("Add", graph.node("Mul", logs, scales), shifts), axis=1)
 
 
 def _apply_lines(graph: _Graph, probabilities: str, calibration: PortableMap, n_labels: int) -> str:

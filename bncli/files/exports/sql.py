@@ -149,25 +149,21 @@ def _header(
 
 def _tables(inputs: Sequence[Input], numbers: Array, dialect: Dialect, stem: str) -> Iterator[str]:
     """Yield the statements that create and fill the tables of levels and of numbers (R, cells)."""
-    table = quote_identifier(f"{stem}_levels")
+    levels, weights = (quote_identifier(f"{stem}_{part}") for part in ("levels", "weights"))
     level = 'level text COLLATE "C"' if dialect.has_arrays else "level TEXT"
     columns = f"input integer NOT NULL, {level} NOT NULL, code integer NOT NULL, PRIMARY KEY (input, level)"
-    yield f"CREATE TABLE {table} ({columns}){'' if dialect.has_arrays else ' WITHOUT ROWID'};"
-    rows = [
+    create_levels = f"CREATE TABLE {levels} ({columns}){'' if dialect.has_arrays else ' WITHOUT ROWID'};"
+    level_rows = [
         f"({p}, {quote_text(t)}, {code})" for p, column in enumerate(inputs) for t, code in (column.codes or {}).items()
     ]
-    yield from _inserts(table, rows)
-    table = quote_identifier(f"{stem}_weights")
     columns = ", ".join(f"s{r} double precision NOT NULL" for r in range(len(numbers)))
-    yield f"CREATE TABLE {table} (cell integer PRIMARY KEY, {columns});"
+    create_weights = f"CREATE TABLE {weights} (cell integer PRIMARY KEY, {columns});"
     cells = enumerate(numbers.T.tolist(), start=1)
-    rows = [f"({cell}, {', '.join(map(number_constant, entries))})" for cell, entries in cells]
-    yield from _inserts(table, rows)
-
-
-def _inserts(table: str, rows: Sequence[str]) -> Iterator[str]:
-    for first in range(0, len(rows), ROWS_PER_INSERT):
-        yield f"INSERT INTO {table} VALUES\n" + ",\n".join(rows[first : first + ROWS_PER_INSERT]) + ";"
+    weight_rows = [f"({cell}, {', '.join(map(number_constant, entries))})" for cell, entries in cells]
+    for create, table, rows in ((create_levels, levels, level_rows), (create_weights, weights, weight_rows)):
+        yield create
+        for first in range(0, len(rows), ROWS_PER_INSERT):
+            yield f"INSERT INTO {table} VALUES\n" + ",\n".join(rows[first : first + ROWS_PER_INSERT]) + ";"
 
 
 class _InputTable(NamedTuple):
