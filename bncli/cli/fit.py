@@ -247,8 +247,10 @@ def _summary(report: FitReport, structure_file: str | None, *, verbose: bool) ->
             lines.append(f"shrunk      {shrinkage_text(penalty.shrinkage)}")
         if penalty.structures:
             losses = ", ".join(f"{tried.structure} {tried.log_loss:.4g}" for tried in penalty.structures)
-            on_sample = " on a sample" if report.rows >= COMPARED_ROWS else ""
-            lines.append(f"compared    held-out log-loss{on_sample}: {losses}")
+            of_all = {penalty.log_loss, None if report.held_out is None else report.held_out.log_loss}
+            where = "" if of_all.intersection(tried.log_loss for tried in penalty.structures) else " on the first folds"
+            where = " on a sample" if report.rows >= COMPARED_ROWS else where
+            lines.append(f"compared    held-out log-loss{where}: {losses}")
         if penalty.arcs and penalty.arcs[-1].n_arcs:
             on_sample = " on a sample" if report.rows > most_rows_to_choose(report.rows, report.classes) else ""
             # how many arcs are kept, and the held-out loss without arcs, with all, and with those kept

@@ -43,6 +43,17 @@ def test_the_plain_line(bncli: Bncli, tmp_path: Path) -> None:
         assert word in verbose
 
 
+def test_a_comparison_that_first_folds_decide_names_them(bncli: Bncli) -> None:
+    rows = [
+        "x,z,class",
+        *(f"{x / 7:.3f},{z / 7:.3f},{(x > 0) ^ (z > 0)}" for x in range(-9, 10) for z in range(-9, 10)),
+    ]
+    Path("board.csv").write_text("\n".join(rows))
+    lines = bncli("fit", "board.csv").err.splitlines()
+    (compared,) = (line for line in lines if line.startswith("compared"))
+    assert re.fullmatch(r"compared    held-out log-loss on the first folds: tan 0\.\d+, interactions 0\.\d+", compared)
+
+
 def test_json_has_the_keys_that_scripts_rely_on(bncli: Bncli) -> None:
     ran = bncli("fit", "tumours.csv", "--structure", "nb", "--json", "--class", "diagnosis")
     report = json.loads(ran.out)
