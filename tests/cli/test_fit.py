@@ -46,7 +46,7 @@ def test_the_plain_line(bncli: Bncli, tmp_path: Path) -> None:
 def test_a_comparison_that_first_folds_decide_names_them(bncli: Bncli) -> None:
     rows = [
         "x,z,class",
-        *(f"{x / 7:.3f},{z / 7:.3f},{(x > 0) ^ (z > 0)}" for x in range(-9, 10) for z in range(-9, 10)),
+        *(f"{x / 7:.3f},{z / 7:.3f},{(x > 0) ^ (z > 0)}" for x in range(-12, 13) for z in range(-12, 13)),
     ]
     Path("board.csv").write_text("\n".join(rows))
     lines = bncli("fit", "board.csv").err.splitlines()

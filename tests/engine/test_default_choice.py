@@ -132,7 +132,7 @@ def test_a_clear_difference_on_some_folds_gives_the_model_of_the_typed_structure
 
 
 def test_one_fold_decides_about_a_chessboard() -> None:
-    model = learn(chessboard(500), default()).model
+    model = learn(chessboard(600), default()).model
     assert model.recipe.structure == "interactions"
     assert model.penalty_cv is not None
     losses = [tried.log_loss for tried in model.penalty_cv.structures]
@@ -177,8 +177,7 @@ def folds_compared(columns: Columns, means: tuple[float, float], spread: float) 
         (0.06, 0.5, 2, 1),
         (-0.04, 0.5, 4, 0),
         (0.02, 0.5, 4, None),
-        (0.01, 0.5, 4, 1),
-        (0.0, 0.1, 4, 0),
+        (0.0, 0.1, 4, None),
         (5e-4, 0.0, 1, 0),
         (2e-3, 0.0, 3, 1),
     ],
@@ -244,21 +243,21 @@ def test_many_classes_with_few_rows_or_many_values_keep_the_tree(
 @pytest.mark.parametrize("hold_out", [False, True])
 def test_of_many_classes_the_penalty_of_the_sample_is_kept(monkeypatch: pytest.MonkeyPatch, hold_out: bool) -> None:
     monkeypatch.setattr(learning, "MANY_LABELS", 1)
-    monkeypatch.setattr(learning, "COMPARED_ROWS", 401)
-    model = learn(chessboard(500), default(), run=Run(hold_out=hold_out)).model
+    monkeypatch.setattr(learning, "COMPARED_ROWS", 501)
+    model = learn(chessboard(600), default(), run=Run(hold_out=hold_out)).model
     assert model.recipe.structure == "interactions"
     assert model.penalty_cv is not None
     tan, interactions = model.penalty_cv.structures
     assert tan.log_loss > interactions.log_loss
     assert model.penalty == interactions.penalty == model.penalty_cv.penalty
-    assert same_tables(model, learn(chessboard(500), Recipe.of(penalty=str(model.penalty), **INTERACTIONS)).model)
+    assert same_tables(model, learn(chessboard(600), Recipe.of(penalty=str(model.penalty), **INTERACTIONS)).model)
     assert model.held_out is not None
     if hold_out:
-        typed = learn(chessboard(500), Recipe.of(**INTERACTIONS), run=Run(hold_out=True)).model
-        assert model.held_out.rows == 500
+        typed = learn(chessboard(600), Recipe.of(**INTERACTIONS), run=Run(hold_out=True)).model
+        assert model.held_out.rows == 600
         assert model.held_out.log_loss == pytest.approx(typed.held_out_log_loss, rel=0.05)
-    else:  # the loss of a fold of the sample of 400 rows
-        assert model.held_out.rows == 80
+    else:  # the loss of a fold of the sample of 500 rows
+        assert model.held_out.rows == 100
         assert model.held_out.log_loss == interactions.log_loss
 
 
