@@ -128,13 +128,25 @@ class _Items:
             )
             counts[first // grain + 1 :][: n_cells // n_labels] = own.reshape(-1, n_labels)
         before = np.cumsum(counts, axis=0)
+        # a cut may lie after the last item of a value unless that value and the next are pure
+        candidates = np.zeros(len(column.labels), np.bool_)
+        candidates[:-1] = column.labels[1:] != column.labels[:-1]
+        if not column.is_last.all():
+            # a change of class within a value makes it mixed, and not a change from one value to the next
+            inside = np.flatnonzero(candidates & ~column.is_last)
+            candidates &= column.is_last
+            last = np.flatnonzero(column.is_last)
+            mixed = np.searchsorted(last, inside)
+            candidates[last[mixed]] = True
+            candidates[last[mixed[mixed > 0] - 1]] = True
+            candidates[-1] = False
         return _Items(
             column,
             labels,
             weights,
             grain,
             before,
-            _candidates(column),
+            candidates,
             _n_log_n(int(before[-1].sum())),
             unit,
         )
@@ -148,22 +160,6 @@ class _Items:
         weights = None if self.weights is None else self.weights[rows]
         own = np.bincount(self.labels[rows], weights, self.before.shape[1])
         return np.asarray(self.before[full] + own.astype(np.int64))
-
-
-def _candidates(column: Ordered) -> Mask:
-    """Return whether a cut may lie after each item: after the last one of a value unless it and the next are pure."""
-    candidates = np.zeros(len(column.labels), np.bool_)
-    candidates[:-1] = column.labels[1:] != column.labels[:-1]
-    if not column.is_last.all():
-        # a change of class within a value makes it mixed, and not a change from one value to the next
-        inside = np.flatnonzero(candidates & ~column.is_last)
-        candidates &= column.is_last
-        last = np.flatnonzero(column.is_last)
-        mixed = np.searchsorted(last, inside)
-        candidates[last[mixed]] = True
-        candidates[last[mixed[mixed > 0] - 1]] = True
-        candidates[-1] = False
-    return candidates
 
 
 @dataclass(frozen=True)

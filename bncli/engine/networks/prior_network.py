@@ -99,7 +99,38 @@ class PriorNetwork:
         """Return Q(x_S, y) for attributes S, with one axis per attribute and the class on the last axis."""
         key = tuple(sorted(members))
         if key not in self._known:
-            table = self._marginal(key)
+            # variable elimination, each time of the variable with the smallest joint table
+            network, structure = self.network, self.network.structure
+            children = set(structure.class_children)
+            scopes: dict[int, tuple[int, ...]] = {
+                i: (i, *parents, *((_CLASS,) if i in children else ())) for i, parents in enumerate(structure.parents)
+            }
+            scopes[_CLASS] = (*structure.class_parents, _CLASS)
+            # Variables that are not ancestors of the members or the class sum to 1.
+            needed, waiting = set[int](), [*key, _CLASS]
+            while waiting:
+                node = waiting.pop()
+                if node not in needed:
+                    needed.add(node)
+                    waiting += scopes[node]
+            tables = [
+                (scopes[node], network.theta_class if node == _CLASS else network.theta[node])
+                for node in sorted(needed)
+            ]
+            sizes = dict(enumerate(network.schema.cardinalities)) | {_CLASS: len(network.schema.labels)}
+            hidden = needed.difference(key, (_CLASS,))
+            while hidden:
+                joined = {v: sorted({u for scope, _ in tables if v in scope for u in scope}) for v in hidden}
+                variable = min(sorted(hidden), key=lambda v: float(np.prod([float(sizes[u]) for u in joined[v]])))
+                self._check_size(joined[variable], sizes)
+                touched = [one for one in tables if variable in one[0]]
+                product = _multiply_tables(touched, joined[variable]).sum(axis=joined[variable].index(variable))
+                other_variables = tuple(u for u in joined[variable] if u != variable)
+                tables = [*(one for one in tables if variable not in one[0]), (other_variables, product)]
+                hidden.remove(variable)
+            target = (*key, _CLASS)
+            self._check_size(target, sizes)
+            table = _multiply_tables(tables, target)
             self._known[key] = table / table.sum()
         return self._known[key].transpose(*(key.index(i) for i in members), len(key))
 
@@ -115,39 +146,6 @@ class PriorNetwork:
                 scores += np.log(network.theta[i][tuple(codes[j] for j in (i, *structure.parents[i]))])
         p = np.exp(scores - scores.max(axis=1, keepdims=True))
         return codes, np.asarray(p / p.sum(axis=1, keepdims=True))
-
-    def _marginal(self, members: tuple[int, ...]) -> Array:
-        """Return Q(x_S, y) by variable elimination, each time of the variable with the smallest joint table."""
-        network, structure = self.network, self.network.structure
-        children = set(structure.class_children)
-        scopes: dict[int, tuple[int, ...]] = {
-            i: (i, *parents, *((_CLASS,) if i in children else ())) for i, parents in enumerate(structure.parents)
-        }
-        scopes[_CLASS] = (*structure.class_parents, _CLASS)
-        # Variables that are not ancestors of the members or the class sum to 1.
-        needed, waiting = set[int](), [*members, _CLASS]
-        while waiting:
-            node = waiting.pop()
-            if node not in needed:
-                needed.add(node)
-                waiting += scopes[node]
-        tables = [
-            (scopes[node], network.theta_class if node == _CLASS else network.theta[node]) for node in sorted(needed)
-        ]
-        sizes = dict(enumerate(network.schema.cardinalities)) | {_CLASS: len(network.schema.labels)}
-        hidden = needed.difference(members, (_CLASS,))
-        while hidden:
-            joined = {v: sorted({u for scope, _ in tables if v in scope for u in scope}) for v in hidden}
-            variable = min(sorted(hidden), key=lambda v: float(np.prod([float(sizes[u]) for u in joined[v]])))
-            self._check_size(joined[variable], sizes)
-            touched = [one for one in tables if variable in one[0]]
-            product = _multiply_tables(touched, joined[variable]).sum(axis=joined[variable].index(variable))
-            other_variables = tuple(u for u in joined[variable] if u != variable)
-            tables = [*(one for one in tables if variable not in one[0]), (other_variables, product)]
-            hidden.remove(variable)
-        target = (*members, _CLASS)
-        self._check_size(target, sizes)
-        return _multiply_tables(tables, target)
 
     def _check_size(self, scope: Collection[int], sizes: dict[int, int]) -> None:
         if np.prod([float(sizes[variable]) for variable in scope]) > MOST_ENTRIES:
