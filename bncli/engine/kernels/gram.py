@@ -12,6 +12,7 @@ several of which may be nonzero at a time, are packed and counted likewise.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -54,6 +55,12 @@ class Pack:
             # code i is indicator i; the slice drops the code of "none is active"
             return tables[..., : len(self.indicators)]
         return np.asarray(tables @ self.active)
+
+    def project_rows(self, tables: Array) -> Array:
+        """Return the same for tables (..., n_codes, any), as (..., indicators in the pack, any)."""
+        if self.active is None:
+            return tables[..., : len(self.indicators), :]
+        return np.asarray(self.active.T @ tables)
 
 
 @dataclass(frozen=True)
@@ -187,36 +194,48 @@ def _work(n_codes: Sequence[int], n_rows: int, n_blocks: int) -> float:
 
 def co_occurrences(packing: Packing, configurations: Sequence[Index], factors: Array) -> Array:
     """Return C (blocks, n, n), given configurations[g] (rows,) of group g and factors q (blocks, rows) >= 0."""
+    packs = packing.packs
+    # the indicators of a pack side by side, so that its part of C is a slice; only the lower triangle is computed
+    edges = np.cumsum([0, *(len(pack.indicators) for pack in packs)]).tolist()
+    slices = [slice(start, end) for start, end in itertools.pairwise(edges)]
     total = np.zeros((len(factors), packing.n, packing.n))
     for start in range(0, factors.shape[1], ROWS):
         rows = slice(start, start + ROWS)
-        codes = [pack.codes([c[rows] for c in configurations]) for pack in packing.packs]
-        _add_rows(total, packing.packs, codes, factors[:, rows])
-    return total
+        codes = [pack.codes([c[rows] for c in configurations]) for pack in packs]
+        _add_rows(total, packs, slices, codes, factors[:, rows])
+    # the blocks on the diagonal are symmetric themselves, and exactly so after halving
+    for within in slices:
+        total[:, within, within] /= 2
+    total += total.transpose(0, 2, 1)
+    packed = np.concatenate([np.zeros(0, np.intp), *(pack.indicators for pack in packs)])
+    # an indicator that no configuration activates is in no pack
+    places = np.empty(packing.n, np.intp)
+    places[np.append(packed, np.setdiff1d(np.arange(packing.n), packed))] = np.arange(packing.n)
+    return total.take(places, axis=1).take(places, axis=2)
 
 
-def _add_rows(total: Array, packs: Sequence[Pack], codes: Sequence[Index], factors: Array) -> None:
-    # C is symmetric: each pair of packs is counted once and written to both triangles
-    for a, (first, code) in enumerate(zip(packs, codes, strict=True)):
+def _add_rows(
+    total: Array, packs: Sequence[Pack], slices: Sequence[slice], codes: Sequence[Index], factors: Array
+) -> None:
+    """Add rows to the lower triangle of C, whose rows and columns are the indicators pack by pack."""
+    for a, (first, code, place) in enumerate(zip(packs, codes, slices, strict=True)):
         joint = np.empty_like(code)
-        for second, other in zip(packs[:a], codes[:a], strict=True):
+        for second, other, other_place in zip(packs[:a], codes[:a], slices, strict=False):
             np.multiply(code, second.n_codes, out=joint)
             joint += other
             # the rows' weights by the codes of both packs, (blocks, codes of first, codes of second)
-            size = first.n_codes * second.n_codes
-            tables = np.array([np.bincount(joint, f, size) for f in factors])
-            tables = tables.reshape(len(factors), first.n_codes, second.n_codes)
-            # (blocks, indicators of second, indicators of first)
-            block = first.project(second.project(tables).transpose(0, 2, 1))
-            total[:, second.indicators[:, np.newaxis], first.indicators] += block
-            total[:, first.indicators[:, np.newaxis], second.indicators] += block.transpose(0, 2, 1)
+            tables = np.empty((len(factors), first.n_codes * second.n_codes))
+            for table, q in zip(tables, factors, strict=True):
+                table[:] = np.bincount(joint, q, len(table))
+            of_second = second.project(tables.reshape(-1, second.n_codes))
+            of_second = of_second.reshape(len(factors), first.n_codes, -1)
+            total[:, place, other_place] += first.project_rows(of_second)
         # among the indicators of one pack
-        sums = np.array([np.bincount(code, f, first.n_codes) for f in factors])
+        sums = np.array([np.bincount(code, q, first.n_codes) for q in factors])
         if first.active is None:
             # they exclude one another, so each occurs together with itself only
             n = len(first.indicators)
-            within = sums[:, :n][:, :, np.newaxis] * np.eye(n)
+            total[:, place, place] += sums[:, :n][:, :, np.newaxis] * np.eye(n)
         else:
             # sum over codes u of a[u, i] q[u] a[u, j]
-            within = np.asarray(first.active.T @ (sums[:, :, np.newaxis] * first.active))
-        total[:, first.indicators[:, np.newaxis], first.indicators] += within
+            total[:, place, place] += first.active.T @ (sums[:, :, np.newaxis] * first.active)

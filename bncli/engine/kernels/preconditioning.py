@@ -29,6 +29,18 @@ import numpy as np
 from bncli.engine.kernels.arrays import Array, Index
 
 Precondition = Callable[[Array], Array]
+
+
+@dataclass(frozen=True)
+class RowsPrecondition:
+    """A preconditioner that can also multiply many gradients, the rows of an array (m, P), in little more time."""
+
+    of_rows: Precondition
+
+    def __call__(self, g: Array) -> Array:
+        return np.asarray(self.of_rows(g[np.newaxis])[0])
+
+
 SHIFT_FLOOR = 1e-3
 """With curved tables, a common shift is used only for a penalty above this share of the mean curvature."""
 RIDGE = 1e-6
@@ -37,6 +49,8 @@ NEGLIGIBLE = 1e-150
 """Curvature up to this value counts as 0: the square of its reciprocal would not be finite."""
 LEAST_SCALE = 1e-6
 """On the subspace, smaller factors s count as this value, because there the penalty outweighs the rows anyway."""
+MANY_OF_CELLS = 0.2
+"""If more than this share of all cells belong to sums, it is faster to look up a sum for every cell."""
 MAX_SHARED = 800
 """With more shared parameters than this, only the diagonal is used."""
 MOST_SHIFTED = 1000
@@ -87,8 +101,15 @@ class Subspace:
     def add(self, out: Array, columns: Array) -> None:
         """Add R times columns (any, n) to out (any, n_cells)."""
         out[:, self.top] += columns[:, : len(self.top)]
-        for cells, numbers in self._sums:
-            out[:, cells] += columns[:, numbers]
+        if not self._sums:
+            return
+        # cells without a column get that of zeros
+        padded = np.concatenate([columns, np.zeros((len(columns), 1))], axis=1)
+        for (cells, numbers), columns_of_cells in zip(self._sums, self.columns[1:], strict=True):
+            if len(cells) > MANY_OF_CELLS * out.shape[1]:
+                out += padded.take(columns_of_cells, axis=1)
+            else:
+                out[:, cells] += columns.take(numbers, axis=1)
 
     def gram(self, weights: Array) -> Array:
         """Return R' diag(weights) R, (n, n), weights (n_cells,)."""
@@ -127,7 +148,7 @@ class SampledCurvature:
     mass: Array
 
 
-def scaled_preconditioner(sample: SampledCurvature, scale: Array, penalty: float, n_labels: int) -> Precondition:
+def scaled_preconditioner(sample: SampledCurvature, scale: Array, penalty: float, n_labels: int) -> RowsPrecondition:
     """Return the preconditioner for tables W = scale p, with scale (1 or K, n_cells)."""
     subspace, top = sample.subspace, sample.subspace.top
     # curvature of the parameters p when W = s p: s^2 m, plus the penalty
@@ -151,30 +172,35 @@ def scaled_preconditioner(sample: SampledCurvature, scale: Array, penalty: float
     of_mean = penalty if penalty > 0 else _divisor(sample.mass * scale**2)[:, top]
 
     def apply(g: Array) -> Array:
-        gradient = g.reshape(n_labels, -1)
+        # (m, K, n_cells)
+        gradient = g.reshape(len(g), n_labels, -1)
         # the cells outside the subspace, solved one by one; `dense` then adds its part
         out = np.zeros(gradient.shape) if has_all_cells else spread(gradient)
         if alike:  # the mean over classes is solved by itself
             mean = _mean(gradient)
-            out[:, top] = mean[top] / of_mean
+            out[..., top] = mean[..., top] / of_mean
             gradient = gradient - mean
         elif not has_all_cells:
             # the top cells are solved by `dense` alone
-            out[:, top] = 0.0
-        if unscaled:
-            subspace.add(out, dense(subspace.restrict(gradient)))
-            return out.ravel()
+            out[..., top] = 0.0
         # dW = s dp: a gradient in W is that in p divided by s, and a step in p is the step in W divided by s
-        inside = np.zeros(out.shape)
-        subspace.add(inside, dense(subspace.restrict(gradient / factor)))
-        out += inside / factor
-        return out.ravel()
+        inside = out if unscaled else np.zeros(out.shape)
+        gradient = gradient if unscaled else gradient / factor
+        restricted = subspace.restrict(gradient.reshape(len(g) * n_labels, -1))
+        solved = dense(restricted.reshape(len(g), n_labels, -1))
+        subspace.add(inside.reshape(len(g) * n_labels, -1), solved.reshape(len(g) * n_labels, -1))
+        if not unscaled:
+            out += inside / factor
+        return out.reshape(g.shape)
 
-    return apply
+    return RowsPrecondition(apply)
 
 
 def _diagonal(a: Array, mass: Array, scale: Array, free: float) -> Precondition:
-    """Return the solver of every cell by itself; a (1 or K, n_cells) is A_y, `free` the penalty without scale."""
+    """Return the solver of every cell by itself, for gradients (..., K, n_cells).
+
+    a (1 or K, n_cells) is A_y, `free` the penalty without scale.
+    """
     a = _divisor(a)
     if len(a) == 1:
         return partial(_spread_alike, a, free if free > 0 else a)
@@ -186,7 +212,7 @@ def _diagonal(a: Array, mass: Array, scale: Array, free: float) -> Precondition:
     inner = (np.broadcast_to(mass, a.shape) * free / a).sum(axis=0)
     # no class has mass in the cell: there is nothing to shift
     inner = np.where(inner > 0, inner, 1.0)
-    return lambda g: g / a + u * ((u * g).sum(axis=0) / inner)
+    return lambda g: g / a + u * ((u * g).sum(axis=-2, keepdims=True) / inner)
 
 
 def _divisor(a: Array) -> Array:
@@ -203,8 +229,8 @@ def _spread_alike(a: Array, of_mean: Array | float, g: Array) -> Array:
 
 
 def _mean(g: Array) -> Array:
-    """Return the mean over the classes; np.mean costs several times as much on short axes."""
-    return np.asarray(np.add.reduce(g, axis=0) / len(g))
+    """Return the mean over the classes, (..., 1, n_cells); np.mean costs several times as much on short axes."""
+    return np.asarray(np.add.reduce(g, axis=-2, keepdims=True) / g.shape[-2])
 
 
 def _inverse_in_units(units: Array, matrix: Array) -> Array:
@@ -213,11 +239,15 @@ def _inverse_in_units(units: Array, matrix: Array) -> Array:
 
 
 def _blocks(inverses: Array) -> Precondition:
-    return lambda g: np.matmul(inverses, g[:, :, np.newaxis])[:, :, 0]
+    """Return the product with a block per class, or one for all, for gradients (m, K, n)."""
+    if len(inverses) == 1:
+        # the block is symmetric
+        return lambda g: np.asarray(g.reshape(-1, g.shape[2]) @ inverses[0]).reshape(g.shape)
+    return lambda g: np.matmul(inverses, g.transpose(1, 2, 0)).transpose(2, 0, 1)
 
 
 def _coupled(inverses: Array, of_penalty: Array, n_labels: int) -> Precondition:
-    """Return the solver with a common shift t, given A_y^-1 and L_y, each (1 or K, n, n)."""
+    """Return the solver with a common shift t for gradients (m, K, n), given A_y^-1 and L_y, each (1 or K, n, n)."""
     diagonals = np.diagonal(of_penalty, axis1=1, axis2=2)
     # If every L_y is diagonal, products with it are element-wise, which is much cheaper.
     narrow = np.count_nonzero(of_penalty) == np.count_nonzero(diagonals)
@@ -238,9 +268,12 @@ def _coupled(inverses: Array, of_penalty: Array, n_labels: int) -> Precondition:
     inner = _inverse_in_units(np.maximum(np.diag(remainder), least) ** -0.5, (remainder + remainder.T) / 2)
 
     def apply(g: Array) -> Array:
-        solved = np.matmul(inverses, g[:, :, np.newaxis])
-        t = inner @ np.add.reduce(g - weighted(d, solved)[:, :, 0], axis=0)
-        return np.asarray((solved - np.matmul(inverses, weighted(d, t[:, np.newaxis])))[:, :, 0] + t)
+        of_classes = g.transpose(1, 2, 0)
+        solved = np.matmul(inverses, of_classes)
+        t = inner @ np.add.reduce(of_classes - weighted(d, solved), axis=0)
+        solved -= np.matmul(inverses, weighted(d, t))
+        solved += t
+        return np.asarray(solved.transpose(2, 0, 1))
 
     return apply
 
@@ -264,7 +297,8 @@ def curved_preconditioner(
     # U_y, and then A_y = J_y' U_y + lambda I
     weighted = sample.grams @ jacobian
     inverses = np.stack([inverse(a, penalty) for a in jacobian.transpose(0, 2, 1) @ weighted])
-    dense = _blocks(inverses)
+    blocks = _blocks(inverses)
+    dense: Precondition = lambda g: blocks(g[np.newaxis])[0]  # noqa: E731
     if free > 0:
         dense = _woodbury(sample.grams.sum(axis=0) * (n_labels / len(sample.grams)), weighted, inverses, n_labels)
 

@@ -227,6 +227,6 @@ class _Curvature:
 
         # the curvature of all rows needs no correction
         corrections = pairs if self.share < 1 else Pairs()
-        direction = -corrections.times_inverse_hessian(solve, current.gradient, scaled=False)
+        direction = -corrections.times_inverse_hessian(solve, current.gradient)
         self.n_products += self.used
         return direction

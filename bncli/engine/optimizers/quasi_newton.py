@@ -37,12 +37,13 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from bncli.engine.kernels.arrays import Array
+from bncli.engine.kernels.preconditioning import RowsPrecondition
 from bncli.engine.model import Optimum, StoppedBy
 from bncli.engine.optimizers.line_search import wolfe_search
 from bncli.engine.optimizers.objective import HISTORY, Evaluation, Objective, Precondition, Report, Step, norm
@@ -59,7 +60,7 @@ SCIPY_PAIRS = 10
 """The default of scipy; the Fortran driver of the authors has 5."""
 LARGEST_GAP = 120
 """The most evaluations between refreshes of the preconditioner; the gap doubles each time."""
-COST = (12.0, 30.0)
+COST = (6.0, 30.0)
 """A refresh may cost half of all evaluations made so far, but no fewer and no more evaluations than these."""
 TRUNCATION = 0.3
 CERTAIN = 1e-2
@@ -67,6 +68,8 @@ CERTAIN = 1e-2
 MAX_PRODUCTS = 200
 FLAT = 1e-12
 UNLIMITED = 10**9
+NUMBERS_AT_A_TIME = 1 << 21
+"""The most elements of stored vectors that are multiplied by a new preconditioner at a time."""
 
 
 def minimise_newton(
@@ -184,7 +187,7 @@ def descend(run: Descent, newton_from: float, preconditioner: str) -> Optimum:
 
 def _quasi_newton_steps(run: Descent, refresh: Refresh, until: float) -> StoppedBy | None:
     """Take L-BFGS steps until there is a reason to stop, and return it, or None after `until` evaluations."""
-    pairs, values = Pairs(run.objective.history), deque([run.current.value], maxlen=WINDOW + 1)
+    pairs, values = PreconditionedPairs(run.objective.history), deque([run.current.value], maxlen=WINDOW + 1)
     while run.evaluations < until:
         current = run.current
         direction = -pairs.times_inverse_hessian(refresh.precondition, current.gradient)
@@ -196,7 +199,8 @@ def _quasi_newton_steps(run: Descent, refresh: Refresh, until: float) -> Stopped
         if reached is not None:
             refresh.update(reached.point, run.passes)
             run.arrive(reached, step)
-            pairs.add(reached.point - current.point, reached.gradient - current.gradient)
+            before, after = current.gradient, reached.gradient
+            pairs.add(reached.point - current.point, after - before, before, after)
             values.append(reached.value)
         elif len(pairs):
             # old pairs may mislead: the preconditioned gradient alone is tried before giving up
@@ -314,58 +318,148 @@ class Refresh:
             self._last, self._gap = passes, min(2 * self._gap, LARGEST_GAP)
 
 
-@dataclass(frozen=True)
-class _Pair:
-    s: Array
-    y: Array
-    rho: float
-
-
 class Pairs:
     """The limited memory of L-BFGS: the last `most` steps, and the change of the gradient along each.
 
-    The inverse Hessian is built from pairs s = x_{j+1} - x_j, y = g_{j+1} - g_j on top of an approximation Q, scaled:
+    The inverse Hessian is built from pairs s = x_{j+1} - x_j, y = g_{j+1} - g_j on top of an approximation Q, by the
+    two-loop recursion (Nocedal & Wright 2006, Numerical Optimization, algorithm 7.4). With the pairs as the rows of S
+    and Y, the oldest first, and R the upper triangle of S Y', D its diagonal, the loops solve triangular systems:
 
-        H_0 = gamma Q,    gamma = s'y / y'Qy of the last pair  (1 before the first)
+        R a = S g,    x = Q (g - Y'a),    R' d = D a - Y x,    H g = x + S'd
 
-    by the two-loop recursion (Nocedal & Wright 2006, Numerical Optimization, algorithm 7.4).
+    So the long vectors are read by four products with matrices.
     """
 
     def __init__(self, most: int = HISTORY) -> None:
-        self._pairs: deque[_Pair] = deque(maxlen=most)
+        self._most = most
+        # the rows of the arrays that hold the pairs, the oldest first: a new pair takes the row of the oldest
+        self._rows: list[int] = []
+        self._s = self._y = np.zeros((0, 0))
+        self._sy = np.zeros((most, most))
 
     def __len__(self) -> int:
-        return len(self._pairs)
+        return len(self._rows)
 
     def clear(self) -> None:
-        self._pairs.clear()
+        self._rows.clear()
 
-    def add(self, s: Array, y: Array) -> None:
-        """Store a pair unless its curvature s'y is negative or lost in rounding."""
+    def add(self, s: Array, y: Array) -> int | None:
+        """Store a pair unless its curvature s'y is negative or lost in rounding; return its row, or None."""
         curvature = float(s @ y)
         # below this, s'y is the rounding of two nearly equal gradients, and 1 / s'y would be noise
-        if curvature > 1e-12 * float(np.sqrt((s @ s) * (y @ y))):
-            self._pairs.append(_Pair(s, y, 1.0 / curvature))
+        if not curvature > 1e-12 * float(np.sqrt((s @ s) * (y @ y))):
+            return None
+        if not self._s.size:
+            self._s, self._y = np.empty((self._most, len(s))), np.empty((self._most, len(s)))
+        row = len(self._rows) if len(self._rows) < self._most else self._rows.pop(0)
+        self._rows.append(row)
+        self._s[row], self._y[row] = s, y
+        n = len(self._rows)
+        self._sy[:n, row] = self._s[:n] @ y
+        return row
 
-    def times_inverse_hessian(self, precondition: Precondition, gradient: Array, scaled: bool = True) -> Array:
-        """Return H g, where H is the L-BFGS approximation of the inverse Hessian built on Q = `precondition`.
+    def times_inverse_hessian(self, solve: Precondition, gradient: Array) -> Array:
+        """Return H g, where H is the L-BFGS approximation of the inverse Hessian built on Q = `solve`."""
+        if not self._rows:
+            return solve(gradient)
+        n, upper = len(self._rows), self._upper
+        alphas = _solve_upper(upper, (self._s[:n] @ gradient)[self._rows])
+        x = solve(gradient - self._combined(self._y, alphas))
+        x += self._combined(self._s, self._deltas(upper, alphas, (self._y[:n] @ x)[self._rows]))
+        return x
 
-        Q is scaled by gamma unless `scaled` is False.
-        """
-        q, along = gradient.copy(), np.empty(len(gradient))
-        alphas = []
-        # the two-loop recursion of L-BFGS, whose first loop runs from the last pair back
-        for pair in reversed(self._pairs):
-            alphas.append(pair.rho * float(pair.s @ q))
-            q -= np.multiply(alphas[-1], pair.y, out=along)
-        r = precondition(q)
-        if self._pairs and scaled:
-            last = self._pairs[-1]
-            # gamma = s'y / y'Qy, with rho = 1 / s'y
-            r = r * (1.0 / (last.rho * float(last.y @ precondition(last.y))))
-        for pair, alpha in zip(self._pairs, reversed(alphas), strict=True):
-            r += np.multiply(alpha - pair.rho * float(pair.y @ r), pair.s, out=along)
-        return r
+    @property
+    def _upper(self) -> Array:
+        """R, in the order of the pairs."""
+        return np.triu(self._sy[np.ix_(self._rows, self._rows)])
+
+    def _deltas(self, upper: Array, alphas: Array, along: Array) -> Array:
+        """Return d of the second loop, given a and Y x."""
+        # R' is lower triangular: reversed in both directions it is upper triangular
+        right = np.diag(upper) * alphas - along
+        return _solve_upper(upper.T[::-1, ::-1], right[::-1])[::-1]
+
+    def _combined(self, vectors: Array, factors: Array) -> Array:
+        """Return the sum of the vectors of all pairs times their factors, which are in the order of the pairs."""
+        of_rows = np.empty(len(factors))
+        of_rows[self._rows] = factors
+        return np.asarray(of_rows @ vectors[: len(factors)])
+
+
+class PreconditionedPairs(Pairs):
+    """Pairs on top of a preconditioner Q, a linear operator, that the last pair scales.
+
+        H_0 = gamma Q,    gamma = s'y / y'Qy of the last pair  (1 before the first)
+
+    Qy of each pair is kept. It is the difference of Qg at the ends of the step, and Q (g - Y'a) = Qg - (QY)'a, so that
+    a direction takes one product with Q, that with the gradient.
+    """
+
+    def __init__(self, most: int = HISTORY) -> None:
+        super().__init__(most)
+        self._z, self._yz = np.zeros((0, 0)), np.zeros((most, most))
+        self._precondition: Precondition | None = None
+        self._last: tuple[Array, Array] | None = None
+        self._new: tuple[int, Array | None, Array | None] | None = None
+
+    def add(self, s: Array, y: Array, before: Array | None = None, after: Array | None = None) -> int | None:
+        """Store a pair; y is the difference of the gradients `before` and `after`, if these are given."""
+        row = super().add(s, y)
+        if row is not None:
+            if self._new is not None:
+                # no direction since the last pair: Qy is computed for all
+                self._precondition = None
+            self._new = (row, before, after)
+        return row
+
+    def clear(self) -> None:
+        super().clear()
+        self._new = None
+
+    def times_inverse_hessian(self, precondition: Precondition, gradient: Array) -> Array:
+        product = precondition(gradient)
+        if not self._rows:
+            self._last, self._precondition = (gradient, product), precondition
+            return product
+        self._update(precondition, gradient, product)
+        n, upper = len(self._rows), self._upper
+        yz = self._yz[np.ix_(self._rows, self._rows)]
+        gamma = float(upper[-1, -1] / yz[-1, -1])
+        alphas = _solve_upper(upper, (self._s[:n] @ gradient)[self._rows])
+        along = gamma * ((self._z[:n] @ gradient)[self._rows] - yz @ alphas)
+        x = product - self._combined(self._z, alphas)
+        x *= gamma
+        x += self._combined(self._s, self._deltas(upper, alphas, along))
+        return x
+
+    def _update(self, precondition: Precondition, gradient: Array, product: Array) -> None:
+        """Compute Qy of the new pair, or of all pairs if the preconditioner is another one."""
+        n = len(self._rows)
+        if not self._z.size:
+            self._z = np.empty(self._y.shape)
+        if precondition is not self._precondition:
+            at_a_time = max(1, NUMBERS_AT_A_TIME // len(gradient)) if isinstance(precondition, RowsPrecondition) else 1
+            for start in range(0, n, at_a_time):
+                rows = slice(start, min(start + at_a_time, n))
+                if isinstance(precondition, RowsPrecondition):
+                    self._z[rows] = precondition.of_rows(self._y[rows])
+                else:
+                    self._z[start] = precondition(self._y[start])
+            self._yz[:n, :n] = self._y[:n] @ self._z[:n].T
+        elif self._new is not None:
+            row, before, after = self._new
+            if self._last is not None and self._last[0] is before and gradient is after:
+                np.subtract(product, self._last[1], out=self._z[row])
+            else:
+                self._z[row] = precondition(self._y[row])
+            self._yz[:n, row] = self._yz[row, :n] = self._y[:n] @ self._z[row]
+        self._last, self._precondition, self._new = (gradient, product), precondition, None
+
+
+def _solve_upper(upper: Array, right: Array) -> Array:
+    """Solve an upper triangular system."""
+    # without elements below the diagonal, LU factorisation has nothing to eliminate or to exchange
+    return np.asarray(np.linalg.solve(upper, right), np.float64)
 
 
 def newton_direction(

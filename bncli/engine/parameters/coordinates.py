@@ -95,6 +95,10 @@ class EntryCoordinates:
     def n_parameters(self) -> int:
         return self.start.size
 
+    def of_cells(self, cells: Index) -> EntryCoordinates:
+        """Return the coordinates of some of the cells."""
+        return EntryCoordinates(self.start[:, cells], None if self.scale is None else self.scale[:, cells])
+
     @property
     def generative(self) -> Array:
         return self.start.ravel()

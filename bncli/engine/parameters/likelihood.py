@@ -5,13 +5,17 @@
 
 All tables are one array W of shape (K, n_cells): cell 0 is the bias, then family after family. There are kernels for
 two classes and for more, each with look-ups for few rows and classes and with sparse products for many.
+
+A `condensed` likelihood is the same function with less work: equal rows are merged into one row with their total
+weight, and cells that no row is in, whose gradient is 0, are left out. In a network of cut columns they are often most
+of both: in TAN on shuttle, 15,210 of 58,000 rows are distinct, and 2,029 of 5,681 cells have rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +23,7 @@ import numpy as np
 from bncli.engine.counting.fused_codes import Fusion, fuse
 from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels import passes
-from bncli.engine.kernels.arrays import Array, Index
+from bncli.engine.kernels.arrays import Array, Codes, Index, Integers
 from bncli.engine.kernels.passes import MANY_CLASSES, SOME_CLASSES, Indicators
 from bncli.engine.structures.regrouping import with_regrouped_columns
 from bncli.engine.structures.structure import Family
@@ -28,6 +32,14 @@ FEW_ROWS = 1 << 14
 """With up to this many rows, a fit by look-ups takes no longer than importing scipy.sparse."""
 KEPT_BYTES = 200 << 20
 """Sparse matrices are stored up to this total size; beyond it, they are rebuilt in every pass."""
+MOST_MERGED = 1 << 18
+"""Equal rows are merged among up to this many rows."""
+MERGE_WORK, MERGE_WORK_OF_ATTRIBUTE = 100.0, 25.0
+"""Approximate nanoseconds per row to find equal rows and to fuse the distinct ones, in all and per attribute."""
+PASSES = 20.0
+"""The number of passes that has to save the time of merging."""
+SAMPLED, FEW_EQUAL = 1 << 12, 0.02
+"""The size of the sample in which equal rows are looked for first, and the share of them that is worth going on."""
 
 
 class _Kernels(NamedTuple):
@@ -75,7 +87,8 @@ class ConditionalLikelihood:
 
     `data` and `families` are the original ones, with groupings; only `fusion` has the codes of regrouped attributes.
     `states` has the codes and labels of each block as the kernels need them. With `single`, which has an effect with
-    more than MANY_CLASSES classes only, passes have single precision.
+    more than MANY_CLASSES classes only, passes have single precision. `cells` are the cells that the tables have, as
+    numbers among all cells of the families, or None if they have all.
     """
 
     data: Dataset
@@ -83,6 +96,7 @@ class ConditionalLikelihood:
     fusion: Fusion
     states: list[Any]
     single: bool = False
+    cells: Index | None = None
 
     @property
     def n_cells(self) -> int:
@@ -138,6 +152,21 @@ class ConditionalLikelihood:
         # the gradient of the first class, which the kernels leave out: residuals sum to 0 over the classes
         return np.concatenate([-differences.sum(axis=0, keepdims=True), differences])
 
+    @cached_property
+    def condensed(self) -> ConditionalLikelihood:
+        """The likelihood with equal rows merged, if that saves time, and with only the cells that have rows."""
+        distinct = _distinct_rows(self.data, self.families, self.pass_work)
+        likelihood = self if distinct is None else conditional_likelihood(distinct, self.families)
+        fusion = likelihood.fusion
+        has_rows = np.zeros(fusion.n_cells, bool)
+        for members in fusion.members:
+            has_rows[members] = True
+        if has_rows.all():
+            return likelihood
+        numbers = np.cumsum(has_rows) - 1
+        fewer = Fusion(tuple(numbers[members] for members in fusion.members), fusion.codes, int(has_rows.sum()))
+        return replace(likelihood, fusion=fewer, cells=np.flatnonzero(has_rows))
+
     def variances(self, cells: Array) -> Array:
         """Return the sums of w P(y | x) (1 - P(y | x)) over the rows in each cell, (K, n_cells).
 
@@ -168,6 +197,43 @@ def conditional_likelihood(data: Dataset, families: Sequence[Family]) -> Conditi
     at_a_time = passes.SPARSE_BLOCK if data.n_labels <= SOME_CLASSES else passes.MANY_CLASSES_BLOCK
     states = data.keep(_state, kernels, sizes, at_a_time, keep, data.n_labels > MANY_CLASSES, states=fusion.codes)
     return ConditionalLikelihood(data, tuple(families), fusion, states)
+
+
+def _distinct_rows(data: Dataset, families: Sequence[Family], pass_work: float) -> Dataset | None:
+    """Return the distinct rows with the total weights of equal ones, or None if that would save too little time.
+
+    Rows are equal if they have the same label and the same values of all attributes in `families`.
+    """
+    attributes = sorted({attribute for family in families for attribute in family.attributes})
+    work = data.n_rows * (MERGE_WORK + MERGE_WORK_OF_ATTRIBUTE * len(attributes))
+    if not 0 < data.n_rows <= MOST_MERGED or PASSES * pass_work < work:
+        return None
+    columns = [data.labels, *(data.codes[attribute] for attribute in attributes)]
+    sample = slice(None, None, -(-data.n_rows // SAMPLED))
+    keys = _row_keys([column[sample] for column in columns])
+    if len(np.unique(keys)) > (1 - FEW_EQUAL) * len(keys):
+        return None
+    keys = _row_keys(columns)
+    order = np.argsort(keys)
+    is_first = np.append(True, np.diff(keys[order]) != 0)
+    rows = order[is_first]
+    numbers = np.empty(data.n_rows, np.intp)
+    numbers[order] = np.cumsum(is_first) - 1
+    # equal keys of unequal rows are possible, if hardly
+    is_merged = all((column == column[rows][numbers]).all() for column in columns)
+    if not is_merged or PASSES * pass_work * (1 - len(rows) / data.n_rows) < work:
+        return None
+    # counted in the order of the rows: sums of weights then do not depend on how the keys were sorted
+    return replace(data.take(rows), weights=np.bincount(numbers, data.weights).astype(np.float64))
+
+
+def _row_keys(columns: Sequence[Codes]) -> Integers:
+    """Return a number per row that is the same for equal rows, and hardly ever for others."""
+    factors = np.random.default_rng(0).integers(0, 1 << 63, len(columns), np.uint64) * 2 + 1
+    keys = np.zeros(len(columns[0]), np.uint64)
+    for column, factor in zip(columns, factors, strict=True):
+        keys += column * factor
+    return keys
 
 
 def _max_configurations(n_labels: int, n_rows: int) -> int:

@@ -54,7 +54,7 @@ from bncli.engine.optimizers.objective import (
     add_counts,
     continue_reports,
 )
-from bncli.engine.parameters.coordinates import Coordinates, LinearCoordinates, Softmax
+from bncli.engine.parameters.coordinates import Coordinates, EntryCoordinates, LinearCoordinates, Softmax
 from bncli.engine.parameters.costs import Flops
 from bncli.engine.parameters.effect_coding import EffectCoordinates
 from bncli.engine.parameters.likelihood import ConditionalLikelihood, conditional_likelihood
@@ -151,6 +151,17 @@ class ParameterSpace(Space):
     @property
     def is_factored(self) -> bool:
         return is_factored(self.likelihood, self.coordinates)
+
+    @cached_property
+    def condensed(self) -> ParameterSpace | None:
+        """The space of the condensed likelihood, or None if that is the same or a cell has no parameters of its own."""
+        coordinates, likelihood = self.coordinates, self.likelihood
+        if not isinstance(coordinates, EntryCoordinates) or self.monotone is not None:
+            return None
+        condensed = likelihood.condensed
+        if condensed.cells is not None:
+            coordinates = coordinates.of_cells(condensed.cells)
+        return None if condensed is likelihood else replace(self, likelihood=condensed, coordinates=coordinates)
 
     @cached_property
     def whitening(self) -> Whitening:
@@ -316,8 +327,18 @@ def _penalty(settings: OptimizerSettings, p: Array) -> float:
 
 
 def find_optimum(space: Space, settings: OptimizerSettings, report: Report) -> Optimum:
-    """Optimize from the start that the settings define; `report` receives every iteration, including the start."""
+    """Optimize from the start that the settings define; `report` receives every iteration, including the start.
+
+    If the space is condensed, the points that `report` receives lack cells without rows.
+    """
     settings = with_tolerance(space, settings)
+    start = Problem(space, settings).start
+    condensed = _condensed(space, settings, start)
+    optimum = _find_optimum(condensed or space, settings, report)
+    return optimum if condensed is None else replace(optimum, point=_with_all_cells(start, condensed, optimum.point))
+
+
+def _find_optimum(space: Space, settings: OptimizerSettings, report: Report) -> Optimum:
     space = _in_precision(space, settings)
     problem = Problem(space, settings)
     if settings.near is not None and isinstance(space.coordinates, EffectCoordinates):
@@ -333,6 +354,14 @@ def find_optimum(space: Space, settings: OptimizerSettings, report: Report) -> O
 def find_optimum_from(space: Space, settings: OptimizerSettings, point: Array) -> Optimum:
     """Optimize from `point`, near which the optimum is expected."""
     settings = with_tolerance(space, settings)
+    condensed = _condensed(space, settings, point)
+    if condensed is not None:
+        optimum = _find_optimum_from(condensed, settings, _of_cells(point, condensed))
+        return replace(optimum, point=_with_all_cells(point, condensed, optimum.point))
+    return _find_optimum_from(space, settings, point)
+
+
+def _find_optimum_from(space: Space, settings: OptimizerSettings, point: Array) -> Optimum:
     problem = Problem(_in_precision(space, settings), settings)
     # from there the largest sample alone is enough
     sizes = _sample_sizes(problem.space, settings)[-1:]
@@ -340,6 +369,39 @@ def find_optimum_from(space: Space, settings: OptimizerSettings, point: Array) -
     objective = problem.objective if sizes else _near(problem, point)
     optimum = _minimise(objective, point, _samples(problem, sizes, point), settings, lambda step, p: None)
     return _keep_directions(problem, optimum, lambda step, p: None)
+
+
+def _condensed(space: Space, settings: OptimizerSettings, start: Array) -> ParameterSpace | None:
+    """Return the condensed space if the same steps lead to its optimum, with less work, else None.
+
+    That is so if the parameters of cells without rows have no gradient: they stay where they are.
+    """
+    # samples and random starts depend on all rows and all parameters
+    if not isinstance(space, ParameterSpace) or settings.start or _sample_sizes(space, settings):
+        return None
+    condensed = space.condensed
+    if condensed is None or condensed.likelihood.cells is None or settings.penalty == 0:
+        return condensed
+    has_rows = np.zeros(space.likelihood.n_cells, bool)
+    has_rows[condensed.likelihood.cells] = True
+    others = start.reshape(space.likelihood.data.n_labels, -1)[:, ~has_rows]
+    return condensed if (others == settings.penalty_center).all() else None
+
+
+def _of_cells(point: Array, condensed: ParameterSpace) -> Array:
+    """Return the parameters of the cells of a condensed space, given those of all cells."""
+    cells = condensed.likelihood.cells
+    return point if cells is None else point.reshape(condensed.likelihood.data.n_labels, -1)[:, cells].ravel()
+
+
+def _with_all_cells(point: Array, condensed: ParameterSpace, optimum: Array) -> Array:
+    """Return `point` with the parameters `optimum` of the cells of a condensed space."""
+    cells, n_labels = condensed.likelihood.cells, condensed.likelihood.data.n_labels
+    if cells is None:
+        return optimum
+    out = point.copy()
+    out.reshape(n_labels, -1)[:, cells] = optimum.reshape(n_labels, -1)
+    return out
 
 
 def _minimise_near(problem: Problem, point: Array, report: Report) -> Optimum:
@@ -418,11 +480,13 @@ def _sample_sizes(space: Space, settings: OptimizerSettings) -> tuple[int, ...]:
     """Return the sizes of the samples with which to begin, or () to use all rows from the first pass on.
 
     There are no samples without a penalty, because a sample may have no finite optimum, and none for incomplete rows,
-    because their weights cannot be computed from cells.
+    because their weights cannot be computed from cells. A condensed likelihood has been chosen because there are none.
     """
     if settings.growth is None or settings.penalty == 0 or not isinstance(space, ParameterSpace):
         return ()
     data = space.likelihood.data
+    if space.likelihood.cells is not None:
+        return ()
     # adding the same to all classes changes no probability
     n_free = space.coordinates.n_parameters * (data.n_labels - 1) // data.n_labels
     return settings.growth.sizes(data.n_rows, n_free)

@@ -89,6 +89,7 @@ from bncli.engine.kernels.passes import MANY_CLASSES
 from bncli.engine.kernels.preconditioning import (
     LEAST_SCALE,
     Precondition,
+    RowsPrecondition,
     SampledCurvature,
     Subspace,
     curved_preconditioner,
@@ -149,7 +150,7 @@ def whitening(likelihood: ConditionalLikelihood, coordinates: Coordinates) -> Wh
         # the number whose cube takes the time of START_PASSES passes
         most = int((START_PASSES * likelihood.pass_work / FLAT_WORK) ** (1 / 3))
         scale = np.ones((1, likelihood.n_cells)) if coordinates.scale is None else coordinates.scale
-        flat = null_space(likelihood.families, weights, scale, most)
+        flat = null_space(likelihood.families, weights, scale, most, likelihood.cells)
     return Whitening(likelihood, coordinates, weights, flat)
 
 
@@ -193,6 +194,8 @@ class Whitening:
 
     def _factored(self, mass: Array, penalty: float) -> Precondition:
         first_cells = np.cumsum([0, 1, *(family.n_cells for family in self.likelihood.families)])[:-1]
+        if self.likelihood.cells is not None:
+            first_cells = np.searchsorted(self.likelihood.cells, first_cells)
         return factored_preconditioner(mass, self._scale, penalty, first_cells)
 
     @property
@@ -266,7 +269,7 @@ class Whitening:
         n_labels = self.likelihood.data.n_labels
         # the smallest curvature s^2 m / K of the classes, against that of the penalty
         curved_by_data = self.weights / n_labels * np.square(self._scale).min(axis=0) > self._cell_penalty(penalty)
-        return subspace(self.likelihood.families, self.weights, curved_by_data, size)
+        return subspace(self.likelihood.families, self.weights, curved_by_data, size, self.likelihood.cells)
 
     def _grams(self, columns: Subspace, tables: Array | None, budget: float) -> Array:
         """Return C_y on the subspace, (1 or K, n, n), from a sample of rows that takes about `budget` nanoseconds."""
@@ -472,12 +475,16 @@ def top_only(weights: Array, size: int) -> Subspace:
     return Subspace(columns, n)
 
 
-def subspace(families: Sequence[Family], weights: Array, curved: Mask, size: int) -> Subspace:
+def subspace(
+    families: Sequence[Family], weights: Array, curved: Mask, size: int, numbers: Index | None = None
+) -> Subspace:
     """Return a subspace of at most `size` columns, half of them sums of cells if there are enough sums.
 
     weights (n_cells,) are those of the rows in each cell; `curved` marks the cells whose curvature comes from the data.
-    The bias, cell 0, is always one of the top cells.
+    The bias, cell 0, is always one of the top cells. `numbers` (n_cells,) are the cells' numbers among all cells of the
+    families, ascending; None if there are no others.
     """
+    numbers = np.arange(len(weights)) if numbers is None else numbers
     # without sums if every occurring cell fits
     n_top = size if np.count_nonzero(weights) <= size else size - size // 2
     top = top_only(weights, n_top)
@@ -485,9 +492,10 @@ def subspace(families: Sequence[Family], weights: Array, curved: Mask, size: int
     # the free cells with each value of each attribute, in families of several attributes
     candidates, first = [], 1
     for family in families:
-        cells = first + np.flatnonzero(free[first : first + family.n_cells])
+        own = slice(*np.searchsorted(numbers, (first, first + family.n_cells)))
+        cells = own.start + np.flatnonzero(free[own])
         for place in range(len(family.shape) if len(family.shape) > 1 else 0):
-            candidates += [(place, part) for part in _split_by_value(family, place, cells, first)]
+            candidates += [(place, part) for part in _split_by_value(family, place, cells, numbers[cells] - first)]
         first += family.n_cells
     # the sum of one cell would be that cell again
     totals = [float(weights[cells].sum()) if len(cells) > 1 else 0.0 for _, cells in candidates]
@@ -504,11 +512,11 @@ def subspace(families: Sequence[Family], weights: Array, curved: Mask, size: int
     return Subspace(columns[used], n)
 
 
-def _split_by_value(family: Family, place: int, cells: Index, first: int) -> list[Index]:
-    """Split cells by the value of the attribute at position `place` of a family, whose first cell is `first`."""
+def _split_by_value(family: Family, place: int, cells: Index, inside: Index) -> list[Index]:
+    """Split cells, with the numbers `inside` the family, by the value of the attribute at position `place`."""
     size = family.shape[place]
     # the digit at that place of the cell's mixed-radix number
-    values = (cells - first) // math.prod(family.shape[place + 1 :]) % size
+    values = inside // math.prod(family.shape[place + 1 :]) % size
     order = np.argsort(values, kind="stable")
     return np.split(cells[order], np.cumsum(np.bincount(values, minlength=size))[:-1])
 
@@ -525,27 +533,29 @@ class NullSpace:
     minus: Index
     scale: Array
 
-    def added_to(self, precondition: Precondition, penalty: float, n_labels: int) -> Precondition:
+    def added_to(self, precondition: RowsPrecondition, penalty: float, n_labels: int) -> RowsPrecondition:
         """Return `precondition` plus the part along N."""
         sums, (units, inner) = self.sums, self._inner
 
         def apply(g: Array) -> Array:
-            restricted = sums.restrict(g.reshape(n_labels, -1) / self._factor)
-            along = units * np.asarray(restricted[:, self.plus] - restricted[:, self.minus])
-            along = units * (along @ inner)
+            # (m, K, n_cells), and the same with all rows below one another
+            shape = (len(g), n_labels, sums.columns.shape[1])
+            restricted = sums.restrict((g.reshape(shape) / self._factor).reshape(-1, shape[2]))
+            projected = (restricted[:, self.plus] - restricted[:, self.minus]).reshape(len(g), n_labels, -1)
+            along = np.asarray(units * (units * projected @ inner)).reshape(len(restricted), -1)
             # N times `along`, as sums of cells
             columns = np.zeros((len(along), sums.n))
             columns[:, self.plus] = along
             for row, numbers in zip(columns, along, strict=True):
                 row -= np.bincount(self.minus, numbers, sums.n)
             # added to `precondition(g)`: N' (N'^T N')^-1 N'^T g / lambda
-            cells = np.zeros((len(along), sums.columns.shape[1]))
+            cells = np.zeros((len(along), shape[2]))
             sums.add(cells, columns)
-            out = precondition(g)
-            out += (cells / (penalty * self._factor)).ravel()
+            out = precondition.of_rows(g)
+            out += (cells.reshape(shape) / (penalty * self._factor)).reshape(g.shape)
             return out
 
-        return apply
+        return RowsPrecondition(apply)
 
     @cached_property
     def _factor(self) -> Array:
@@ -577,32 +587,36 @@ class _Pair(NamedTuple):
     weight: float
 
 
-def null_space(families: Sequence[Family], weights: Array, scale: Array, most: int = MOST_FLAT) -> NullSpace | None:
+def null_space(
+    families: Sequence[Family], weights: Array, scale: Array, most: int = MOST_FLAT, numbers: Index | None = None
+) -> NullSpace | None:
     """Return up to `most` directions of tables over `families` that change no score, or None if there are none.
 
     weights (n_cells,) are those of the rows in each cell; scale (1 or K, n_cells) is the factor s of each cell.
+    `numbers` are those of `subspace`.
     """
-    pairs = sorted(_pairs(families, weights), key=lambda pair: -pair.weight)[: min(most, MOST_FLAT)]
+    numbers = np.arange(len(weights)) if numbers is None else numbers
+    pairs = sorted(_pairs(families, weights, numbers), key=lambda pair: -pair.weight)[: min(most, MOST_FLAT)]
     if not pairs:
         return None
     # every set of cells gets a column once, however many pairs it is in; column 0 is the bias
     n, none = 1, -1
     columns = np.full((2 + max(len(family.shape) for family in families), len(weights)), none)
     columns[0, 0] = 0
-    numbers = np.empty((2, len(pairs)), np.intp)
+    of_pairs = np.empty((2, len(pairs)), np.intp)
     for j, pair in enumerate(pairs):
         for side, (row, cells) in enumerate(pair[:2]):
             if columns[row, cells[0]] == none:
                 columns[row, cells] = n
                 n += 1
-            numbers[side, j] = columns[row, cells[0]]
+            of_pairs[side, j] = columns[row, cells[0]]
     # `Subspace` marks cells without a column by n
     columns[columns == none] = n
     used = [0, *(row for row in range(1, len(columns)) if (columns[row] < n).any())]
-    return NullSpace(Subspace(columns[used], n), numbers[0], numbers[1], scale)
+    return NullSpace(Subspace(columns[used], n), of_pairs[0], of_pairs[1], scale)
 
 
-def _pairs(families: Sequence[Family], weights: Array) -> Iterator[_Pair]:
+def _pairs(families: Sequence[Family], weights: Array, numbers: Index) -> Iterator[_Pair]:
     """Yield the cells of each value in a family, paired with its cells in the first family with the same attribute.
 
     Families that share attributes, directly or through others, are one part; one family of each part is paired with
@@ -613,9 +627,10 @@ def _pairs(families: Sequence[Family], weights: Array) -> Iterator[_Pair]:
     cells_of: dict[BinnedAttribute, Index] = {}
     first = 1
     for family in families:
-        live = first + np.flatnonzero(weights[first : first + family.n_cells] > 0)
+        own = slice(*np.searchsorted(numbers, (first, first + family.n_cells)))
+        live = own.start + np.flatnonzero(weights[own] > 0)
         for place, key in enumerate(family.binned_attributes):
-            values = [(2 + place, cells) for cells in _split_by_value(family, place, live, first)]
+            values = [(2 + place, cells) for cells in _split_by_value(family, place, live, numbers[live] - first)]
             for plus, minus in zip(values, values_in_first.setdefault(key, values), strict=True):
                 if plus is not minus and len(plus[1]):
                     yield _Pair(plus, minus, float(weights[plus[1]].sum()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -17,7 +18,7 @@ from bncli.engine.parameters import likelihood
 from bncli.engine.parameters.likelihood import ConditionalLikelihood, conditional_likelihood
 from bncli.engine.structures.structure import Dag, Family
 from tests import oracles
-from tests.datasets import dense_dataset, random_dataset
+from tests.datasets import dataset_of, dense_dataset, random_dataset
 from tests.strategies import dags, datasets, regrouped_families
 from tests.sweeps import every_pair
 
@@ -301,3 +302,52 @@ def test_regrouped_tables_are_tables_with_equal_cells(draw: st.DataObject, n_lab
         summed = np.zeros(found.shape)
         np.add.at(summed, cell_of[:, 0].astype(np.intp), spread)
         np.testing.assert_allclose(found, summed, rtol=1e-10, atol=1e-10)
+
+
+@given(datasets(max_rows=30), st.data(), st.booleans())
+def test_condensed_it_is_the_same_function(data: Dataset, draw: st.DataObject, merging: bool) -> None:
+    families = draw.draw(regrouped_families(data.schema.attributes))
+    like = conditional_likelihood(data, families)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(likelihood, "MERGE_WORK", -1e9 if merging else math.inf)
+        patch.setattr(likelihood, "FEW_EQUAL", -1.0)
+        condensed = like.condensed
+    columns = [data.labels, *(data.codes[a] for a in sorted({a for family in families for a in family.attributes}))]
+    distinct = len(np.unique(np.stack([column.astype(int) for column in columns]), axis=1).T)
+    assert condensed.data.n_rows == (distinct if merging else data.n_rows)
+    assert condensed.data.total_weight == pytest.approx(data.total_weight)
+    weights = like.cell_weights()
+    kept = np.arange(like.n_cells) if condensed.cells is None else condensed.cells
+    np.testing.assert_array_equal(kept, np.flatnonzero(weights > 0))
+    np.testing.assert_allclose(condensed.cell_weights(), weights[kept])
+    cells = random_cells(like)
+    cll, gradient = like.value_and_gradient(cells)
+    found, of_kept = condensed.value_and_gradient(cells[:, kept])
+    assert found == pytest.approx(cll, rel=1e-11, abs=1e-11)
+    np.testing.assert_allclose(of_kept, gradient[:, kept], rtol=1e-10, atol=1e-10)
+    moved = random_cells(like, seed=1)
+    moved[:, weights == 0] = 0.0
+    np.testing.assert_allclose(
+        condensed.hessian(cells[:, kept])(moved[:, kept]),
+        like.hessian(cells)(moved)[:, kept],
+        rtol=1e-9,
+        atol=1e-9,
+    )
+
+
+@pytest.mark.parametrize("repeats", [1, 5])
+def test_rows_are_merged_where_many_are_equal(repeats: int) -> None:
+    codes = np.random.default_rng(0).integers(0, 8, (4, 2_000))
+    data = dataset_of([*codes], np.arange(2_000) % 12, (8,) * 4, 12)
+    data = data.take(np.tile(np.arange(2_000), repeats))
+    condensed = conditional_likelihood(data, GRAPHS[0].families(data.schema.cardinalities)).condensed
+    assert condensed.data.n_rows <= 2_000
+    assert (condensed.data is data) == (repeats == 1)
+
+
+def test_rows_with_equal_keys_are_not_merged_if_they_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(likelihood, "_row_keys", lambda columns: np.zeros(len(columns[0]), np.uint64))
+    monkeypatch.setattr(likelihood, "MERGE_WORK", -1e9)
+    data = random_dataset(45, (3, 2, 4, 2), 3)
+    like = conditional_likelihood(data, GRAPHS[1].families(data.schema.cardinalities))
+    assert like.condensed.data is data

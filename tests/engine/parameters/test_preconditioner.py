@@ -258,7 +258,9 @@ def test_sums_of_light_cells_improve_on_the_diagonal(
     monkeypatch.setattr(preconditioner, "LEAST_SIZE", 30)
     monkeypatch.setattr(preconditioner, "START_PASSES", 0.0)
     with_sums = spectrum(matrix(whitening(caught.likelihood, caught.space).start(p, penalty), len(p)), h)
-    monkeypatch.setattr(preconditioner, "subspace", lambda families, weights, curved, size: top_only(weights, size))
+    monkeypatch.setattr(
+        preconditioner, "subspace", lambda families, weights, curved, size, numbers: top_only(weights, size)
+    )
     without = spectrum(matrix(whitening(caught.likelihood, caught.space).start(p, penalty), len(p)), h)
     assert np.log(np.minimum(with_sums, 1.0)).sum() > np.log(np.minimum(without, 1.0)).sum()
     assert with_sums.max() < 2.0 + 1e-6
