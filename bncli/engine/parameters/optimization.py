@@ -154,14 +154,19 @@ class ParameterSpace(Space):
 
     @cached_property
     def condensed(self) -> ParameterSpace | None:
-        """The space of the condensed likelihood, or None if that is the same or a cell has no parameters of its own."""
+        """The space of the condensed likelihood, without directions, or None if parameters have more than one cell.
+
+        None also if the likelihood is the same.
+        """
         coordinates, likelihood = self.coordinates, self.likelihood
-        if not isinstance(coordinates, EntryCoordinates) or self.monotone is not None:
+        if not isinstance(coordinates, EntryCoordinates):
             return None
         condensed = likelihood.condensed
         if condensed.cells is not None:
             coordinates = coordinates.of_cells(condensed.cells)
-        return None if condensed is likelihood else replace(self, likelihood=condensed, coordinates=coordinates)
+        return (
+            None if condensed is likelihood else ParameterSpace(condensed, coordinates, can_separate=self.can_separate)
+        )
 
     @cached_property
     def whitening(self) -> Whitening:
@@ -334,41 +339,45 @@ def find_optimum(space: Space, settings: OptimizerSettings, report: Report) -> O
     settings = with_tolerance(space, settings)
     start = Problem(space, settings).start
     condensed = _condensed(space, settings, start)
-    optimum = _find_optimum(condensed or space, settings, report)
-    return optimum if condensed is None else replace(optimum, point=_with_all_cells(start, condensed, optimum.point))
+    optimum = _free_optimum(condensed or space, settings, report)
+    if condensed is not None:
+        optimum = replace(optimum, point=_with_all_cells(start, condensed, optimum.point))
+    problem = Problem(_in_precision(space, settings), replace(settings, near_cost=DIRECTED_COST))
+    return _keep_directions(problem, optimum, report)
 
 
-def _find_optimum(space: Space, settings: OptimizerSettings, report: Report) -> Optimum:
+def _free_optimum(space: Space, settings: OptimizerSettings, report: Report) -> Optimum:
+    """Return the optimum without directions."""
     space = _in_precision(space, settings)
     problem = Problem(space, settings)
     if settings.near is not None and isinstance(space.coordinates, EffectCoordinates):
-        optimum = _minimise_near(problem, space.coordinates.point_of(settings.near), report)
-    elif _begins_with_larger_penalty(problem):
-        optimum = _minimise_twice(problem, report)
-    else:
-        samples = _samples(problem, _sample_sizes(space, settings), None)
-        optimum = _minimise(problem.objective, problem.start, samples, settings, report)
-    return _keep_directions(Problem(space, replace(settings, near_cost=DIRECTED_COST)), optimum, report)
+        return _minimise_near(problem, space.coordinates.point_of(settings.near), report)
+    if _begins_with_larger_penalty(problem):
+        return _minimise_twice(problem, report)
+    samples = _samples(problem, _sample_sizes(space, settings), None)
+    return _minimise(problem.objective, problem.start, samples, settings, report)
 
 
 def find_optimum_from(space: Space, settings: OptimizerSettings, point: Array) -> Optimum:
     """Optimize from `point`, near which the optimum is expected."""
     settings = with_tolerance(space, settings)
     condensed = _condensed(space, settings, point)
-    if condensed is not None:
-        optimum = _find_optimum_from(condensed, settings, _of_cells(point, condensed))
-        return replace(optimum, point=_with_all_cells(point, condensed, optimum.point))
-    return _find_optimum_from(space, settings, point)
+    if condensed is None:
+        optimum = _free_optimum_from(space, settings, point)
+    else:
+        optimum = _free_optimum_from(condensed, settings, _of_cells(point, condensed))
+        optimum = replace(optimum, point=_with_all_cells(point, condensed, optimum.point))
+    return _keep_directions(Problem(_in_precision(space, settings), settings), optimum, lambda step, p: None)
 
 
-def _find_optimum_from(space: Space, settings: OptimizerSettings, point: Array) -> Optimum:
+def _free_optimum_from(space: Space, settings: OptimizerSettings, point: Array) -> Optimum:
+    """Return the optimum without directions, from `point`."""
     problem = Problem(_in_precision(space, settings), settings)
     # from there the largest sample alone is enough
     sizes = _sample_sizes(problem.space, settings)[-1:]
     # with a sample, its own objective has the preconditioner made at the point
     objective = problem.objective if sizes else _near(problem, point)
-    optimum = _minimise(objective, point, _samples(problem, sizes, point), settings, lambda step, p: None)
-    return _keep_directions(problem, optimum, lambda step, p: None)
+    return _minimise(objective, point, _samples(problem, sizes, point), settings, lambda step, p: None)
 
 
 def _condensed(space: Space, settings: OptimizerSettings, start: Array) -> ParameterSpace | None:
