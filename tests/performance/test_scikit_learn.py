@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.optimizers.quasi_newton import Pairs
+from bncli.engine.optimizers.quasi_newton import PreconditionedPairs
 from bncli.engine.parameter_learners.conditional import build_space_discriminative
 from bncli.engine.parameters.likelihood import ConditionalLikelihood
 from bncli.engine.parameters.optimization import OptimizerSettings, find_optimum
@@ -41,9 +41,9 @@ MISSED_WHY = "several classes times thousands of cells: passes are a third of a 
 BOUND_BY = {
     "passes": ((ConditionalLikelihood, "value_and_gradient"), (ConditionalLikelihood, "_product")),
     "preconditioners": ((Whitening, "start"), (Whitening, "refresh")),
-    "quasi-Newton directions": ((Pairs, "inverse_hessian"),),
+    "quasi-Newton directions": ((PreconditionedPairs, "times_inverse_hessian"), (PreconditionedPairs, "add")),
 }
-"""Parts of a fit. The directions read HISTORY pairs of vectors twice, and multiply by the preconditioner's blocks."""
+"""Parts of a fit. The directions read HISTORY pairs of vectors, and multiply by the preconditioner once."""
 CASES = [
     (name, n_rows, word, at_most)
     for name, n_rows in (
