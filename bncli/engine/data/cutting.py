@@ -395,7 +395,7 @@ def _pool_levels(
     cells = np.bincount(code * n_labels + labels, weights, (n + 1) * n_labels)
     counts = np.rint(cells).astype(np.int64).reshape(n + 1, n_labels)[:n]
     if not shrinks:
-        groups = group_values(counts, unit, most).groups
+        groups = group_values(counts, unit, most)
     elif evidence_of_effects(counts * np.float64(unit)) < LEAST_EVIDENCE:
         # the class does not depend on the levels beyond chance
         groups = np.zeros(n, np.intp)
@@ -407,7 +407,7 @@ def _pool_levels(
         groups = np.arange(n)
         if len(rare):
             # numbers beyond those of single levels, renumbered
-            groups[rare] = n + group_values(counts[rare], unit).groups
+            groups[rare] = n + group_values(counts[rare], unit)
         groups = np.unique(groups, return_inverse=True)[1]
     if int(groups.max()) + 1 == n:
         return attribute

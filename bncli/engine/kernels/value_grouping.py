@@ -25,7 +25,7 @@ threshold; 0.3 s for 3,500 values and two classes.
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,20 +39,13 @@ _PASSES = 8
 _TIE = 1e-9
 
 
-class Partition(NamedTuple):
-    """The group of every value (V,), numbered 0 .. G - 1 by first member, and the cost of the partition in nats."""
+def group_values(counts: Counts, unit: float = 1.0, most: int | None = None) -> Index:
+    """Return the group of every value in the cheapest partition found, (V,), numbered 0 .. G - 1 by first member.
 
-    groups: Index
-    cost: float
-
-
-def group_values(counts: Counts, unit: float = 1.0, most: int | None = None) -> Partition:
-    """Return the cheapest partition found, with at most `most` groups (None: any number).
-
-    counts (V, K): the weight of the rows of each value and class, in multiples of `unit`.
+    counts (V, K): the weight of the rows of each value and class, in multiples of `unit`. most: the largest number of
+    groups (None: any).
     """
-    everything = counts.sum(axis=0, keepdims=True) * unit
-    best = Partition(np.zeros(len(counts), np.intp), partition_cost(everything, 1))
+    groups, least = np.zeros(len(counts), np.intp), partition_cost(counts.sum(axis=0, keepdims=True) * unit, 1)
     weights = counts.sum(axis=1) * unit
     threshold, n_rare_before = 1.0, -1
     while n_rare_before < len(counts):
@@ -67,10 +60,10 @@ def group_values(counts: Counts, unit: float = 1.0, most: int | None = None) -> 
             units: Array = _sum_by_index(values, unit_of) * np.float64(unit)
             group_of = _move_units(units, _merge_groups(units, len(values), most))
             cost = partition_cost(_sum_by_index(units, group_of), len(values))
-            if cost < best.cost - _TIE:
-                best = Partition(_number_by_first(group_of[unit_of][value]), cost)
+            if cost < least - _TIE:
+                groups, least = _number_by_first(group_of[unit_of][value]), cost
         threshold, n_rare_before = 2 * threshold, n_rare
-    return best
+    return groups
 
 
 def partition_cost(counts: Array, n_values: int) -> float:
