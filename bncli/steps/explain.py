@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bncli.engine.data.schema import Unseen
+from bncli.engine.kernels.arrays import Array
+from bncli.engine.model import Model
+from bncli.engine.prediction.contributions import Explanation
 from bncli.engine.prediction.edits import with_positive_label
 from bncli.errors import BncliError
 from bncli.files.artifacts.model import read_model
@@ -87,30 +90,32 @@ def explain_rows(
             if start < stop:
                 for block in scorer.score(batch.slice(start, stop)):
                     assert block.why is not None
-                    at = n_read + start + block.rows.start + 1
-                    p = np.exp(block.log_p)
-                    for t, label in enumerate(most_probable(block.log_p).tolist()):
-                        contributions = tuple(
-                            NamedContribution(
-                                "&".join(block.why.terms[term].attributes),
-                                "&".join(block.why.terms[term].values),
-                                float(block.why.contributions[i, t]),
-                            )
-                            for i, term in enumerate(block.why.term_of[:, t].tolist())
-                            if term >= 0
-                        )
-                        yield ExplainedRow(
-                            at + t,
-                            model.schema.labels[label],
-                            float(p[label, t]),
-                            float(block.why.log_odds[t]),
-                            float(block.why.base[t]),
-                            contributions,
-                            float(block.why.rest[t]),
-                        )
+                    yield from _explained_rows(model, block.log_p, block.why, n_read + start + block.rows.start + 1)
             n_read += batch.columns.n_rows
             if rows is not None and n_read >= last:
                 break
     if rows is not None and n_read < rows[0]:
         what = f"there is no row {rows[0]:,}: the table has {n_read:,} row{'s' * (n_read != 1)}"
         raise BncliError(what, hint="rows are numbered from 1, without the header and malformed rows")
+
+
+def _explained_rows(model: Model, log_p: Array, why: Explanation, first: int) -> Iterator[ExplainedRow]:
+    """Yield the rows of a block; `first` is the number of the first one."""
+    p = np.exp(log_p)
+    for t, label in enumerate(most_probable(log_p).tolist()):
+        contributions = tuple(
+            NamedContribution(
+                "&".join(why.terms[term].attributes), "&".join(why.terms[term].values), float(why.contributions[i, t])
+            )
+            for i, term in enumerate(why.term_of[:, t].tolist())
+            if term >= 0
+        )
+        yield ExplainedRow(
+            first + t,
+            model.schema.labels[label],
+            float(p[label, t]),
+            float(why.log_odds[t]),
+            float(why.base[t]),
+            contributions,
+            float(why.rest[t]),
+        )

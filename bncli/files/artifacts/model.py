@@ -265,21 +265,9 @@ def read_model(path: str) -> Model:
             record = SplitRecord(split["kind"].choice(SPLIT_KINDS), columns, split["units"].integer(0))
             model = replace(model, split=record)
         if _SELF_TEST in fields:
-            # The rows that the model is verified with; a code equal to the cardinality is an unknown value.
-            n_rows = fields[_SELF_TEST].integer(1)
-            codes_name, probabilities_name = _SELF_TEST_ARRAYS
             if names[-len(_SELF_TEST_ARRAYS) :] != _SELF_TEST_ARRAYS:
                 archive.fail("its members are not those in its description")
-            cardinalities = [model.schema.cardinalities[i] for i in sorted(model.attributes)]
-            shape, code_type = (len(cardinalities), n_rows), _self_test_type(model).newbyteorder("<")
-            size = len(npy_header(shape, code_type.str)) + code_type.itemsize * math.prod(shape)
-            if archive.size(codes_name) != size:
-                archive.fail(f"{codes_name} does not have the size that the schema requires")
-            codes = npy_array(archive.read(codes_name), shape, code_type.str)
-            if codes is None or (codes > np.reshape(cardinalities, (-1, 1))).any():
-                archive.fail(f"{codes_name} does not contain {n_rows} codes of each attribute")
-            (probabilities,) = _read_arrays(archive, [probabilities_name], [(len(model.schema.labels), n_rows)])
-            model = replace(model, self_test=SelfTest(codes.astype(np.intp), probabilities))
+            model = replace(model, self_test=_read_self_test(archive, model, fields[_SELF_TEST].integer(1)))
         if EDITS in fields:
             model = replace(model, edits=_read_edits(archive, fields[EDITS], model, description.bias_shape))
         if INTERVALS in fields:
@@ -295,6 +283,21 @@ def _read_description(archive: Archive, path: str) -> Node:
     document = parse_json(archive.read(_DESCRIPTION), f"{path}, {_DESCRIPTION}", ModelError)
     document.check_format("model", VERSION)
     return document
+
+
+def _read_self_test(archive: Archive, model: Model, n_rows: int) -> SelfTest:
+    """Return the rows that the model is verified with; a code equal to the cardinality is an unknown value."""
+    codes_name, probabilities_name = _SELF_TEST_ARRAYS
+    cardinalities = [model.schema.cardinalities[i] for i in sorted(model.attributes)]
+    shape, code_type = (len(cardinalities), n_rows), _self_test_type(model).newbyteorder("<")
+    size = len(npy_header(shape, code_type.str)) + code_type.itemsize * math.prod(shape)
+    if archive.size(codes_name) != size:
+        archive.fail(f"{codes_name} does not have the size that the schema requires")
+    codes = npy_array(archive.read(codes_name), shape, code_type.str)
+    if codes is None or (codes > np.reshape(cardinalities, (-1, 1))).any():
+        archive.fail(f"{codes_name} does not contain {n_rows} codes of each attribute")
+    (probabilities,) = _read_arrays(archive, [probabilities_name], [(len(model.schema.labels), n_rows)])
+    return SelfTest(codes.astype(np.intp), probabilities)
 
 
 def _read_optional_keys(fields: Mapping[str, Node], schema: Schema) -> dict[str, Any]:

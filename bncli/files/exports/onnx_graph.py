@@ -72,26 +72,9 @@ def graph_bytes(scorer: PortableScorer, target: ProgramTarget) -> bytes:
     # The meaning of the outputs: the class and its labels; for contributions the sets of attributes and the base.
     properties = {"class": scorer.class_name, "labels": json.dumps(scorer.labels)}
     if effects is not None:
-        n_labels = len(scorer.labels)
         # the tables of every set of attributes, sets with few tables first
         by_set = sorted((list(own) for _, own in groupby(effects.tables, key=lambda table: table.inputs)), key=len)
-        name, parts = graph.output("contributions"), []
-        for n_tables, sets in groupby(by_set, key=len):
-            owned = [(s, table) for s, tables in enumerate(sets) for table in tables]
-            most = max(1, MOST_TOGETHER // n_tables) * n_tables
-            blocks = (
-                _blocks_of_tables(owned) if n_tables == 1 else [owned[i : i + most] for i in range(0, len(owned), most)]
-            )
-            for block in blocks:
-                values = digits.entries([table for _, table in block])
-                if n_tables > 1:
-                    shape = graph.constant([-1, len(block) // n_tables, n_tables, n_labels])
-                    values = graph.node(
-                        "ReduceSum", graph.node("Reshape", values, shape), graph.constant([2]), keepdims=0
-                    )
-                parts.append(values)
-        graph.node("Concat", *parts, axis=1, output=name)
-        outputs.append(helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["N", len(by_set), n_labels]))
+        outputs.append(_add_contributions(graph, digits, by_set, len(scorer.labels)))
         names = [[scorer.inputs[p].name for p in tables[0].inputs] for tables in by_set]
         properties |= {"contributions": json.dumps(names), "base": json.dumps(effects.constant.tolist())}
     inputs = []
@@ -245,6 +228,30 @@ class _Digits:
 def _axes(table: PortableTable) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Yield the input of each axis, and the digit of each of its codes."""
     return zip(table.inputs, table.digits, strict=True)
+
+
+def _add_contributions(
+    graph: _Graph, digits: _Digits, by_set: Sequence[Sequence[PortableTable]], n_labels: int
+) -> onnx.ValueInfoProto:
+    """Add the output `contributions`, (N, sets of attributes, K), and return its description.
+
+    by_set: the tables of every set, sets with few tables first.
+    """
+    name, parts = graph.output("contributions"), []
+    for n_tables, sets in groupby(by_set, key=len):
+        owned = [(s, table) for s, tables in enumerate(sets) for table in tables]
+        most = max(1, MOST_TOGETHER // n_tables) * n_tables
+        blocks = (
+            _blocks_of_tables(owned) if n_tables == 1 else [owned[i : i + most] for i in range(0, len(owned), most)]
+        )
+        for block in blocks:
+            values = digits.entries([table for _, table in block])
+            if n_tables > 1:
+                shape = graph.constant([-1, len(block) // n_tables, n_tables, n_labels])
+                values = graph.node("ReduceSum", graph.node("Reshape", values, shape), graph.constant([2]), keepdims=0)
+            parts.append(values)
+    graph.node("Concat", *parts, axis=1, output=name)
+    return helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["N", len(by_set), n_labels])
 
 
 def _add_probabilities(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> str:

@@ -297,6 +297,8 @@ def read_labelled(
         if class_column not in table.names:
             what = f"the table has no column '{class_column}', the class of the model"
             raise ModelError(what, where=table.name, hint="give the column that contains the class with --class")
+
+        # Which columns are read, and as what.
         names = set(table.names)
         group, time = choose_split_columns(source, table.names, table.name, table.nested)
         builders = {
@@ -314,6 +316,8 @@ def read_labelled(
         # block.values below has the columns in this order: encoded, carried, those of groups and time
         requests = [encoder.request for encoder in encoders]
         requests += [ColumnRequest(name, ValueKind.TEXT) for name in (*carried, *builders)]
+
+        # Read and encode the blocks of rows.
         blocks: list[list[tuple[str, Column]]] = []
         carried_blocks: list[Sequence[Values]] = []
         with BadRows(source.on_bad_row, watch) as bad_rows:
@@ -338,6 +342,8 @@ def read_labelled(
             if not sum(len(_values(columns[0][1])) for columns in blocks):
                 raise BncliError("the table has no rows", where=table.name, hint="add rows below the header")
         split_by = read_split_columns(builders, group, time, table, source)
+
+    # Join the blocks of each column.
     joined: list[tuple[str, Column]] = []
     for items in zip(*blocks, strict=True):  # the name and the values of a column in every block
         (name, first), values = items[0], np.concatenate([_values(column) for _, column in items])
@@ -350,16 +356,9 @@ def read_labelled(
     assert isinstance(label, CategoricalColumn)
     columns = dict(joined)
     for name, texts_of_blocks in zip(carried, zip(*carried_blocks, strict=True), strict=True):
-        # numbers if there are more than two of them and nothing else
-        encoded = pa.chunked_array(texts_of_blocks, pa.string()).combine_chunks().dictionary_encode()
-        texts, codes = encoded.dictionary, encoded.indices.to_numpy()
-        numbers, wrong = to_numbers(texts, tokens.number)
-        if wrong is None and len(np.unique(numbers[~np.isnan(numbers)])) > 2:
-            columns[name] = NumericColumn(numbers[codes])
-        else:
-            levels = sort_levels(distinct_levels(texts, tokens.text))
-            codes = encode_levels(texts, levels, tokens.text)[codes]
-            columns[name] = CategoricalColumn(narrow_codes(codes, len(levels)), levels)
+        columns[name] = _carried_column(texts_of_blocks, tokens)
+
+    # Drop the rows that cannot be used.
     keep = usable_rows(
         label, weights, table.name, drop_unlabelled=source.drop_unlabelled, keep_unlabelled=keep_unlabelled
     )
@@ -367,6 +366,18 @@ def read_labelled(
     rows = rows if keep.all() else rows.take(np.flatnonzero(keep))
     check_split(rows, source, table.name, watch)
     return rows
+
+
+def _carried_column(blocks: Sequence[pa.Array], tokens: MissingTokens) -> Column:
+    """Return the texts of all row blocks as a column: of numbers if it has more than two of them and nothing else."""
+    encoded = pa.chunked_array(blocks, pa.string()).combine_chunks().dictionary_encode()
+    texts, rows = encoded.dictionary, encoded.indices.to_numpy()
+    numbers, wrong = to_numbers(texts, tokens.number)
+    if wrong is None and len(np.unique(numbers[~np.isnan(numbers)])) > 2:
+        return NumericColumn(numbers[rows])
+    levels = sort_levels(distinct_levels(texts, tokens.text))
+    codes = encode_levels(texts, levels, tokens.text)[rows]
+    return CategoricalColumn(narrow_codes(codes, len(levels)), levels)
 
 
 def _values(column: Column) -> np.ndarray:
