@@ -83,6 +83,8 @@ def _tables(report: DescribeReport) -> list[str | Table]:
     names = {column.name for column in by_bits[:_MOST_COLUMNS]}
     columns = [column for column in report.columns if column.name in names]
     hidden = len(report.columns) - len(columns)
+
+    # Rows of two tables: the type of each column and what `fit` does with it; examples of its values.
     rows, examples = [], []
     for column in columns:
         name, about = _clipped(column.name), "" if column.exact else "~"
@@ -102,6 +104,7 @@ def _tables(report: DescribeReport) -> list[str | Table]:
                     break
                 values += f"{', ' if values else ''}{text}"
         examples.append((name, _clipped(column.example, _EXAMPLE_WIDTH), values))
+
     lines: list[str | Table] = [
         *_heading(report),
         "",
@@ -112,6 +115,8 @@ def _tables(report: DescribeReport) -> list[str | Table]:
         lines += [f"... and {hidden:,} more columns with less information about the class; --json prints all", ""]
     if any(not column.exact for column in columns):
         lines += ["~ estimated, because there are too many distinct values to count exactly", ""]
+
+    # Each reason to use or leave out columns, with the columns that it applies to.
     lines += ["What fit does", ""]
     groups: dict[tuple[bool, str], list[str]] = {}
     for column in columns:
@@ -119,6 +124,7 @@ def _tables(report: DescribeReport) -> list[str | Table]:
     for (use, reason), listed in sorted(groups.items(), key=lambda item: not item[0][0]):
         lines += _wrapped(f"{'uses' if use else 'leaves out'} {first_names(listed, _MOST_NAMES)}: {reason}")
     lines.append("")
+
     if report.bins is not None:
         lines += _bin_tables(report.bins, report.event or "")
     for note in report.notes:

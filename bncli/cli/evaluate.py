@@ -326,6 +326,8 @@ def evaluation_tables(report: EvaluateReport, *, verbose: bool = False) -> Itera
     else:
         yield f"95 %: intervals for {whose} on new rows ({report.intervals.method})"
     yield ""
+
+    # The figures of each fold, block of rows and number of training rows, and the decisions.
     if verbose and report.folds is not None:
         folds = (
             (
@@ -359,12 +361,15 @@ def evaluation_tables(report: EvaluateReport, *, verbose: bool = False) -> Itera
             for point in report.learning_curve
         )
         yield filled_table("Learning curve", ("training rows", *headings), points, numbers=range(7))
+
+    # Parts of the rows: labels, bins of probabilities, and groups.
     yield from _label_tables(report)
     if report.calibration is not None:
         yield from _reliability_tables(report.calibration)
     yield from _two_class_tables(report)
     if report.groups is not None:
         yield from _group_tables(report)
+
     if report.scored is not None:
         scores = report.scored.scores._asdict().items()
         rows = ((name, "-" if value is None else f"{value:,.4f}") for name, value in scores)
@@ -373,6 +378,8 @@ def evaluation_tables(report: EvaluateReport, *, verbose: bool = False) -> Itera
         if report.scored.acll_relative_error is not None:
             yield f"acll: {acll_error_text(report.scored.acll_relative_error)}, on average"
             yield ""
+
+    # The confusion matrix.
     if len(report.labels) <= _MOST_LABELS:
         columns = [
             TextColumn(label, [f"{count:,.10g}" for count in counts])

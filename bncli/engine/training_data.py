@@ -139,10 +139,10 @@ def rank_attributes(columns: Columns, recipe: Recipe, n: int, run: Run) -> list[
     states = [_FoldState.of(fold) for fold in folds]
     informative = {i for fold in folds for i in fold.counts.schema.informative}
     selected: list[int] = []
-    # attributes with a single value in every fold come last
     # the last known gain of each candidate, and how many attributes were selected when it was computed
     gains = {i: (sum(state.gain(i) for state in states), 0) for i in candidates}
     while len(selected) < n:
+        # attributes with a single value in every fold come last
         best = max(gains, key=lambda i: (i in informative, gains[i][0], -i))
         if gains[best][1] < len(selected):
             gains[best] = sum(state.gain(best) for state in states), len(selected)

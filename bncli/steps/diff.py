@@ -206,6 +206,7 @@ def diff(a: str, b: str, source: Source | None = None, *, run: Run = Run()) -> D
         model.recipe.as_dict() | {"missing": model.schema.missing_tokens, "unseen": model.schema.unseen}
         for model in (model_a, model_b)
     )
+    # The options and reading policies that differ, by the words that users type.
     changed = {}
     for option in dict.fromkeys((*options_a, *options_b)):
         pair = options_a.get(option), options_b.get(option)

@@ -161,8 +161,9 @@ def verify(
     Raises ModelError if there is nothing to compare, because the model has no self-test and no export is named, and for
     an export that cannot be one of this model; BncliError if nothing is installed that can run the export.
     """
+    # The format that belongs to the ending of the export, if it has probabilities.
     form = None
-    if against is not None:  # the format that belongs to its ending, if it has probabilities
+    if against is not None:
         formats = [
             each
             for each in export_formats()
@@ -174,6 +175,8 @@ def verify(
             hint = f"the name of the export must end in one of {endings}"
             raise UsageError("the format of the export cannot be determined", where=against, hint=hint)
         form = next(each for each in formats if each.word == word)
+
+    # What the model alone is checked for: properties, disclosure, its self-test, and its edits.
     model = read_model(model_path)
     proven = prove_properties(model, properties, property_seconds) if properties else None
     disclosed = None if disclosure is None else find_disclosure(model, disclosure)
@@ -193,6 +196,8 @@ def verify(
         return VerifyReport(
             model_path, model.version, None, None, self_test, None, properties=proven, disclosure=disclosed
         )
+
+    # The comparison with the export.
     try:
         content = Path(against).read_bytes()
     except OSError as error:

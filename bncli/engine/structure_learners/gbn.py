@@ -147,7 +147,7 @@ def find_skeleton(
         watch(Progress(done, len(edges), "edges"))
         graph[a].remove(b)
         graph[b].remove(a)
-        # without another path, only the edge explains the dependence of its ends, and there is no set to try
+        # None if there is no other path: then no set is tried, since only the edge explains the dependence of its ends
         separator = find_cut_set(graph, a, b, information, threshold)
         if separator is None:
             graph[a].add(b)

@@ -126,11 +126,11 @@ def read_graph(node: Node, file_keys: tuple[str, ...] = (), graph_keys: tuple[st
         trace = _read_trace(node, fields)
         cuts = []
         if "cuts" in fields:
-            listed = fields["cuts"].items()
-            if len(listed) != len(regions):
-                what = f"expected {len(regions)} entries, found {len(listed)}"
+            entries = fields["cuts"].items()
+            if len(entries) != len(regions):
+                what = f"expected {len(regions)} entries, found {len(entries)}"
                 fields["cuts"].fail(what, hint="give an object for each region")
-            for item, region in zip(listed, regions, strict=True):
+            for item, region in zip(entries, regions, strict=True):
                 columns = item.fields((), region)
                 by_name = {name: tuple(cut.number() for cut in listed.items()) for name, listed in columns.items()}
                 cuts.append(tuple(by_name.get(name) for name in region))

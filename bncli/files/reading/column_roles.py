@@ -113,6 +113,7 @@ def assign_roles(
     file = read_schema_file(source)
     for declared in (options, file):
         _check_roles(declared, names, where)
+
     # Roles of the file hold for columns that no option names.
     by_option = {*(options.class_name, options.weights), *options.categorical, *options.numeric, *options.ignore}
     declared = DeclaredRoles(
@@ -126,6 +127,8 @@ def assign_roles(
     stated = {*(declared.class_name, declared.weights), *declared.categorical, *declared.numeric, *declared.ignore}
     used, unused_parts = _used_columns(source, declared, names, where)
     group, time = choose_split_columns(source, names, where, nested)
+
+    # The class: not a column of groups or of time, nor one of structs, lists or maps, if there are others.
     all_nested, nested = nested, {name: word for name, word in nested.items() if name not in stated}
     split = {*group, *([] if time is None else [time])}
     class_name = _choose_class(
@@ -135,6 +138,8 @@ def assign_roles(
     )
     if class_name not in names:
         raise _unknown_column(class_name, names, where)
+
+    # Refuse two roles for one column, and nested columns as the class or the weights.
     for name, use, option in (
         (class_name, "be labels", "--class"),
         (declared.weights, "be weights", "--weights"),
@@ -152,6 +157,8 @@ def assign_roles(
                 if name == class_name and declared.class_name is None:
                     hint += ", or give the class with --class"
                 raise UsageError(f"{option} {name}: that column contains {role}", where=where, hint=hint)
+
+    # The attributes are the columns that are left.
     not_used = set() if used is None else set(names) - used
     not_attributes = {class_name, declared.weights, *declared.ignore, *nested, *not_used}
     not_attributes |= split.difference(declared.categorical, declared.numeric)

@@ -327,6 +327,8 @@ def _facts_of_model(found: Findings) -> dict[str, str]:
     frequencies = zip(schema.labels, schema.label_frequencies, strict=bool(schema.label_frequencies))
     shares = [f"{label} {n:,.10g} ({percent(n / weight)})" for label, n in frequencies] if weight else []
     rows_of_labels = f", of which {', '.join(shares)}" if shares else ""
+
+    # How it was learned and changed.
     penalty = "" if model.penalty is None else f" Penalty {model.penalty:.4g}"
     penalty += ", chosen by cross-validation." if penalty and model.penalty_cv is not None else "." * bool(penalty)
     held_out = model.held_out_log_loss
@@ -338,6 +340,8 @@ def _facts_of_model(found: Findings) -> dict[str, str]:
     calibrated = ""
     if model.calibration is not None:
         calibrated = f" Probabilities are calibrated ({model.calibration.map.method})."
+
+    # What it decides, and what it assumes.
     rule = model.rule
     rules = []
     if rule is not None and rule.threshold is not None:
@@ -354,6 +358,8 @@ def _facts_of_model(found: Findings) -> dict[str, str]:
         weighted += "assume the weighted frequencies."
     unseen = "are an error" if schema.unseen == "error" else "are treated as unknown and get an average score"
     missing = "is treated as one more value" if schema.missing_policy == "level" else "is marginalized"
+
+    # What it computes.
     effects = found.specification["effects"]
     shares_of = [f"{' & '.join(effect['attributes'])} {percent(effect['share'])}" for effect in effects]
     formula = "ln P(label | row) is the sum of one entry per table, normalized over the labels"
@@ -362,12 +368,15 @@ def _facts_of_model(found: Findings) -> dict[str, str]:
     program = "" if found.specification["python"] is None else "; specification.python is a program that computes it"
     command = found.specification["command"]
     by_command = f"Command: {command}." if command else "Parts of the model were supplied as files."
+
+    # What was verified.
     self_test = found.verified.self_test
     properties = found.verified.properties or ()
     verdicts = {True: "proven", False: "refuted", None: "open: the time limit was reached"}
     proven = [f"{one.text}: {verdicts[one.holds]}{f' ({one.shown})' if one.shown else ''}" for one in properties]
     disclosed = found.verified.disclosure
     below = "" if disclosed is None else count(len(disclosed.values), "value")
+
     return {
         "model": f"Predicts {schema.class_name} ({labels}) from {count(len(used), 'attribute')}: "
         f"{model.structure_learned}, parameters {recipe.param}.",

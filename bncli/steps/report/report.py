@@ -149,8 +149,8 @@ def report(
     if svg is not None:
         os.makedirs(svg, exist_ok=True)
         names = []
-        for own in page.sections:
-            for picture in pictures_in(own.blocks):
+        for section in page.sections:
+            for picture in pictures_in(section.blocks):
                 names.append(f"{picture.name}.svg")
                 write_bytes(os.path.join(svg, names[-1]), picture.drawing.source(heading=True).encode())
         pictures = tuple(names)
