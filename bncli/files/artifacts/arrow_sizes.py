@@ -41,15 +41,14 @@ class _Message(NamedTuple):
     end: int
 
 
-def check_sizes(file: BinaryIO, kind: str, path: str, memory: int | None) -> None:
-    """Raise BncliError if a message claims more than the file or the free memory can hold.
+def check_sizes(file: BinaryIO, kind: str, path: str, memory: int | None) -> int:
+    """Return the number of rows; raise BncliError if a message claims more than the file or the free memory can hold.
 
     kind: "stream" or "file". memory: free memory in bytes, or None if it is unknown.
     """
     size = file.seek(0, os.SEEK_END)
     try:
-        for message in _messages(file, kind, size):
-            _check_message(file, message, size, memory)
+        return sum(_check_message(file, message, size, memory) for message in _messages(file, kind, size))
     except (struct.error, ValueError) as error:
         what = "the file is damaged or cut off (invalid metadata)"
         raise BncliError(what, where=path, hint=CREATE_AGAIN) from error
@@ -103,22 +102,26 @@ def _message_at(file: BinaryIO, position: int, size: int) -> _Message | None:
     return _Message(metadata, begin, begin + body)
 
 
-def _check_message(file: BinaryIO, message: _Message, size: int, memory: int | None) -> None:
-    """Raise _ClaimError if a batch claims impossible numbers of rows or of bytes in its compressed buffers."""
+def _check_message(file: BinaryIO, message: _Message, size: int, memory: int | None) -> int:
+    """Return the number of rows of a record batch, and 0 for other messages.
+
+    Raises _ClaimError if the message claims an impossible number of rows, or of bytes in its compressed buffers.
+    """
     kind = message.metadata.number(1, "<B")
     if kind not in (_DICTIONARY, _BATCH):
-        return
+        return 0
     batch = message.metadata.table(2)
     if batch is not None and kind == _DICTIONARY:
         batch = batch.table(1)
     if batch is None:
-        return
+        return 0
     n_rows = batch.number(0, "<q")
     if not 0 <= n_rows <= size * _MOST_ROWS_PER_BYTE:
         raise _ClaimError(f"{n_rows} rows in {size} bytes")
+    n_table_rows = n_rows if kind == _BATCH else 0
     compression = batch.table(3)
     if compression is None:
-        return
+        return n_table_rows
     expansion = _MOST_EXPANSION.get(compression.number(0, "<b"), 0)
     n_bytes = 0
     for offset, length in batch.structs(2, _BUFFER).tolist():
@@ -134,6 +137,7 @@ def _check_message(file: BinaryIO, message: _Message, size: int, memory: int | N
         n_bytes += max(claim, length)
     if memory is not None and n_bytes > memory:
         raise _ClaimError(f"a batch of {n_bytes} bytes, but only {memory} bytes of memory are free")
+    return n_table_rows
 
 
 class _FlatTable:

@@ -37,7 +37,9 @@ from bncli.files.reading.source import (
 )
 from bncli.files.reading.values import convert_values, find_faults
 
-ROWS_PER_BATCH = 1 << 16
+_ROWS_PER_BATCH, _MOST_ROWS_PER_BATCH = 1 << 16, 1 << 17
+_FEW_COLUMNS = 32
+"""A table of at most this many columns is read in batches of _MOST_ROWS_PER_BATCH rows, so that there are fewer."""
 _MAGIC = {"parquet": b"PAR1", "file": b"ARROW1", "feather v1": b"FEA1"}
 
 
@@ -76,12 +78,13 @@ class ColumnarFile:
     def __init__(self, file: BinaryIO, kind: str, path: str, *, keep_bad_rows: bool, memory: int | None) -> None:
         self.path = path
         self._keep_bad_rows = keep_bad_rows
-        if kind in ("file", "stream"):
-            check_sizes(file, kind, path, memory)
+        n_rows = check_sizes(file, kind, path, memory) if kind in ("file", "stream") else 0
         self._kind = kind
         self._file = file
         with _report_damage(path):
             self._reader = _open_reader(file, kind, path)
+        self.stated_rows: int = self._reader.metadata.num_rows if kind == "parquet" else n_rows
+        """The number of rows according to the metadata, which may be wrong."""
         self._describe(self._reader.schema_arrow if kind == "parquet" else self._reader.schema)
 
     def _describe(self, schema: pa.Schema) -> None:
@@ -120,8 +123,11 @@ class ColumnarFile:
     def batches(self, names: Sequence[str]) -> Iterator[ArrowBatch]:
         """Yield the rows in order, with at least the named columns."""
         row = 1
+        if self._keep_bad_rows:
+            names = self.names
+        size = _MOST_ROWS_PER_BATCH if len(names) <= _FEW_COLUMNS else _ROWS_PER_BATCH
         with _report_damage(self.path):
-            batches = self._record_batches(self.names if self._keep_bad_rows else names)
+            batches = self._record_batches(names, size)
         while True:
             with _report_damage(self.path):
                 data = next(batches, None)
@@ -131,19 +137,19 @@ class ColumnarFile:
                 data.validate()
                 for name, column in zip(data.schema.names, data.columns, strict=True):
                     try:
-                        column.validate(full=True)
+                        _validate(column)
                     except pa.ArrowInvalid as error:
                         raise pa.ArrowInvalid(f"column '{name}': {_reason(error)}") from error
-            for start in range(0, data.num_rows, ROWS_PER_BATCH):
-                rows = data.slice(start, ROWS_PER_BATCH)
+            for start in range(0, data.num_rows, size):
+                rows = data.slice(start, size)
                 yield ArrowBatch(self.path, rows, row, self._keep_bad_rows)
                 row += rows.num_rows
 
-    def _record_batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield the record batches; raise pa.ArrowInvalid if a Parquet footer states another number of rows."""
+    def _record_batches(self, names: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
+        """Yield the record batches, in Parquet of up to `size` rows; raise pa.ArrowInvalid if its footer is wrong."""
         if self._kind == "parquet":
             n_stated, n_rows = self._reader.metadata.num_rows, 0
-            for batch in self._reader.iter_batches(ROWS_PER_BATCH, columns=list(names), use_threads=False):
+            for batch in self._reader.iter_batches(size, columns=list(names), use_threads=False):
                 n_rows += batch.num_rows
                 yield batch
             if n_rows != n_stated:
@@ -163,10 +169,11 @@ class TableInMemory(ColumnarFile):
 
     def __init__(self, table: pa.Table, name: str, *, keep_bad_rows: bool) -> None:
         self.path, self._keep_bad_rows, self._table = name, keep_bad_rows, table
+        self.stated_rows = table.num_rows
         self._describe(table.schema)
 
-    def _record_batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        yield from self._table.select(list(names)).to_batches(ROWS_PER_BATCH)
+    def _record_batches(self, names: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
+        yield from self._table.select(list(names)).to_batches(size)
 
 
 @contextmanager
@@ -182,6 +189,18 @@ def _report_damage(path: str) -> Iterator[None]:
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         what = f"the file is damaged or cut off ({_reason(error)})"
         raise BncliError(what, where=path, hint=CREATE_AGAIN) from error
+
+
+def _validate(column: pa.Array) -> None:
+    """Raise pa.ArrowInvalid if the contents of a column are invalid."""
+    if pa.types.is_dictionary(column.type):
+        column.indices.validate(full=True)
+        column.dictionary.validate(full=True)
+        extremes = pc.min_max(column.indices)
+        low, high = extremes["min"].as_py(), extremes["max"].as_py()
+        if low is None or 0 <= low <= high < len(column.dictionary):
+            return  # ten times as fast as the check of each index below
+    column.validate(full=True)
 
 
 def _reason(error: Exception) -> str:
@@ -202,18 +221,20 @@ def _open_reader(file: BinaryIO, kind: str, path: str, fields: Sequence[int] | N
 
 
 def parse_batch(
-    batch: ArrowBatch, requests: Sequence[ColumnRequest], tokens: MissingTokens, n_dictionaries: int = 0
+    batch: ArrowBatch, requests: Sequence[ColumnRequest], tokens: MissingTokens, n_compact: int = 0
 ) -> RowBlock:
     """Return the requested columns of a batch as a row block, without the malformed rows.
 
-    In the first `n_dictionaries` columns, dictionary-encoded texts that are requested as text stay encoded if
-    `_coded_texts` allows it; their dictionary then has no nulls, and no text twice.
+    The first `n_compact` columns keep their types as far as possible. Numbers other than weights may be of narrower
+    types than int64 and float64. Dictionary-encoded texts that are requested as text stay encoded if `_coded_texts`
+    allows it; neither their indices nor their dictionary then has nulls, but the dictionary may hold a text twice, and
+    texts of no row.
     """
     stored = []
     for i, request in enumerate(requests):
         array = batch.data.column(batch.data.schema.get_field_index(request.name))
-        coded = _coded_texts(array, request) if i < n_dictionaries else None
-        stored.append(_column_values(batch, request) if coded is None else coded)
+        coded = _coded_texts(array, request) if i < n_compact else None
+        stored.append(_column_values(batch, request, compact=i < n_compact) if coded is None else coded)
     converted: list[Values] = []
     wrong = []
     for request, values in zip(requests, stored, strict=True):
@@ -239,10 +260,10 @@ def parse_batch(
 
 
 def _coded_texts(array: pa.Array, request: ColumnRequest) -> pa.DictionaryArray | None:
-    """Return a dictionary-encoded text column with "" for null, and without the unused texts of its dictionary.
+    """Return a dictionary-encoded text column with "" for null.
 
-    Return None for any other column, for one that is not requested as plain text, and if the dictionary holds nulls,
-    repeats a text or is longer than the column.
+    Return None for any other column, for one that is not requested as plain text, and if the dictionary holds nulls or
+    is longer than the column.
     """
     kind = array.type
     if not pa.types.is_dictionary(kind) or request.kind is not ValueKind.TEXT or request.form is not None:
@@ -254,21 +275,19 @@ def _coded_texts(array: pa.Array, request: ColumnRequest) -> pa.DictionaryArray 
         return None
     if indices.null_count:
         # a null is the empty text, which is added to the dictionary
-        indices = indices.cast(pa.int64()).fill_null(len(texts))
+        indices = indices.cast(pa.int32()) if indices.type.bit_width < 32 else indices
+        indices = indices.fill_null(pa.scalar(len(texts), indices.type))
         texts = pa.concat_arrays([texts, pa.array([""], texts.type)])
-    codes = indices.to_numpy()
-    is_used = np.bincount(codes, minlength=len(texts)) > 0
-    if not is_used.all():
-        # renumbered without the unused texts
-        codes = (np.cumsum(is_used) - 1).take(codes)
-        texts = texts.filter(pa.array(is_used))
-    if len(texts.unique()) < len(texts):
-        return None
-    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32, copy=False)), texts.cast(pa.string()))
+    elif pa.types.is_string(kind.value_type):
+        return array
+    return pa.DictionaryArray.from_arrays(indices, texts.cast(pa.string()), safe=False)  # valid already
 
 
-def _column_values(batch: ArrowBatch, request: ColumnRequest) -> Values:
-    """Return a column as numbers or seconds if they are requested and stored, else as text with "" for null."""
+def _column_values(batch: ArrowBatch, request: ColumnRequest, *, compact: bool) -> Values:
+    """Return a column as numbers or seconds if they are requested and stored, else as text with "" for null.
+
+    compact: whether numbers may keep their types.
+    """
     array = batch.data.column(batch.data.schema.get_field_index(request.name))
     if pa.types.is_dictionary(array.type):
         if pa.types.is_string_view(array.dictionary.type):  # written by Polars; Arrow cannot decode these
@@ -279,10 +298,14 @@ def _column_values(batch: ArrowBatch, request: ColumnRequest) -> Values:
         if as_numbers and (pa.types.is_integer(array.type) or _is_real(array.type)):
             # Integers stay exact beyond 2^53. With nulls they become floats, since only a float can be NaN; so do
             # unsigned 64-bit integers, which may not fit int64.
+            compact = compact and not request.weight
             if pa.types.is_integer(array.type) and not array.null_count and not pa.types.is_uint64(array.type):
-                return array.cast(pa.int64()).to_numpy()
+                keeps_type = compact and pa.types.is_signed_integer(array.type)
+                return (array if keeps_type else array.cast(pa.int64())).to_numpy()
             if pa.types.is_duration(array.type):
                 return durations_of(array)
+            if compact and pa.types.is_float32(array.type):
+                return array.to_numpy(zero_copy_only=False)
             return array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         if isinstance(request.form, DateForm) and holds_dates(array.type, request.form.order):
             return seconds_of(array)

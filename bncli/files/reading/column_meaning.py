@@ -462,7 +462,8 @@ def _recognize_numbers_with_words(
         return None  # three distinct numbers and a word are four texts
     sample = distinct_levels(column.texts().slice(0, _N_SAMPLED), tokens.number)
     has_digit = pc.match_substring_regex(sample, "[0-9]").to_numpy(zero_copy_only=False)
-    if (~has_digit).sum() > MOST_WORDS:
+    has_word = pc.match_substring_regex(sample, "[A-Za-z]{4}").to_numpy(zero_copy_only=False)  # longer than a currency
+    if (~has_digit | has_word).sum() > MOST_WORDS:
         return None  # most columns of text end here, or with the next test
     if not any(int((~fits).sum()) <= MOST_WORDS for fits in _number_masks(sample, source)):
         return None

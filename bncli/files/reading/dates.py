@@ -15,6 +15,8 @@ begins.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,6 +38,8 @@ _TICKS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _MONTH_NUMBERS = np.array(list(MONTH_NUMBERS.values()))
 _START_OF_YEAR_1 = -62135596800
 """In seconds since 1970."""
+_TWO_NUMBERS = "[0-9][^0-9]+[0-9]"
+"""A part of every date and time. Few other texts have it, and the patterns of dates take long to compile."""
 
 
 def to_seconds(texts: pa.Array, order: DateOrder) -> tuple[Array, Mask]:
@@ -46,6 +50,8 @@ def to_seconds(texts: pa.Array, order: DateOrder) -> tuple[Array, Mask]:
     if order != "time" and (seconds := _parse_iso_dates(texts)) is not None:
         return seconds, np.ones(len(seconds), np.bool_)
     seconds = np.full(len(texts), np.nan)
+    if not pc.any(pc.match_substring_regex(texts, _TWO_NUMBERS)).as_py():
+        return seconds, np.zeros(len(texts), np.bool_)
     for shape in shapes_of_order(order):
         remaining = np.flatnonzero(np.isnan(seconds))
         if len(remaining):
@@ -121,6 +127,8 @@ def _to_integers(digits: pa.Array) -> NDArray[np.int64]:
 
 def shape_of(text: str) -> str | None:
     """Return the shape of a text that looks like a date, `time` for a time of the day, None for any other text."""
+    if not re.search(_TWO_NUMBERS, text):
+        return None
     array = pa.array([text])
     return next((shape for shape in (*DATE_SHAPES, "time") if are_of_shape(array, shape)), None)
 

@@ -23,7 +23,7 @@ NOT_UTF8 = "not UTF-8 text"
 Values = Any
 """The values of N rows: an Arrow array of strings without nulls, int64, or float64 (finite, or NaN if missing).
 
-Strings are dictionary-encoded where `parse_batch` keeps dictionaries.
+Strings are dictionary-encoded, and numbers of narrower types, where `parse_batch` keeps the types of a file.
 """
 
 

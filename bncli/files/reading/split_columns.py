@@ -6,7 +6,6 @@ time column holds dates, times or numbers, which are recognised as those of attr
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -44,10 +43,10 @@ def read_split_columns(
     units = times = None
     is_date = False
     if group:
-        units = _units([_group_codes(copy.copy(columns[name])) for name in group])
+        units = _units([_group_codes(columns[name].copy()) for name in group])
     gap = 0.0
     if time is not None:
-        times, is_date = _times(copy.copy(columns[time]), time, table, source)
+        times, is_date = _times(columns[time].copy(), time, table, source)
         if source.gap is not None:
             match = re.fullmatch(rf"(\d+(?:\.\d+)?)({'|'.join(SECONDS)})?", source.gap.strip())
             if match is None or not float(match[1]):

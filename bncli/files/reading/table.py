@@ -20,6 +20,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from bncli.errors import BncliError, UsageError
+from bncli.files.artifacts.arrow_sizes import check_sizes
 from bncli.files.atomic import atomic_writer
 from bncli.files.reading.arrow_files import ArrowBatch, ColumnarFile, TableInMemory, columnar_format, parse_batch
 from bncli.files.reading.byte_streams import COMPRESSED_SUFFIXES, InputFile, check_encoding, find_inputs
@@ -99,6 +100,21 @@ class Table:
             return {name: self._first.request(name) for name in self.names}
         return None if self._first is None else self._first.first_block()
 
+    def stated_rows(self) -> int | None:
+        """Return the number of rows according to the metadata of the files, or None if one of them does not state it.
+
+        Call it before `raw_blocks`. The number may be wrong.
+        """
+        if not isinstance(self._first, ColumnarFile):
+            return None
+        n_rows = self._first.stated_rows
+        for file in self._inputs[1:]:
+            stated = _stated_rows(file.path) if file.is_regular else None
+            if stated is None:
+                return None
+            n_rows += stated
+        return n_rows
+
     def raw_blocks(self, names: Sequence[str], watch: Watch, begin: int = 0) -> Iterator[RawBlock]:
         """Yield all rows, file by file from the file with index `begin`, with at least the named columns."""
         if self._source.rows is not None:
@@ -166,11 +182,11 @@ class Table:
         return opened
 
 
-def parse(raw: RawBlock, requests: Sequence[ColumnRequest], tokens: MissingTokens, n_dictionaries: int = 0) -> RowBlock:
-    """Return the requested columns of a raw block as a row block; `n_dictionaries` as in `parse_batch`."""
+def parse(raw: RawBlock, requests: Sequence[ColumnRequest], tokens: MissingTokens, n_compact: int = 0) -> RowBlock:
+    """Return the requested columns of a raw block as a row block; `n_compact` as in `parse_batch`."""
     if isinstance(raw, TextBlock):
         return parse_block(raw, requests, tokens)
-    return parse_batch(raw, requests, tokens, n_dictionaries)
+    return parse_batch(raw, requests, tokens, n_compact)
 
 
 def run_in_order(tasks: Iterable[Callable[[], T] | None], threads: int) -> Iterator[T]:
@@ -294,18 +310,14 @@ def read_head(source: Source) -> TableHead:
 
 def _stated_rows(path: str) -> int | None:
     """Return the number of rows that a columnar file states, or None for any other file."""
-    with open(path, "rb") as file:
-        magic = file.read(6)
     try:
-        if magic.startswith(b"PAR1"):
+        with open(path, "rb") as file:
+            kind = columnar_format(file.read(8))
+            if kind in ("file", "stream"):
+                return check_sizes(file, kind, path, None)
+        if kind == "parquet":
             with parquet.ParquetFile(path) as opened:
                 return int(opened.metadata.num_rows)
-        if magic == b"ARROW1":
-            with pa.memory_map(path) as mapped, pa.ipc.open_file(mapped) as reader:
-                if hasattr(reader, "count_rows"):
-                    return int(reader.count_rows())
-                # Older versions of Arrow have no count_rows; this decompresses the values.
-                return sum(int(reader.get_batch(i).num_rows) for i in range(reader.num_record_batches))
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, BncliError, OSError):
         pass  # reading the file will report the problem
     return None

@@ -111,6 +111,7 @@ def read_rows(source: Source, *, cuts: Cuts | None, run: Run, seed: int | None =
         if len(builders) > MOST_SHARED_COLUMNS:
             run = run._replace(threads=1)
         sampler = RowSampler(seed, roles, tokens)
+        stated_rows = table.stated_rows()
         stated = roles.categorical | roles.numeric
         checks = [_TypeCheck(b, tokens, b.request.name in stated) for b in builders] if table.n_files > 1 else []
         with BadRows(source.on_bad_row, run.watch) as bad_rows:
@@ -118,12 +119,14 @@ def read_rows(source: Source, *, cuts: Cuts | None, run: Run, seed: int | None =
                 for check in checks:
                     check.compare_schema(block.path, block.schema)
                 bad_rows.take(block.bad)
+                if stated_rows is not None and not sampler.sizes:
+                    sampler.reserve(builders, block, stated_rows)
                 for builder, column in zip(builders, block.columns, strict=True):
                     builder.add(column, block.locate)
                     builder.has_leading_zeros |= builder.request.name in block.leading_zeros
                 for check, column in zip(checks, block.columns, strict=False):
                     check.take(block.path, column)
-                sampler.add_block(builders, block.n_rows)
+                sampler.add_block(builders, block)
             for check in checks:
                 check.end_file()
             sampler.finish(builders)
@@ -201,6 +204,11 @@ class ParsedBlock:
     leading_zeros: frozenset[str]
     requests: tuple[ColumnRequest, ...]
     schema: pa.Schema | None
+
+    @property
+    def n_bytes(self) -> int:
+        """The bytes of the codes and numbers."""
+        return sum(int((c.codes if isinstance(c, CodedTexts) else c).nbytes) for c in self.columns)
 
 
 def _parsed_blocks(
@@ -424,13 +432,17 @@ class RowSampler:
     def n_kept(self) -> int:
         return sum(n if rows is None else len(rows) for n, rows in zip(self.sizes, self.rows, strict=True))
 
-    def add_block(self, columns: Sequence[ColumnBuilder], n_rows: int) -> None:
+    def reserve(self, columns: Sequence[ColumnBuilder], first: ParsedBlock, n_rows: int) -> None:
+        """Prepare the columns for `n_rows` rows if these will be kept, to judge by the size of the first block."""
+        if self._seed is None or n_rows * first.n_bytes <= BUDGET * first.n_rows:
+            for column in columns:
+                column.reserve(n_rows)
+
+    def add_block(self, columns: Sequence[ColumnBuilder], block: ParsedBlock) -> None:
         """Sample the block that the columns have just taken, and shrink earlier blocks if necessary."""
-        self.sizes.append(n_rows)
+        self.sizes.append(block.n_rows)
         self.rows.append(None)
-        for column in columns:
-            block = column.blocks[-1]
-            self._n_bytes += int(block.codes.nbytes if isinstance(block, CodedTexts) else block.nbytes)
+        self._n_bytes += block.n_bytes
         if self._is_sampling:
             self._sample_block(columns, len(self.sizes) - 1)
         elif self._seed is not None and self._n_bytes > BUDGET:

@@ -206,9 +206,11 @@ def narrow_codes(codes: NDArray[Any], n_levels: int) -> SignedCodes:
 def narrow_numbers(values: NDArray[Any]) -> NDArray[Any]:
     """Return the numbers in a narrower type if one holds them exactly.
 
-    int64 becomes int8, int16, int32 or, beyond these, float64 (exact up to 2^53). float64 becomes float32 if no number
-    changes.
+    Integers become int8, int16, int32 or, beyond these, float64 (exact up to 2^53). float64 becomes float32 if no
+    number changes.
     """
+    if values.dtype == np.float32:
+        return values
     if values.dtype.kind == "i":
         low, high = (values.min(), values.max()) if len(values) else (0, 0)
         for kind in (np.int8, np.int16, np.int32):
@@ -216,12 +218,15 @@ def narrow_numbers(values: NDArray[Any]) -> NDArray[Any]:
                 return values.astype(kind, copy=False)
         return values.astype(np.float64, copy=False)
     # The first few values decide most columns.
-    if len(values) > _N_SAMPLED and not _fits_float32(values[:_N_SAMPLED]):
+    if len(values) > _N_SAMPLED and _to_float32(values[:_N_SAMPLED]) is None:
         return values
-    return values.astype(np.float32) if _fits_float32(values) else values
+    narrow = _to_float32(values)
+    return values if narrow is None else narrow
 
 
-def _fits_float32(values: NDArray[Any]) -> bool:
+def _to_float32(values: NDArray[Any]) -> NDArray[Any] | None:
+    """Return the numbers as float32, or None if one of them changes."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         narrow = values.astype(np.float32)
-    return bool(((narrow == values) | np.isnan(values)).all())
+    is_same = narrow == values
+    return narrow if is_same.all() or (is_same | np.isnan(values)).all() else None

@@ -308,15 +308,18 @@ def varint(number: int) -> bytes:
     return found + bytes([number])
 
 
-@pytest.mark.parametrize("claim", [20_012, 1 << 31, 1 << 60])
+@pytest.mark.parametrize("claim", [20_012, 1 << 31, 1 << 60, 20_010, 0])
 def test_a_parquet_footer_that_claims_other_rows(tmp_path: Path, claim: int) -> None:
+    """In one of two files, too: memory is reserved for the rows of both."""
     n = 20_011
     data = plain_parquet(pa.table({"x": list(range(n)), "class": [i % 2 for i in range(n)]}))
     (length,) = struct.unpack("<i", data[-8:-4])
-    footer = data[-8 - length : -8].replace(varint(n), varint(claim))
+    footer = data[-8 - length : -8].replace(varint(n), varint(claim), -1 if claim > n else 1)
     lie = data[: -8 - length] + footer + struct.pack("<i", len(footer)) + b"PAR1"
-    with pytest.raises(BncliError, match=rf"damaged or cut off \({n} rows, but the footer states {claim}"):
-        read(write(tmp_path, lie, "t.parquet"))
+    paths = write(tmp_path, lie, "lie.parquet"), write(tmp_path, data, "honest.parquet")
+    for source in (Source(paths[:1]), Source(paths), Source(paths[::-1])):
+        with pytest.raises(BncliError, match=rf"damaged or cut off \({n} rows, but the footer states {claim}"):
+            read_columns(source)
 
 
 def test_a_parquet_page_that_claims_gigabytes(tmp_path: Path) -> None:
