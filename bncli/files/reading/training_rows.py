@@ -301,19 +301,23 @@ def _read_again(
     # may have been infinite, all columns of numbers.
     again = [ColumnRequest(name, ValueKind.TEXT) for name in names]
     again += [request for request in requests if request.strict or (any_bad and request.kind is ValueKind.NUMBER)]
-    needed = set().union(*blocks_of.values())
-    raw_blocks = enumerate(table.raw_blocks([request.name for request in again], silent))
-    tasks = (partial(parse, raw, again, tokens) for i, raw in raw_blocks if i in needed)
-    for block, i in zip(run_in_order(tasks, threads), sorted(needed), strict=False):
-        if block.n_rows != sampler.sizes[i]:
+    sizes = sampler.sizes[: max(set().union(*blocks_of.values())) + 1]
+    raw_blocks = table.raw_blocks([request.name for request in again], silent)
+    parsed = run_in_order((partial(parse, raw, again, tokens) for raw in raw_blocks), threads)
+    # In a columnar file, the blocks of fewer columns may begin and end in other rows.
+    unread = pa.table({str(j): pa.array([], pa.string()) for j in range(len(names))})
+    for i, size in enumerate(sizes):
+        while unread.num_rows < size and (block := next(parsed, None)) is not None:
+            own = pa.table(list(block.values[: len(names)]), unread.column_names)
+            unread = pa.concat_tables([unread, own])
+        if unread.num_rows < size:
             raise BncliError("the file changed while it was being read", where=table.name, hint="repeat the command")
-        for name, values in zip(names, block.values, strict=False):
+        for name, texts in zip(names, unread.slice(0, size).columns, strict=True):
             if i in blocks_of[name]:
-                rows = sampler.rows[i]
-                builder = columns[name]
-                builder.blocks[i] = encode_texts(
-                    values if rows is None else values.take(pa.array(rows)), builder.shared
-                )
+                rows, builder = sampler.rows[i], columns[name]
+                texts = texts.combine_chunks() if rows is None else texts.take(pa.array(rows)).combine_chunks()
+                builder.blocks[i] = encode_texts(texts, builder.shared)
+        unread = unread.slice(size)
 
 
 class _TypeCheck:

@@ -479,3 +479,22 @@ def test_texts_of_large_row_groups_are_those_of_other_files(tmp_path: Path) -> N
         assert found.attributes.keys() == expected.attributes.keys()
         for name in (*expected.attributes, "k"):
             assert values(found, name) == values(expected, name)
+
+
+@pytest.mark.parametrize("n_more", [0, 40])
+def test_numbers_that_turn_out_to_be_names_beside_dictionaries(tmp_path: Path, n_more: int) -> None:
+    """Read again without the other columns, a file has other batches: each dictionary begins a new one."""
+    n = 140_000
+    table = pa.table(
+        {
+            "two": np.arange(n) % 3 // 2,
+            "c": pa.array([f"level {i % 5}" for i in range(n)]).dictionary_encode(),
+            **{f"x{i}": np.arange(n) % (7 + i) for i in range(n_more)},
+            "k": pa.array(["u", "v"] * (n // 2)).dictionary_encode(),
+        }
+    )
+    path = tmp_path / "t.parquet"
+    parquet.write_table(table, path, row_group_size=30_001)
+    for threads in (1, 2):
+        found = read_columns(Source((str(path),)), threads=threads)
+        assert values(found, "two") == [str(x) for x in table["two"].to_pylist()]
