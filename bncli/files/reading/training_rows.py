@@ -305,12 +305,13 @@ def _read_again(
     raw_blocks = table.raw_blocks([request.name for request in again], silent)
     parsed = run_in_order((partial(parse, raw, again, tokens) for raw in raw_blocks), threads)
     # In a columnar file, the blocks of fewer columns may begin and end in other rows.
+    has_same_blocks = table.n_files == 1 and table.delimiter is not None
     unread = pa.table({str(j): pa.array([], pa.string()) for j in range(len(names))})
     for i, size in enumerate(sizes):
         while unread.num_rows < size and (block := next(parsed, None)) is not None:
             own = pa.table(list(block.values[: len(names)]), unread.column_names)
             unread = pa.concat_tables([unread, own])
-        if unread.num_rows < size:
+        if unread.num_rows < size or (has_same_blocks and unread.num_rows > size):
             raise BncliError("the file changed while it was being read", where=table.name, hint="repeat the command")
         for name, texts in zip(names, unread.slice(0, size).columns, strict=True):
             if i in blocks_of[name]:
