@@ -1,4 +1,4 @@
-"""Report pages of three commands: describe (a table), compare (learners) and monitor (drift from file to file)."""
+"""Report pages of the commands describe (a table), compare (learners) and monitor (drift from the training data)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from bncli.steps.monitor import MonitorReport
 from bncli.steps.report.structure_section import evaluation_provenance
 
 MOST_COLUMNS = 1000
-"""The most rows of a table that has one row per column."""
+"""The maximum number of rows of a page's table with one row per column, and of attributes with a table of bins."""
 MOST_PICTURES = 24
 _MOST_BARS = 30
 _MOST_LABELS = 40
@@ -43,7 +43,7 @@ _MONITORED_MEANS = (
 
 
 def description_page(report: DescribeReport, data: Sequence[str]) -> Page:
-    """Return the page about a table: its class, its columns, and the recommended command line."""
+    """Return the page that describes a table: its class, columns, bins (if computed) and recommended command line."""
     names = ", ".join(os.path.basename(path) for path in data)
     size = f"{count(report.rows, 'row')}, {count(len(report.columns), 'column')}"
     recommended = [Listing([report.recommended])] if report.recommended else []
@@ -81,7 +81,7 @@ def _class_blocks(report: DescribeReport) -> Iterator[Block]:
 
 
 def _column_blocks(report: DescribeReport) -> Iterator[Block]:
-    """Yield the columns that `fit` does not use, and all columns, those with most information about the class first."""
+    """Yield the columns that `fit` does not use, and all columns in descending order of information on the class."""
     others = [column for column in report.columns if column.name != report.class_name]
     order = sorted(others, key=lambda column: -(column.bits or 0.0))
     informative = [((column.name,), column.bits or 0.0) for column in order if column.bits][:_MOST_BARS]
@@ -115,7 +115,7 @@ def _column_blocks(report: DescribeReport) -> Iterator[Block]:
 
 
 def _bins_section(bins: Sequence[AttributeBins], event: str) -> Section:
-    """Return the section on the bins of each attribute, largest information value first."""
+    """Return the section on the bins of each attribute; `bins` are sorted by descending information value."""
     blocks = list[Block]([Paragraph(f"The event is {event}. Attributes are sorted by information value.")])
     ranks = [(entry.attribute, f"{len(entry.bins):,}", figure(entry.iv)) for entry in bins[:MOST_COLUMNS]]
     grids = [Grid("Information value", ("attribute", "bins", "IV"), ranks, (1, 2))]
@@ -143,7 +143,7 @@ def _bins_section(bins: Sequence[AttributeBins], event: str) -> Section:
 
 
 def comparison_page(report: CompareReport) -> Page:
-    """Return the page about learners on data sets, with one section per metric."""
+    """Return the page that compares learners over data sets, with one section per metric and a provenance section."""
     trial = report.results
     sections = [
         Section(f"by-{metric}", f"Results: {metric_text(metric)}", tuple(_metric_blocks(report, metric)))
@@ -157,7 +157,7 @@ def comparison_page(report: CompareReport) -> Page:
 
 
 def _metric_blocks(report: CompareReport, metric: str) -> Iterator[Block]:
-    """Yield the average ranks, every learner against the baseline, and a table of all means."""
+    """Yield a caution if needed, plots of the average ranks and of learners against the baseline, and all means."""
     summary = report.summaries.get(metric)
     cards = list[Block]()
     if summary is not None and summary.average_ranks:
@@ -189,7 +189,7 @@ def _metric_blocks(report: CompareReport, metric: str) -> Iterator[Block]:
 
 
 def _rank_picture(report: CompareReport, metric: str, average_ranks: dict[str, float]) -> Picture:
-    """Draw the average ranks, with the Nemenyi test if the learners were tested."""
+    """Draw the average ranks: as a critical-difference diagram if the learners were tested, otherwise as bars."""
     summary = report.summaries[metric]
     title = f"Average ranks by {metric_text(metric)} (1 is best)"
     ranks = sorted(average_ranks.items(), key=lambda pair: pair[1])
@@ -212,7 +212,7 @@ def _rank_picture(report: CompareReport, metric: str, average_ranks: dict[str, f
 
 
 def monitoring_page(report: MonitorReport) -> Page:
-    """Return the page about scored files: drift from training, predictions, and missing and unseen values per file."""
+    """Return the page on scored files: drift from training, predictions, log-loss, and missing and unseen values."""
     model, rows = report.overall.model, report.overall.tally.rows
     provenance = evaluation_provenance(report.files, None, "monitor")
     command = Listing([shlex.join(["bncli", "monitor", *report.files, "--report", "report.html"])])
@@ -237,7 +237,7 @@ def monitoring_page(report: MonitorReport) -> Page:
 
 
 def _drift_blocks(report: MonitorReport) -> Iterator[Block]:
-    """Yield a picture per column (drifted columns first), a table of the files, and a table of the columns."""
+    """Yield the drifted columns, a plot per column (drifted ones first), and tables of the files and the columns."""
     n = len(report.files)
     order = sorted(report.names, key=lambda name: not any(drift.drifted for drift in report.drifts(name)))
     drifted_files = [name for name, monitor in zip(report.short_names, report.monitors, strict=True) if monitor.drifted]
@@ -272,7 +272,7 @@ def _drift_blocks(report: MonitorReport) -> Iterator[Block]:
 
 
 def _psi_picture(report: MonitorReport, number: int, name: str) -> Picture:
-    """Draw the stability index (PSI) of a column in every file."""
+    """Plot the population stability index (PSI) of a column in every file; `number` makes the plot's name unique."""
     drifts, names = report.drifts(name), report.short_names
     values = [drift.psi for drift in drifts]
     drawing = series_plot(name, "PSI", values, [LEAST_PSI] * len(values), names)
@@ -284,7 +284,7 @@ def _psi_picture(report: MonitorReport, number: int, name: str) -> Picture:
         sentence += f"; PSI at most {psi:.3g} in {names[i]}, by chance {drifts[i].psi_expected or 0.0:.2g}."
     else:
         sentence += "; no value of the training rows occurs."
-    # The index leaves out values that training never had, which are drift of their own.
+    # The index does not include values that never occurred in training, which also count as drift.
     tallies = [next(a for a in monitor.tally.attributes if a.name == name) for monitor in report.monitors]
     n_rows = (max(monitor.tally.rows, 1) for monitor in report.monitors)
     shares = [tally.unknown / n for tally, n in zip(tallies, n_rows, strict=True)]
@@ -295,7 +295,7 @@ def _psi_picture(report: MonitorReport, number: int, name: str) -> Picture:
 
 
 def _prediction_blocks(report: MonitorReport) -> Iterator[Block]:
-    """Yield the share of each label among predictions, most frequent first, and among true labels if known."""
+    """Yield plots of each label's fraction of the predictions and of the true labels if known, most frequent first."""
     labels, names = report.overall.model.labels, report.short_names
     order = sorted(range(len(labels)), key=lambda y: -report.overall.tally.predictions[y])
     predicted = [_divide_by_sum(monitor.tally.predictions.tolist()) for monitor in report.monitors]
@@ -327,7 +327,10 @@ def _divide_by_sum(counts: Sequence[float]) -> list[float | None]:
 
 
 def _first_and_last(values: Series, names: Sequence[str]) -> str:
-    """Return text with the shares in the first and the last file, and the highest share if it is neither."""
+    """Describe the first and the last known fraction, and the highest if it differs from both; values has one per file.
+
+    Return "no rows" if no fraction is known.
+    """
     known = [(value, name) for value, name in zip(values, names, strict=True) if value is not None]
     if not known:
         return "no rows"
@@ -339,7 +342,7 @@ def _first_and_last(values: Series, names: Sequence[str]) -> str:
 
 
 def _mean_blocks(report: MonitorReport) -> Iterator[Block]:
-    """Yield the known means of log-loss, confidence and ln P(x) per file, and the expected and measured performance."""
+    """Yield plots of log-loss, confidence and ln P(x) per file, and a table of expected and measured performance."""
     pictures = []
     for field, title, upwards, better in _MONITORED_MEANS:
         values: list[float | None] = [getattr(monitor.tally, field).mean for monitor in report.monitors]
@@ -375,7 +378,7 @@ def _mean_blocks(report: MonitorReport) -> Iterator[Block]:
 
 
 def _missing_and_unseen(report: MonitorReport) -> Iterator[Block]:
-    """Yield the shares of missing values and of values not seen in training, for the columns that have any."""
+    """Yield, for the columns that have any, the fractions of missing values and of values not seen in training."""
     n_rows, tallies = max(report.overall.tally.rows, 1), report.overall.tally.attributes
     positions = [i for i, tally in enumerate(tallies) if tally.missing or tally.unseen]
     positions.sort(key=lambda i: -(tallies[i].missing + tallies[i].unseen))
@@ -403,6 +406,6 @@ def _missing_and_unseen(report: MonitorReport) -> Iterator[Block]:
 
 
 def _missing_in_training(tally: AttributeCounts) -> float:
-    """Return the share of training rows in which the attribute was missing."""
+    """Return the fraction of training rows in which the attribute was missing, or 0 if missing values have no count."""
     total = float(tally.training.sum())
     return float(tally.training[-1]) / total if tally.missing_counts and total else 0.0

@@ -1,18 +1,19 @@
-"""The sections on effects: a picture of each set of attributes, and a form that explains the prediction of a row.
+"""The sections on effects: a plot or table of each effect, and a form that explains the prediction of a row.
 
-The effects are listed by the share of variance that they explain.
+The effects are sorted by the fraction of the variance of the score that they explain, largest first.
 
-Intervals: an effect of a value with N training rows is drawn with twice the standard error of log-odds estimated from N
-rows, 1 / sqrt(N p (1 - p)), where p is the model's probability of the class for a row that is average except for this
-value. They show how precise an estimate from N rows can be, and do not depend on how the model was fitted. A model of
-two classes with intervals (`fit --intervals`) has the 90 % intervals of its own parameters instead.
+Intervals: the effect of a value with N training rows is drawn with an interval of plus or minus twice the standard
+error of log-odds estimated from N rows, 1 / sqrt(N p (1 - p)), where p is the model's probability of the class for a
+row that is average except for this value. These intervals show how precise an estimate from N rows can be, and do not
+depend on how the model was fitted. For a model of two classes fitted with intervals (`fit --intervals`), the 90 %
+intervals of its own parameters are drawn instead.
 
-A model of two classes also has a nomogram: the effects of single attributes as points that are added up by hand.
+The page of a model of two classes also has a nomogram: the effects of single attributes as points to add up by hand.
 
-In the form the reader chooses values, and sees the probability and its explanation. The page scores the row with the
+In the form, the reader chooses values and sees the probability and its explanation. The page scores the row with the
 JavaScript of `export`. Its tables are the effects of the model, so that one sum gives both the probability and the
 contributions. If the model is not a sum of effects (an average of models), the program has the model's own tables, and
-the page shows the probability only.
+the page shows only the probability.
 """
 
 from __future__ import annotations
@@ -76,45 +77,45 @@ from bncli.steps.effects_and_regions import EffectsReport, NamedEffect
 TITLE = "Effects"
 MOST_EFFECTS = 50
 SMALL_SHARE = 0.01
-"""Effects with a smaller share of the variance are folded into one line."""
+"""Effects that explain a smaller fraction of the variance are folded into one line."""
 LEAST_PICTURES = 3
-"""At least this many effects are shown, however small their shares are."""
+"""This many effects are always shown, even if they explain less than SMALL_SHARE of the variance."""
 LISTED = 30
-"""The most bars in the picture of the most important effects."""
+"""The maximum number of bars in the plot of the most important effects."""
 MOST_NAMES = 24
-"""The most values of a categorical attribute in a picture; only the most frequent are drawn."""
+"""The maximum number of values of a categorical attribute in a plot; the most frequent ones are drawn."""
 MOST_INTERVALS = 300
 MOST_NUMBERS = 60_000
-"""The most numbers in a page for redrawing pictures for the other classes."""
+"""The maximum number of numeric values stored in a page for redrawing plots for other classes."""
 MOST_SENTENCES = 8
-"""With more classes, a picture has a single sentence, about the class that it changes most."""
+"""With more classes, a plot has a single sentence, about the class with the largest effect."""
 MOST_SCALES = 15
-"""The most attributes in a nomogram."""
+"""The maximum number of attributes in a nomogram."""
 _LEAST_POINTS = 0.5
-"""An attribute whose range has fewer points, of 100, is left out of the nomogram."""
+"""An attribute is left out of the nomogram if its range is smaller; the widest range has 100 points."""
 _MOST_VALUES = 40
-"""The most values per attribute in a nomogram."""
+"""The maximum number of values per attribute in a nomogram."""
 _STRONGEST = 8
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/"
 _LEAST_SHARE = 1e-6
 FORM_TITLE = "Explain a prediction"
 MOST_BYTES = 990_000
-"""The most bytes of a page with its program."""
+"""The maximum size in bytes of a page with the program of its form."""
 MOST_INPUTS = 60
 MOST_OPTIONS = 200
 _CHARACTERS_PER_ENTRY = 6
-"""A lower bound on the characters of the program per table entry."""
+"""A lower bound on the number of characters of the program per table entry."""
 _ZERO = 1e-13
-"""Log-odds below this are rounding errors."""
+"""Log-odds with a smaller absolute value are treated as rounding errors."""
 
 
 def effects_section(report: EffectsReport, labels: tuple[str, ...], n_rows: float) -> Section:
-    """Return the section on a model that was fitted to training rows of total weight `n_rows`."""
+    """Return the section on the effects of a model; `n_rows` is the total weight of the training rows."""
     return Section("effects", TITLE, tuple(_effects_blocks(report, labels, n_rows)))
 
 
 def _effects_blocks(report: EffectsReport, labels: tuple[str, ...], n_rows: float) -> Iterator[Block]:
-    """Yield the introduction, the shares of variance, the nomogram, the pictures and what was left out."""
+    """Yield the introduction, the importance of the effects, the nomogram, the plots, and a note on omitted effects."""
     effects = [effect for effect in report.effects if effect.share > _LEAST_SHARE]
     if not effects:
         yield Paragraph("No attribute has an effect: every row gets the class frequencies.")
@@ -142,7 +143,7 @@ def _effects_blocks(report: EffectsReport, labels: tuple[str, ...], n_rows: floa
         yield Cards((shares,) if scales is None else (shares, scales))
     else:
         yield LabelSwitch(labels, _shown_label(labels))
-    # Small pairs have no picture, nor have effects with which the page would become too large.
+    # Small joint effects have no plot, nor do effects that would make the page too large.
     main: list[Block] = [] if len(labels) == 2 else [shares]
     small, others_sentence = list[Picture](), list[NamedEffect]()
     left_out, n_numbers = list[NamedEffect](), 0
@@ -187,9 +188,10 @@ def _effects_blocks(report: EffectsReport, labels: tuple[str, ...], n_rows: floa
 
 
 def _picture_name(effect: NamedEffect, taken: set[str]) -> str:
-    """Return a name for the file of a picture by its attributes, and add it to those taken.
+    """Return a file name, without extension, for the plot of an effect, and add it in lower case to `taken`.
 
-    Characters that some file systems do not accept become `_`; a number makes equal names different.
+    The name consists of the attributes. Characters that some file systems do not accept become `_`, and a number is
+    appended if the name is already taken.
     """
     plain = re.sub(r"[^\w.+-]+", "_", "-".join(effect.attributes))[:60].strip("_.") or "attribute"
     name, n = f"effect-{plain}", 1
@@ -201,7 +203,7 @@ def _picture_name(effect: NamedEffect, taken: set[str]) -> str:
 
 
 def _share_picture(effects: Sequence[NamedEffect], labels: tuple[str, ...]) -> Picture:
-    """Draw the shares of variance of the first effects as bars."""
+    """Draw the fractions of the variance that the first effects explain as bars."""
     first = [effect for i, effect in enumerate(effects[:LISTED]) if effect.share >= SMALL_SHARE or i < LEAST_PICTURES]
     rows = [(effect.attributes, effect.share) for effect in first]
     whose = labels[1] if len(labels) == 2 else "all labels"
@@ -218,12 +220,12 @@ def _share_picture(effects: Sequence[NamedEffect], labels: tuple[str, ...]) -> P
 
 
 def _shown_label(labels: Sequence[str]) -> int:
-    """Return the class that pictures show initially: the second of two, else the first."""
+    """Return the index of the class that plots show initially: the second of two classes, otherwise the first."""
     return 1 if len(labels) == 2 else 0
 
 
 def _shown_codes(attribute: Attribute) -> Index:
-    """Return the codes that a picture shows, ascending: all, or the most frequent if there are too many."""
+    """Return the codes that a plot shows, in ascending order: all, or only the most frequent if there are too many."""
     most = MOST_INTERVALS if isinstance(attribute, NumericAttribute) else MOST_NAMES
     if attribute.cardinality <= most:
         return np.arange(attribute.cardinality)
@@ -234,7 +236,10 @@ def _shown_codes(attribute: Attribute) -> Index:
 def _value_picture(
     report: EffectsReport, labels: Sequence[str], n_rows: float, effect: NamedEffect, codes: Index, name: str
 ) -> Picture:
-    """Draw the effect of an attribute: steps over intervals, or bars of values."""
+    """Draw the effect of an attribute as steps over its intervals, or as a bar for each of the values `codes`.
+
+    n_rows: the total weight of the training rows. name: the name of the picture.
+    """
     attribute, title, label = effect.axis_attributes[0], effect.attributes[0], _shown_label(labels)
     values = effect.values[codes]
     weights = np.array(attribute.frequencies)[codes]
@@ -289,12 +294,15 @@ def _value_picture(
 
 
 def _has_margins(report: EffectsReport, labels: Sequence[str]) -> bool:
-    """Return whether bands are the model's own intervals, which a page of more than two classes cannot redraw."""
+    """Return whether to draw the model's own intervals, which a page of more than two classes cannot redraw."""
     return len(labels) == 2 and all(effect.margins is not None for effect in report.effects)
 
 
 def _described_labels(labels: Sequence[str], values: Array) -> Sequence[int]:
-    """Return the classes with a sentence: the second of two, all up to MOST_SENTENCES, else the most affected one."""
+    """Return the indices of the classes that have a sentence.
+
+    They are the second of two classes, all of up to MOST_SENTENCES classes, or otherwise the most affected class.
+    """
     if len(labels) == 2:
         return (1,)
     if len(labels) <= MOST_SENTENCES:
@@ -303,10 +311,10 @@ def _described_labels(labels: Sequence[str], values: Array) -> Sequence[int]:
 
 
 def _qualified(labels: Sequence[str], sentences: Sequence[str], others_sentence: str) -> list[str]:
-    """Return the sentences, each followed by `others_sentence`.
+    """Append `others_sentence` to each sentence.
 
-    With more than MOST_SENTENCES classes, each begins by saying that it is about the most affected class, since the
-    picture may show another one.
+    With more than MOST_SENTENCES classes, each sentence begins by saying that it is about the most affected class,
+    since the plot may show another one.
     """
     if len(labels) > MOST_SENTENCES:
         sentences = [f"Largest effect on any class: {sentence[0].lower()}{sentence[1:]}" for sentence in sentences]
@@ -314,7 +322,10 @@ def _qualified(labels: Sequence[str], sentences: Sequence[str], others_sentence:
 
 
 def _thousandths(values: Array) -> list[str]:
-    """Return the values of each class as text: whole thousandths plus 2^17, as three base64 digits each."""
+    """Encode values (..., K) as a string per class: round(1000 value) + 2^17, in three base64 digits each.
+
+    Values whose rounded thousandths lie outside -2^17, ..., 2^17 - 1 are clipped.
+    """
     whole = np.clip(np.round(1000 * values.reshape(-1, values.shape[-1]).T), -(1 << 17), (1 << 17) - 1) + (1 << 17)
     sextets = (whole.astype(np.int64)[..., None] >> np.array([12, 6, 0])) & 63
     return ["".join(_LETTERS[sextet] for sextet in row.ravel().tolist()) for row in sextets]
@@ -323,7 +334,11 @@ def _thousandths(values: Array) -> list[str]:
 def _value_sentence(
     label_name: str, label: int, effect: NamedEffect, names: Sequence[str], values: Array, rows: Array
 ) -> str:
-    """Return a sentence on how the odds of a class change, if possible from values with at least five rows."""
+    """Return a sentence on how the odds of a class change with the values of an attribute.
+
+    It describes a rise or fall over all intervals. If there is none, it gives the values with the highest and lowest
+    odds, among values with at least five rows if most rows have such values.
+    """
     attribute = effect.axis_attributes[0]
     if isinstance(attribute, NumericAttribute) and attribute.cuts:
         steps = np.diff(values[: attribute.n_values, label])
@@ -345,14 +360,14 @@ def _value_sentence(
 def _pair_picture(
     report: EffectsReport, labels: Sequence[str], effect: NamedEffect, codes: Sequence[Index], name: str
 ) -> Picture:
-    """Draw the interaction of two attributes as a heat map, with the effects of each attribute along its edges."""
+    """Draw the joint effect of two attributes as a heat map, with the effect of each attribute along an edge."""
     label = _shown_label(labels)
     values = effect.values[np.ix_(*codes)]
     of_one = {own.attributes[0]: own for own in report.effects if len(own.attributes) == 1}
     axes, edges = [], []
     for place in (0, 1):
         own = of_one.get(effect.attributes[place])
-        # without an edge if the effect of the attribute itself is over other values
+        # no edge is drawn if the attribute's own effect has other values
         has_edge = own is not None and own.names[0] == effect.names[place]
         edge = np.asarray(own.values[codes[place]]) if own is not None and has_edge else None
         edges.append(edge)
@@ -390,7 +405,7 @@ def _pair_picture(
 
 
 def _strongest_entries(effect: NamedEffect, labels: Sequence[str]) -> Grid:
-    """Return the largest entries of an effect of three or more attributes."""
+    """Return a table of the entries with the largest absolute values in an effect of three or more attributes."""
     first_label = int(len(labels) == 2)
     values = effect.values[..., first_label:]
     order = np.argsort(-np.abs(values), axis=None, kind="stable")[:_STRONGEST]
@@ -420,7 +435,7 @@ def _nomogram_picture(report: EffectsReport, labels: tuple[str, ...]) -> Picture
 
 
 def nomogram_effects(report: EffectsReport) -> list[NamedEffect]:
-    """Return the effects of single attributes that belong in a nomogram, at most MOST_SCALES of them."""
+    """Return the effects in a nomogram: the first MOST_SCALES effects of single attributes, without very small ones."""
     effects = [effect for effect in report.effects if len(effect.attributes) == 1 and effect.share > 0][:MOST_SCALES]
     ranges = [float(np.ptp(effect.values[:, 1])) for effect in effects]
     least = _LEAST_POINTS / 100 * max(ranges, default=0.0)
@@ -428,7 +443,10 @@ def nomogram_effects(report: EffectsReport) -> list[NamedEffect]:
 
 
 def nomogram_points(report: EffectsReport, effects: Sequence[NamedEffect]) -> NomogramPoints:
-    """Return the points of each value for a model of two classes, at most _MOST_VALUES values per attribute."""
+    """Return the nomogram's points of each value for a model of two classes.
+
+    Only the _MOST_VALUES values with the largest absolute effects are kept for each attribute.
+    """
     scales = []
     for effect in effects:
         named = zip(effect.names[0], effect.values[:, 1].tolist(), strict=True)
@@ -437,9 +455,10 @@ def nomogram_points(report: EffectsReport, effects: Sequence[NamedEffect]) -> No
 
 
 def what_if_sections(model: Model, path: str, effects: EffectsReport) -> Iterator[tuple[Section, str]]:
-    """Yield versions of the section on the model at `path`, with the JavaScript of its panel, the largest first.
+    """Yield versions of the section with the form for the model at `path`, and their JavaScript, largest first.
 
-    The caller takes the first with which the whole page is small enough. The last one states why it has no panel.
+    The caller uses the first version with which the whole page is small enough. The last version has no form and an
+    empty program, and states why.
     """
     n_entries = 0
     try:
@@ -470,9 +489,10 @@ def what_if_sections(model: Model, path: str, effects: EffectsReport) -> Iterato
 
 
 def _scorer_of_effects(model: Model, scorer: PortableScorer) -> PortableScorer:
-    """Return the scorer whose tables are the effects; raise ModelError if the model is not a sum of effects.
+    """Return `scorer` with the effects as its tables; raise ModelError if the model is not a sum of effects.
 
-    The log-odds V of K classes become scores (K - 1) / K V, and those of two classes the score of the second.
+    The log-odds V of K > 2 classes become scores (K - 1) / K V. With two classes, the log-odds of the second class are
+    its score.
     """
     effects = make_portable_effects(model, scorer.inputs)
     k = len(scorer.labels)
@@ -493,7 +513,7 @@ def _scorer_of_effects(model: Model, scorer: PortableScorer) -> PortableScorer:
 
 
 def _panel_blocks(model: Model, scorer: PortableScorer, effects: EffectsReport, has_effects: bool) -> Sequence[Block]:
-    """Return the panel, with the most important columns first, and a note on columns and values that it leaves out."""
+    """Return the form, with the most important columns first, and notes on columns and values that it leaves out."""
     by_name = {attribute.name: attribute for attribute in model.schema.attributes}
     # a column is as important as all effects that it is part of
     importance: dict[str, float] = {}
@@ -543,7 +563,7 @@ def _panel_blocks(model: Model, scorer: PortableScorer, effects: EffectsReport, 
 
 
 def typical_value(attribute: Attribute) -> float | str:
-    """Return the most frequent level, or a number in the interval that contains the median of the training rows."""
+    """Return the most frequent level, or a number in the interval that contains the median (0 without cuts)."""
     weights = np.array(attribute.frequencies[: attribute.n_values], np.float64)
     if isinstance(attribute, CategoricalAttribute):
         return attribute.levels[int(weights.argmax())]

@@ -1,7 +1,7 @@
 """The section on performance: metrics, decisions and curves on held-out rows, compared with other models.
 
-Two models are compared by their losses on the same rows. The standard error of the difference of the mean log-losses
-comes from the paired differences, and is far smaller than the standard errors of the two means.
+Two models are compared by their losses on the same rows. The standard error of the difference between their mean
+log-losses comes from the paired differences, and is usually far smaller than the standard errors of the two means.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from bncli.watch import Run
 
 TITLE = "Performance"
 MOST_LABELS = 40
-"""With more labels, those with the most rows are shown."""
+"""The maximum number of labels shown; if there are more, those with the most rows are shown."""
 MOST_CELLS = 12
-"""With more labels, the confusion matrix is drawn but not printed as numbers."""
+"""With more labels than this, the confusion matrix is drawn but not printed as a table."""
 _RECALLS = (0.5, 0.8, 0.9, 0.95, 0.99)
 _BENEFIT_PERCENT = (5, *range(10, 100, 10))
 """Thresholds in percent at which the net benefit is tabulated."""
 _LIFT_AT = np.arange(1, 51) / 50
-"""Shares of the rows at which the lift is drawn."""
+"""Fractions of the rows at which the lift is drawn."""
 _HIGHEST_LIFT = 10.0
-"""A higher lift is cut off."""
+"""Higher lifts are drawn at this value."""
 _METRICS = (
     ("error", "error rate"),
     ("log_loss", "log-loss (nats per row)"),
@@ -65,14 +65,14 @@ _METRICS = (
 
 
 class ComparedModel(NamedTuple):
-    """Another model, by a unique name, and its evaluation on the same rows."""
+    """Another model: its unique name and its evaluation on the same rows."""
 
     name: str
     report: EvaluateReport
 
 
 def check_other_models(other_paths: Sequence[str], data: Sequence[str]) -> None:
-    """Raise UsageError if the data are standard input, which cannot be read again for every model."""
+    """Raise UsageError if there are other models and the data include standard input, which can be read only once."""
     if other_paths and "-" in data:
         raise UsageError("--beside reads the data once per model, so it needs a file", hint="give the path of a file")
 
@@ -80,10 +80,11 @@ def check_other_models(other_paths: Sequence[str], data: Sequence[str]) -> None:
 def score_other_models(
     paths: Sequence[str], class_name: str | None, labels: Sequence[str], source: Source, run: Run
 ) -> list[ComparedModel]:
-    """Return the evaluation of each model on a table.
+    """Load each model and evaluate it on a table.
 
-    The table is read once per model, because each model has its own columns and values. Raises ModelError if a model
-    has another class (`class_name` None: any name is accepted) or other labels.
+    The table is read once per model, because each model has its own columns and values. A model is named after its
+    file, or by its path if two file names are equal. Raises ModelError if a model predicts other labels or, unless
+    `class_name` is None, another class.
     """
     if source.bad_rows_file is not None:
         source = replace(source, on_bad_row="skip")  # the file of bad rows has them already
@@ -103,7 +104,7 @@ def score_other_models(
 
 
 def performance_tiles(report: EvaluateReport) -> list[Tile]:
-    """Return the five figures in the header of a page: error, log-loss, AUC, calibration error and rows."""
+    """Return the header tiles of a page: error rate, log-loss, AUC, calibration error and number of rows."""
     error, metrics, baseline = _error_of_decisions(report), report.metrics, report.baseline
     rows = "training rows, too optimistic" if report.on_training_rows else report.protocol
     base_error = f"most frequent class: {percent(1 - baseline.accuracy)}"
@@ -122,7 +123,7 @@ def performance_tiles(report: EvaluateReport) -> list[Tile]:
 def held_out_section(
     report: EvaluateReport | None, held_out: HeldOutLoss | None = None, compared_models: Sequence[ComparedModel] = ()
 ) -> Section:
-    """Return the section on `report`; without rows it has the log-losses that were measured during fitting."""
+    """Return the performance section; without a report it shows only the held-out log-losses of the fit, if known."""
     if report is not None:
         blocks = list(_performance_blocks(report, compared_models))
         return Section("good", TITLE, blocks)
@@ -134,7 +135,7 @@ def held_out_section(
 
 
 def _error_of_decisions(report: EvaluateReport) -> float | None:
-    """Return the error rate of the decisions or, without a rule, of the most probable labels; None if none is made."""
+    """Return the error rate of the rule's decisions (None if it makes none) or, without a rule, the reported error."""
     decisions = report.decisions
     if decisions.confusion is None or decisions.undecided is None:
         return report.metrics["error"]
@@ -143,7 +144,7 @@ def _error_of_decisions(report: EvaluateReport) -> float | None:
 
 
 def _performance_blocks(report: EvaluateReport, compared_models: Sequence[ComparedModel]) -> Iterator[Block]:
-    """Yield the summary, the decisions with their curves, the metrics and the other curves."""
+    """Yield the summary, the comparison with other models, the decision rule, the tables and the curves."""
     # the labels with the most rows, in schema order
     supports = [figures.support for figures in report.per_label]
     shown = sorted(sorted(range(len(supports)), key=lambda c: -supports[c])[:MOST_LABELS])
@@ -211,7 +212,7 @@ def _performance_blocks(report: EvaluateReport, compared_models: Sequence[Compar
 
 
 def _metrics_grid(report: EvaluateReport, compared_models: Sequence[ComparedModel]) -> Grid:
-    """Return the metrics of the model, of the other models, and of the class frequencies."""
+    """Return a table of the metrics of the model (with 95 % intervals), the other models and the class frequencies."""
     columns = [
         [*(figure(each.metrics[name]) for name, _ in _METRICS), figure(each.skill_score)]
         for each in (report, *(other.report for other in compared_models))
@@ -239,7 +240,7 @@ def _metrics_grid(report: EvaluateReport, compared_models: Sequence[ComparedMode
 
 
 def paired_difference(report: EvaluateReport, other: ComparedModel) -> tuple[float, float]:
-    """Return how much higher the other model's log-loss is on the same rows, and twice its standard error."""
+    """Return how much higher the other model's log-loss is, in nats per row, and twice the standard error."""
     losses = []
     for log_p, codes, _ in (report.predictions, other.report.predictions):
         losses.append(-log_p[codes, np.arange(len(codes))])
@@ -250,7 +251,7 @@ def paired_difference(report: EvaluateReport, other: ComparedModel) -> tuple[flo
 
 
 def comparison_sentence(report: EvaluateReport, other: ComparedModel) -> str:
-    """Return a sentence on which log-loss is lower, by how much, and whether the difference is significant."""
+    """Return a sentence stating which log-loss is lower, by how much, and whether the difference is significant."""
     mean, error = paired_difference(report, other)
     lower = f"{abs(mean):.4f} nats per row {'lower' if mean > 0 else 'higher'} than that of {other.name}"
     significance = "not significant" if abs(mean) <= error else "significant"
@@ -258,14 +259,14 @@ def comparison_sentence(report: EvaluateReport, other: ComparedModel) -> str:
 
 
 def never_predicted(report: EvaluateReport) -> str:
-    """Return a sentence on the labels of test rows that are never predicted, or "" if there are none."""
+    """Return a sentence listing the labels that occur in the test rows but are never predicted, or "" if none."""
     rows = zip(report.labels, report.shown_confusion, np.sum(report.shown_confusion, axis=0), strict=True)
     never = [label for label, of_label, decided in rows if not decided and any(of_label)]
     return f"No row is predicted as {listed(never)}." if never else ""
 
 
 def _rule_text(report: EvaluateReport, rule: DecisionRule) -> str:
-    """Return a paragraph about the model's own decision rule, its error, and its mean cost per row if it has costs."""
+    """Describe the decision rule, its error rate, the rows without a decision, and its mean cost per row if any."""
     decisions = report.decisions
     assert decisions.confusion is not None
     assert decisions.undecided is not None
@@ -322,16 +323,18 @@ def _confusion_grid(
 
 
 def _threshold_blocks(report: EvaluateReport, rule: DecisionRule | None) -> tuple[InteractivePanel, list[Grid]]:
-    """Return, for two labels, a panel to choose the threshold, and a table of thresholds that reach a few recalls.
+    """Return, for two labels, a panel for choosing the threshold, and a table of the thresholds for a few recalls.
 
-    The panel begins at the model's own threshold and costs. Without scripts it shows the confusion matrix.
+    The panel starts at the threshold of the rule. If the rule has only costs, the panel starts with these costs and the
+    threshold that they imply; otherwise it starts at 0.5. Without JavaScript, the panel shows the confusion matrix of
+    the most probable class. The list of tables is empty if no row has the second label.
     """
     log_p, codes, weights = report.predictions
     start, costs = 0.5, (1.0, 1.0)
     if rule is not None and rule.threshold is not None:
         start = min(max(rule.threshold.value, 0.0), 1.0)
     elif rule is not None and rule.costs is not None:
-        # the costs of a missed row of the second label and of a false alarm, beyond those of right decisions
+        # the costs of a false negative and of a false positive, in excess of the costs of correct decisions
         (right, alarm), (missed, found) = rule.costs
         costs = (max(missed - found, 0.0), max(alarm - right, 0.0))
         start = costs[1] / sum(costs) if sum(costs) else 0.5
@@ -366,9 +369,9 @@ def _threshold_blocks(report: EvaluateReport, rule: DecisionRule | None) -> tupl
 
 
 def _two_class_blocks(report: EvaluateReport) -> tuple[list[Grid], list[Picture]]:
-    """Return tables of ranking, calibration and net benefit for the second label, and a picture of the net benefit.
+    """Return tables of ranking, calibration and net benefit for the second label, and a plot of the net benefit.
 
-    There is no net benefit if all rows have one label.
+    The net benefit is left out if all rows have the same label.
     """
     figures, event = report.two_class, report.labels[1]
     assert figures is not None
@@ -411,7 +414,7 @@ def _two_class_blocks(report: EvaluateReport) -> tuple[list[Grid], list[Picture]
 
 
 def _curves(report: EvaluateReport, shown: Sequence[int]) -> list[Picture]:
-    """Draw the ROC, precision-recall, gains, lift and reliability curves of the labels shown."""
+    """Draw the ROC, precision-recall, gains, lift and reliability curves of the labels with the indices `shown`."""
     labels = [report.labels[c] for c in shown]
     curves = [report.curves[c] for c in shown]
     total = sum(figures.support for figures in report.per_label)
@@ -462,7 +465,10 @@ def _curves(report: EvaluateReport, shown: Sequence[int]) -> list[Picture]:
 
 
 def _gains_and_lift(labels: Sequence[str], curves: Sequence[LabelCurves], shares: Sequence[float]) -> list[Picture]:
-    """Draw the gains curves (share of a label found among the rows most likely to have it) and the lift curves."""
+    """Draw the gains curves (recall over the fraction of rows, most probable first) and the lift curves.
+
+    shares: the fraction of the rows that have each label.
+    """
     gain_points, lift_points, gain_sentences, lift_sentences = list[Points](), list[Points](), [], []
     for label, curve, share in zip(labels, curves, shares, strict=True):
         if curve.roc is None:
@@ -496,5 +502,5 @@ def _gains_and_lift(labels: Sequence[str], curves: Sequence[LabelCurves], shares
 
 
 def _if_several(sentences: Sequence[str]) -> tuple[str, ...]:
-    """Return the sentences of all labels, or none for a single label, whose sentence is the caption already."""
+    """Return the sentences of all labels, or () for a single label, whose sentence is already the caption."""
     return tuple(sentences) if len(sentences) > 1 else ()

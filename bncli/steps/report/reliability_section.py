@@ -1,6 +1,6 @@
 """The section on reliability: missing and unseen values, drift, groups of rows with a high error, and rare values.
 
-Drift is measured as in `bncli.engine.prediction.monitoring`: a stability index, and a test whether chance explains it.
+Drift is computed by `bncli.engine.prediction.monitoring`: a stability index, and a test of whether chance explains it.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from bncli.steps.evaluate.report import EvaluateReport
 TITLE = "Reliability checks"
 MOST_COLUMNS = 40
 MOST_GROUPS = 12
-"""The number of groups listed, those with the highest log-loss."""
+"""The maximum number of groups listed; those with the highest log-loss are listed."""
 MOST_ASKED = 500
-"""The most columns whose values are compared as groups of rows."""
+"""The maximum number of columns whose values are compared as groups of rows."""
 FEW = 5
-"""A value with fewer training rows is rare."""
+"""A value that occurs in fewer training rows than this is rare."""
 _MOST_REQUESTED_GROUPS = 40
-"""The most groups per column of --by."""
+"""The maximum number of groups shown per column of --by."""
 _LEAST = 30
-"""Groups of fewer rows are not listed among the worst."""
+"""Groups with fewer rows than this are not reported as the worst, unless a column of --by has no larger group."""
 
 
 @dataclass(frozen=True)
 class ScoredTable:
-    """A scored table: the codes of the attributes `used`, and the evaluation."""
+    """A scored table: the indices of the attributes used by the model, their codes, and the evaluation."""
 
     used: Sequence[int]
     encoded: EncodedAttributes
@@ -43,13 +43,13 @@ class ScoredTable:
 
     @classmethod
     def of(cls, model: Model, rows: Columns, report: EvaluateReport, *, allow_missing: bool) -> ScoredTable:
-        """Return the scored table of `rows`, with the columns that the model uses as codes."""
+        """Encode the columns of `rows` that the model uses, and combine them with the evaluation."""
         used = compile_scorer(model).used
         return cls(used, encode_attributes(rows, model.schema, used, allow_missing=allow_missing), report)
 
 
 def reliability_section(model: Model, scored: ScoredTable | None, warnings: Sequence[str] = ()) -> Section:
-    """Return the section on a model, with the warnings of `fit`, and with drift and groups if rows were scored."""
+    """Return the section with the warnings of `fit`, the rare values and, if rows were scored, drift and groups."""
     blocks: list[Block] = [Paragraph(text, "warning") for text in warnings]
     rare = []
     for i in sorted(model.attributes):
@@ -78,8 +78,8 @@ def reliability_section(model: Model, scored: ScoredTable | None, warnings: Sequ
 
 
 def _drift_blocks(model: Model, scored: ScoredTable) -> Iterator[Block]:
-    """Yield missing values, unseen values and drift per column, largest drift first."""
-    # per used column, the drift and three shares of rows: missing in training, missing here, and unseen
+    """Yield the drifted columns, and a table of missing values, unseen values and drift, highest PSI first."""
+    # for each used column, the drift and three fractions of rows: missing in training, missing here, and unseen
     n, weights = max(scored.report.rows, 1), scored.report.predictions.weights
     lines = []
     for place, i in enumerate(scored.used):
@@ -111,7 +111,10 @@ def _drift_blocks(model: Model, scored: ScoredTable) -> Iterator[Block]:
 
 
 def _worst_groups(model: Model, scored: ScoredTable) -> Iterator[Block]:
-    """Yield the groups of rows with the highest log-loss; a group is the rows with one value of a column."""
+    """Yield the groups of rows with the highest log-loss, where each group has one value of one column.
+
+    Groups of fewer than _LEAST rows or 1 % of the rows are left out.
+    """
     log_p, labels, weights = scored.report.predictions
     weights = np.ones(len(labels)) if weights is None else weights
     losses = -log_p[labels, np.arange(len(labels))]
@@ -151,7 +154,7 @@ def _worst_groups(model: Model, scored: ScoredTable) -> Iterator[Block]:
 
 
 def group_blocks(report: EvaluateReport) -> Iterator[Block]:
-    """Yield a sentence and a table per column of --by, with the groups in descending order of error."""
+    """Yield a sentence and a table for each column of --by, with the groups in descending order of error rate."""
     groups = () if report.groups is None else report.groups.groups
     error = report.metrics["error"] or 0.0
     event = report.labels[1] if len(report.labels) == 2 else None

@@ -55,10 +55,11 @@ _MOST_FOLDS = 50
 
 @dataclass(frozen=True)
 class ReportInputs:
-    """The inputs of a page besides the model: scored rows and their files, other models, and warnings.
+    """The inputs of a page besides the model: scored rows, the paths of their files, warnings, and other models.
 
-    held_out: the log-losses on held-out rows, measured while the model was fitted. evaluated: the report on the
-    predictions of these rows. command: the command line that makes the page; empty: `bncli report`.
+    - held_out: the log-losses on held-out rows, computed while the model was fitted.
+    - evaluated: the evaluation of the predictions for these rows, used if `scored` is None.
+    - command: the command line that writes the page, or "" for a `bncli report` command.
     """
 
     scored: ScoredTable | None = None
@@ -72,9 +73,12 @@ class ReportInputs:
 
 @dataclass(frozen=True)
 class PageReport:
-    """The result of a report: the page, its size and sections, and pictures in a folder; `rows` is None without data.
+    """The result of a report: paths of the model and the page, the page's size in bytes, and its sections.
 
-    on_training_rows: whether the data have the training frequencies in every column, None without data.
+    - pictures: the file names of the pictures that were also written to a folder.
+    - rows: the number of scored rows, or None without data.
+    - on_training_rows: whether the data have as many rows as the training table, with the same frequencies in every
+      column that the model uses; None without data.
     """
 
     model: str
@@ -87,7 +91,7 @@ class PageReport:
     seconds: dict[str, float]
 
     def as_json(self) -> dict[str, Any]:
-        """Return every field by name."""
+        """Return all fields by name, with tuples as lists."""
         lists = {"sections": list(self.sections), "pictures": list(self.pictures)}
         return {**self.__dict__, **lists}
 
@@ -104,13 +108,14 @@ def report(
     other_paths: Sequence[str] = (),
     run: Run = Run(),
 ) -> PageReport:
-    """Write the report page of the model at `path`.
+    """Write the report page of the model at `path` to `output`.
 
-    - source: rows to score; without them the page has only the parts that need no data.
-    - svg: a folder for the pictures as separate files.
+    - source: the rows to score, or None for a page with only the parts that need no data.
+    - svg: a folder to which the pictures are also written as separate files, or None.
     - unseen: how values not seen in training are treated, or None for the model's own setting.
     - positive: the positive label, or None for the model's own.
-    - by: columns whose values define groups of rows. other_paths: files of other models to compare with.
+    - by: columns whose values define groups of rows.
+    - other_paths: the files of other models to compare with; they need a source.
     """
     check_page(output, (path, *(() if source is None else (*source.paths, source.schema_file, *other_paths))))
     check_other_models(other_paths, () if source is None else source.paths)
@@ -163,7 +168,7 @@ def report(
 
 
 def check_page(path: str | None, inputs: Sequence[str | None]) -> None:
-    """Raise UsageError if no page can be written at `path`, before any work is done."""
+    """Raise an error, before any work is done, if no page can be written to `path`; do nothing if it is None."""
     if path is not None:
         refuse_ending(path, (), "the page can be written only as plain text")
         check_outputs((path,), inputs)
@@ -174,10 +179,10 @@ def write_page(path: str, page: Page) -> None:
 
 
 def fit_page(report: FitReport) -> Page:
-    """Return the page of a model that was just written, with the warnings of the fit and its held-out predictions."""
+    """Return the page of a model that was just fitted and written, with its warnings and held-out predictions."""
     model, held_out, evaluated = read_model(report.model), report.held_out, None
     if report.held_out_predictions is not None:
-        # class weights change the log-loss that was reported, but not these figures
+        # class weights change the reported log-loss, but not these metrics
         base = held_out.base_log_loss if held_out is not None and report.class_weights is None else None
         evaluated = report_on_held_out(model, report.held_out_predictions, base)
     inputs = ReportInputs(warnings=report.warnings, held_out=held_out, evaluated=evaluated)
@@ -216,7 +221,7 @@ def model_page(model: Model, path: str, inputs: ReportInputs) -> Page:
         if inputs.held_out is not None:
             base = f"class frequencies: {inputs.held_out.base_log_loss:.4f}"
             tiles.insert(0, Tile("Held-out log-loss", f"{inputs.held_out.log_loss:.4f}", base))
-    # the first page that is small enough, else the last
+    # the first page that is small enough, or the last one if none is
     for what_if, program in what_if_sections(model, path, effects):
         title = f"{os.path.basename(path)}: {schema.class_name}"
         page = Page(title, summary, (*before, what_if, *after), program, tiles)
@@ -228,7 +233,7 @@ def model_page(model: Model, path: str, inputs: ReportInputs) -> Page:
 def evaluation_page(
     report: EvaluateReport, data: Sequence[str], recipe: Recipe | None, compared_models: Sequence[ComparedModel] = ()
 ) -> Page:
-    """Return the page of an evaluation, with other models on the same rows.
+    """Return the page of an evaluation, including other models evaluated on the same rows.
 
     `recipe` is the recipe of the fitted models, or None if a model file was evaluated.
     """
@@ -246,7 +251,7 @@ def evaluation_page(
 
 
 def _spread_blocks(report: EvaluateReport) -> Iterator[Block]:
-    """Yield the metrics of each fold, and the learning curve."""
+    """Yield the range of the log-loss over the folds, a table of the first folds, and the learning curve if any."""
     folds = report.folds or ()
     losses = [fold.metrics["log_loss"] for fold in folds]
     known = [loss for loss in losses if loss is not None]
@@ -270,7 +275,7 @@ def _spread_blocks(report: EvaluateReport) -> Iterator[Block]:
 
 
 def _time_blocks(blocks: Sequence[BlockReport]) -> Iterator[Block]:
-    """Yield the log-loss over the blocks in time order, and the figures of each."""
+    """Yield a plot of the log-loss of the blocks in time order, and a table of their metrics."""
     losses = [loss for block in blocks if (loss := block.metrics["log_loss"]) is not None]
     first, last = (figure(block.metrics["log_loss"]) for block in (blocks[0], blocks[-1]))
     sentence = "Each block is predicted by a model fitted to earlier blocks. "

@@ -1,7 +1,8 @@
-"""The sections on how a model is built (drawing and tables) and on how it was made (recipe, versions, file hashes).
+"""The sections on the structure of a model (drawing and tables) and its provenance (recipe, versions, file hashes).
 
-Mutual information is estimated from the data of the report, in bits: I(child; parent | class) for an arc between
-attributes, I(column; class) for a column, I(its columns; class) for a region. Estimates from few rows are too high.
+Mutual information is estimated from the scored rows, in bits: I(child; parent | class) for an arc between attributes,
+I(attribute; class) for an attribute or an arc from the class to it, and I(its attributes jointly; class) for a region.
+Estimates from few rows are biased upwards.
 """
 
 from __future__ import annotations
@@ -56,17 +57,20 @@ MAKING_TITLE = "Provenance"
 MOST_NODES = 60
 MOST_REGIONS = 80
 MOST_CELLS = 4000
-"""The most cells of all tables in a page together."""
+"""The maximum total number of cells of all tables of parameters on a page."""
 _ROWS = 8
 _LABELS = 8
 _MOST_COUNTED = 1 << 20
-"""The most cells of a contingency table for mutual information."""
+"""The maximum number of cells of a contingency table for mutual information."""
 _BLOCK = 1 << 20
-"""Bytes of a file that are read at a time."""
+"""The number of bytes of a file that are read at a time."""
 
 
 class _Information:
-    """Mutual information in bits, estimated from the scored rows; 0 without rows or for very large tables."""
+    """Mutual information in bits, estimated from the scored rows.
+
+    It is 0 without scored rows, for attributes that were not scored, and for tables of more than _MOST_COUNTED cells.
+    """
 
     def __init__(self, model: Model, scored: ScoredTable | None) -> None:
         self._cardinalities = [n + 1 for n in model.schema.cardinalities]
@@ -75,7 +79,7 @@ class _Information:
         self._codes = {} if scored is None else dict(zip(scored.used, scored.encoded.codes, strict=True))
 
     def of(self, attributes: Sequence[int], *, given_class: bool = False) -> float:
-        """Return I(attributes together; class) or, with `given_class` and two attributes, I(first; second | class)."""
+        """Return I(attributes jointly; class) or, for two attributes with `given_class`, I(first; second | class)."""
         shape = [*(self._cardinalities[a] for a in attributes), self._k]
         if self._scored is None or math.prod(shape) > _MOST_COUNTED or not all(a in self._codes for a in attributes):
             return 0.0
@@ -90,7 +94,7 @@ class _Information:
 
 
 def construction_section(model: Model, scored: ScoredTable | None) -> Section:
-    """Return the section on the structure of a model; with scored rows it also shows mutual information."""
+    """Return the section on the structure of a model, with mutual information if rows were scored."""
     predictor = model.predictor
     is_linear = isinstance(predictor, Ensemble) and predictor.pool is Pool.LOGARITHMIC
     tables = predictor.combined if isinstance(predictor, Ensemble) and is_linear else model.tables
@@ -122,7 +126,7 @@ def construction_section(model: Model, scored: ScoredTable | None) -> Section:
 
 
 def _graph_blocks(model: Model, information: _Information) -> Iterator[Block]:
-    """Yield the drawing of a network, of at most MOST_NODES nodes, those with most information about the class."""
+    """Yield the drawing of a network, with the MOST_NODES attributes that have the most information on the class."""
     dag, attributes, class_name = model.structure, model.schema.attributes, model.schema.class_name
     assert isinstance(dag, Dag)
     bits = {i: information.of((i,)) for i in dag.nodes}
@@ -130,7 +134,7 @@ def _graph_blocks(model: Model, information: _Information) -> Iterator[Block]:
     number = {i: n for n, i in enumerate(shown, 1)}  # 0 is the class
     children = set(dag.class_children)
     parents = {number[i]: [number[j] for j in dag.parents[i] if j in number] for i in shown}
-    # a class that is a parent of every attribute is drawn only if nothing else is
+    # a class that is a parent of every attribute and has no parents is drawn only if no arc joins two attributes
     is_star = not any(parents.values())
     has_class = is_star or bool(dag.class_parents) or not children.issuperset(dag.nodes)
     nodes = [Node(class_name, f"{class_name}, the class", "", True)]
@@ -175,7 +179,7 @@ def _graph_blocks(model: Model, information: _Information) -> Iterator[Block]:
 def _region_blocks(
     model: Model, families: Sequence[tuple[Family, Array]], information: _Information
 ) -> Iterator[Block]:
-    """Yield the drawing of the regions, the sets of attributes that share a table."""
+    """Yield a drawing of the regions (sets of attributes that share a table), at most MOST_REGIONS of them."""
     sets = list(dict.fromkeys(tuple(sorted(family.attributes)) for family, _ in families))
     bits = {own: information.of(own) for own in sets}
     drawn = sorted(sets, key=lambda own: -bits[own])[:MOST_REGIONS]
@@ -209,7 +213,10 @@ def _region_blocks(
 
 
 def _table_grid(model: Model, family: Family, table: Array) -> Grid:
-    """Return the first rows of a table, with a column per class: probabilities in a network, else log-weights."""
+    """Return the first rows of a table, with a column for each of the first classes.
+
+    The entries are probabilities in a network with such parameters, and log-weights otherwise.
+    """
     attributes = model.schema.attributes
     is_network = isinstance(model.structure, Dag) and model.recipe.param in MARGINALIZED
     has_probabilities = is_network and family.child is not None
@@ -236,9 +243,9 @@ def _table_grid(model: Model, family: Family, table: Array) -> Grid:
 
 
 def provenance_section(model: Model, files: Sequence[tuple[str, str]], commands: Sequence[str]) -> Section:
-    """Return the section on the origin of a model.
+    """Return the section on the provenance of a model.
 
-    files: (kind, path) per file. commands: command lines that follow the one that fits the model.
+    files: the kind and path of each file to hash. commands: command lines shown after the one that fits the model.
     """
     schema = model.schema
     facts = [
@@ -275,7 +282,10 @@ def provenance_section(model: Model, files: Sequence[tuple[str, str]], commands:
 
 
 def evaluation_provenance(files: Sequence[str], recipe: Recipe | None, kind: str = "data") -> Section:
-    """Return the section on the origin of an evaluation: versions, file hashes, and the recipe of the fitted models."""
+    """Return the section on the provenance of an evaluation: versions, file hashes, and the recipe unless it is None.
+
+    kind: the name of the kind of the files, such as "data".
+    """
     tables = [Grid("Versions", ("property", "value"), [_versions()])]
     if recipe is not None:
         tables.append(_recipe_grid(recipe))
@@ -288,13 +298,13 @@ def _versions() -> tuple[str, str]:
 
 
 def _hash_grids(files: Sequence[tuple[str, str]]) -> list[Grid]:
-    """Return a table of the SHA-256 of the files that can be read again, or [] if there are none."""
+    """Return a list with one table, the SHA-256 of the files that can be read again, or [] if there are none."""
     hashes = [(kind, path, digest) for kind, path in files if (digest := file_hash(path)) is not None]
     return [Grid("Fingerprints", ("file", "path", "SHA-256"), hashes)] if hashes else []
 
 
 def file_hash(path: str) -> str | None:
-    """Return the SHA-256 of a file, or None if it cannot be read a second time."""
+    """Return the SHA-256 of a file in hexadecimal, or None if it cannot be read or is a stream such as a pipe."""
     digest = hashlib.sha256()
     try:
         with open(path, "rb") as file:
@@ -317,9 +327,9 @@ def _recipe_grid(recipe: Recipe) -> Grid:
 
 
 def fit_command(model: Model) -> str | None:
-    """Return a `bncli fit` command, without superfluous options, that makes a model, or None if no command does.
+    """Return a `bncli fit` command that reproduces a model, without superfluous options, or None if there is none.
 
-    The columns are named, since the model does not record which columns of its table were left out.
+    The command lists the columns, since the model does not record which columns of its table were left out.
     """
     # A model without pooled levels does not record whether pooling was allowed; the command line then forbids it.
     has_names = any(isinstance(attribute, CategoricalAttribute) for attribute in model.schema.attributes)
@@ -349,7 +359,7 @@ def fit_command(model: Model) -> str | None:
 
 
 def _is_recipe_of(options: dict[str, Any], recipe: Recipe) -> bool:
-    """Return whether the options are accepted and resolve to the recipe."""
+    """Return whether the options are valid and resolve to the recipe."""
     try:
         return Recipe.of(**options) == recipe
     except BncliError:
