@@ -1,11 +1,11 @@
-"""Array types named after what the arrays hold (docstrings give the shapes), sums of logarithms, counts of cells.
+"""Array types named after what the arrays hold (docstrings give the shapes), sums in the log domain, counts of cells.
 
 Cells of tables have mixed-radix numbers,
 
     cell = (x_0 * shape_1 + x_1) * shape_2 + x_2 ...
 
-where the first code is the most significant digit. Cost of a count: about 4 ns per row and table; the increments take
-the time, not the memory.
+where the first code is the most significant digit. Cost of a count: about 4 ns per row and table, spent on the
+increments rather than on memory access.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-"""Numbers: counts, weights, logarithms of probabilities, parameters."""
+"""Real values: counts, weights, logarithms of probabilities, parameters."""
 
 Index = NDArray[np.intp]
-"""Positions: of rows, cells, attributes, classes."""
+"""Positions of rows, cells, attributes or classes."""
 
 Mask = NDArray[np.bool_]
 
@@ -29,14 +29,14 @@ Codes = NDArray[np.unsignedinteger]
 """Codes of values, in the narrowest unsigned type that holds them."""
 
 Integers = NDArray[np.integer]
-"""Whole numbers of any type."""
+"""Integers of any type."""
 
 Whole = TypeVar("Whole", bound=np.integer[Any])
-"""One type of whole numbers."""
+"""A single integer type."""
 SPARSE_TABLE = 1 << 18
 """Tables of at least this many cells are incremented in place; a bincount would write the whole table per block."""
 MANY_INCREMENTS = 1 << 29
-"""With so many increments (rows times tables), `add_joint_counts` saves more than importing scipy.sparse costs."""
+"""With this many increments (rows times tables), `add_joint_counts` saves more than importing scipy.sparse costs."""
 MANY_ROWS = 1 << 17
 """The number of rows passed to `add_joint_counts` at a time."""
 
@@ -55,11 +55,11 @@ def distinct(values: NDArray[Whole]) -> NDArray[Whole]:
 
 
 def log_sum(values: Array, axis: int | tuple[int, ...]) -> Array:
-    """Return ln sum exp over one or several axes, which keep length 1; the largest value must be finite.
+    """Return ln sum exp over one or several axes, kept with length 1; the largest value along them must be finite.
 
         ln sum over u of exp(v_u) = m + ln sum over u of exp(v_u - m),    m = max over u of v_u
 
-    Nothing overflows, and only what is negligible beside the largest underflows. Cost: two passes.
+    Nothing overflows, and only terms that are negligible compared with the largest underflow. Cost: two passes.
 
     >>> log_sum(np.log([1.0, 2.0, 5.0]) - 1000, axis=0).round(9).tolist()  # ln 8 - 1000; exp(-1000) would be 0
     [-997.920558458]
@@ -69,16 +69,16 @@ def log_sum(values: Array, axis: int | tuple[int, ...]) -> Array:
 
 
 def log_softmax(scores: Array, axis: int) -> Array:
-    """Return ln [ exp v / sum exp v ] along an axis; the logarithm of a share close to 1 keeps its digits."""
+    """Return ln [ exp v / sum exp v ] along an axis; it is accurate even where the fraction is close to 1."""
     below = scores - scores.max(axis=axis, keepdims=True)
     return np.asarray(below - np.log(np.expand_dims(sum_in_order(np.exp(below), axis), axis)))
 
 
 def sum_in_order(values: Array, axis: int = 0) -> Array:
-    """Return the sum along an axis, added one number after the other.
+    """Return the sum along an axis, adding one value after the other.
 
-    numpy adds the numbers of a single row pairwise but those of several rows in order. Adding always in order makes the
-    sum of a row the same to the last bit whether or not other rows are summed with it.
+    numpy adds the values of a single row pairwise, but adds in order when several rows are summed at once. Always
+    adding in order makes the sum of a row the same to the last bit, whether or not other rows are summed with it.
     """
     if values.size == values.shape[axis]:
         return np.asarray(np.add.accumulate(values, axis=axis).take(-1, axis))
@@ -110,13 +110,13 @@ def add_counts(table: NDArray[Any], cells: Index, weights: Array | None) -> None
 def add_joint_counts(table: NDArray[np.int64], cells: NDArray[np.int32], codes: Integers, n_codes: int) -> None:
     """Add 1 to table[cells[t] * n_codes + codes[t]] for every row t, by summing the entries of a sparse matrix.
 
-    With many rows at a time this takes two thirds of the time of `add_counts`, and other threads compute meanwhile:
-    np.bincount (numpy 2.4) holds the interpreter lock.
+    With many rows at a time this takes two thirds of the time of `add_counts`, and other threads can compute meanwhile:
+    np.bincount (numpy 2.4) holds the interpreter lock. Tables of at least SPARSE_TABLE cells are incremented in place.
     """
     from scipy.sparse import coo_array  # costs more to import than to count few rows: only where it is used
 
     if table.size >= SPARSE_TABLE:
-        # the radix of the leading digit plays no part
+        # the radix of the leading digit is not used
         np.add.at(table, cell_numbers((cells, codes), (0, n_codes)), 1)
         return
     # toarray adds up the entries that share a position, so that it counts the rows of each cell

@@ -15,10 +15,10 @@ from bncli.engine.kernels.arrays import Array, Codes, Index, Mask
 
 _BLOCK = 1 << 14
 _MOST_COMPARED = 100
-"""Up to this many cuts, comparing beats binary search, and the number of cuts below a value fits a byte."""
+"""With at most this many cuts, comparing is faster than binary search, and the number of cuts below fits in a byte."""
 Numbers = NDArray[np.generic]
 _MOST_SCALED = 2.0**31
-"""Only numbers below it can be whole multiples of a tenth in 32 bits."""
+"""If a magnitude is at least this, the values cannot be 32-bit integer multiples of a tenth."""
 
 
 def interval_codes(values: NDArray[np.generic], cuts: Sequence[float], dtype: np.dtype[np.unsignedinteger]) -> Codes:
@@ -26,10 +26,10 @@ def interval_codes(values: NDArray[np.generic], cuts: Sequence[float], dtype: np
 
         code_t = sum over cuts c of [x_t > c],   intervals (-inf, c1], (c1, c2], ..., (cm, inf)
 
-    Infinities are values; the code of a NaN is arbitrary. Up to a hundred cuts, it is faster (several times if cuts are
-    few) to compare a block with one cut after the other and add the results as bytes than to search for each value.
-    Integers and float32 are compared in their own width. Cost: 0.2 ns per value and cut by comparing, 5 to 40 ns per
-    value by binary search.
+    Infinities are compared like other values; the code of NaN is unspecified. With at most a hundred cuts, comparing a
+    block of values with one cut after the other, and adding the results as bytes, is faster than a binary search for
+    each value (several times faster if there are few cuts). Integers and float32 are compared in their own type. Cost:
+    0.2 ns per value and cut by comparing, 5 to 40 ns per value by binary search.
 
     >>> interval_codes(np.array([-1.0, 0.5, 0.6, 9.0]), (0.5, 2.0), np.dtype(np.uint8)).tolist()
     [0, 0, 1, 2]
@@ -53,10 +53,10 @@ def interval_codes(values: NDArray[np.generic], cuts: Sequence[float], dtype: np
 
 
 def _thresholds(cuts: Array, dtype: np.dtype[Any]) -> tuple[int, NDArray[np.generic]]:
-    """Return the number of cuts below every number of the type, and the other cuts rounded down to the type.
+    """Return the number of cuts below every value of the type, and the other cuts rounded down to the type.
 
-    For every x of the type, x > c has the same result as before rounding. Cuts at or above the highest integer of the
-    type are dropped, since nothing exceeds them.
+    For every x of the type, x > c has the same result as before rounding. For an integer type, cuts at or above its
+    maximum are dropped, since no value exceeds them. For a floating-point type, the number is 0 and all cuts are kept.
     """
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
@@ -73,16 +73,17 @@ def _thresholds(cuts: Array, dtype: np.dtype[Any]) -> tuple[int, NDArray[np.gene
 def group_ends(mass: Array, n_groups: int) -> list[int]:
     """Divide a sequence into about `n_groups` groups of equal weight; return the end of each group but the last.
 
-    mass (any,) is the weight of every element. The end of a group is the position of its last element; the ends ascend.
-    Plain quantiles collapse if one element holds much of the weight: most of them fall into it, and the rest is left in
-    one group. So an element that alone holds more than total / n_groups gets a group of its own, and the remaining
-    groups go to the remaining elements at equal weight.
+    mass (M,) is the weight of each element. The end of a group is the position of its last element; ends are in
+    ascending order. Plain quantiles collapse if one element holds much of the weight: most of them coincide with it,
+    and the other elements end up in one group. So an element that alone holds more than total / n_groups gets a group
+    of its own, and the remaining elements are divided into the remaining groups by equal weight.
 
     Conventions: the heavy elements split the others into stretches; every stretch gets one group, and each further
-    group goes to the stretch with the most weight per group (ties: the first). So there are at most n_groups, unless
-    the heavy elements leave more stretches than groups. Inside a stretch the next group ends at the element where its
-    weight comes closest to the remaining weight over the remaining groups (ties: the earlier end), but early enough to
-    leave one element to each of them. Cost: linear, and a binary search per group.
+    group goes to the stretch with the most weight per group (ties: the first). So there are at most n_groups groups,
+    unless the heavy elements and the stretches alone are more. Inside a stretch the next group ends at the element
+    where its weight comes closest to the remaining weight divided by the number of remaining groups (ties: the earlier
+    end), but early enough to leave one element for each of the other groups. Cost: linear, plus a binary search per
+    group.
 
     >>> group_ends(np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1.0]), 3)  # {0, 1}, {2, 3}, {4, 5}
     [1, 3]
@@ -127,10 +128,12 @@ def group_ends(mass: Array, n_groups: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Ordered:
-    """A column as items in the order of its values: an item is a value, a class and the weight of the class on it.
+    """A numeric column as M items sorted by value; an item consists of a value, a class and a weight.
 
-    labels (M,); weights (M,) keep their type, None means that every item weighs 1; is_last (M,): whether the next item
-    has another value. `keys` (M,) represent the values, and `decode` returns the numbers that some of them stand for.
+    - keys (M,): an encoding of the values; `decode` converts some of the keys to values
+    - labels (M,): the classes
+    - weights (M,): the weights in their original type, or None if every item has weight 1
+    - is_last (M,): whether the next item has another value; True for the last item
     """
 
     keys: NDArray[Any]
@@ -140,29 +143,31 @@ class Ordered:
     is_last: Mask
 
     def values_of(self, items: Index) -> Array:
-        """Return the values of some items."""
+        """Return the values of the items at these positions."""
         return self.decode(self.keys[items])
 
     @property
     def ends(self) -> Index:
-        """The item after the last one of each distinct value, (D,)."""
+        """The position one past the last item of each distinct value, (D,)."""
         return np.flatnonzero(self.is_last) + 1
 
     @property
     def values(self) -> Array:
-        """The distinct values (D,), ascending."""
+        """The distinct values (D,) in ascending order."""
         return self.values_of(self.ends - 1)
 
 
 def ordered(values: Numbers, labels: Codes, n_labels: int, weights: Numbers | None) -> Ordered:
-    """Return the items of a column: its values in ascending order, each with the weight of every class it occurs with.
+    """Return the items of a column, sorted by value.
 
-    values (N,) finite, labels (N,) below n_labels, weights (N,) or None for all 1. The result does not depend on the
-    order of rows, apart from the order of items within a value. -0.0 and 0.0 are one value. Cost: one sort, O(N)
-    memory. Columns of few different whole numbers are counted in a table and never sorted. Unweighted columns are
-    sorted by keys that hold value and class in 32 or, if they do not fit, 64 bits, several times faster than by row
-    number. Rows are merged to items if that at least halves their number. Numbers of at most four decimals are ordered
-    as whole numbers.
+    values (N,) are finite, labels (N,) below n_labels, weights (N,) or None if all are 1. -0.0 and 0.0 are one value.
+    The order of rows affects only the order and merging of items within a value, and the rounding of summed weights.
+
+    Cost: one sort, O(N) memory. Integers from a small range are counted in a table instead of being sorted. Other
+    columns without weights are sorted by keys that hold value and class in 32 bits or, if they do not fit, in 64 bits,
+    several times faster than by `np.argsort`. Sorted rows with the same value and class are merged into one item only
+    if that clearly reduces their number. Values with at most four decimals are ordered as integers if these fit in 32
+    bits.
     """
     narrow = _narrowed(values)
     if narrow.dtype == np.float64 and (scaled := _whole_multiples(narrow.astype(np.float64, copy=False))) is not None:
@@ -198,7 +203,10 @@ def ordered(values: Numbers, labels: Codes, n_labels: int, weights: Numbers | No
 
 
 def _narrowed(values: Numbers) -> Numbers:
-    """Return the same numbers as whole numbers of at most 32 bits, else as float32, else unchanged."""
+    """Return float64 values as int32 or float32, the first of them that is exact for all values.
+
+    If neither is, or if the values have another type or are empty, return them unchanged.
+    """
     if values.dtype != np.float64 or len(values) == 0:
         return values
     low, high = float(values.min()), float(values.max())
@@ -214,7 +222,10 @@ def _narrowed(values: Numbers) -> Numbers:
 
 
 def _whole_multiples(values: Array) -> tuple[float, Numbers] | None:
-    """Return a power of ten and values * power as 32-bit integers, or None if dividing does not restore each value."""
+    """Return the lowest power of ten from 10 to 10,000 that makes all values 32-bit integers, and these integers.
+
+    Dividing an integer by the power must restore the value exactly; return None if no power satisfies this.
+    """
     if len(values) == 0 or not max(-float(values.min()), float(values.max())) < _MOST_SCALED:
         return None
     sample = values[:1000]
@@ -235,10 +246,10 @@ def _whole_multiples(values: Array) -> tuple[float, Numbers] | None:
 def _occupied_cells(
     numbers: Numbers, low: int, labels: Codes, width: int, n_labels: int, weights: Numbers | None
 ) -> tuple[Index, Codes, Numbers]:
-    """Return the nonempty cells (number - low) * n_labels + label, ascending, with their labels and weights."""
+    """Return the cells (number - low) * n_labels + label of nonzero weight, ascending, and their labels and weights."""
     n_cells = width * n_labels
     table = np.zeros(n_cells, np.int64)
-    # weights are added in row order, whatever their sums round to
+    # weights are added in row order in a single pass, so that sums round as in one bincount
     size = len(numbers) if weights is not None else max(_BLOCK, n_cells)
     for first in range(0, len(numbers), max(size, 1)):
         cells = numbers[first : first + size].astype(np.intp)
@@ -256,11 +267,11 @@ def _occupied_cells(
 
 
 def _sort_by_key(values: Numbers, labels: Codes, n_labels: int) -> Ordered | None:
-    """Order numbers by sorting keys of value and label; return None if their range does not fit 64 bits.
+    """Order unweighted values by sorting keys of value and label; return None if the keys do not fit in 64 bits.
 
-    The bits of a floating-point number without its sign, read as an integer, are in the order of its magnitude. Of
-    these integers those below the smallest magnitude of a column, zero excepted, are not used and left out. So even 64
-    bits hold magnitudes of up to about a thousand powers of two, a sign and a label.
+    The bits of floating-point values without their signs, read as integers, are in the order of the magnitudes. The
+    integers between 0 and the smallest nonzero magnitude of a column do not occur, so they are skipped. Thus 64 bits
+    hold magnitudes that span up to about a thousand powers of two, a sign and a label.
     """
     is_float = values.dtype.kind == "f"
     if values.dtype not in (np.float32, np.float64) and (is_float or values.dtype.itemsize == 8):
@@ -318,16 +329,17 @@ def _sort_by_key(values: Numbers, labels: Codes, n_labels: int) -> Ordered | Non
 
 
 def _bits(values: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the bits of float32 or float64 numbers as signed integers of 64 bits; -0.0 has those of 0.0."""
+    """Return the bits of float32 or float64 values as int64; -0.0 has the same bits as 0.0."""
     integer = np.int32 if values.dtype == np.float32 else np.int64
     bits: NDArray[Any] = (values + values.dtype.type(0.0)).view(integer)
     return bits.astype(np.int64, copy=False)
 
 
 def _images(values: Numbers, gap: int) -> NDArray[np.int64]:
-    """Return an integer for each float32 or float64, in the same order: negative numbers have negative ones.
+    """Return an int64 for each float32 or float64 value, in the same order.
 
-    gap: how many integers above 0 stand for no magnitude.
+    With m = max(bits of |x| - gap, 0), a value x >= 0 becomes m, and x < 0 becomes -m - 1. `gap` is the number of
+    unused integers between 0 and the bits of the smallest nonzero magnitude.
     """
     bits = _bits(values)
     # 0, or -1 for a negative number, whose exclusive or with m is ~m = -m - 1
@@ -340,7 +352,7 @@ def _images(values: Numbers, gap: int) -> NDArray[np.int64]:
 
 
 def _smallest_magnitude(values: Numbers) -> float:
-    """Return the smallest magnitude of the numbers that are not 0, or infinity."""
+    """Return the smallest nonzero magnitude, or infinity if all values are 0."""
     smallest = np.inf
     for first in range(0, len(values), _BLOCK):
         magnitudes = np.abs(values[first : first + _BLOCK])
@@ -352,14 +364,14 @@ def _smallest_magnitude(values: Numbers) -> float:
 
 
 def _last(ascending: Numbers) -> Mask:
-    """Return whether each of some values in order differs from the next, the last one included."""
+    """Return for each value of a sorted array whether the next one differs; True for the last value."""
     is_last = np.ones(len(ascending), np.bool_)
     is_last[:-1] = ascending[1:] != ascending[:-1]
     return is_last
 
 
 def midpoints(below: Array, above: Array) -> Array:
-    """Return cuts between neighbouring values: below/2 + above/2, or `below` where that rounds to `above`.
+    """Return a cut between each pair of neighbouring values: below/2 + above/2, or `below` if that rounds to `above`.
 
     >>> midpoints(np.array([1.0, 1e308]), np.array([2.0, 1.5e308])).tolist()
     [1.5, 1.25e+308]
@@ -369,9 +381,9 @@ def midpoints(below: Array, above: Array) -> Array:
 
 
 def round_cuts(cuts: Sequence[float], values: NDArray[np.generic]) -> tuple[float, ...]:
-    """Return cuts with few digits, each strictly between the two of the values that its cut lies between.
+    """Round each cut to as few decimals as possible, strictly between the two values that the cut separates.
 
-    Of the numbers with the fewest digits, the one nearest to the cut is taken. A cut stays if no number is found.
+    A cut that cannot be rounded in this way is kept.
 
     >>> round_cuts([0.24864999999999998, 1.5, 10_234.5], np.array([0.2482, 0.2491, 1, 2, 10_178, 10_291]))
     (0.249, 1.5, 10200.0)
@@ -389,10 +401,10 @@ def round_cuts(cuts: Sequence[float], values: NDArray[np.generic]) -> tuple[floa
 
 
 def whole_units(weights: Array | None) -> tuple[NDArray[np.int64] | None, float]:
-    """Return the weights as integer multiples of a unit, and the unit; None and 1 if there are no weights.
+    """Return the weights rounded to integer multiples of a unit, and the unit; None and 1 if there are no weights.
 
-    The unit is 1 if the weights are whole numbers, else about 2^-52 of their sum. Sums of integers are exact, so that
-    the order of rows cannot change the last digit.
+    The unit is 1 if the weights are integers with a sum below about 2^52; otherwise it is about 2^-52 of the sum. Sums
+    of integers are exact, so that the order of rows cannot change the last digit.
     """
     if weights is None or len(weights) == 0:
         return None, 1.0

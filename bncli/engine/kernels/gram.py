@@ -6,8 +6,8 @@ Here z_ti is 1 if indicator i is active in row t, and q_bt is the weight of the 
 configuration in each group of attributes, and its configurations determine the active indicators. Indicators that
 exclude one another form a *set*; the sets are packed under joint codes of up to PACKED values, and every pair of packs
 takes one weighted bincount. Cost: packs^2 / 2 bincounts per block, regardless of the number of indicators; on real
-tables between a tenth and all of the cost of the dense product of 0/1 columns. Functions of a code with few values,
-several of which may be nonzero at a time, are packed and counted likewise.
+tables between a tenth and all of the cost of the dense product of 0/1 columns. Real-valued functions of a code with few
+values, several of which may be nonzero in the same row, are packed and counted in the same way.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ ROWS = 1 << 14
 class Pack:
     """A pack: sets of indicators under one joint code.
 
-    The code of row t is the sum over `parts` (g, share) of share[configuration of t in group g]. active (n_codes,
-    indicators in the pack) is 1 where a code includes an indicator, or holds the values of functions; None if code i
-    is indicator i, and a further code, if there is one, means that no indicator is active.
+    The code of row t is the sum over `parts` (g, share) of share[configuration of t in group g]. `indicators` are the
+    positions of the pack's indicators among all indicators. active (n_codes, indicators in the pack) is 1 where a code
+    activates an indicator, or holds the values of functions. It is None if code i means that the pack's indicator i is
+    active; one further code may mean that none is.
     """
 
     parts: tuple[tuple[int, Index], ...]
@@ -57,7 +58,7 @@ class Pack:
         return np.asarray(tables @ self.active)
 
     def project_rows(self, tables: Array) -> Array:
-        """Return the same for tables (..., n_codes, any), as (..., indicators in the pack, any)."""
+        """Return the same sums for tables (..., n_codes, any), as (..., indicators in the pack, any)."""
         if self.active is None:
             return tables[..., : len(self.indicators), :]
         return np.asarray(self.active.T @ tables)
@@ -65,7 +66,7 @@ class Pack:
 
 @dataclass(frozen=True)
 class Packing:
-    """The packs of all n indicators."""
+    """The packs of n indicators; an indicator that no configuration activates is in none of them."""
 
     packs: tuple[Pack, ...]
     n: int
@@ -75,14 +76,14 @@ class Packing:
         return _work([pack.n_codes for pack in self.packs], n_rows, n_blocks)
 
     def affordable_rows(self, budget: float, n_blocks: int) -> int:
-        """Return the number of rows that take about `budget` nanoseconds."""
+        """Return the number of rows for which `co_occurrences` takes about `budget` nanoseconds."""
         fixed = self.work(0, n_blocks)
         return max(0, int((budget - fixed) / (self.work(ROWS, n_blocks) - fixed) * ROWS))
 
 
 @dataclass(frozen=True)
 class Functions:
-    """Functions of one code, which follows from the configuration of the group with number `group`.
+    """Functions of one code, which the configuration in the group with number `group` determines.
 
     codes (configurations,) is the code of each configuration, values (codes, functions) the functions' values, and
     numbers (functions,) their positions among all functions.
@@ -98,8 +99,8 @@ class Functions:
 class _Set:
     """A set of indicators, of which a configuration of `group` activates at most one.
 
-    local (configurations,) is the position in `indicators` of the active one, or their number if none is active. With
-    `values` (n_codes, indicators), `local` is a code instead, and the "indicators" are functions of it.
+    local (configurations,) is the position of the active indicator in `indicators`, or len(indicators) if none is
+    active. With `values` (n_codes, indicators), `local` is a code instead, and the "indicators" are functions of it.
     """
 
     group: int
@@ -112,7 +113,8 @@ class _Set:
 def pack_indicators(active: Sequence[Index], n: int) -> Packing:
     """Return the packing of n indicators.
 
-    active[g] (configurations, sets) is the indicator that a configuration of group g activates in each set, or n.
+    active[g] (configurations, sets) is the indicator that a configuration of group g activates in each set, or n if it
+    activates none.
     """
     sets = []
     for g, of_group in enumerate(active):
@@ -127,18 +129,18 @@ def pack_indicators(active: Sequence[Index], n: int) -> Packing:
 
 
 def pack_functions(families: Sequence[Functions], n: int) -> Packing:
-    """Return the packing of n functions, given by families that share a code."""
+    """Return the packing of n functions, given as families of functions of one code each."""
     return _pack_sets([_Set(f.group, f.codes, len(f.values), f.numbers, f.values) for f in families], n)
 
 
 def _pack_sets(sets: Sequence[_Set], n: int) -> Packing:
-    """Return the packing of sets; joint codes are mixed-radix numbers with the first set as the slowest digit."""
+    """Return the packing of sets; the first set of a pack is the most significant digit of the mixed-radix codes."""
     packs = []
     for part in _pack_slices([one_set.n_codes for one_set in sets]):
         members = sets[part]
         n_codes = 1
-        # From the fastest digit to the slowest, n_codes is the place value of the next digit. Sets of one group share a
-        # look-up: their digits follow from the same configuration, so they are added up beforehand.
+        # From the least to the most significant digit, n_codes is the place value of the next digit. Sets of one group
+        # share a look-up: the same configuration determines their digits, so they are added up beforehand.
         parts: dict[int, Index] = {}
         for member in reversed(members):
             share = member.local * n_codes
@@ -149,7 +151,7 @@ def _pack_sets(sets: Sequence[_Set], n: int) -> Packing:
             # its codes number the indicators already
             packs.append(Pack(tuple(parts.items()), n_codes, indicators, None))
             continue
-        # (members, n_codes): the digit of each member in every joint code, first member slowest
+        # (members, n_codes): the digit of each member in every joint code, the first member's the most significant
         digits = np.array(np.unravel_index(np.arange(n_codes), [member.n_codes for member in members]))
         active = []
         for codes, member in zip(digits, members, strict=True):
@@ -164,7 +166,7 @@ def _pack_sets(sets: Sequence[_Set], n: int) -> Packing:
 
 
 def _pack_slices(n_codes: Sequence[int]) -> Iterator[slice]:
-    """Yield, for each pack, the slice of neighbouring sets that share it."""
+    """Yield the slice of consecutive sets that share each pack, given the number of codes of each set."""
     first, joint = 0, 1
     for place, size in enumerate(n_codes):
         if place > first and joint * size > PACKED:
@@ -182,7 +184,7 @@ def functions_work(families: Sequence[Functions], n_rows: int, n_blocks: int) ->
 
 
 def _work(n_codes: Sequence[int], n_rows: int, n_blocks: int) -> float:
-    """Return the approximate time in nanoseconds, given the number of codes of each pack."""
+    """Return the approximate time of `co_occurrences` in nanoseconds, given the number of codes of each pack."""
     sizes = np.array(n_codes, float)
     n_pairs = len(sizes) * (len(sizes) + 1) / 2
     # cells of all pair tables: sum over pairs a <= b of s_a s_b
@@ -193,7 +195,7 @@ def _work(n_codes: Sequence[int], n_rows: int, n_blocks: int) -> float:
 
 
 def co_occurrences(packing: Packing, configurations: Sequence[Index], factors: Array) -> Array:
-    """Return C (blocks, n, n), given configurations[g] (rows,) of group g and factors q (blocks, rows) >= 0."""
+    """Return C (blocks, n, n), given configurations[g] (rows,) of every group and weights `factors` (blocks, rows)."""
     packs = packing.packs
     # the indicators of a pack side by side, so that its part of C is a slice; only the lower triangle is computed
     edges = np.cumsum([0, *(len(pack.indicators) for pack in packs)]).tolist()
@@ -217,7 +219,7 @@ def co_occurrences(packing: Packing, configurations: Sequence[Index], factors: A
 def _add_rows(
     total: Array, packs: Sequence[Pack], slices: Sequence[slice], codes: Sequence[Index], factors: Array
 ) -> None:
-    """Add rows to the lower triangle of C, whose rows and columns are the indicators pack by pack."""
+    """Add rows to the blocks of C on and below the diagonal; the indicators of C are ordered by pack."""
     for a, (first, code, place) in enumerate(zip(packs, codes, slices, strict=True)):
         joint = np.empty_like(code)
         for second, other, other_place in zip(packs[:a], codes[:a], slices, strict=False):

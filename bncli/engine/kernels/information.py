@@ -6,16 +6,16 @@ Mutual information is in nats, on weighted relative frequencies:
     I(X; Z | Y) = sum over a, b, y of P(a, b, y) ln [ P(a, b, y) P(y) / (P(a, y) P(b, y)) ]
 
 It is computed term by term, not as a difference of entropies: near independence the terms themselves are small, so
-that the sum keeps its digits, and exact independence gives exactly 0.
+that the sum is accurate, and exact independence gives exactly 0.
 
-**How much the class varies among the levels** of a category is the variance of the levels' effects. The counts of the
-classes in a level of n_l rows have a Dirichlet-multinomial distribution around the class frequencies f,
+**How much the class varies among the levels** of a categorical attribute is the variance of the levels' effects. The
+counts of the classes in a level of n_l rows have a Dirichlet-multinomial distribution around the class frequencies f,
 
     P(n_l) = G(a) / G(n_l + a) * prod over classes y of G(n_ly + a f_y) / G(a f_y),    G the gamma function
 
-whose concentration a is the one of CONCENTRATIONS with the highest likelihood over all levels (if tied, the
-smallest). A Dirichlet distribution is made of independent gamma variables of shape a f_y, whose logarithms have the
-variances trigamma(a f_y). Their mean is the variance of an effect,
+whose concentration a is the member of CONCENTRATIONS with the highest likelihood over all levels (if tied, the
+smallest). A Dirichlet variable is a normalised vector of independent gamma variables of shape a f_y, whose logarithms
+have the variances trigamma(a f_y). Their mean, weighted by f_y, is the variance of an effect,
 
     v = sum over classes y of f_y trigamma(a f_y)
 
@@ -82,7 +82,10 @@ def rounded(scores: Array) -> Array:
 
 
 def variance_of_effects(counts: Array) -> float:
-    """Return v of levels with these class counts (levels, K): about K / max(CONCENTRATIONS) if levels do not vary."""
+    """Return v, the variance of the levels' effects, given the class counts (levels, K).
+
+    It is about K / max(CONCENTRATIONS) if the class does not vary among the levels.
+    """
     from scipy.special import polygamma  # takes long to load: only where it is used
 
     counts, shares = _occurring(counts)
@@ -93,22 +96,22 @@ def variance_of_effects(counts: Array) -> float:
 def evidence_of_effects(counts: Array) -> float:
     """Return the gain of log-likelihood, in nats, when the class distribution may differ between levels.
 
-    counts (levels, K): the rows of each level and class.
+    counts (levels, K): the number of rows of each level and class.
     """
     counts, shares = _occurring(counts)
-    # the limit of P(n_l) for a -> infinity, prod over y of f_y^n_ly: every level has the shares of all rows
+    # the limit of P(n_l) for a -> infinity, prod over y of f_y^n_ly: every level has the overall class frequencies
     without = float((counts @ np.log(shares)).sum())
     return max(_log_likelihood(counts, shares, a) for a in CONCENTRATIONS) - without
 
 
 def _occurring(counts: Array) -> tuple[Array, Array]:
-    """Return the counts of the classes that occur, and their shares of all rows."""
+    """Return the counts of the classes that occur, and the relative frequencies of these classes."""
     counts = counts[:, counts.any(axis=0)]
     return counts, counts.sum(axis=0) / counts.sum()
 
 
 def _log_likelihood(counts: Array, shares: Array, a: float) -> float:
-    """Return the sum over levels of ln P(n_l)."""
+    """Return the sum over levels of ln P(n_l), for the concentration a and class frequencies `shares`."""
     from scipy.special import gammaln
 
     of_levels = gammaln(a) - gammaln(counts.sum(axis=1) + a)

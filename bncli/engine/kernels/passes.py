@@ -48,11 +48,11 @@ MANY_SCORES = 1 << 16
 SOME_CLASSES = 10
 """Up to this many classes, look-ups for few rows take no longer than sparse products."""
 LOG_FACTORS = 16
-"""Normalising sums multiplied before one logarithm is taken; each is at most K, so the product is finite."""
+"""The number of normalising sums per logarithm of their product, which is finite because each sum is at most K."""
 
 
 class SparseRows(NamedTuple):
-    """A part of the rows of Z as a sparse matrix by rows, and its transpose over the same memory."""
+    """Some rows of Z as a sparse matrix in row format (CSR), and its transpose, which shares the memory."""
 
     rows: slice
     z: Any
@@ -64,13 +64,13 @@ class Indicators:
 
         sum over groups g of E_g[code_g(t)] = (Z E)[t],    sum over rows t with code_g(t) = u of r[t] = (Z' r)[u]
 
-    One product does the look-ups, or the sums, of all groups in a block of rows, and other threads compute meanwhile:
-    np.bincount (numpy 2.4) holds the interpreter lock, so that two threads that sum with it take turns.
+    One product does the look-ups, or the sums, of all groups in a block of rows, and other threads can compute
+    meanwhile: np.bincount (numpy 2.4) holds the interpreter lock, so that two threads that sum with it take turns.
 
-    Z has the shape (rows, configurations of all groups in turn) and is iterated in even blocks of about `at_a_time`
-    rows. codes (rows, groups) are numbers within the group, sizes[g] the configurations of group g. With `keep` the
-    matrices are kept, 4 bytes per code; otherwise they are rebuilt in every iteration. The entries are `single`
-    precision if products with single-precision tables are to have single precision.
+    Z has the shape (rows, configurations of all groups in turn). Iteration yields it in blocks of about equal size, of
+    about `at_a_time` rows or, with many groups, fewer. codes (rows, groups) are numbers within the group, and sizes[g]
+    is the number of configurations of group g. With `keep` the matrices are kept, 4 bytes per code; otherwise every
+    iteration rebuilds them. With `single` the entries are float32, so that products with float32 tables are float32.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Indicators:
         return len(self._codes)
 
     def __sizeof__(self) -> int:
-        """Return the bytes of the codes and the kept matrices; a cluster reads the size before it moves the object."""
+        """Return the size of codes and kept matrices in bytes, which a cluster reads before it moves the object."""
         of_matrices = np.dtype(np.int32).itemsize * self._codes.size if self._kept is not None else 0
         return self._codes.nbytes + of_matrices
 
@@ -120,7 +120,8 @@ def gradient_two_classes(
 ) -> tuple[float, list[Array]]:
     """Return the CLL and its gradient for K = 2, with respect to tables[g] (configurations,) of differences.
 
-    signs (rows,) is +1 for the second class, -1 for the first. Only the score difference d = S[1] - S[0] is needed.
+    signs (rows,) is +1 for the second class, -1 for the first. Only the difference d = S[1] - S[0] between the scores
+    S of the two classes is needed.
     """
     totals = [np.zeros(len(table)) for table in tables]
     buffers = [np.empty(min(BLOCK, len(signs))) for _ in range(3)]
@@ -146,7 +147,7 @@ def gradient_two_classes(
 def sparse_gradient_two_classes(
     z: Indicators, signs: Array, weights: Array | None, table: Array
 ) -> tuple[float, Array]:
-    """Return the same as `gradient_two_classes`, for many rows; table and gradient have one element per column of Z."""
+    """Return the same as `gradient_two_classes`, for many rows; table and gradient have shape (columns of Z,)."""
     total, cll = np.zeros(len(table)), 0.0
     buffers = [np.empty(min(z.at_a_time, z.n_rows)) for _ in range(2)]
     for rows, by_row, by_column in z:
@@ -196,7 +197,7 @@ def gradient_classes(
 ) -> tuple[float, list[Array]]:
     """Return the CLL and its gradient for about 3 to 10 classes, with respect to tables[g] (K, configurations).
 
-    It takes one bincount per group and class, and looks up several classes at a time. Only differences from the first
+    This takes one bincount per group and class, and looks up several classes at a time. Only differences from the first
     class are looked up; its residuals are minus the sum of the others, since residuals sum to 0 over the classes.
     """
     n_labels = len(tables[0])
@@ -226,9 +227,9 @@ def sparse_gradient_classes(
 ) -> tuple[float, Array]:
     """Return the same as `gradient_classes` for many rows or many classes.
 
-    table (configurations of all groups, K - 1) has differences from the first class; the gradient has its shape and
-    leaves out that class, too. With many classes, a table of single precision halves the time; each sum then has a
-    relative error of about 1e-6.
+    table (configurations of all groups, K - 1) has differences from the first class; the gradient has the same shape
+    and leaves out the first class, too. With many classes, a single-precision table halves the time; each sum then has
+    a relative error of about 1e-6.
     """
     total, cll = np.zeros(table.shape), 0.0
     # by_row @ table is (rows, K - 1); with few classes it is transposed, since reductions are then faster
@@ -274,7 +275,7 @@ def class_differences(table: Array) -> list[Array]:
 def look_up_scores(
     scores: Array, spare: Sequence[Array], tables: Sequence[Sequence[Array]], codes: Sequence[Index]
 ) -> None:
-    """Fill scores (K, rows) from tables made by `class_differences`; the two spare arrays hold one part at a time."""
+    """Fill scores (K, rows) from tables made by `class_differences`; the two spare arrays are temporary storage."""
     scores[0] = 0.0
     k = 1
     for parts in zip(*tables, strict=True):
@@ -333,8 +334,8 @@ def residuals_by_row(differences: Array, labels: Integers, weights: Array | None
         entries = label[others].astype(np.intp) - 1
         # the score of the first class is 0
         highest = np.maximum(part.max(axis=1), 0.0)
-        # own score minus the highest, in double precision whatever that of the tables is; rows of other classes than
-        # the first add their score below
+        # own score minus the highest, always in double precision; rows of other classes than the first add their score
+        # below
         own = -highest.astype(np.float64)
         own[others] += part[others, entries]
         norm = _exponentials(part, highest)
@@ -366,7 +367,7 @@ def _exponentials(differences: Array, highest: Array) -> Array:
 def sparse_variances(z: Indicators, weights: Array | None, table: Array) -> Array:
     """Return the sums of w P(y | x) (1 - P(y | x)) over the rows in each configuration, (configurations, K).
 
-    The arguments are those of `sparse_gradient_classes` with many classes.
+    The arguments are as in `sparse_gradient_classes` with many classes.
     """
     # column 0 is the first class, whose probability is not among the differences
     total = np.zeros((len(table), table.shape[1] + 1))
@@ -390,7 +391,7 @@ def sparse_variances(z: Indicators, weights: Array | None, table: Array) -> Arra
 
 
 def curvature_two_classes(codes: Sequence[Integers], weights: Array | None, tables: Sequence[Array]) -> Array:
-    """Return w P(0 | x) P(1 | x), (rows,), from tables of differences."""
+    """Return w P(0 | x) P(1 | x), (rows,), given tables of differences between the two classes."""
     margin = np.zeros(len(codes[0]))
     for table, code in zip(tables, codes, strict=True):
         margin += table[code]
@@ -400,7 +401,7 @@ def curvature_two_classes(codes: Sequence[Integers], weights: Array | None, tabl
 
 
 def sparse_curvature_two_classes(z: Indicators, weights: Array | None, table: Array) -> Array:
-    """Return the same as `curvature_two_classes`; table (configurations of all groups,)."""
+    """Return the same as `curvature_two_classes`, given a table (configurations of all groups,)."""
     curvature = np.empty(z.n_rows)
     for rows, by_row, _ in z:
         curvature[rows] = _curvature(by_row @ table)
@@ -418,7 +419,7 @@ def _curvature(margin: Array) -> Array:
 
 
 def hessian_two_classes(codes: Sequence[Integers], curvature: Array, tables: Sequence[Array]) -> list[Array]:
-    """Return (HV)_g of the second class for tables V of differences; that of the first class is its negative."""
+    """Return (HV)_g for the second class, given tables V of differences; the first class has the negative values."""
     totals = [np.zeros(len(table)) for table in tables]
     for start in range(0, len(curvature), BLOCK):
         block = [np.asarray(c[start : start + BLOCK], np.intp) for c in codes]
@@ -433,7 +434,7 @@ def hessian_two_classes(codes: Sequence[Integers], curvature: Array, tables: Seq
 
 
 def sparse_hessian_two_classes(z: Indicators, curvature: Array, table: Array) -> Array:
-    """Return the same as `hessian_two_classes`; table and result (configurations of all groups,)."""
+    """Return the same as `hessian_two_classes`; table and result have shape (configurations of all groups,)."""
     total = np.zeros(len(table))
     for rows, by_row, by_column in z:
         r = by_row @ table
@@ -452,7 +453,7 @@ def probabilities(codes: Sequence[Integers], tables: Sequence[Array]) -> Array:
 
 
 def sparse_probabilities(z: Indicators, table: Array) -> list[Array]:
-    """Return P(y | x), (K, rows), of each block.
+    """Return P(y | x) for each block of rows, as a list of arrays (K, rows).
 
     table (configurations of all groups, K - 1) has differences from the first class.
     """
@@ -465,7 +466,10 @@ def sparse_probabilities(z: Indicators, table: Array) -> list[Array]:
 
 
 def _score_blocks(codes: Sequence[Integers], tables: Sequence[Array]) -> Iterator[tuple[int, list[Index], Array]]:
-    """Yield each block's first row, codes, and score differences from class 0 (K, rows), in an array that is reused."""
+    """Yield the first row, the codes, and the score differences from the first class (K, rows) of each block.
+
+    The array of score differences is reused for the next block.
+    """
     n_labels, n_rows = len(tables[0]), len(codes[0])
     parts = [class_differences(table) for table in tables]
     buffers = [np.empty(n_labels * min(BLOCK, n_rows)) for _ in range(3)]
@@ -497,7 +501,7 @@ def hessian_classes(codes: Sequence[Integers], p: Array, weights: Array | None, 
 
 
 def sparse_hessian_classes(z: Indicators, p: Sequence[Array], weights: Array | None, table: Array) -> Array:
-    """Return HV without the first class; it and `table` are (configurations of all groups, K - 1)."""
+    """Return HV without the first class; result and `table` have shape (configurations of all groups, K - 1)."""
     total = np.zeros(table.shape)
     for (rows, by_row, by_column), of_block in zip(z, p, strict=True):
         d = class_major(by_row @ table)
@@ -508,7 +512,7 @@ def sparse_hessian_classes(z: Indicators, p: Sequence[Array], weights: Array | N
 
 def _to_hessian_residuals(d: Array, p: Array, weights: Array | None) -> None:
     """Replace d by r = w p (d - sum over y of p d) in place; all are (K, rows)."""
-    # less the mean of d over the row's class distribution
+    # subtract the mean of d over the row's class distribution
     d -= np.einsum("kt,kt->t", d, p)
     d *= p
     if weights is not None:

@@ -42,29 +42,30 @@ class RowsPrecondition:
 
 
 SHIFT_FLOOR = 1e-3
-"""With curved tables, a common shift is used only for a penalty above this share of the mean curvature."""
+"""With curved tables, a common shift is used only if the penalty is at least this fraction of the mean curvature."""
 RIDGE = 1e-6
 """The ridge relative to the mean of the diagonal, which keeps estimated matrices invertible."""
 NEGLIGIBLE = 1e-150
 """Curvature up to this value counts as 0: the square of its reciprocal would not be finite."""
 LEAST_SCALE = 1e-6
-"""On the subspace, smaller factors s count as this value, because there the penalty outweighs the rows anyway."""
+"""On the subspace, smaller magnitudes of s are raised to this value, because there the penalty outweighs the rows."""
 MANY_OF_CELLS = 0.2
-"""If more than this share of all cells belong to sums, it is faster to look up a sum for every cell."""
+"""If more than this fraction of all cells belong to sums, it is faster to look up a sum for every cell."""
 MAX_SHARED = 800
 """With more shared parameters than this, only the diagonal is used."""
 MOST_SHIFTED = 1000
-"""With more cells than this, the shift common to all classes is solved cell by cell."""
+"""With more cells than this, only the diagonal of the equations for the shift common to all classes is used."""
 MOST_INVERTED_WHOLE = 48
-"""Triangular matrices of more rows are halved, and the inverses of the halves combined by matrix products."""
+"""Triangular matrices with more rows are split into halves, whose inverses are combined by matrix products."""
 
 
 @dataclass(frozen=True)
 class Subspace:
     """A subspace of the tables, as the 0/1 matrix R (n_cells, n) that maps its coordinates to cells.
 
-    columns (sets, n_cells) is the column of R to which each cell belongs, or n. In row 0 every column is one cell, a
-    *top cell*; in the others a column is a sum of cells. A product with R looks at each cell once per row of `columns`.
+    columns (sets, n_cells) is the column of R to which each cell belongs in each set, or n if it belongs to none. In
+    set 0 every column is a single cell, a *top cell*; in the other sets a column is a sum of cells. A product with R
+    visits each cell at most once per set.
     """
 
     columns: Index
@@ -78,7 +79,7 @@ class Subspace:
         return cells[np.argsort(self.columns[0][cells])]
 
     def columns_of(self, members: Index) -> Index:
-        """Return the columns of R to which the cells `members` (configurations, any) belong, n for none.
+        """Return the columns of R to which the cells `members` (configurations, any) belong, or n for no column.
 
         The result has the columns of one set after the other, (configurations, sets * any).
         """
@@ -103,7 +104,7 @@ class Subspace:
         out[:, self.top] += columns[:, : len(self.top)]
         if not self._sums:
             return
-        # cells without a column get that of zeros
+        # cells without a column get the column of zeros
         padded = np.concatenate([columns, np.zeros((len(columns), 1))], axis=1)
         for (cells, numbers), columns_of_cells in zip(self._sums, self.columns[1:], strict=True):
             if len(cells) > MANY_OF_CELLS * out.shape[1]:
@@ -124,7 +125,7 @@ class Subspace:
 
     @cached_property
     def _sums(self) -> list[tuple[Index, Index]]:
-        """For each row of `columns` but the first, the cells that belong to a column, and these columns."""
+        """The cells that belong to a column, and these columns, for each row of `columns` except the first."""
         cells_of_rows = [np.flatnonzero(columns < self.n) for columns in self.columns[1:]]
         return [(cells, columns[cells]) for cells, columns in zip(cells_of_rows, self.columns[1:], strict=True)]
 
@@ -140,7 +141,7 @@ class Subspace:
 class SampledCurvature:
     """The estimated curvature: `grams` (1 or K, n, n) are C_y on the subspace.
 
-    `mass` (1 or K, n_cells) is the diagonal of C_y for all cells.
+    `mass` (1 or K, n_cells) is the diagonal of C_y for all cells. A first axis of length 1 is shared by all classes.
     """
 
     grams: Array
@@ -197,9 +198,10 @@ def scaled_preconditioner(sample: SampledCurvature, scale: Array, penalty: float
 
 
 def _diagonal(a: Array, mass: Array, scale: Array, free: float) -> Precondition:
-    """Return the solver of every cell by itself, for gradients (..., K, n_cells).
+    """Return a function that solves for every cell separately, for gradients (..., K, n_cells).
 
-    a (1 or K, n_cells) is A_y, `free` the penalty without scale.
+    a (1 or K, n_cells) is the curvature of the parameters, scale^2 mass + lambda. `free` is the penalty lambda that
+    determines the common shift; 0 means no shift.
     """
     a = _divisor(a)
     if len(a) == 1:
@@ -216,7 +218,7 @@ def _diagonal(a: Array, mass: Array, scale: Array, free: float) -> Precondition:
 
 
 def _divisor(a: Array) -> Array:
-    """Return the curvature, with 1 for cells without rows or penalty, whose gradient is 0."""
+    """Return the curvature, replaced by 1 in cells without rows or penalty, where the gradient is 0."""
     return np.where(a > 0, a, 1.0)
 
 
@@ -229,7 +231,7 @@ def _spread_alike(a: Array, of_mean: Array | float, g: Array) -> Array:
 
 
 def _mean(g: Array) -> Array:
-    """Return the mean over the classes, (..., 1, n_cells); np.mean costs several times as much on short axes."""
+    """Return the mean over the classes, (..., 1, n_cells); np.mean takes several times as long on short axes."""
     return np.asarray(np.add.reduce(g, axis=-2, keepdims=True) / g.shape[-2])
 
 
@@ -239,7 +241,7 @@ def _inverse_in_units(units: Array, matrix: Array) -> Array:
 
 
 def _blocks(inverses: Array) -> Precondition:
-    """Return the product with a block per class, or one for all, for gradients (m, K, n)."""
+    """Return a function that multiplies gradients (m, K, n) by `inverses` (1 or K, n, n), shared or one per class."""
     if len(inverses) == 1:
         # the block is symmetric
         return lambda g: np.asarray(g.reshape(-1, g.shape[2]) @ inverses[0]).reshape(g.shape)
@@ -247,7 +249,7 @@ def _blocks(inverses: Array) -> Precondition:
 
 
 def _coupled(inverses: Array, of_penalty: Array, n_labels: int) -> Precondition:
-    """Return the solver with a common shift t for gradients (m, K, n), given A_y^-1 and L_y, each (1 or K, n, n)."""
+    """Return a solver with a common shift t for gradients (m, K, n), given A_y^-1 and L_y, each (1 or K, n, n)."""
     diagonals = np.diagonal(of_penalty, axis1=1, axis2=2)
     # If every L_y is diagonal, products with it are element-wise, which is much cheaper.
     narrow = np.count_nonzero(of_penalty) == np.count_nonzero(diagonals)
@@ -284,15 +286,15 @@ def curved_preconditioner(
     """Return the preconditioner for tables that are not proportional to the parameters.
 
     `jacobian` (1 or K, top, top) is J_y = dW_y/dp_y on the top cells; curvature (1 or K, n_cells) is the diagonal of
-    J_y' C_y J_y. The subspace is made of top cells alone. There
+    J_y' C_y J_y. The subspace must consist of top cells only. There
 
         x_y = A_y^-1 (g_y + U_y' t),    (C - sum_y U_y A_y^-1 U_y') t = sum_y U_y A_y^-1 g_y,    U_y = C_y J_y
 
-    with A_y = J_y' C_y J_y + lambda I. A common shift soon changes probabilities: t = 0 for a small penalty.
+    with A_y = J_y' C_y J_y + lambda I. Here a common shift changes probabilities, so t = 0 for a small penalty.
     """
     top = sample.subspace.top
     free = penalty if penalty >= SHIFT_FLOOR * curvature.mean() else 0.0
-    diagonal = np.maximum(curvature, RIDGE * curvature.mean()) + penalty  # a probability near 0 has next to none
+    diagonal = np.maximum(curvature, RIDGE * curvature.mean()) + penalty  # it nearly vanishes at probabilities near 0
     spread = _diagonal(diagonal, sample.mass, np.ones((1, curvature.shape[1])), free)
     # U_y, and then A_y = J_y' U_y + lambda I
     weighted = sample.grams @ jacobian
@@ -312,7 +314,7 @@ def curved_preconditioner(
 
 
 def _woodbury(total: Array, weighted: Array, inverses: Array, n_labels: int) -> Precondition:
-    """Return the solver with a common shift t; total = C, weighted = U_y, inverses = A_y^-1 (1 or K, n, n)."""
+    """Return a solver with a common shift t; total = C (n, n), weighted = U_y, inverses = A_y^-1 (1 or K, n, n)."""
     # A_y^-1 U_y', (1 or K, parameters, top cells)
     back = inverses @ weighted.transpose(0, 2, 1)
     inner = inverse(total - (weighted @ back).sum(axis=0) * (n_labels / len(back)))
@@ -328,9 +330,10 @@ def _woodbury(total: Array, weighted: Array, inverses: Array, n_labels: int) -> 
 def shared_preconditioner(
     sample: SampledCurvature, scale: Array, index: Index, n_parameters: int, penalty: float
 ) -> Precondition:
-    """Return the preconditioner for shared parameters: W[y, c] = scale[y, c] p[index[y, c]], both (K, n_cells).
+    """Return the preconditioner for shared parameters: W[y, c] = scale[y, c] p[index[y, c]].
 
-    H = sum_y A_y C_y A_y' - B C^-1 B' + lambda I, B = sum_y A_y C_y, with A_y (P, cells) holding dW[y]/dp.
+    scale and index have shape (K, n_cells). H = sum_y A_y C_y A_y' - B C^-1 B' + lambda I, B = sum_y A_y C_y, with
+    A_y (P, cells) holding dW[y]/dp. With more than MAX_SHARED parameters only the diagonal of H is used.
     """
     n_labels, n_cells = scale.shape
     mass = np.broadcast_to(sample.mass, scale.shape)
@@ -361,15 +364,14 @@ def shared_preconditioner(
 def factored_preconditioner(mass: Array, scale: Array, penalty: float, first_cells: Index) -> Precondition:
     """Return the preconditioner for tables W = scale p of many classes, from the curvature of each cell alone.
 
-    mass (K, n_cells) are the sums m of w P(y | x) (1 - P(y | x)) over the rows in each cell, scale (1 or K, n_cells);
-    first_cells (F,) are the first cells of the bias, 0, and of each family. The families are taken as independent given
-    the class. With n_y the mass of the bias and u_y = m_y / sqrt(n_y),
+    mass (K, n_cells) is the sum m of w P(y | x) (1 - P(y | x)) over the rows in each cell, scale is (1 or K, n_cells);
+    first_cells (F,) are the first cells of the bias (0) and of each family. The families are treated as independent
+    given the class. With n_y the mass of the bias and u_y = m_y / sqrt(n_y),
 
         C_y = diag(m_y) - the blocks u_yf u_yf' of each family f + u_y u_y',    A_y = C_y + L_y
 
     So A_y is a diagonal plus F + 1 products of vectors, and is inverted in O(n_cells) by Sherman-Morrison. The shift
-    common to all classes, and the meaning of L_y, are those of the module. The ridge replaces a penalty that is
-    smaller.
+    common to all classes, and the meaning of L_y, are as in the module docstring. The ridge replaces a smaller L_y.
     """
     factor = np.maximum(np.abs(scale), LEAST_SCALE) * np.where(scale < 0, -1.0, 1.0)
     of_penalty = np.broadcast_to(
@@ -380,7 +382,7 @@ def factored_preconditioner(mass: Array, scale: Array, penalty: float, first_cel
     # column 0 is the bias, a single cell of all rows: its mass is n_y
     u = mass / np.sqrt(np.maximum(mass[:, :1], NEGLIGIBLE))
     solved = u * reciprocal
-    # at least the share of the penalty, which rounding must not cancel
+    # a positive lower bound, because rounding must not cancel the part due to the penalty
     inner = np.maximum(1.0 - np.add.reduceat(u * solved, first_cells, axis=1), RIDGE**2)
 
     def of_blocks(g: Array) -> Array:
@@ -428,18 +430,18 @@ def factored_preconditioner(mass: Array, scale: Array, penalty: float, first_cel
 
 
 def _reciprocals(diagonal: Array) -> Array:
-    """Return 1 / d, or 0 for elements that are negligible beside their mean: cells of no rows, and rounding errors."""
+    """Return 1 / d, or 0 for elements negligible compared with their mean: cells without rows, and rounding errors."""
     kept = diagonal > max(RIDGE**2 * float(diagonal.mean()), NEGLIGIBLE)
     return np.divide(1.0, diagonal, out=np.zeros(len(diagonal)), where=kept)
 
 
 def dense_work(n_blocks: int) -> float:
-    """Return the approximate nanoseconds that `n_blocks` dense blocks take, divided by the cube of their columns."""
+    """Return the approximate time of `n_blocks` dense blocks with n columns, in units of n^3 nanoseconds."""
     return 0.06 * n_blocks + (0.2 if n_blocks > 1 else 0.0)
 
 
 def inverses_of(matrices: Array, penalties: Array) -> Array:
-    """Return `inverse` of each matrix with its penalty, both (1 or any, n, n), computed together if possible."""
+    """Return `inverse` of each matrix with its penalty, both (1 or m, n, n), computing all at once if possible."""
     added = np.broadcast_to(penalties, (max(len(matrices), len(penalties)), *penalties.shape[1:]))
     diagonal = np.diagonal(matrices, axis1=1, axis2=2)
     ridge = RIDGE * np.maximum(diagonal.mean(axis=1, keepdims=True), NEGLIGIBLE)
@@ -457,7 +459,7 @@ def inverses_of(matrices: Array, penalties: Array) -> Array:
 
 
 def _inverse_of_triangle(lower: Array) -> Array:
-    """Return the inverse of a lower triangular matrix, at a quarter of the work of a general inverse."""
+    """Return the inverses of lower triangular matrices (..., n, n), at a quarter of the work of a general inverse."""
     n = lower.shape[-1]
     if n <= MOST_INVERTED_WHOLE:
         return np.asarray(np.linalg.inv(lower))
@@ -472,10 +474,11 @@ def _inverse_of_triangle(lower: Array) -> Array:
 
 
 def inverse(matrix: Array, penalty: Array | float = 0.0) -> Array:
-    """Return (matrix + L + ridge I)^-1 with a ridge large enough for a positive definite sum.
+    """Return (matrix + L + ridge I)^-1 with a ridge large enough for the sum to be positive definite.
 
-    L is `penalty`, a matrix or a factor of I. The ridge is relative to the mean of the diagonal of `matrix` alone; in
-    rows of zeros it is 1. If the matrix is not finite, return the identity matrix.
+    L is `penalty`, a matrix or a multiple of I. The ridge is relative to the mean of the diagonal of `matrix` alone; it
+    is 1 in rows where the diagonal of matrix + L is negligible. If no finite ridge suffices, for example because the
+    matrix is not finite, return the identity matrix.
     """
     added = penalty if isinstance(penalty, np.ndarray) else penalty * np.eye(len(matrix))
     diagonal = np.diag(matrix)
