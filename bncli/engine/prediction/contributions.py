@@ -14,12 +14,12 @@ weights r_s = w_s P_s(p | x) / P(p | x). `base` then includes the difference bet
 probabilities and the average of the scores. If missing values are marginalized over a network, it includes the
 difference between the log-odds and the sum of the contributions.
 
-For a calibrated model the contributions are those before the map. A temperature T divides both log-odds and
-contributions, which is exact: see `Explanation.scaled`.
+For a calibrated model the contributions are computed before the calibration map is applied. A temperature T divides
+both log-odds and contributions, which is exact: see `Explanation.scaled`.
 
 Conventions: contributions are listed by decreasing absolute value; ties go to smaller sets, then to the order of the
-schema. Cost: a look-up per term and row (2^n terms for a table over n attributes, each set of attributes once), and for
-an average of models a multiplication per model and term besides.
+schema. Cost: a look-up per term and row, where a table over n attributes has up to 2^n terms, and tables share the
+terms over the same attributes. An average of models also needs a multiplication per model and term.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ from bncli.engine.structures.regrouping import join_equal_intervals, regroup_att
 from bncli.engine.structures.structure import BinnedAttribute, Grouping
 
 NUMBERS_PER_BLOCK = 1 << 20
-"""The most numbers in the temporaries of a block of rows."""
+"""The approximate maximum number of values in the temporary arrays of a block of rows."""
 NUMBERS_OF_MANY_TABLES = 1 << 22
-"""The same for models of very many tables, each of which is looked up once per block."""
+"""The same maximum for models with very many tables, each of which is looked up once per block."""
 LEAST = 1e-12
-"""Smaller contributions, in nats, are rounding errors: they are not listed, but counted in `rest`."""
+"""Contributions with smaller absolute values, in nats, count as rounding errors: not listed, but included in `rest`."""
 _LARGEST = 1 << 62
-"""Joint values of a term are numbered below this limit, so that the numbers fit into an int64."""
+"""The joint values of a term are renumbered before their numbers exceed this limit, so that they fit into an int64."""
 
 
 class TermText(NamedTuple):
-    """A term in words: the names of its attributes, and their values in a row."""
+    """The description of a term: the names of its attributes, and their values in a row."""
 
     attributes: tuple[str, ...]
     values: tuple[str, ...]
@@ -63,8 +63,8 @@ class TermText(NamedTuple):
 class Explanation:
     """The explanations of N rows: log_odds = base + sum of the m listed contributions + rest.
 
-    log_odds, base, rest: (N,). contributions: (m, N). term_of (m, N): the index in `terms` of each contribution's term,
-    -1 if fewer than m are listed.
+    log_odds, base, rest: (N,). contributions (m, N): by decreasing absolute value, padded with 0. term_of (m, N): the
+    index in `terms` of each contribution's term, or -1 where a row has fewer than m listed contributions.
     """
 
     log_odds: Array
@@ -82,7 +82,7 @@ class Explanation:
 
 
 class Explainer:
-    """A model compiled for explaining rows; codes are those of the attributes `used`, as for `log_probabilities`."""
+    """A model compiled for explaining rows, whose codes are given for the attributes `used`, in this order."""
 
     def __init__(self, model: Model, used: Sequence[int]) -> None:
         mixture = mixture_of(model.predictor, model.schema)
@@ -94,7 +94,7 @@ class Explainer:
         self.terms = tuple(sorted(sets, key=lambda key: (len(key), key)))
         number = {attributes: t for t, attributes in enumerate(self.terms)}
         self._columns: dict[BinnedAttribute, int] = {}
-        """Attributes in the binnings in which they are looked up, and the index of their digits."""
+        """Maps each attribute and binning that is looked up to the index of its digits."""
         self._look_ups = [self._look_ups_of(score, number) for score in purified]
         self._tables = [
             [(table, np.array([number[key] for key in table.terms], np.intp)) for table in score.tables]
@@ -110,11 +110,11 @@ class Explainer:
         self._term_texts = _TermTexts(model.schema, self.terms, self._used, self._joined_intervals(model.schema))
 
     def _joined_intervals(self, schema: Schema) -> dict[int, tuple[Grouping | None, ...]]:
-        """Return, by term, the groupings of its attributes' codes that join intervals which contribute the same.
+        """Return the groupings that join intervals with equal contributions, for each term that has any.
 
-        These are the intervals that a person needs: the model makes no difference within them. Averages of models,
-        models with a `PureTable`, and terms of several tensors are left out, and described by the cuts of the
-        attributes.
+        The result maps the index of a term to one grouping of codes per attribute, None for an attribute whose codes
+        are kept. The model does not distinguish values within a joined interval. Averages of models, models with a
+        `PureTable`, and terms of several tensors have no entry: they are described by the cuts of their attributes.
         """
         joined: dict[int, tuple[Grouping | None, ...]] = {}
         if len(self._look_ups) > 1 or self._tables[0]:
@@ -153,7 +153,10 @@ class Explainer:
         return look_ups
 
     def explain(self, codes: Sequence[Codes], log_probabilities: Array, predicted: Index, most: int) -> Explanation:
-        """Explain rows with ln P(y | x) (K, N) and predicted labels (N,), each by its `most` largest contributions."""
+        """Explain each row by at most its `most` largest contributions, from ln P(y | x) (K, N) and predictions (N,).
+
+        codes[j] (N,): the codes of attribute used[j].
+        """
         n_rows, n_labels = len(predicted), len(log_probabilities)
         log_odds = contrasts(log_probabilities.T)[np.arange(n_rows), predicted]
         base, rest = np.empty(n_rows), np.empty(n_rows)
@@ -172,7 +175,7 @@ class Explainer:
         return Explanation(log_odds, base, rest, contributions, *self._term_texts.describe(chosen, codes))
 
     def _contributions(self, codes: Sequence[Codes], predicted: Index) -> tuple[Array, Array]:
-        """Return the contributions of all terms, (T, rows), and the constant, (rows,)."""
+        """Return the contributions of all terms, (T, rows), and the constant of the predicted label, (rows,)."""
         column = dict(zip(self._used, codes, strict=True))
         # the codes of every attribute in each of its binnings; "unobserved" is one past the last
         digits = [
@@ -192,7 +195,8 @@ class Explainer:
     def _shares(self, digits: Sequence[Index], column: Mapping[int, Codes], predicted: Index) -> Array:
         """Return the factors of the P scores of the mixture: (P,), or for an average of models (P, rows).
 
-        For an average they are the numbers of each score in the models, averaged with the models' posterior weights.
+        For an average, the factor of a score is the mean of its coefficients in the models, weighted by the models'
+        posterior weights in the row.
         """
         weights, numbers = self._mixture.weights, self._mixture.numbers
         if not self._is_average:
@@ -233,7 +237,11 @@ class Explainer:
 
 @dataclass(frozen=True)
 class _LookUp:
-    """A tensor in flat form: entries (cells * K,), the class changing fastest; `term` is the index of its term."""
+    """A tensor in flat form: entries (cells * K,), the class changing fastest.
+
+    term: the index of its term, -1 if it has none. positions: for each axis, the index of its digits. shape: the number
+    of digits on each axis.
+    """
 
     term: int
     positions: tuple[int, ...]
@@ -241,7 +249,7 @@ class _LookUp:
     entries: Array
 
     def add_to(self, sums: Array, digits: Sequence[Index], labels: Index, share: Array | float) -> None:
-        """Add share times the entries of the rows' cells and labels to sums (rows,)."""
+        """Add `share` times the entry of each row's cell and label to sums (rows,)."""
         n_labels = self.entries.size // int(np.prod(self.shape))
         numbers = cells_of([digits[p] for p in self.positions], self.shape) * n_labels
         numbers += labels
@@ -249,10 +257,10 @@ class _LookUp:
 
 
 def take_largest(sums: Array, contributions: Array, chosen: Index) -> Array:
-    """Copy the m entries of sums (T, rows) of largest absolute value into contributions (m, rows).
+    """Copy each row's m entries of largest absolute value from sums (T, rows) into contributions (m, rows).
 
-    Write the indices of their terms into `chosen` (m, rows), -1 for an entry below LEAST, which is not listed. Return
-    the sum of the entries that are not listed, (rows,).
+    The indices of their terms are written into `chosen` (m, rows). Entries whose absolute value is below LEAST are not
+    listed: they become 0, with index -1. Returns the sum of the entries that are not listed, (rows,).
     """
     by_row = np.ascontiguousarray(sums.T)
     sizes = np.abs(by_row)
@@ -269,9 +277,11 @@ def take_largest(sums: Array, contributions: Array, chosen: Index) -> Array:
 
 
 class _TermTexts:
-    """Describes terms in words: `terms` are their attributes, `used` the attributes whose codes are given.
+    """Describes terms by the names of their attributes and the values of rows.
 
-    `joined`: by the index of a term, the groupings of its attributes' codes under which it is described, if any.
+    terms: the attributes of each term. used: the attributes whose codes are given to `describe`. joined: maps the index
+    of a term to the grouping of each attribute's codes by which its values are named, None for the codes themselves;
+    the values of all other terms are named by their codes.
     """
 
     def __init__(
@@ -286,7 +296,7 @@ class _TermTexts:
         self._values = {a: value_names(schema.attributes[a]) for a in used}
         self._terms = terms
         self._joined: dict[int, list[tuple[str, ...]]] = {}
-        """By the index of a term with joined intervals, the text of every code of each of its attributes."""
+        """Maps the index of a term with joined intervals to the name of every code, for each of its attributes."""
         for term, groupings in joined.items():
             texts = []
             for a, grouping in zip(terms[term], groupings, strict=True):
@@ -298,7 +308,10 @@ class _TermTexts:
             self._joined[term] = texts
 
     def describe(self, chosen: Index, codes: Sequence[Codes]) -> tuple[Index, tuple[TermText, ...]]:
-        """Describe the terms `chosen` (m, N): return indices (m, N) into a list of texts, -1 for none, and the list."""
+        """Describe the terms `chosen` (m, N); return indices (m, N) into descriptions, and the descriptions.
+
+        codes[j] (N,): the codes of attribute used[j]. An index of -1 stands for no term, in arguments and result.
+        """
         flat = chosen.ravel()
         text_numbers = np.full(flat.shape, -1, np.intp)
         texts: list[TermText] = []
@@ -329,10 +342,10 @@ class _TermTexts:
 
 
 def value_names(attribute: Attribute) -> tuple[str, ...]:
-    """Return the text of every code of an attribute, "unknown" last.
+    """Return the name of each code of an attribute, "unknown" last.
 
-    A numeric value is an interval: `<=27.5`, `27.5..41` (above 27.5, up to 41), `>41`. A missing value that counts as a
-    value is `missing`; a value that is new to the model is `unknown`.
+    The codes of a numeric attribute are intervals: `<=27.5`, `27.5..41` (above 27.5, up to 41), `>41`; `any` if it has
+    no cuts. The missing level, if there is one, is `missing`; a value that the model does not know is `unknown`.
     """
     if not isinstance(attribute, NumericAttribute):
         values: tuple[str, ...] = attribute.levels

@@ -5,15 +5,14 @@ attributes are independent, each distributed by its training frequencies q, the 
 
     Var(g_T) = 1/K sum over y and x_T of prod over i in T of q_i(x_i) g_T[x_T, y]^2,
 
-and its share is relative to the sum over all effects. Ties go to the smaller set, then to the order of the schema. The
-effects of an average of models are those of the averaged score.
+and its share is the fraction Var(g_T) / sum of the variances of all effects. Ties go to the smaller set, then to the
+order of the schema. The effects of an average of models are the effects of the averaged score.
 
 With very many tables (`PureTable`s), all terms over the same attributes are one joint effect, however each table bins
-these attributes. It is the sum of the terms over the common refinement of their groupings. If that has few cells, the
-effect is computed over them and its variance is exact, as it is if a single table has the set. Otherwise the variance
-is the mean square over N_DRAWS random cells, each attribute drawn from its training frequencies and the class
-uniformly; its standard error is about 2 %. The effect itself is then shown by its averages over coarser groups, which
-are exact:
+these attributes. It is the sum of the terms over the common refinement of their groupings. If that has at most
+MOST_CELLS cells, or if only one table contains the set, the variance is exact. Otherwise the variance is the mean
+square over N_DRAWS random cells, each attribute drawn from its training frequencies and the class uniformly; its
+standard error is about 2 %. The effect itself is then shown by its averages over coarser groups, which are exact:
 
     E[g | cell of the coarser groups] = sum over terms f of sum over x of prod over i P(x_i | cell_i) g_f[x]
 
@@ -45,14 +44,17 @@ from bncli.engine.structures.regrouping import group_intervals, relative_frequen
 from bncli.engine.structures.structure import Grouping
 
 MOST_EFFECTS = 1000
-"""For models of very many tables only this many effects are listed."""
+"""The maximum number of effects listed for a model with very many tables."""
 MOST_CELLS = 1 << 10
-"""A joint effect with more cells is shown by averages over coarser groups."""
+"""A joint effect of several tables with more cells is shown by averages over coarser groups."""
 N_DRAWS = 1 << 13
 NUMBERS_PER_BLOCK = 1 << 22
-"""The most numbers in the temporaries of a block of draws."""
+"""The approximate maximum number of values in the temporary arrays of a block of draws."""
 _BINS = (64, 16, 8, 5, 4, 3)
-"""The number of coarser groups of each attribute in an effect of one attribute, of two, ...; the last for more."""
+"""The maximum number of groups per attribute, besides a missing level, in a coarsened effect of 1, 2, ... attributes.
+
+The last one also holds for more attributes.
+"""
 _SEED = 0
 _TINY = float(np.finfo(np.float64).tiny)
 Attributes = tuple[int, ...]
@@ -60,9 +62,9 @@ Attributes = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of a set of attributes, and its share of the score's variance, between 0 and 1.
+    """The effect of a set of attributes, and the fraction of the score's variance that it explains (`share`).
 
-    If `averaged`, the tensor holds averages over binnings coarser than those of the effect.
+    averaged: whether the tensor holds averages of the effect over coarser binnings.
     """
 
     tensor: ContrastTensor
@@ -71,7 +73,7 @@ class Effect:
 
 
 class LeftOut(NamedTuple):
-    """The number of effects that are not listed, and the sum of their shares."""
+    """The number of effects that are not listed, and the fraction of the score's variance that they explain."""
 
     n_effects: int
     share: float
@@ -79,10 +81,10 @@ class LeftOut(NamedTuple):
 
 @dataclass(frozen=True)
 class Effects:
-    """The effects of a model, by decreasing share of the score's variance.
+    """The effects of a model, by decreasing fraction of the score's variance.
 
-    constant (K,): the mean contrasts of the classes. models: the number of averaged models. left_out: effects not
-    listed.
+    constant (K,): the mean contrast of each class. models: the number of averaged models, 1 without averaging.
+    left_out: a summary of the effects that are not listed, or None if all are.
     """
 
     constant: Array
@@ -92,7 +94,7 @@ class Effects:
 
 
 def effects_of(model: Model) -> Effects:
-    """Return the effects on the model's scores, divided by the temperature if it has one; other maps are ignored."""
+    """Return the model's effects, divided by its temperature if it has one; other calibration maps are ignored."""
     mixture, schema = mixture_of(model.predictor, model.schema), model.schema
     score = mixture.averaged().purified(schema).calibrated(model.calibration)
     values = [*(tensor.values for tensor in score.tensors), *(table.entries for table in score.tables)]
@@ -126,7 +128,10 @@ def variance_of(tensor: ContrastTensor, schema: Schema, unit: float) -> float:
 
 @dataclass(frozen=True)
 class EffectPart:
-    """The term of one table or tensor over a set of attributes, which are its `axes`, in the order of the set."""
+    """The term of one table or tensor over a set of attributes.
+
+    axes: the axes of the source that belong to the attributes, in the order of the set.
+    """
 
     source: PureTable | ContrastTensor
     axes: tuple[int, ...]
@@ -137,7 +142,7 @@ class EffectPart:
 
     @property
     def values(self) -> Array:
-        """The term's values (n_i ..., K), the axes in the order of the set."""
+        """The term's values (n_1, ..., K), with the axes in the order of the set."""
         if isinstance(self.source, ContrastTensor):
             return self.source.shown
         order = sorted(self.axes)
@@ -146,7 +151,7 @@ class EffectPart:
         return self.source.values(self.axes).transpose(*turned, len(turned))
 
     def codes(self, axis: int, n_codes: int) -> Index:
-        """Return the digit of each of the `n_codes` codes of attribute number `axis` of the set."""
+        """Return the term's digit for each of the `n_codes` codes of the attribute at index `axis` of the set."""
         if isinstance(self.source, PureTable):
             return self.source.codes[self.axes[axis]]
         return np.array(self.source.groupings[axis] or range(n_codes), np.intp)
@@ -154,9 +159,10 @@ class EffectPart:
 
 @dataclass(frozen=True)
 class JointEffect:
-    """The sum of parts over the same attributes, shown over these groupings, and the variance of `unit` times the sum.
+    """The sum of the terms over one set of attributes, with the groupings over which it is shown.
 
-    If `averaged`, the groupings are coarser than the common refinement of the parts.
+    averaged: whether it is shown by averages, because the common refinement of the parts' groupings has more than
+    MOST_CELLS cells. variance: the variance of the effect times the `unit` that was given to `joint_effects`.
     """
 
     attributes: Attributes
@@ -166,7 +172,7 @@ class JointEffect:
     variance: float
 
     def tensor(self, schema: Schema) -> ContrastTensor:
-        """Return the effect over the cells of the groupings, with 0 for unobserved attributes."""
+        """Return the effect in the cells of the groupings, with value 0 where an attribute is unobserved."""
         attributes = [schema.attributes[a] for a in self.attributes]
         if self.averaged:
             total: Array | float = 0.0
@@ -198,9 +204,9 @@ class JointEffect:
 
 
 def joint_effects(score: Score, schema: Schema, unit: float) -> list[JointEffect]:
-    """Return the effects of a purified score, small sets first, then in the order of the schema.
+    """Return the joint effects of a purified score, ordered by the number of attributes and then by the schema.
 
-    The variance of each is that of `unit` times the effect.
+    Each variance is computed for `unit` times the effect, a scale on which no square overflows.
     """
     parts: dict[Attributes, list[EffectPart]] = {}
     for tensor in score.tensors:
@@ -234,7 +240,10 @@ def joint_effects(score: Score, schema: Schema, unit: float) -> list[JointEffect
 def _joint_groupings(
     key: Attributes, parts: Sequence[EffectPart], schema: Schema
 ) -> tuple[Grouping | None, ...] | None:
-    """Return the common refinement of the parts' groupings, one per attribute; None if it has over MOST_CELLS cells."""
+    """Return the common refinement of the parts' groupings, one per attribute.
+
+    Returns None if several parts have a refinement with more than MOST_CELLS cells.
+    """
     if len(parts) == 1:
         return parts[0].groupings
     cells = 1
@@ -252,10 +261,10 @@ def _n_groups(grouping: Grouping | None, cardinality: int) -> int:
 
 
 def _coarse_groupings(key: Attributes, parts: Sequence[EffectPart], schema: Schema) -> tuple[Grouping | None, ...]:
-    """Return groupings with few groups per attribute: the common refinement of the parts', or a coarser one.
+    """Return one grouping with few groups per attribute: the common refinement of the parts, or a coarser grouping.
 
-    The coarser ones are intervals of about equal weight, or the most frequent levels singly (ties: the first) and then
-    all others together; a missing level stays by itself, the last.
+    A coarser grouping of a numeric attribute has intervals of about equal weight. That of a categorical one keeps the
+    most frequent levels (ties: the first) and pools the others. A missing level remains a group of its own, the last.
     """
     bins = _BINS[min(len(key), len(_BINS)) - 1]
     groupings: list[Grouping | None] = []
@@ -280,7 +289,7 @@ def _coarse_groupings(key: Attributes, parts: Sequence[EffectPart], schema: Sche
 def _sampled_variances(
     score: Score, keys: Sequence[Attributes], schema: Schema, unit: float
 ) -> dict[Attributes, float]:
-    """Return, for each of these sets, the mean square of `unit` times its effect over N_DRAWS random cells."""
+    """Return the mean square of `unit` times the effect of each set in `keys`, over N_DRAWS random cells."""
     rows = {key: row for row, key in enumerate(keys)}
     others = len(keys)  # an extra row for the terms of all other sets
     tables = [(table, np.array([rows.get(key, others) for key in table.terms])) for table in score.tables]

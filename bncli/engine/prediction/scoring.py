@@ -23,16 +23,16 @@ several of them have is looked up once for all their tables. Families without th
 cancel if all attributes are known.
 
 Conventions: with two classes only the difference S[t, 1] - S[t, 0] is added up. Log-probabilities have shape (K, N), so
-that sums run over contiguous memory. Families are not fused into larger tables: that would halve the look-ups, but
-these are a hundredth of the cost of scoring a file. Cost per row: a multiplication and an addition per parent, and a
-look-up per family and class (with two classes: per family), about 2 ns each.
+that sums run over contiguous memory. Families are not fused into larger tables: that would halve the number of
+look-ups, but look-ups take only a hundredth of the time of scoring a file. Cost per row: a multiplication and an
+addition per parent, and a look-up per family and class (with two classes: per family), about 2 ns each.
 
 Another class prior. Predictions for a population with other class frequencies need no new learning:
 
     P'(y | x) = P(y | x) pi'(y) / pi(y), normalised over the classes
 
-pi is the prior under which the model was learned: the class frequencies of its rows, with class weights. For a model
-calibrated by a map per class these are the frequencies of the calibration rows, to which such a map adapts (a
+pi is the prior under which the model was learned: the class frequencies of its training rows, with class weights. For a
+model calibrated by a map per class, pi is the class frequencies of the calibration rows, to which such a map adapts (a
 temperature does not). This is Bayes' rule if P(x | y) stays the same (Saerens, Latinne & Decaestecker
 2002, Neural Computation 14), for every kind of model. ln pi'(y) - ln pi(y) is one number per class. Cost: an addition
 and a sum per row and class.
@@ -92,22 +92,24 @@ from bncli.engine.prediction.marginalization import (
 from bncli.errors import ModelError, UsageError
 
 ROWS_PER_BLOCK = 1 << 14
-"""The number of rows scored at a time, whose temporaries stay in the second-level cache."""
+"""The maximum number of rows scored at a time, so that temporary arrays stay in the second-level cache."""
 LEAST_PROBABILITY = 1e-280
-"""Average probabilities below this one may have lost digits to underflow."""
+"""Averaged probabilities below this value may have lost digits to underflow."""
 _TINY = float(np.finfo(np.float64).tiny)
 _STEEPEST = 690.0
 """The largest difference of scores d for which neither exp(d) nor exp(-d) over- or underflows, with a margin."""
 TRAINING = "training"
-"""The prior of the training rows, without class weights."""
+"""The name of the prior that consists of the class frequencies of the training rows, without class weights."""
 _SUM_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A step of scoring: a shift (R, 1) and factors to add to the scores; `weight`: that of the probabilities then.
+    """A step of scoring: a shift and factors to add to the scores (R, rows).
 
-    There is one score row per class, or for two classes one row, their difference.
+    weight: the weight that the resulting probabilities have in an average over a path, 1 for a single stage. shift:
+    (R, 1). There is one score row per class, or for two classes a single row, S[t, 1] - S[t, 0]. In a linear pool the
+    score rows of all models are stacked.
     """
 
     weight: float
@@ -115,7 +117,10 @@ class Stage:
     factors: tuple[TableFactor | RegionFactor, ...]
 
     def add_to(self, scores: Array, codes: Sequence[Index]) -> None:
-        """Add to scores (R, rows); codes[p] (rows,) belongs to attribute scorer.used[p]."""
+        """Add the shift and the factors to scores (R, rows).
+
+        codes[p] (rows,): the codes at position p: of attribute scorer.used[p], or of a regrouped attribute after these.
+        """
         if self.shift.any():
             scores += self.shift
         for factor in self.factors:
@@ -126,12 +131,13 @@ class Stage:
 class Scorer:
     """A model compiled for scoring.
 
-    - used: attributes of the schema that it needs, ascending
-    - stages: one, or several for an average over a path, whose tables are added up one after the other
-    - network: for rows whose missing values require inference; None if no row can require it
-    - regrouped: (position in `used`, coarse code of every code, "unobserved" the last); factors number these attributes
-      after those of `used`
-    - weights: those of the components of a linear pool, whose score rows are stacked in the single stage
+    - used: the indices of the schema's attributes that it needs, ascending
+    - stages: one stage, or for an average over a path several, each of which adds to the scores of the stages before it
+    - network: the tables for rows whose missing values require inference, or None if look-ups always suffice
+    - regrouped: pairs of a position in `used` and an array with the coarse code of every code, "unobserved" last;
+      factors refer to these coarse columns by the positions that follow those of `used`
+    - weights: the weights of the models in a linear pool, whose score rows are stacked in one stage; otherwise empty
+    - calibration: the map that is applied to the log-probabilities last, or None
     """
 
     used: tuple[int, ...]
@@ -144,7 +150,7 @@ class Scorer:
 
 
 def compile_scorer(model: Model) -> Scorer:
-    """Return the model compiled for scoring."""
+    """Compile a model for scoring, including its calibration map."""
     scorer = compile_predictor(model.predictor, model.schema)
     return scorer if model.calibration is None else replace(scorer, calibration=model.calibration.map)
 
@@ -162,7 +168,7 @@ def compile_predictor(predictor: Predictor, schema: Schema) -> Scorer:
 
 
 def _compile_tables(models: Sequence[Tables], schema: Schema) -> Scorer:
-    """Return a scorer with one stage that has the score rows of all models."""
+    """Return a scorer with one stage, in which the score rows of all models are stacked."""
     used = tuple(sorted({a for tables in models for family in tables.families for a in family.attributes}))
     shift = np.concatenate([score_rows(tables.bias[None, :]) for tables in models])
     factors, regrouped = table_factors(models, schema, used)
@@ -170,7 +176,7 @@ def _compile_tables(models: Sequence[Tables], schema: Schema) -> Scorer:
 
 
 def compile_path(path: Path) -> Scorer:
-    """Return the scorer of a path, without the attributes that only steps after the last one with weight use."""
+    """Compile a path for scoring, omitting attributes that are used only by steps after the last one with weight."""
     path_stages = stages_of(path)
     hosts = {host for stage in path_stages for host, _ in stage.hosts}
     used = tuple(sorted({a for host in hosts for a in path.families[host].attributes}))
@@ -186,15 +192,15 @@ def compile_path(path: Path) -> Scorer:
 def log_probabilities(scorer: Scorer, codes: Sequence[Codes], n_rows: int | None = None) -> Array:
     """Return ln P(y | x_t), shape (K, N).
 
-    codes[j] (N,): those of attribute scorer.used[j]; a code equal to the cardinality means "unobserved". n_rows: needed
-    only for a model that uses no attribute.
+    codes[j] (N,): the codes of attribute scorer.used[j]; a code equal to the cardinality means "unobserved". n_rows:
+    the number of rows N, needed only for a model that uses no attribute.
     """
     log_p = uncalibrated(scorer, codes, n_rows)
     return log_p if scorer.calibration is None else scorer.calibration.apply(log_p)
 
 
 def uncalibrated(scorer: Scorer, codes: Sequence[Codes], n_rows: int | None = None) -> Array:
-    """Return the result of `log_probabilities` before calibration."""
+    """Return ln P(y | x_t), shape (K, N), before calibration; the arguments are those of `log_probabilities`."""
     n = len(codes[0]) if codes else n_rows or 0
     if scorer.network is None:
         return _look_up(scorer, codes, n)
@@ -251,7 +257,7 @@ def _look_up(scorer: Scorer, codes: Sequence[Codes], n: int) -> Array:
 def write_log_average(scores: Sequence[Array], weights: Sequence[float], out: Array) -> None:
     """Write the logarithms of averaged probabilities into out (K, rows).
 
-    scores: those of each model, (R, rows). weights: those of the models, which sum to 1.
+    scores: one array (R, rows) per model. weights: one per model, with sum 1.
     """
     out[:] = 0.0
     for one, weight in zip(scores, weights, strict=True):
@@ -268,9 +274,9 @@ def write_log_average(scores: Sequence[Array], weights: Sequence[float], out: Ar
 
 
 def write_log_softmax(scores: Array, out: Array) -> None:
-    """Write ln P, from scores (R, rows), into out (K, rows).
+    """Compute ln P(y | x_t) from scores (R, rows) and write it into out (K, rows).
 
-    For two classes, whose only score row is the difference d, ln P(1) = min(d, 0) - ln(1 + exp(-|d|)).
+    For two classes, whose only score row is d = S[t, 1] - S[t, 0], ln P(1 | x_t) = min(d, 0) - ln(1 + exp(-|d|)).
     """
     if len(out) == 2:
         difference = scores[0]
@@ -284,9 +290,9 @@ def write_log_softmax(scores: Array, out: Array) -> None:
 
 
 def add_softmax(scores: Array, weight: float, out: Array) -> None:
-    """Add `weight` times the probabilities, from scores (R, rows), to out (K, rows).
+    """Compute probabilities from scores (R, rows) and add them, times `weight`, to out (K, rows).
 
-    With two classes, small probabilities are accurate too.
+    With two classes, small probabilities are accurate too, down to exp(-_STEEPEST).
     """
     if len(out) == 2:
         # P(0) = 1 / (1 + e^d) and P(1) = e^d / (1 + e^d), each by itself, so that neither is 1 minus the other
@@ -305,7 +311,7 @@ def add_softmax(scores: Array, weight: float, out: Array) -> None:
 
 
 def log_shares(out: Array) -> None:
-    """Replace each entry of out (K, rows) by the logarithm of its share of the column; a share of 0 counts as _TINY."""
+    """Normalise the columns of out (K, rows) to sum to 1 and take logarithms, in place; zeros count as _TINY."""
     if len(out) != 2:
         out /= sum_in_order(out)
         np.log(np.maximum(out, _TINY, out=out), out=out)
@@ -322,15 +328,15 @@ def log_shares(out: Array) -> None:
 
 
 def normalised(logs: Array) -> Array:
-    """Normalise log-probabilities (K, rows) whose probabilities nearly sum to 1; none of the result is above 0."""
+    """Return log-probabilities (K, rows), whose probabilities nearly sum to 1, normalised and clipped at 0."""
     return np.asarray(np.minimum(logs - np.logaddexp.reduce(logs, axis=0), 0.0))
 
 
 def log_probabilities_of(predictor: Predictor, data: Dataset) -> Array:
-    """Return ln P(y | x_t) of every row of a data set, (K, N), independent of the number of threads.
+    """Return ln P(y | x_t) (K, N) of every row of a data set; the result does not depend on the number of threads.
 
-    Codes equal to the cardinality are unobserved. For rows that are scored only once by many small tables, this costs a
-    fraction of computing fused codes (`engine.counting.fused_codes`).
+    A code equal to the cardinality means "unobserved". If rows are scored only once by many small tables, this is much
+    cheaper than computing fused codes (`engine.counting.fused_codes`).
     """
     scorer = compile_predictor(predictor, data.schema)
     return np.concatenate(data.map(_score_block, scorer), axis=1)
@@ -341,10 +347,10 @@ def _score_block(block: RowBlock, scorer: Scorer) -> Array:
 
 
 def prior_shift(model: Model, prior: Mapping[str, float] | str) -> Array:
-    """Return ln pi'(y) - ln pi(y), (K,), for the prior `training` or a probability for every label.
+    """Return ln pi'(y) - ln pi(y), (K,), for another prior pi'.
 
-    Raises UsageError if `prior` is not a distribution over the labels, and ModelError if the model does not store its
-    class frequencies.
+    prior: TRAINING, or a positive probability for every label. Raises UsageError if it is neither, and ModelError if
+    the model's class frequencies are needed but not stored.
     """
     labels, frequencies = model.schema.labels, model.schema.label_frequencies
     calibrated = () if model.calibration is None else model.calibration.frequencies
@@ -381,7 +387,10 @@ def prior_shift(model: Model, prior: Mapping[str, float] | str) -> Array:
 
 
 def shift_log_probabilities(log_probabilities: Array, shift: Array | None) -> Array:
-    """Return ln P'(y | x_t), shape (K, N), from ln P(y | x_t); a shift of None leaves them as they are."""
+    """Return ln P'(y | x_t) under another prior from ln P(y | x_t), (K, N) each; a shift of None changes nothing.
+
+    shift (K,): the result of `prior_shift`.
+    """
     if shift is None:
         return log_probabilities
     return log_softmax(log_probabilities + shift[:, np.newaxis], axis=0)
@@ -390,9 +399,9 @@ def shift_log_probabilities(log_probabilities: Array, shift: Array | None) -> Ar
 class _Segment(NamedTuple):
     """Consecutive tables of the same score rows.
 
-    rows: the score rows, None for all. entries (cells, R): those of all tables of the segment. first, last: the range
-    of these tables among those of all segments. is_sum: whether they are summed before they are added to the scores, as
-    packed tables are.
+    rows: the indices of the score rows, or None for all. entries (cells, R): the entries of all tables of the segment,
+    one table after the other. first, last: the segment has the tables first .. last - 1 of the layout. is_sum: whether
+    they are summed before they are added to the scores, as packed tables are.
     """
 
     rows: Index | None
@@ -406,9 +415,9 @@ class _Segment(NamedTuple):
 class _Layout:
     """The tables of a stage, for rows in which the same packed tables have unknown values.
 
-    A pair is a table and one of its attributes. shares: what every code adds to the cell number, pair after pair.
-    first_shares: for each pair, the index of code 0 in `shares`. positions: for each pair, the position of the
-    attribute. starts: the index of the first pair of each table.
+    A pair is a table and one of its attributes. shares: for each pair in turn, what every code of the attribute adds to
+    the cell number of the table. first_shares: for each pair, the index of code 0 in `shares`. positions: for each
+    pair, the position of the attribute. starts: for each table, the index of its first pair.
     """
 
     positions: Index
@@ -425,7 +434,7 @@ class RowLookUp:
         self._scorer = scorer
         self._stage = scorer.stages[0]
         self._unknown = np.array(cardinalities, np.intp)
-        """The code of an unknown value of each attribute used."""
+        """For each attribute used, the code of an unknown value."""
         self._packings = [f for f in map(_unshared, self._stage.factors) if isinstance(f, PackedTables)]
         self._layouts: dict[tuple[bool, ...], _Layout | None] = {}
         self._all_known = self._layout(np.zeros(len(cardinalities), np.bool_))
@@ -465,7 +474,7 @@ class RowLookUp:
         return log_p
 
     def _layout(self, is_unknown: Mask) -> _Layout | None:
-        """Return the layout for rows with these unknown values, or None if they are scored as a block of one row."""
+        """Return the layout for rows with these unknown values, or None if such a row is scored as a block."""
         key = tuple(any(is_unknown[p] for p, _ in packing.unobserved) for packing in self._packings)
         if self._scorer.network is not None and is_unknown.any():
             return None
@@ -478,7 +487,7 @@ class RowLookUp:
     def _make_layout(self, incomplete: Sequence[bool]) -> _Layout | None:
         """Return the layout for rows in which the packed tables marked `incomplete` have unknown values.
 
-        Returns None for tables that have no layout.
+        Returns None for an average over a path, and if some tables have no layout.
         """
         if len(self._scorer.stages) > 1:
             return None
@@ -520,11 +529,11 @@ class RowLookUp:
 _Table = tuple[list[tuple[int, Index]], Array]
 """Pairs (position, what each code of the attribute adds to the cell number), and the entries (cells, R)."""
 _Run = tuple[tuple[int, ...] | None, bool, list[_Table] | None]
-"""Score rows (None: all), whether the tables are summed first, and the tables; None for tables without a layout."""
+"""Indices of score rows (None for all), whether the tables are summed first, and the tables (None without a layout)."""
 
 
 def _segments_of_stage(stage: Stage, is_incomplete: dict[int, bool]) -> Iterable[_Run]:
-    """Yield the tables of a stage in their order, consecutive ones of the same score rows together."""
+    """Yield the tables of a stage in order, grouping consecutive tables that have the same score rows."""
     pending: list[_Table] = []
     pending_rows: tuple[int, ...] | None = None
     for factor in stage.factors:
@@ -564,7 +573,7 @@ def _unshared(factor: object) -> object:
 
 
 def _lane_tables(look_ups: LookUps) -> Iterable[_Table]:
-    """Yield the lanes of a word as tables."""
+    """Yield each lane of a word as a table."""
     bits, words, tables = look_ups
     for lane, entries in enumerate(tables):
         shares = []

@@ -3,10 +3,10 @@
 A set S of attributes fixes decision c if every completion of the row's values of S is decided c; a completion gives
 each other attribute any code of the schema, a missing level included (Shih, Choi & Darwiche 2018, IJCAI;
 Marques-Silva, Gerspacher, Cooper, Ignatiev & Narodytska 2020, NeurIPS). With scores that are sums of tables this is a
-condition on least values (`prediction.least_scores`):
+condition on minima over completions (`prediction.least_scores`):
 
-    more than two classes   least over completions of S[c] - S[d] >= 0 for every d (> 0 if d < c)
-    two classes             the least and the greatest S[1] - S[0] lie between the bounds within which c is decided
+    more than two classes   the minimum of S[c] - S[d] is >= 0 for every d (> 0 if d < c)
+    two classes             the minimum and the maximum of S[1] - S[0] lie in an interval in which c is decided
 
 The second form holds for any threshold, costs, calibration or prior, since all of them are monotone in S[1] - S[0].
 
@@ -15,14 +15,15 @@ and a first guess. For tables over single attributes and one condition the guess
 weighted sums of them are bounded too. Otherwise attributes are added to the guess until it fixes the decision, and
 removed while it does; then branch and bound looks for a smaller set. If a guess does not fix the decision, some
 completion is decided otherwise, and every set that fixes the decision has one of the attributes in which this
-completion differs from the row. A node has one child for each of the first _BRANCHES of them, in which the ones before
-it are left out for good, and one child that leaves out all of these: few of the later attributes lead to a smaller set.
+completion differs from the row. A node has one child for each of the _BRANCHES attributes of largest gain, which
+excludes the attributes of the children before it, and one child that excludes all of these attributes.
 
 Conventions: rows with equal values have the same answer, found once. Sums that differ from 0 by at most TIE are equal.
-An average of several models is decided by conditions on each of them, which suffice but are not necessary, and so is a
-rule with the same decision below and above an interval: the set is not known to be smallest. A value that is unknown to
-the model takes part as such, and among the completions of a set without it; if missing values are marginalized, it
-takes part in no set. Cost: about a bound and a minimisation per node; the nodes of many rows are evaluated together.
+For an average of several models, conditions on each model are used, which are sufficient but not necessary. The same
+holds for a rule with equal decisions below and above an interval. In both cases the set is not known to be smallest. A
+value that the model does not know can be in a set; if it is not, the completions include it besides the known values.
+If missing values are marginalized, it is in no set. Cost: about a bound and a minimisation per node; the nodes of many
+rows are evaluated together.
 """
 
 from __future__ import annotations
@@ -44,23 +45,23 @@ from bncli.errors import ModelError
 
 TIE = 1e-12
 _NODES_PER_ROW = 16
-"""The number of nodes of a row that are minimised at a time, independently of the other rows."""
+"""The maximum number of nodes per row that are evaluated at a time."""
 _BRANCHES = 2
-"""A node has a child for each of this many attributes, and one in which none of them may be in the set."""
+"""The maximum number of children of a node that add an attribute; one more child excludes all of these attributes."""
 _BLOCK = 1 << 12
-"""The number of nodes that are bounded at a time."""
+"""The maximum number of nodes that are bounded at a time."""
 _ROUNDS = 12
 """The number of weightings of the conditions that are tried for a bound on all of them together."""
 _ROUNDING = 1e-9
 _FARTHEST = 1e4
-"""A difference of scores beyond which no probability changes."""
+"""Beyond this absolute difference of scores, probabilities no longer change."""
 
 
 class Reasons(NamedTuple):
     """Sets of values that fix the decisions of N rows.
 
-    members (N, attributes): whether an attribute is in the row's set. exact (N,): whether no smaller set exists.
-    at_least (N,): a lower bound on the size of such a set.
+    members (N, attributes): whether an attribute is in the row's set. exact (N,): whether it is proven that no smaller
+    set fixes the decision. at_least (N,): a lower bound on the size of any set that fixes the decision.
     """
 
     members: Mask
@@ -98,11 +99,12 @@ class _Rows:
 
 
 class ReasonSearch:
-    """Finds sufficient reasons of rows whose codes belong to the attributes `used`.
+    """Finds sufficient reasons of rows, whose codes are given for the attributes `used`.
 
-    finish: maps ln P(y | x_t) of the tables, (K, N), to the final ones. decide: returns the decisions for these.
-    seconds: time per row, by `clock`, after which the smallest set found so far is returned. Raises ModelError if the
-    decisions are not conditions on sums of tables.
+    finish: maps the ln P(y | x_t) (K, N) of the tables to the final ones. decide: maps these to decisions (N,). shift
+    (K,): what another prior adds to ln P(y | x_t), or None. seconds: the search time per row, measured by `clock`,
+    after which the smallest set found so far is returned. Raises ModelError if the decisions cannot be expressed as
+    conditions on sums of tables.
     """
 
     def __init__(
@@ -141,7 +143,7 @@ class ReasonSearch:
             raise ModelError(what, hint="leave --costs and --abstain-below out")
 
     def find(self, codes: Sequence[Codes], log_p: Array) -> Reasons:
-        """Return the smallest sets found for rows with these codes, (N,) per attribute, and this final ln P (K, N)."""
+        """Return the smallest sets found for rows with codes (N,) per attribute and final ln P(y | x_t) (K, N)."""
         n_rows = log_p.shape[1]
         rows = np.array([column.astype(np.intp) for column in codes], np.intp).reshape(len(codes), n_rows).T
         decisions = self._decide(log_p).astype(np.intp)
@@ -169,14 +171,18 @@ class ReasonSearch:
         return Reasons(members[place], exact[place], at_least[place])
 
     def conditions_for(self, own: Index, decision: int) -> tuple[Condition, ...] | None:
-        """Return conditions for inputs to be decided as the input `own`, or None if its decision is due to rounding."""
+        """Return conditions under which inputs get the decision of the input `own`, or None if rounding decided it."""
         key = decision
         if self._intervals:
             key = int(self._interval_numbers(own[None], np.array([decision]), np.ones((1, len(own)), bool))[0])
         return None if self._intervals and key < 0 else self._conditions_of(key)
 
     def _interval_numbers(self, own: Index, labels: Index, allowed: Mask) -> Index:
-        """Return the number of each row's interval; -1 if, due to rounding, its decision is not the row's."""
+        """Return the index of each row's interval, or -1 if, due to rounding, its decision is not the row's.
+
+        For an average of models, or if some values are not allowed in sets, this is the first interval with the row's
+        decision.
+        """
         contrast = self._components[0].contrast(np.array([-1.0, 1.0]))
         decided = np.array([interval.decision for interval in self._intervals])
         if len(self._components) > 1 or not allowed.all():
@@ -213,7 +219,7 @@ class ReasonSearch:
 def decision_intervals(
     finish: Callable[[Array], Array], decide: Callable[[Array], Index], rule: DecisionRule | None
 ) -> list[Interval]:
-    """Return the intervals of S[1] - S[0], ascending, in each of which the decision between two labels is the same."""
+    """Return the ascending intervals of S[1] - S[0] within which the decision between two labels does not change."""
 
     def final(difference: float) -> Array:
         log_p = np.empty((2, 1))
@@ -257,7 +263,7 @@ def decision_intervals(
 
 
 def _search(rows: _Rows, seconds: float, clock: Callable[[], float]) -> tuple[Mask, Mask, Index]:
-    """Return members (N, attributes), exact (N,) and lower bounds on the number of members (N,), as in `Reasons`."""
+    """Search for smallest sets; return members (N, attributes), exact (N,) and at_least (N,), as in `Reasons`."""
     everything = np.arange(len(rows.codes))
     nothing = np.zeros(rows.codes.shape, bool)
     at_least, guesses = _bound_sizes(rows, everything, nothing, rows.allowed, rows.allowed.sum(axis=1))
@@ -322,9 +328,10 @@ def _search(rows: _Rows, seconds: float, clock: Callable[[], float]) -> tuple[Ma
 def _child_nodes(
     rows: _Rows, which: Index, sets: Mask, allowed: Mask, missed: Index, inputs: Index
 ) -> tuple[Index, Mask, Mask]:
-    """Return the children of nodes whose worst completions are `inputs`: their rows, sets and what they may contain.
+    """Branch nodes whose worst completions are `inputs`; return the children's rows, sets and allowed attributes.
 
-    Every set that fixes the decision has an attribute in which the completion differs from the row.
+    Every set that fixes the decision has an attribute in which the completion differs from the row. missed (N,): the
+    index of the condition that the completion misses.
     """
     candidates = (inputs != rows.codes[which]) & allowed & ~sets
     gains = np.where(candidates, _gains(rows, which, missed, inputs), -np.inf)
@@ -348,9 +355,10 @@ def _child_nodes(
 
 
 def _bound_sizes(rows: _Rows, which: Index, members: Mask, allowed: Mask, most: Index) -> tuple[Index, Mask]:
-    """Return lower bounds (N,) on the number of attributes to be added to fix the decision, and guessed sets.
+    """Return lower bounds (N,) on the number of attributes to add to fix the decision, and guessed sets.
 
-    The sets are (N, attributes). A bound above `most` (N,) need not be the highest, and no set is guessed there.
+    The sets are (N, attributes). Where the bound exceeds `most` (N,), a higher bound may exist, and the set can be
+    `members` itself.
     """
     if all(len(table.positions) == 1 for contrast, _ in rows.conditions for table in contrast.tables):
         return _bound_sizes_of_single_tables(rows, which, members, allowed)
@@ -382,12 +390,12 @@ def _bound_sizes(rows: _Rows, which: Index, members: Mask, allowed: Mask, most: 
 
 
 def _bound_sizes_of_single_tables(rows: _Rows, which: Index, members: Mask, allowed: Mask) -> tuple[Index, Mask]:
-    """Return the same as `_bound_sizes` where all tables are over single attributes.
+    """Return bounds and guessed sets, as `_bound_sizes` does, if every table is over a single attribute.
 
-    Each condition misses its limit by some amount, of which an added attribute makes up a share. The shares of the
-    added attributes must sum to at least 1 in each condition, and so must their weighted averages over conditions, for
-    any weights. The weights of conditions that the chosen attributes do not satisfy are increased, round by round
-    (Plotkin, Shmoys & Tardos 1995).
+    Each condition misses its limit by some amount, and an added attribute makes up a fraction of it. The fractions of
+    the added attributes must sum to at least 1 in each condition. The same holds for their weighted average over
+    conditions, whatever the weights. Round by round, the weights of conditions that the chosen attributes do not
+    satisfy are increased (Plotkin, Shmoys & Tardos 1995).
     """
     own, fixed = rows.codes[which], np.where(members, rows.codes[which], rows.free[which])
     n_conditions, n_attributes = len(rows.conditions), own.shape[1]
@@ -428,9 +436,10 @@ def _bound_sizes_of_single_tables(rows: _Rows, which: Index, members: Mask, allo
 
 
 def _worst_completions(rows: _Rows, which: Index, members: Mask) -> tuple[Mask, Index, Index]:
-    """Return whether sets of the rows `which` fix the decision, (N,), and the worst completion of those that do not.
+    """Return whether each set fixes the decision of its row, (N,), and the worst completion if it does not.
 
-    That is, the number of the condition that it misses by most, (N,), and the completion, (N, attributes).
+    The worst completion is given by the index of the condition missed by the largest amount, (N,), and the codes, (N,
+    attributes). which (N,): the row of each set in `members` (N, attributes).
     """
     fixed = np.where(members, rows.codes[which], rows.free[which])
     worst, missed, inputs = np.zeros(len(which)), np.zeros(len(which), np.intp), fixed
@@ -444,7 +453,7 @@ def _worst_completions(rows: _Rows, which: Index, members: Mask) -> tuple[Mask, 
 
 
 def _gains(rows: _Rows, which: Index, missed: Index, inputs: Index) -> Array:
-    """Return the most by which the row's value of each attribute can raise the missed contrast, (N, attributes)."""
+    """Return the gain in the missed contrast that `_shared_gains` allocates to each attribute, (N, attributes)."""
     own = rows.codes[which]
     gains = np.empty(own.shape)
     for number in np.unique(missed).tolist():
@@ -454,7 +463,7 @@ def _gains(rows: _Rows, which: Index, missed: Index, inputs: Index) -> Array:
 
 
 def _add_until_fixed(rows: _Rows, which: Index, members: Mask) -> Mask:
-    """Add the attribute of largest gain to each row's set until it fixes the decision; return the sets."""
+    """Add attributes of largest gain to each row's set until it fixes the decision or has all allowed ones."""
     members = members.copy()
     left = np.arange(len(which))
     while len(left):
@@ -468,7 +477,7 @@ def _add_until_fixed(rows: _Rows, which: Index, members: Mask) -> Mask:
 
 
 def _remove_unneeded(rows: _Rows, which: Index, members: Mask) -> Mask:
-    """Remove from each row's set, one after the other, the attributes that it does not need; return the sets."""
+    """Remove the attributes that a row's set does not need, one after the other; return the sets."""
     members = members.copy()
     for a in range(members.shape[1]):
         has = np.flatnonzero(members[:, a])
@@ -480,10 +489,12 @@ def _remove_unneeded(rows: _Rows, which: Index, members: Mask) -> Mask:
 
 
 def _shared_gains(contrast: Contrast, own: Index, inputs: Index) -> Array:
-    """Return the most by which each attribute can raise the contrast if it takes the row's value, (N, attributes).
+    """Allocate to attributes what the contrast gains if they take the row's values; return shares (N, attributes).
 
-    The gain of a table over several attributes is divided: each gets what it adds alone, and where some of them
-    together add more than the sum of their shares, the rest is divided equally.
+    own, inputs (N, attributes): codes of the rows and of the inputs before the change. In each table, no set of
+    attributes gains more than the sum of its shares, but an attribute may gain less alone than its share. The share
+    starts with the gain of the attribute alone, if positive. Wherever a larger set gains more than the sum of its
+    shares, the excess is split equally among its attributes, small sets first.
     """
     gains = np.zeros(own.shape)
     for positions, values in contrast.tables:
