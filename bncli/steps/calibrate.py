@@ -50,10 +50,11 @@ FOLDS = 5
 
 @dataclass(frozen=True)
 class CalibrateReport:
-    """The calibration, the model that got it, and the file it was written to; `labels` in the order of the maps.
+    """The result of a calibration: the calibrated model's file, its labels in the order of the maps, and the fit.
 
-    on_training_rows: whether the rows have the training frequencies in every column. split: by which columns rows were
-    held out, and held_out: their log-loss in nats per row; both None without such columns.
+    on_training_rows: whether the rows have the training frequencies in every column that the model uses. split: how
+    rows were held out. held_out: the log-loss of the held-out rows, in nats per row. Both are None without groups or
+    times.
     """
 
     model: str
@@ -78,7 +79,10 @@ class CalibrateReport:
 def calibrate(
     model_path: str, source: Source, output: str, method: str = "temperature", *, run: Run = Run()
 ) -> CalibrateReport:
-    """Write the model at `model_path`, calibrated on `source`, to `output`; raises what `calibrate_model` raises."""
+    """Calibrate the model in the file `model_path` on the rows of `source`, and write it to `output`.
+
+    Raises the errors of `calibrate_model`.
+    """
     check_outputs((output, source.bad_rows_file), source.paths)
     watch = Stopwatch(run.watch)
     model, on_training_rows, split, held_out = calibrate_model(
@@ -94,11 +98,11 @@ def calibrate(
 def calibrate_model(
     model: Model, source: Source, method: str, *, run: Run = Run()
 ) -> tuple[Model, bool, SplitRecord | None, float | None]:
-    """Return the model calibrated on `source`, with a self-test, and three facts about the rows.
+    """Return the model calibrated on `source`, with a new self-test, and three results about the rows.
 
-    They are: whether the rows look like the training rows, how they were split, and the held-out log-loss in nats per
-    row; the last two are None without groups or times. Raises UsageError for an unknown method, ModelError for rows
-    that do not fit the model, BncliError for too few rows.
+    The results are whether the rows look like the training rows, how they were split, and the held-out log-loss in nats
+    per row; the last two are None without groups or times. Raises UsageError for an unknown method, ModelError for rows
+    that do not fit the model, and BncliError for too few rows or if no row can be held out.
     """
     if method not in METHODS:
         raise UsageError(f"there is no calibration {method!r}", hint=f"choose {alternatives(METHODS)}")

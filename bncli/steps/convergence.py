@@ -1,8 +1,8 @@
 """Compare the traces of several fits: how fast each converges, and by how many iterations one lags behind another.
 
-A trace belongs to a table, which is its folder, and has a name: that of its file, or one that was typed. Traces of the
-same name in several folders come from the same learner. What is compared is the objective that was minimised, the
-negative log-likelihood (NLL) plus the penalty, or the NLL alone.
+The folder of a trace file identifies the table. The name of a trace is its file name without the extension, unless
+another name is given; traces with the same name in several folders come from the same learner. Compared is either the
+objective that was minimised, the negative log-likelihood (NLL) plus the penalty, or the NLL alone.
 
     lag = iterations after iteration n that a trace needs to reach the value of the baseline after n iterations;
           negative where the baseline needs them to reach the value of the trace (Zaidi et al. 2017, with n = 5)
@@ -36,25 +36,25 @@ from bncli.steps.compare.outputs import NOT_DRAWN
 _LIKELIHOODS = ("cll", "ll")
 _EVALUATIONS = ("cll_evaluations", "gradient_evaluations")
 _LONGEST_LINE = 10_000
-"""The most characters of a line. A row of numbers has a few hundred; the limit protects the memory from a file without
-line ends.
+"""A line with at least this many characters is rejected. A row of numeric values has a few hundred; the limit bounds
+the memory needed for a file without line ends.
 """
 _LARGEST_NUMBER, _LARGEST_COUNT = 1e30, 10**9
-"""Limits for nats and flops, and for iterations and evaluations; no optimizer reaches them, and plots can show them."""
+"""Upper limits: the first for nats and flops, the second for iterations and evaluations. No optimizer reaches them."""
 _ROUNDING = 1e-9
 """The amount, in nats, by which a log-likelihood may exceed 0 through rounding."""
 _NOT_A_TRACE = "give a file written by bncli fit --trace"
 
 
 class TracePath(NamedTuple):
-    """A trace file, and the name that was typed for it, if any."""
+    """A trace file, and the name that was given for it, if any."""
 
     path: str
     typed_name: str | None = None
 
     @property
     def name(self) -> str:
-        """The typed name, else the name of the file without its ending."""
+        """The given name or, without one, the file name without its extension."""
         return self.typed_name or os.path.splitext(os.path.basename(self.path))[0]
 
     @property
@@ -68,8 +68,8 @@ class ConvergenceSettings:
     """The settings of a comparison of traces.
 
     by: the unit of effort: iterations, passes or flops. of: the value that is compared: objective or nll.
-    within: a trace has arrived when it is within this share of the lowest value of its table.
-    lag: the baseline that the others are compared with after `at` iterations, None for no comparison.
+    within: a trace has converged when its value is at most (1 + within) times the lowest value of its table.
+    lag: the name of the baseline that the other traces are compared with after `at` iterations, or None.
     """
 
     by: str = "iterations"
@@ -80,18 +80,18 @@ class ConvergenceSettings:
 
     @property
     def heading_of_lags(self) -> str:
-        """The heading of lags, which count iterations regardless of the unit of effort."""
+        """The heading of the lags, which are in iterations whatever the unit of effort."""
         unit = "iterations" if self.by == "iterations" else f"iterations, not {self.by}"
         return f"Lag behind {self.lag} after iteration {self.at}, in {unit}"
 
 
 @dataclass(frozen=True)
 class TraceReport:
-    """A trace: its log-likelihood at the start and the end, its totals of effort, and when it had converged.
+    """A trace: its log-likelihood at the start and the end, its total effort, and when it converged.
 
     likelihood: what was maximised, `cll` or `ll`. start, end: the log-likelihood in nats, without the penalty.
-    iterations, passes, flops: totals, None if the trace does not have them. arrived: the effort at which it had
-    converged, None if it did not.
+    penalty: the penalty at the end, in nats. iterations, passes, flops: totals; passes and flops are None if the trace
+    does not have them. arrived: the effort after which it had converged, or None if it did not converge.
     """
 
     table: str
@@ -108,7 +108,7 @@ class TraceReport:
 
 
 class TableLag(NamedTuple):
-    """The lag of a trace on one table, in iterations; a lower bound on its size if the value was not `reached`."""
+    """The lag of a trace on one table, in iterations; a lower bound on its absolute value if `reached` is false."""
 
     table: str
     lag: int
@@ -117,7 +117,7 @@ class TableLag(NamedTuple):
 
 @dataclass(frozen=True)
 class Lags:
-    """The lags of all traces of one name, on the tables that have a baseline."""
+    """The lags of all traces with the same name, one for each table that has a baseline."""
 
     name: str
     tables: tuple[TableLag, ...]
@@ -178,9 +178,9 @@ def convergence(
     svg: str | None = None,
     histogram: str | None = None,
 ) -> ConvergenceReport:
-    """Read traces and report how each converged; draw the curves to `svg`, and the lags to `histogram`.
+    """Report how traces converged; plot their curves to the file `svg`, and their lags to the file `histogram`.
 
-    Raises BncliError for a file that is no trace, and UsageError for traces that cannot be compared.
+    Raises BncliError for a file that is not a trace, and UsageError for traces that cannot be compared.
     """
     _check_arguments(traces, settings, svg, histogram)
     # A table has the name of its folder, or the whole path if two folders have the same name.
@@ -244,7 +244,7 @@ def convergence(
 def _check_arguments(
     traces: Sequence[TracePath], settings: ConvergenceSettings, svg: str | None, histogram: str | None
 ) -> None:
-    """Raise UsageError for arguments that are wrong whatever the files contain."""
+    """Raise UsageError for arguments that are invalid regardless of what the trace files contain."""
     path_of_trace: dict[tuple[str, str], str] = {}
     for source in traces:
         if source.path == "-":
@@ -277,7 +277,7 @@ def _check_arguments(
 
 
 def _lags(curves: Mapping[str, Mapping[str, _Curve]], baseline_name: str, at: int) -> tuple[Lags, ...]:
-    """Return the lags behind the baseline after `at` iterations."""
+    """Return the lags behind the baseline after `at` iterations; raise UsageError if no table has any lag."""
     by_name: dict[str, list[TableLag]] = {}
     for table, by_curve_name in curves.items():
         baseline = by_curve_name.get(baseline_name)
@@ -302,11 +302,11 @@ def _lags(curves: Mapping[str, Mapping[str, _Curve]], baseline_name: str, at: in
 
 @dataclass(frozen=True)
 class TracePoint:
-    """The state after an iteration (0 is the start).
+    """The state of an optimizer after an iteration (0 is the start).
 
-    nll and penalty are the negative log-likelihood and the penalty in nats. passes: passes over the rows since the
-    start, the larger of the numbers of likelihood and of gradient evaluations. flops: floating-point operations since
-    the start. Both are None if the trace does not have them.
+    nll, penalty: the negative log-likelihood and the penalty, in nats. passes: number of passes over the rows since the
+    start, which is the number of likelihood evaluations or of gradient evaluations, whichever is larger. flops: number
+    of floating-point operations since the start. passes and flops are None if the trace does not have them.
     """
 
     iteration: int
@@ -318,14 +318,14 @@ class TracePoint:
 
 @dataclass(frozen=True)
 class Trace:
-    """All points of a run in order; `likelihood` is the objective, `cll` or the joint `ll`."""
+    """All points of an optimizer run, in order; `likelihood` is `cll` (conditional) or `ll` (joint)."""
 
     likelihood: str
     points: tuple[TracePoint, ...]
 
 
 def read_trace(path: str) -> Trace:
-    """Return the trace in a file; raise BncliError with file and line if it is not a valid trace."""
+    """Load a trace from a file; raise BncliError, with the line if possible, if it is not a valid trace."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             return _parse_trace(path, csv.reader(_complete_lines(path, file)))
@@ -348,13 +348,13 @@ def _complete_lines(path: str, file: TextIO) -> Iterator[str]:
 
 
 class _Row(NamedTuple):
-    """The fields of a row by column, and its location in the file for errors."""
+    """The fields of a row, keyed by column, and its location in the file for error messages."""
 
     fields: dict[str, str]
     where: str
 
     def number(self, name: str) -> float:
-        """Return the number in a column; fail unless it is finite and of moderate size."""
+        """Parse the number in a column; fail unless it is finite and at most _LARGEST_NUMBER in absolute value."""
         text = self.fields[name]
         try:
             value = float(text)
@@ -367,7 +367,7 @@ class _Row(NamedTuple):
         return value
 
     def count(self, name: str) -> int:
-        """Return the whole number in a column; fail unless it is from 0 to _LARGEST_COUNT."""
+        """Parse the integer in a column; fail unless it is between 0 and _LARGEST_COUNT."""
         value = self.number(name)
         if value < 0 or value != int(value):
             self.fail(f"{name} is not a whole number of at least 0: {self.fields[name]!r}")

@@ -1,4 +1,4 @@
-"""Count the rows of a table: write the contingency tables that a structure needs to a file that can be merged.
+"""Count the rows of a table, and write the contingency tables that a structure needs to a file that can be merged.
 
 The table is read in batches, which are counted in chunks, so memory does not grow with the number of rows.
 """
@@ -37,11 +37,11 @@ from bncli.steps.run import Stopwatch, with_memory_limit
 from bncli.watch import Note, Run, Stage
 
 CHUNK_CODES = 1 << 25
-"""The number of codes in a chunk, which takes as many bytes if attributes have at most 256 codes."""
+"""The target number of codes per chunk, which is also its size in bytes if no attribute has more than 256 codes."""
 MOST_CHUNK_ROWS = 1 << 19
 MOST_PARTS = 1 << 14
 COPIES = 4
-"""Copies of the tables in memory at once: a chunk's as floats and as integers, the sum, and the new sum."""
+"""The number of copies of the tables in memory at once: a chunk's as floats and as integers, the sum, the new sum."""
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,16 @@ class CountReport:
     seconds: dict[str, float]
 
     def as_json(self) -> dict[str, Any]:
-        """Return every figure by name."""
+        """Return the summary of the counts, with their file and the seconds of each stage."""
         return {"counts": self.counts} | counts_summary(self.counted) | {"seconds": self.seconds}
 
 
 def count(source: Source, supplied: SuppliedFiles, *, output: str | None = None, run: Run = Run()) -> CountReport:
-    """Count `source` under the supplied cuts, for the supplied structure (None: all pairs), and write the counts.
+    """Count the rows of `source`, and write the counts to `output`.
 
-    A table without rows gives counts of 0 and a warning.
+    The attributes are cut by the supplied cuts, or by the cuts in `source` if it is a `.codes` file. The tables counted
+    are those of the supplied structure or, without one, all pairs of attributes. A table without rows gives counts of 0
+    and a warning.
     """
     path = default_output_path(source.paths, ".counts") if output is None else output
     for data in source.paths:
@@ -92,7 +94,7 @@ def _count_batches(
 ) -> CountedRows:
     """Return the counts of all rows, with sorted labels.
 
-    Raises BncliError if the tables do not fit into memory, UsageError for regions.
+    Raises BncliError if the tables do not fit into memory, and UsageError for a structure of regions.
     """
     # The sets of two or more attributes whose tables the structure needs; None for all pairs.
     sets: RequestedSets = None
@@ -153,9 +155,9 @@ def _join(batches: list[CodedBatch]) -> CodedBatch:
 def _fingerprinted(
     batches: CodedBatches | CodesFileBatches, cuts: Cuts, fingerprints: dict[str, _Fingerprint]
 ) -> Iterator[CodedBatch]:
-    """Yield the batches, and add their rows to the fingerprint of their file.
+    """Yield the batches unchanged, and add the rows of each to the fingerprint of its file.
 
-    File number MOST_PARTS and all later files share one fingerprint.
+    If there are more than MOST_PARTS files, the last fingerprint covers all further files.
     """
     path = ""
     for batch in batches:
@@ -168,9 +170,9 @@ def _fingerprinted(
 
 
 class _Fingerprint:
-    """SHA-256 of coded rows in their order, which does not depend on the file format or on the batches.
+    """The SHA-256 fingerprint of a sequence of coded rows, independent of the file format and the batch size.
 
-    The width of the codes follows from the cuts alone, and labels are numbered in the order in which they occur.
+    The width of the codes depends only on the cuts, and labels are numbered in the order in which they occur.
     """
 
     def __init__(self, cuts: Cuts, *, weighted: bool) -> None:
@@ -192,7 +194,7 @@ class _Fingerprint:
             digest.update(np.ascontiguousarray(values, kind).data)
 
     def digest(self, labels: tuple[str, ...]) -> str:
-        """Return the fingerprint; labels[k] is the text of label k."""
+        """Return the fingerprint in hexadecimal; labels[k] is the name of label k."""
         whole = hashlib.sha256("\0".join(labels[k] for k in self._number_of_label).encode())
         for digest, _ in self._columns:
             whole.update(digest.digest())

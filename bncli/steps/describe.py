@@ -1,12 +1,13 @@
 """Describe a table before learning: each column, the class, and a recommended `fit` command.
 
-For each column the report states how it is read, which values it has, whether `fit` will use it and why, and how much
-information it has about the class. That is the plug-in mutual information with the class, in bits, over the rows with a
-known class, by their weights. Missing counts as a value of its own, as in learning by default. Numbers with more than
-20 distinct values are first cut by the default discretizer.
+For each column the report states how it is read, which values it has, whether `fit` will use it and why, and its mutual
+information with the class. This is the weighted plug-in estimate in bits, from the rows with a known class. Missing
+counts as a value of its own, as in learning by default. Dates, and numeric columns with more than 20 distinct values,
+are first cut by the default discretizer.
 
-For columns with very many values only a sample of these is kept. Then numbers are cut on the sample, and for
-categories the sum over values is estimated, where s_x is the number of values that the kept value x stands for:
+If a column has very many distinct values, only a sample of them is kept. The cuts of a numeric column are then learned
+from the sample. For a categorical column the sum over values is estimated, where s_x is the number of values that the
+kept value x represents:
 
     I = sum over x of s_x  sum over y of  P(x, y) log2 [ P(x, y) / (P(x) P(y)) ]
 """
@@ -52,13 +53,13 @@ from bncli.steps.run import Stopwatch
 from bncli.watch import Run, Stage, silent
 
 FEW_VALUES = 20
-"""Numbers with at most this many distinct values are not cut but counted as they are."""
+"""Numeric columns with at most this many distinct values are not cut before their mutual information is computed."""
 _MOST_LABELS = 20
-"""The largest number of values of a column that is proposed as the class."""
+"""The maximum number of distinct values of a column that is proposed as the class."""
 _PROPOSED_NAMES = 4
 _COMMONEST = 5
 _LEAK = 0.99
-"""A column with this share of the class's entropy is likely to be known only after the class."""
+"""A column whose mutual information is at least this fraction of the class entropy is reported as a possible leak."""
 _LAST_COLUMN = "the last column"
 _NOTES_ABOUT_MARKS = " may mean missing; add --missing "
 _PLURAL = {"numeric": "numbers", "categorical": "categories", "date": "dates"}
@@ -66,10 +67,11 @@ _PLURAL = {"numeric": "numbers", "categorical": "categories", "date": "dates"}
 
 @dataclass(frozen=True)
 class ClassCounts:
-    """The class column.
+    """The class column and its counts.
 
-    labels, weights, rows: its labels, and the weight and number of rows of each. codes: the label of each counted text
-    of the class, -1 for missing. unlabelled: number of rows without a class.
+    labels: the K labels. weights, rows: the total weight (K,) and the number of rows of each label. codes: the position
+    of the label of each distinct value of the class column, or -1 if the value is missing or has no weight. unlabelled:
+    number of rows without a label.
     """
 
     name: str
@@ -86,7 +88,7 @@ class ClassCounts:
         return float(-(shares * np.log2(shares)).sum()) + 0.0
 
     def table(self, summary: ColumnSummary) -> Array:
-        """Return the weight of each kept value of a column in each class, shape (n, K)."""
+        """Return the weight of each kept value of a column in each class, an array (n_values, K)."""
         table = np.zeros((len(summary.counted.rows), len(self.labels)))
         for counted, label in enumerate(self.codes):
             if label >= 0:
@@ -95,9 +97,10 @@ class ClassCounts:
 
 
 class LearnedAttribute(NamedTuple):
-    """An attribute that learning makes from a column, its information about the class in bits, and its counts.
+    """An attribute that learning makes from a column, with its mutual information with the class and its counts.
 
-    counts: the weight of the rows of each code and class, (cardinality, K).
+    bits: the mutual information in bits. counts: the total weight of the rows with each code and class, an array
+    (cardinality, K).
     """
 
     attribute: Attribute
@@ -106,7 +109,10 @@ class LearnedAttribute(NamedTuple):
 
 
 class AttributeBins(NamedTuple):
-    """An attribute with its information value and bins, named by `values`; exact: whether all values were counted."""
+    """An attribute with its information value (`iv`) and bins; `values` are the names of the bins.
+
+    exact: whether all distinct values were counted, not only a sample.
+    """
 
     attribute: str
     iv: float
@@ -121,12 +127,14 @@ class AttributeBins(NamedTuple):
 
 @dataclass(frozen=True)
 class ColumnReport:
-    """A column of the table.
+    """The report on a column of the table.
 
-    bits: information about the class, None without a class. use, reason: whether `fit` will use the column, and why.
+    bits: mutual information with the class in bits (for the class column its entropy), or None if it was not computed.
+    use, reason: whether `fit` will use the column, and why.
     exact: whether `distinct`, `median`, `commonest` and `bits` are exact rather than estimates.
-    smallest, median, largest: of numbers, or of dates as text. commonest: values and their numbers of rows.
-    same_as: an earlier column with the same values in every row.
+    smallest, median, largest: of a numeric column, or strings for a date column; None for other columns.
+    commonest: the most frequent values of a categorical column, with their numbers of rows.
+    same_as: an earlier column, or the class, with the same values in every row.
     should_ignore: whether the recommended command ignores the column.
     learned_attributes: the attributes that learning makes from it.
     """
@@ -149,7 +157,10 @@ class ColumnReport:
     learned_attributes: tuple[LearnedAttribute, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Return the fields by name; numbers and dates have `smallest`, `median`, `largest`, others `commonest`."""
+        """Return the fields by name.
+
+        Numeric and date columns have `smallest`, `median` and `largest`, other columns have `commonest`.
+        """
         numbers = {"smallest": self.smallest, "median": self.median, "largest": self.largest}
         common = [{"value": value, "rows": rows} for value, rows in self.commonest]
         return {
@@ -169,14 +180,14 @@ class ColumnReport:
 
 @dataclass(frozen=True)
 class DescribeReport:
-    """The columns in file order, with the class among them.
+    """The report on a table: its columns in file order, including the class, and what to know before learning.
 
-    of_class: None without a class, or for one with too many labels to be counted. warnings: signs that the table may
-    have been misread; notes: the warnings, and what else to know before learning. recommended: a command line, empty
+    of_class: the class, or None if there is none or it has too many labels to be counted. warnings: signs that the
+    table may have been misread. notes: the warnings and other remarks. recommended: the recommended command line, empty
     for a table without rows.
-    schema_file: the file that was written, if any. event, bins: the label that counts as the event and the bins of the
-    attributes, largest information value first; None unless requested.
-    findings: what would make held-out figures misleading.
+    schema_file: the file that was written, if any. event, bins: the label that counts as the event, and the bins of the
+    attributes in decreasing order of information value; None unless requested.
+    findings: properties of the rows that would make held-out metrics misleading.
     """
 
     rows: int
@@ -214,10 +225,11 @@ class DescribeReport:
 
 
 def describe(source: Source, *, schema_out: str | None = None, bins: bool = False, run: Run = Run()) -> DescribeReport:
-    """Describe a table, and write a schema file to `schema_out`.
+    """Describe a table and, if `schema_out` is given, write a schema file.
 
-    Files with a class that can be learned are read a second time, for the findings. bins: also return the bins of each
-    attribute with their weights of evidence; raises UsageError unless the class has two labels.
+    If the class can be learned and the table is in files, the rows (of a large table, a sample) are read a second time
+    to look for findings. bins: also return the bins, with their weights of evidence, of each attribute that `fit` would
+    use. Raises UsageError if bins are requested and the class does not have two labels.
     """
     check_outputs((schema_out,), (*source.paths, source.schema_file, read_schema_file(source).place))
     stopwatch = Stopwatch(run.watch)
@@ -283,7 +295,10 @@ def describe(source: Source, *, schema_out: str | None = None, bins: bool = Fals
 def _bins(
     columns: Sequence[ColumnReport], of_class: ClassCounts | None, positive: str | None
 ) -> tuple[str, tuple[AttributeBins, ...]]:
-    """Return the event, and the bins of the attributes that `fit` would use, largest information value first."""
+    """Return the event, and the bins of the attributes that `fit` would use, in decreasing order of information value.
+
+    The event is the label `positive` or, if that is None, the second label.
+    """
     if of_class is None or len(of_class.labels) != 2:
         found = "there is no class" if of_class is None else f"'{of_class.name}' has {len(of_class.labels)}"
         raise UsageError(f"--bins needs a class with two labels: {found}", hint="choose another class with --class")
@@ -303,7 +318,7 @@ def _bins(
 
 
 def _check_rows(source: Source, run: Run) -> tuple[Finding, ...]:
-    """Return the findings in the rows; the table is read again, or a sample of it if it is large."""
+    """Read the table again, or a sample if it is large, and return the findings; none if it cannot be learned from."""
     try:
         policy = "skip" if source.bad_rows_file is not None else source.on_bad_row
         quiet = run._replace(watch=silent)
@@ -315,7 +330,7 @@ def _check_rows(source: Source, run: Run) -> tuple[Finding, ...]:
 
 
 def _count_classes(summary: TableSummary) -> ClassCounts | None:
-    """Return the class with its counts, or None if there is no class, or one with too many labels to be counted."""
+    """Return the class with its counts, or None if there is no class or if it has too many labels to be counted."""
     if summary.class_name is None or summary.labels is None:
         return None
     counted = summary.columns[summary.class_name].counted
@@ -332,7 +347,7 @@ def _count_classes(summary: TableSummary) -> ClassCounts | None:
 
 
 def _report_column(name: str, summary: TableSummary, of_class: ClassCounts | None, source: Source) -> ColumnReport:
-    """Return the report on a column, which may be the class or the weights."""
+    """Return the report on any column, including the class and the row weights."""
     column = summary.columns[name]
     is_attribute = name not in (summary.class_name, summary.roles.weights)
     report = _report_attribute(name, column, summary.n_rows, of_class if is_attribute else None)
@@ -416,9 +431,9 @@ def _report_attribute(name: str, summary: ColumnSummary, n_rows: int, of_class: 
 
 
 def weighted_median(values: Array, weights: Array) -> float | None:
-    """Return the median of values that occur weights[i] times each, or None without values.
+    """Return the median of the values, where values[i] occurs weights[i] times, or None if there are no values.
 
-    With an even number it lies halfway between the two values in the middle.
+    If the total number is even, the median is the mean of the two middle values.
     """
     if not len(values):
         return None
@@ -431,7 +446,7 @@ def weighted_median(values: Array, weights: Array) -> float | None:
 
 
 def _learn_attributes(summary: ColumnSummary, of_class: ClassCounts) -> list[LearnedAttribute]:
-    """Return the attributes that learning makes from the column, learned from the kept values with their weights."""
+    """Return the attributes that learning makes from a column, learned from its kept values with their weights."""
     table = of_class.table(summary)
     value, label = np.nonzero(table)
     if not len(value):
@@ -461,7 +476,7 @@ def _default_pooling() -> PoolingRule:
 
 
 def _mutual_information_bits(values: NDArray[Any], labels: NDArray[Any], weights: Array, n_labels: int) -> float:
-    """Return the mutual information, in bits, of values and labels that are both codes."""
+    """Compute the mutual information, in bits, of coded values and coded labels."""
     if not len(values):
         return 0.0
     table = _class_table(values, labels, weights, n_labels, int(values.max()) + 1)
@@ -469,7 +484,7 @@ def _mutual_information_bits(values: NDArray[Any], labels: NDArray[Any], weights
 
 
 def _class_table(values: NDArray[Any], labels: NDArray[Any], weights: Array, n_labels: int, n_values: int) -> Array:
-    """Return the sum of the weights of each value and label, (n_values, n_labels)."""
+    """Return the total weight of each combination of value and label, an array (n_values, n_labels)."""
     cells = values.astype(np.int64) * n_labels + labels
     return np.bincount(cells, weights, n_values * n_labels).astype(np.float64).reshape(n_values, n_labels)
 
@@ -477,10 +492,11 @@ def _class_table(values: NDArray[Any], labels: NDArray[Any], weights: Array, n_l
 def _column_information_bits(
     summary: ColumnSummary, of_class: ClassCounts, learned_attributes: Sequence[LearnedAttribute]
 ) -> float:
-    """Return the information of a column about the class in bits.
+    """Return the mutual information of a column with the class, in bits.
 
-    It is computed from the values of a categorical column or of at most FEW_VALUES distinct numbers, and from the
-    intervals of other numbers; for a date it is the information of its most informative part.
+    It is computed from the values of a categorical column, and of a numeric column with at most FEW_VALUES distinct
+    values. For other numeric columns it is computed from the learned intervals. For a date column it is the largest
+    mutual information of any of its parts.
     """
     is_name = isinstance(summary.column, CategoricalColumn)
     if not is_name and (summary.is_date or summary.n_distinct > FEW_VALUES):
@@ -509,9 +525,9 @@ def _with_use_and_reason(
     learned_attributes: Sequence[LearnedAttribute] | None,
     of_class: ClassCounts | None,
 ) -> ColumnReport:
-    """Return the report with what `fit` will do with the column, and why.
+    """Return the report with `type`, `use`, `reason` and `should_ignore` filled in.
 
-    learned_attributes: None unless the class has at least two labels.
+    learned_attributes: the attributes learned from the column, or None unless the class has at least two labels.
     """
     if report.type == "constant":
         use = report.missing > 0 and report.distinct == 1
@@ -555,7 +571,12 @@ def _without_name(note: str, name: str) -> str:
 
 
 def _is_running_number(report: ColumnReport, n_rows: int) -> bool:
-    """Return whether every row has a whole number of its own, in a range of fewer than two numbers per row."""
+    """Return whether a column looks like a sequential identifier.
+
+    This requires more than FEW_VALUES rows, no missing values, a distinct value in every row (within 5 % if the number
+    of distinct values is an estimate), and an integer minimum and maximum that differ by less than twice the number of
+    rows.
+    """
     low, high = report.smallest, report.largest
     if not isinstance(low, float) or not isinstance(high, float) or report.missing or n_rows <= FEW_VALUES:
         return False
@@ -565,7 +586,7 @@ def _is_running_number(report: ColumnReport, n_rows: int) -> bool:
 
 
 def _describe_cuts(attributes: Sequence[Attribute]) -> str:
-    """Return the number of cut points or groups that learning finds for a column, as text."""
+    """Describe the number of cut points or groups of the first attribute that has any; empty if none has."""
     for attribute in attributes:
         if isinstance(attribute, NumericAttribute) and attribute.cuts:
             return f", cut at {len(attribute.cuts)} point{'s' if len(attribute.cuts) > 1 else ''}"
@@ -576,7 +597,7 @@ def _describe_cuts(attributes: Sequence[Attribute]) -> str:
 
 
 def _warnings(source: Source, summary: TableSummary, has_class: bool) -> list[str]:
-    """Return warnings about a header that seems to be missing, and about a class that was a guess."""
+    """Return warnings about a header that seems to be missing, and about a class that was guessed."""
     warnings = []
     if look_like_data(summary.names):
         warnings.append("the column names are numbers: is the header missing? Add --names a,b,c to give one")
@@ -598,7 +619,7 @@ def _warnings(source: Source, summary: TableSummary, has_class: bool) -> list[st
 
 
 def _notes(summary: TableSummary, of_class: ClassCounts | None, proposed: Sequence[str], has_class: bool) -> list[str]:
-    """Return notes about the class and about missing values; `proposed` are columns that could be the class instead."""
+    """Return notes about the class and about missing values; `proposed` lists columns that could be the class."""
     notes: list[str] = []
     if proposed:
         notes.append(
@@ -617,7 +638,7 @@ def _notes(summary: TableSummary, of_class: ClassCounts | None, proposed: Sequen
 
 
 def _missing_marks(summary: TableSummary) -> list[str]:
-    """Return the marks of missing values that keep columns from being read as numbers or dates."""
+    """Return the possible tokens for missing values that keep columns from being read as numeric or as dates."""
     decisions = [column.decision for name, column in summary.columns.items() if name != summary.class_name]
     return list(dict.fromkeys(mark for decision in decisions if decision.without_marks for mark in decision.marks))
 
@@ -630,7 +651,7 @@ def _recommended_command(
     proposed: Sequence[str],
     schema_out: str | None,
 ) -> str:
-    """Return a `fit` command with the options that were typed, and those that this table needs."""
+    """Return a `fit` command with the options given on the command line and those that this table needs."""
     flags: list[str] = []
     delimiter = "tab" if source.delimiter == "\t" else source.delimiter
     dates = None if source.dates == "auto" else source.dates
@@ -671,10 +692,10 @@ def _recommended_command(
 
 
 def _declared_roles(summary: TableSummary, columns: Sequence[ColumnReport], proposed: Sequence[str]) -> DeclaredRoles:
-    """Return every column under the role that `fit` would give it, or that is recommended.
+    """Return the role recommended for each column.
 
-    Dates, numbers in national formats, and numbers with marks of missing values have no role: `fit` will find them
-    again.
+    Dates, numeric columns in national formats, and columns that need other tokens for missing values are given no role,
+    because `fit` recognizes them itself.
     """
     class_name = proposed[0] if proposed else summary.class_name
     lists: dict[str, list[str]] = {"categorical": [], "numeric": [], "ignore": []}
