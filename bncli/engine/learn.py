@@ -1,10 +1,23 @@
 """Learn a model from a table. Read this file first.
 
-    columns -> cut points, schema, encoded rows -> structure -> penalty -> parameters -> Model
+    Columns        the table as it was read (`data/columns.py`)
+      | learn_dataset (`data/cutting.py`)        learn cut points, levels and schema; encode the rows
+    Dataset        encoded rows and their schema (`data/dataset.py`)
+      | Counts (`counting/counts.py`)            count the rows in the cells of contingency tables, on demand
+    Counts
+      | learn_structure                          learn the arcs or regions by the method of --structure
+    Structure      a Dag or Regions (`structures/structure.py`)
+      | _choose_penalty_and_arcs                 choose the penalty, the arcs or both on held-out rows, if requested
+    ChosenPenalty
+      | learn_parameters                         learn the parameters by the method of --param
+    Parameters     with the predictor, in most cases Tables (`model.py`)
+      |
+    Model          schema, structure, predictor, recipe and more: the content of a model file
 
-`learn` takes these steps; `learn_from_counts` takes those that need only contingency tables. A method is looked up by
-the word that the user types: `--structure tan` is `structure_learners/tan.py`, and `--param weighted` is
-`learn_weighted` in `parameter_learners/conditional.py`, whose package lists the module of every word.
+`learn` takes these steps; `learn_from_counts` starts from stored contingency tables. `--param auto`, which learns an
+ensemble, takes its own steps (`ensembles/auto.py`). A method is looked up by the word given on the command line:
+`--structure tan` is `structure_learners/tan.py`, and `--param weighted` is `learn_weighted` in
+`parameter_learners/conditional.py`; the docstring of that package lists the module of every word.
 """
 
 from __future__ import annotations
@@ -92,38 +105,38 @@ SEARCHED_ONCE = ("gbn", "kikuchi", "auto")
 FEWEST_ITERATIONS = 100
 """With a lower `--max-iterations`, the optimizer uses all rows from the first iteration on."""
 MANY_VALUES = 20
-"""A warning names a column with more values if its tables hold most of the parameters."""
+"""A warning names a categorical column with more values than this if it is in tables with most of all cells."""
 PARAMETERS_PER_ROW = 50
-"""A warning is given for more parameters per training row than this without a penalty."""
+"""A warning is given if there are more parameters per training row than this and no penalty."""
 CLEAR, CLEAR_UNITS = 2.0, 100
 """A difference is clear if it exceeds CLEAR standard errors, estimated from at least CLEAR_UNITS held-out units.
 
-It is tested after each fold. (Measured on 108 samples of 52 tables: no choice differs from that of all folds. With 30
-units some differ, because the penalty and the shrinkage are chosen on the same few rows.)
+The difference is tested after each fold. (On 108 samples of 52 tables, no choice differed from the choice on all folds.
+With 30 units instead of 100, some differed, because the penalty and the shrinkage are chosen on the same few rows.)
 """
 COMPARED_ROWS = MANY_ROWS
 """With at least this many rows, a sample is used to choose between the default structure and its alternative."""
 MOST_ATTRIBUTES, MOST_CLASSES = 100, 40
 """With more attributes or classes, the alternative would take several times as long as the default structure."""
 MANY_LABELS, ROWS_PER_LABEL, MOST_LABEL_CELLS = 20, 100, 10_000_000
-"""With more than MANY_LABELS classes, only tables with ROWS_PER_LABEL rows per class, and with at most MOST_LABEL_CELLS
-values times classes, are compared, and the penalty chosen on a sample is not chosen again.
+"""With more than MANY_LABELS classes, structures are compared only if there are at least ROWS_PER_LABEL rows per class,
+and at most MOST_LABEL_CELLS values of attributes times classes. A penalty chosen on a sample is then not chosen again.
 """
 ENOUGH_TO_MEASURE = 1e-4
 """The tolerance of fits made only to measure the held-out log-loss."""
 ABOUT_AS_GOOD = 0.01
-"""The held-out log-loss of an alternative card may be higher by this share."""
+"""The held-out log-loss of an alternative score card may be higher by this fraction."""
 MOST_COLUMNS_OF_CARD, MOST_ROWS_OF_CARD = 1000, 100_000
-"""The limits used for a card without limits."""
+"""The limits used to learn a score card without effective limits."""
 NEGLIGIBLE_GAIN = 1e-3
-"""A held-out loss counts as no gain unless it is lower than that of the class frequencies by more than this share."""
+"""A model is a gain only if its held-out loss is below the loss of the class frequencies by more than this fraction."""
 
 
 @dataclass(frozen=True)
 class SuppliedParts:
-    """Parts of a model that a file supplies; None means that they are learned from the rows.
+    """Parts of a model that are supplied by files; a part that is None is learned from the rows.
 
-    A prior network also supplies the cuts, unless `cuts` are given.
+    A prior network also supplies the cuts if `cuts` is None.
     """
 
     cuts: Cuts | None = None
@@ -140,7 +153,10 @@ class SuppliedParts:
         return replace(self, cuts=self.prior.cuts_of(columns))
 
     def align_prior(self, schema: Schema, recipe: Recipe) -> AlignedPrior | None:
-        """Return the prior network in the codes of a schema, or None; raise BncliError if it does not fit."""
+        """Return the prior network in the codes of a schema, or None if there is none.
+
+        Raises BncliError if the network does not fit the schema.
+        """
         return None if self.prior is None else self.prior.aligned(schema, recipe.seed or 0)
 
 
@@ -148,7 +164,7 @@ class SuppliedParts:
 class FittedModel:
     """A model, its parameters as learned, and the number of missing values that were marginalized.
 
-    `alternatives` are other score cards with about the same held-out loss, the best first.
+    `alternatives` are other score cards, whose held-out loss is at most slightly higher (ABOUT_AS_GOOD), best first.
     """
 
     model: Model
@@ -171,7 +187,8 @@ def learn(
     the structure. `reading_rules` are stored in the schema. Warnings about the model go to `run.watch`.
 
     Raises BncliError if there are no rows to learn from, if the recipe marginalizes missing values with parameters that
-    are not probabilities, or if the network would need more than `run.memory`.
+    are not probabilities, or if the network would need more than `run.memory`; UsageError if intervals are requested
+    with both class weights and a prior network.
     """
     if recipe.missing_policy == "marginalize" and recipe.param not in MARGINALIZED:
         what = (
@@ -265,7 +282,7 @@ def _learn_calibrated(
 def _learn(
     columns: Columns, recipe: Recipe, supplied: SuppliedParts, reading_rules: ReadingRules, run: Run
 ) -> FittedModel:
-    """Learn schema, structure, penalty and parameters."""
+    """Learn a model without class weights, calibration or decision rule, by the branch that suits the recipe."""
     table = [columns]
     del columns
     if recipe.alternative is not None:
@@ -286,9 +303,10 @@ def _learn(
 def _with_cost_of_limits(
     fitted: FittedModel, chosen: _ChosenSettings, supplied: SuppliedParts, reading_rules: ReadingRules, run: Run
 ) -> FittedModel:
-    """Return a score card with its held-out log-loss, the same without the card's limits, and alternative cards.
+    """Return a score card with its held-out log-loss, the log-loss without the card's limits, and alternative cards.
 
-    The card is returned unchanged if no row can be held out.
+    There are at most `run.alternatives` alternatives; each leaves out one attribute of the card. The card is returned
+    unchanged if no row can be held out.
     """
     data, recipe = chosen.counts.data, chosen.recipe
     if not splits_to_measure(data.labels, recipe.seed or 0, data.split_by, is_slow=True):
@@ -327,12 +345,13 @@ def _with_cost_of_limits(
 
 
 def _learn_better(table: list[Columns], recipe: Recipe, reading_rules: ReadingRules, run: Run) -> FittedModel:
-    """Let held-out rows choose the recipe's structure or its alternative; `table` is as in `_learn_calibrated`.
+    """Learn with the recipe's structure or with its alternative, whichever predicts held-out rows better.
 
-    Both choose their penalty on the same folds, and one fold after the other is compared until the difference is clear
-    (`_compare_folds`). If it never is, the alternative is taken if the log-likelihood of all held-out rows is higher by
-    more than EVIDENCE nats. With COMPARED_ROWS rows or more, a sample is compared, and only the winner learns from all
-    rows. There is no comparison in the cases of `_not_compared`, or if the alternative needs too much memory.
+    `table` is as in `_learn_calibrated`. The penalties of both are chosen on the same folds, and the two are compared
+    on more and more folds until the difference is clear (`_compare_folds`). If it never is, the alternative is used if
+    its log-likelihood of all held-out rows is higher by more than EVIDENCE nats. With COMPARED_ROWS rows or more, they
+    are compared on a sample, and only the winner learns from all rows. The recipe's structure is used without a
+    comparison in the cases of `_not_compared`, or if learning either raises BncliError, for example for lack of memory.
     """
     recipes, supplied, seed = recipe.competing(), SuppliedParts(), recipe.seed or 0
     rows, quiet = table[0], run._replace(watch=silent, hold_out=True)
@@ -384,10 +403,12 @@ def _compare_folds(
 ) -> tuple[int | None, list[TriedStructure]]:
     """Compare two recipes on more and more folds until one is clearly better, or all but the last fold are compared.
 
-    Return the number of the better one, or None if no difference was clear, and the penalty and log-loss of both on the
-    folds compared last. A difference is clear if there are at least CLEAR_UNITS held-out units, and the difference of
-    log-likelihoods is above EVIDENCE and CLEAR standard errors, or so small that, even with CLEAR standard errors
-    added, all folds together would stay below EVIDENCE.
+    Return the winner (0 or 1), or None if no difference was clear, and the penalty and log-loss of both on the folds
+    compared last. A difference of log-likelihoods is clear if it comes from at least CLEAR_UNITS held-out units and is
+    either above both EVIDENCE nats and CLEAR standard errors, or so small that, even with CLEAR standard errors added,
+    its extrapolation to all folds stays below EVIDENCE. In the latter case the first recipe wins.
+
+    Raises BncliError if no row can be held out.
     """
     assert rows.label is not None
     splits = inner_splits(rows.label.codes, FOLDS, choices[0].recipe.seed or 0, rows.split_by)
@@ -420,7 +441,7 @@ def _compare_folds(
 
 
 def _tried_structures(chosen: Sequence[_ChosenSettings]) -> list[TriedStructure]:
-    """Return the penalty and the held-out log-loss of each candidate."""
+    """Return the structure, the penalty and the held-out log-loss of each candidate."""
     tried = []
     for each in chosen:
         assert each.penalty is not None
@@ -431,7 +452,7 @@ def _tried_structures(chosen: Sequence[_ChosenSettings]) -> list[TriedStructure]
 
 
 def _is_second_better(tried: Sequence[TriedStructure], rows: Columns, seed: int) -> bool:
-    """Return whether the second candidate is better by more than EVIDENCE nats on all held-out rows."""
+    """Return whether the second candidate's log-likelihood of held-out rows is higher by more than EVIDENCE nats."""
     assert rows.label is not None
     held_out = np.concatenate([part for _, part in inner_splits(rows.label.codes, FOLDS, seed, rows.split_by)])
     weight = len(held_out) if rows.weights is None else float(rows.weights[held_out].sum())
@@ -439,7 +460,7 @@ def _is_second_better(tried: Sequence[TriedStructure], rows: Columns, seed: int)
 
 
 def _not_compared(columns: Columns, run: Run) -> str:
-    """Return the reason why the alternative structure is not tried for this table, or "" if it is."""
+    """Return the reason why the alternative structure is not tried for this table, or "" if it may be tried."""
     if columns.label is None or not inner_splits(columns.label.codes, FOLDS, 0, columns.split_by):
         return "no row can be held out"
     if run.distribute is not None:
@@ -463,10 +484,11 @@ def _not_compared(columns: Columns, run: Run) -> str:
 class _ChosenSettings(NamedTuple):
     """The settings chosen before the parameters are fitted: structure and penalty, with counts of the training rows.
 
-    `sampled_rows` is the number of rows from which cuts were made, or None for all rows. `held_out` is the loss of
-    held-out rows, or None if it was not measured apart from the folds that chose the penalty.
-    `predictions` are those of held-out rows, if they are kept. `split` holds out rows that the search of
-    interactions has not used, and `near` (K, n_cells) are the tables fitted to its training rows.
+    - sampled_rows: the number of rows from which cuts were made, or None for all rows
+    - held_out: the log-loss of held-out rows, or None if it was not computed separately from the choice of the penalty
+    - predictions: the predictions of held-out rows, or None if they are not kept
+    - split: a split whose held-out rows the search for interactions has not used, or None
+    - near: the tables (K, n_cells) fitted to the training rows of `split`, or None
     """
 
     counts: Counts
@@ -490,12 +512,13 @@ def _choose(
 
 @dataclass
 class _PenaltyChoice:
-    """Encoded rows and a structure whose penalty and arcs are to be chosen on held-out rows, on a few folds or on all.
+    """Encoded rows and a structure, for which the penalty and arcs are chosen on a few held-out folds or on all.
 
-    `sample` has the raw rows that take part, so that every fold has its own cut points; None means that folds share
-    those of all rows. `as_read` has all raw rows if the loss is to be measured on more than the sample. `split` is that
-    of `_ChosenSettings`, `folds` are the folds made so far, which keep their fits. `tried` is the choice on the most
-    folds so far.
+    - sample: the raw rows that folds are made of, so that every fold has its own cut points; None if folds share the
+      cut points of all rows
+    - as_read: all raw rows if the log-loss is to be computed on more rows than the sample, otherwise None
+    - split: as in `_ChosenSettings`
+    - folds: the folds made so far, which keep their fits; tried: the latest choice, on these folds
     """
 
     recipe: Recipe
@@ -554,7 +577,7 @@ class _PenaltyChoice:
         return cls(recipe, supplied, reading_rules, counts, structure, prior, sampled_rows, sample, as_read, split)
 
     def try_folds(self, n: int, run: Run) -> _TriedFolds:
-        """Choose penalty and arcs on the first `n` folds."""
+        """Choose penalty and arcs on the first `n` folds, and return the choice with the losses of their rows."""
         self._make_folds(slice(len(self.folds), n), run, keeps_paths=True)
         folds = self.folds[:n]
         word, penalty = _choose_penalty_and_arcs(self.counts, self.structure, folds, self.recipe, self.prior, run, None)
@@ -569,7 +592,7 @@ class _PenaltyChoice:
         return self.tried
 
     def _make_folds(self, which: slice, run: Run, *, keeps_paths: bool) -> None:
-        """Add the folds with the numbers `which`."""
+        """Make the folds whose numbers are in `which`, and append them to `folds`."""
         seed = self.recipe.seed or 0
         if self.sample is None:
             made = held_out_folds(self.counts.data, seed, which)
@@ -584,10 +607,10 @@ class _PenaltyChoice:
         self.folds += [replace(fold, paths={}) for fold in made] if keeps_paths else made
 
     def complete(self, run: Run, known: _TriedFolds | None = None) -> _ChosenSettings:
-        """Choose penalty and arcs on all folds, and measure the log-loss if `run` holds out rows for that.
+        """Choose penalty and arcs on all folds, and compute the log-loss of held-out rows if `run.hold_out` is set.
 
-        With `known`, penalty and arcs are those that folds of a sample have chosen, and so is the log-loss if `run`
-        holds out no rows.
+        `known` has the penalty and arcs chosen on folds of a sample, which are used instead. Then the log-loss is also
+        taken from it unless `run.hold_out` is set.
         """
         counts, structure, recipe, prior, split = self.counts, self.structure, self.recipe, self.prior, self.split
         data, seed = counts.data, recipe.seed or 0
@@ -630,7 +653,7 @@ class _PenaltyChoice:
 
 
 class _TriedFolds(NamedTuple):
-    """The arcs (one of ARC_SETS) and the penalty chosen on some folds, and the log-loss of each held-out row there."""
+    """The choice on some folds: arcs (one of ARC_SETS) and penalty; the log-loss of each held-out row, and of all."""
 
     arcs: str
     penalty: ChosenPenalty
@@ -645,7 +668,7 @@ def _holds_out(recipe: Recipe) -> bool:
 def learn_from_counts(
     tables: StoredTables, recipe: Recipe, *, supplied: SuppliedParts = SuppliedParts(), run: Run = Run()
 ) -> FittedModel:
-    """Learn from stored contingency tables the model that `learn` would learn from their rows.
+    """Learn, from stored contingency tables, the model that `learn` would learn from the rows counted in them.
 
     Raises BncliError if a table that the structure needs is lacking, or if the recipe needs the rows themselves.
     """
@@ -712,10 +735,11 @@ def _choose_penalty_and_arcs(
     run: Run,
     tables: list[Array] | None,
 ) -> tuple[str, ChosenPenalty]:
-    """Return which arcs held-out rows choose (`all` if they do not choose arcs), and the penalty, chosen or fixed.
+    """Choose the arcs, the penalty or both on held-out rows; return one of ARC_SETS, and the penalty, chosen or fixed.
 
-    If the list `tables` is given, the folds share the structure, and the tables of the first fold are appended to it.
-    If `run.advise` is set and all arcs are kept, a note is sent if naive Bayes has a lower loss on the same rows.
+    The first result is `all` if the recipe does not choose arcs. If the list `tables` is given, the folds share the
+    structure, and the tables of the first fold are appended to the list. If `run.advise` is set and arcs are not
+    chosen, a note is sent if naive Bayes has a lower loss on the same rows.
     """
     method = PARAMETERS.method(recipe.param)
     assert method is not None
@@ -753,14 +777,15 @@ def _choose_penalty_and_arcs(
 
 
 def _has_few_folds(structure: Structure, counts: Counts) -> bool:
-    """Return whether the penalty is chosen on only FEW_FOLDS folds, because interactions take long in each."""
+    """Return whether the penalty is chosen on only FEW_FOLDS folds, because fitting interactions takes long in each."""
     return structure.method == "interactions" and counts.data.n_rows >= MANY_ROWS
 
 
 def _structure_in_fold(counts: Counts, structure: Structure, recipe: Recipe, run: Run) -> Any:
-    """Return the structure for the training rows of a fold: learned again, unless it was edited or takes too long.
+    """Return the structure for the training rows of a fold, learned again or as it is.
 
-    Regions are learned again only if they have cuts of their own, which follow the rows closely.
+    It is kept if it was supplied or edited, if learning it takes too long (SEARCHED_ONCE), or if it consists of regions
+    without cuts of their own; such cuts follow the rows closely.
     """
     has_own_cuts = not isinstance(structure, Regions) or any(map(any, structure.binnings))
     if structure.method in SEARCHED_ONCE or structure.method not in STRUCTURES.words or not has_own_cuts:
@@ -772,7 +797,7 @@ def _structure_in_fold(counts: Counts, structure: Structure, recipe: Recipe, run
 
 
 def _is_learned_in_folds(structure: Structure, schema: Schema, recipe: Recipe) -> bool:
-    """Return whether nothing that the folds share depends on the labels of all rows.
+    """Return whether the folds share nothing that was learned from the labels of all rows.
 
     Folds of regions share attributes, cuts and levels; networks are learned again from raw rows in every fold.
     """
@@ -783,9 +808,9 @@ def _is_learned_in_folds(structure: Structure, schema: Schema, recipe: Recipe) -
 
 @dataclass(frozen=True)
 class _HeldOutModels:
-    """Models learned without some rows, with the settings chosen on all rows, to measure the loss of the rows left out.
+    """Models learned without some rows, with the settings chosen on all rows, to compute the loss of the rows left out.
 
-    `arcs`, one of ARC_SETS, is the set of arcs that the structure keeps.
+    `arcs`, one of ARC_SETS, is the set of arcs that is kept; `chosen` is the penalty if held-out rows chose it.
     """
 
     recipe: Recipe
@@ -797,11 +822,12 @@ class _HeldOutModels:
     run: Run
 
     def measure(self, data: Dataset, as_read: Columns | None) -> tuple[HeldOutLoss, HeldOutPredictions | None]:
-        """Return the log-loss of held-out rows under models learned without them, and their predictions if wanted.
+        """Return the log-loss of held-out rows under models learned without them, and their predictions or None.
 
-        Structure and parameters are learned again from the other rows. If `as_read` has the raw rows, attributes are
-        also selected again, and cuts and levels learned again. Otherwise those of all rows are used: either there are
-        so many rows that leaving out a tenth hardly changes them, or the cuts were made by hand.
+        Predictions are returned if `run.keep_predictions` is set. Structure and parameters are learned again from the
+        other rows. If `as_read` has the raw rows, attributes are also selected again, and cuts and levels are learned
+        again. Otherwise the attributes, cuts and levels of all rows are used: either there are so many rows that
+        leaving out a tenth hardly changes them, or the cuts were made by hand.
         """
         self.run.watch(Stage("evaluate"))
         is_slow = not isinstance(self.structure, Dag) or self.structure.method in SEARCHED_ONCE
@@ -831,7 +857,7 @@ class _HeldOutModels:
     def measure_split(
         self, data: Dataset, split: RowSplit, near: Array | None
     ) -> tuple[HeldOutLoss, HeldOutPredictions | None, Array]:
-        """Return the same as `measure` for one split, and the tables (K, n_cells) of its model.
+        """Return the same as `measure` for one split of encoded rows, and the tables (K, n_cells) of its model.
 
         With tables `near`, the model keeps the structure of all rows, and its fit starts from these tables.
         """
@@ -854,7 +880,7 @@ class _HeldOutModels:
         return HeldOutPredictions(np.concatenate(kept, axis=1), data.labels[rows], weights_of_rows, units)
 
     def fit(self, training: Dataset, quiet: Run, near: Array | None = None) -> Model:
-        """Return a model of these rows; with tables `near` its optimum, it keeps the structure of all rows."""
+        """Fit a model to these rows; if tables `near` its optimum are given, it keeps the structure of all rows."""
         counts, structure = Counts(training), self.structure
         if near is None and structure.method in STRUCTURES.words:
             structure = learn_structure(counts, self.recipe, quiet)
@@ -915,7 +941,7 @@ def _held_out_loss(log_loss: float, data: Dataset, splits: Sequence[RowSplit]) -
 
 
 def _count_held_out(splits: Sequence[RowSplit], by: SplitBy | None) -> tuple[int, int]:
-    """Return the number of rows that are held out in any split, and the number of their units."""
+    """Return the number of rows held out in all splits together, and the number of their units."""
     rows = np.concatenate([rows for _, rows in splits])
     return len(rows), count_units(len(rows), None if by is None else by.take(rows))
 
@@ -983,7 +1009,7 @@ def _optimizer_settings(recipe: Recipe, chosen: ChosenPenalty | None, *, has_pri
 def _complete(
     model: Model, parameters: Parameters, n_missing: int, sampled_rows: int | None, watch: Watch
 ) -> FittedModel:
-    """Complete the record of a new model, check its monotone directions, and report warnings about it."""
+    """Complete the record of a new model, check its monotonicity constraints, and report warnings about it."""
     # The rule for pooling levels is recorded only if levels were pooled.
     recipe = model.recipe if model.schema.pooled else model.recipe.replaced(group_levels=None)
     model = replace(model, recipe=recipe, sampled_rows=sampled_rows)
@@ -998,7 +1024,7 @@ def warnings_about(model: Model, parameters: Parameters) -> Iterator[str]:
 
     A model is useless if it uses no attribute, or if it is no better than the class frequencies on held-out rows. More
     parameters than rows are common with many attributes or classes and do no harm if a penalty keeps them small, so
-    `_warn_of_parameters` reports only two kinds of cases. It is not applied to an ensemble, whose tables were chosen by
+    `_warn_of_parameters` reports only two kinds of cases. It is not applied to an ensemble, whose tables were chosen on
     held-out rows.
     """
     schema, is_ensemble, held_out = model.schema, isinstance(model.predictor, Ensemble), parameters.held_out
@@ -1029,9 +1055,10 @@ def warnings_about(model: Model, parameters: Parameters) -> Iterator[str]:
 
 
 def _warn_of_parameters(model: Model, n_parameters: int) -> Iterator[str]:
-    """Warn if one column of many values has most of the parameters, or if far too many have no penalty.
+    """Yield a warning if one column causes most of the parameters, or if there are far too many without a penalty.
 
-    The column is the one whose families have the most cells (ties: the first).
+    The column is the one whose families have the most cells in total (ties: the first). The first warning requires that
+    it is categorical, has more than MANY_VALUES values, and is in families with more than half of all cells.
     """
     families, schema = model.predictor.families, model.schema
     n_cells = [0] * len(schema.attributes)

@@ -1,4 +1,4 @@
-"""Models: what a model file holds, and the records of which it is made.
+"""Models: the content of a model file, and the records that it consists of.
 
 A `Model` predicts P(y | x) by one of three kinds of predictor:
 
@@ -36,18 +36,19 @@ from bncli.recipe import Recipe
 class Model:
     """The content of a model file: how to read a row, how to score it, and how the model was made.
 
-    - structure: that of the heaviest component if the predictor is an ensemble
+    - structure: the structure of the heaviest component if the predictor is an ensemble
     - n_rows: number of training rows; version: the version of bncli that learned the model
-    - penalty_cv: only if cross-validation chose the penalty; restarts: only if there were random starts
+    - penalty_cv: the choice of the penalty, the arcs or both, or None if no held-out rows were to choose either
+    - restarts: the objectives reached from random starts, or None if there were none
     - sampled_rows: number of rows from which the cut points were made, or None if these were all rows
     - self_test: only in a model that was written to a file
-    - class_weights (K,): factors of the row weights per class, or None
-    - plain_frequencies: with class weights, the weights of the training rows without these factors: for each attribute
-      used, the weight of the rows with each code and, last, of those with an unknown value
+    - class_weights (K,): factor of the row weights of each class, or None
+    - plain_frequencies: only with class weights. For each attribute used, keyed by its index: the weight, without these
+      factors, of the training rows with each code and, last, of the rows with an unknown value
     - rule: the decision rule; calibration: the map applied to the predictor's probabilities
     - log_p: summary of ln P(x) of training rows, if it was requested
-    - held_out: the log-loss of held-out rows with the chosen settings, unless `penalty_cv` holds the same figure
-    - split: the columns by which rows were split, or None if each row was a unit and the rows had no order
+    - held_out: the log-loss of held-out rows with the chosen settings, unless `penalty_cv` holds the same value
+    - split: how rows were split into units or by time, or None if each row was a unit and the rows had no order
     - edits: changes of effects by hand, the oldest first
     - uncertainty: the uncertainty of the tables, if it was requested
     """
@@ -86,9 +87,10 @@ class Model:
 
     @property
     def attributes(self) -> frozenset[int]:
-        """The attributes that predictions depend on; all those of the network if missing values are marginalized.
+        """The indices of the attributes that predictions depend on.
 
-        For a path these are all attributes of its regions, even of regions without weight.
+        If missing values are marginalized, these are all attributes of the network. For a path, they are all attributes
+        of its regions, even of regions without weight.
         """
         if isinstance(self.predictor, Ensemble):
             return frozenset(a for family in self.predictor.families for a in family.attributes)
@@ -96,7 +98,7 @@ class Model:
 
     @property
     def structure_learned(self) -> str:
-        """A description of the structure: its method, and the number of arcs left if held-out rows chose among them."""
+        """A description of how the structure was learned: its method, and what held-out rows chose from its arcs."""
         method, arcs = self.recipe.structure, () if self.penalty_cv is None else self.penalty_cv.arcs
         if isinstance(self.structure, Regions) and self.penalty_cv is not None and self.penalty_cv.structures:
             return f"{method}, chosen on held-out rows"
@@ -123,8 +125,9 @@ class Model:
 class HeldOutPredictions(NamedTuple):
     """Predictions of labelled rows by models that had not learned from them.
 
-    log_probabilities: ln P(y | x_t), (K, N). codes: the labels (N,). weights, units: of each row, (N,), or None. They
-    are those of the data set, so weights include class weights.
+    - log_probabilities: ln P(y | x_t), (K, N); codes: the label codes (N,)
+    - weights, units: the weight and the unit of each row, (N,), or None. Parameter learners return the weights they
+      used, which include class weights; `learn` returns the rows' own weights
     """
 
     log_probabilities: Array
@@ -139,12 +142,12 @@ class Parameters:
 
     - n_parameters: number of free parameters
     - cll_start, cll: conditional log-likelihood of the training rows at the start and at the end, in nats, without the
-      penalty
+      penalty; `cll_start` is NaN if the parameters were optimized with a prior network
     - iterations, evaluations (of value and gradient), products (of the Hessian with a vector): counts of the
       optimization, or of its best start if there were `restarts`
     - held_out: the log-loss of held-out rows, or None if no row was held out
     - held_out_predictions: the predictions of these rows, or None if they were not kept
-    - log_loss_unlimited: for a score card, the log-loss of the same held-out rows without the limits of the card
+    - log_loss_unlimited: for a score card, the log-loss of the same held-out rows without the card's limits, or None
     - point: the optimum (P,) in the coordinates of the parameter space, or None for parameters in closed form
     """
 
@@ -207,20 +210,23 @@ class Tables:
 
     @property
     def n_parameters(self) -> int:
-        """The number of table entries, including the bias; an entry that all classes share counts once."""
+        """The number of table entries, including the bias; an entry shared by all classes counts once."""
         sizes = (w.size if f.by_class else len(w) for f, w in zip(self.families, self.weights, strict=True))
         return self.bias.size + sum(sizes)
 
 
 @dataclass(frozen=True)
 class Path:
-    """A path of models that grow region by region, averaged: Kikuchi-Bayes classifiers that share submodels.
+    """A weighted average of the models on a path, each of which adds a region to the one before it.
+
+    The models are Kikuchi-Bayes classifiers that share submodels:
 
         P(y | x_t) = sum over steps s of weight_s softmax_y S_s[t, y],
         S_s[t, y] = sum over regions R of c_R,s ln P(v_R),    c_R,s = sum of the changes of R in steps 0..s
 
-    class_logs (K,) = ln P(y); logs[f] (cells of f, K) = ln P(v_R), normalised over all cells and classes. No family has
-    a child. The weights of the steps sum to 1.
+    c_R,s is the counting number of region R, and v_R are the values of its variables. class_logs (K,) = ln P(y);
+    logs[f] (cells of f, K) = ln P(v_R) for the region of family f, where P sums to 1 over all cells and classes. No
+    family has a child. The weights of the steps sum to 1.
     """
 
     class_logs: Array
@@ -243,12 +249,12 @@ class Path:
 
     @property
     def best(self) -> int:
-        """The index of the step of highest posterior (ties: the first)."""
+        """The index of the step with the highest posterior (ties: the first)."""
         posteriors = [step.log_posterior for step in self.steps]
         return posteriors.index(max(posteriors))
 
     def tables(self, step: int) -> Tables:
-        """Return the model of one step: the submodels with nonzero counting numbers, each times its number."""
+        """Return the model of one step: each submodel with a nonzero counting number, multiplied by that number."""
         numbers: dict[int, int] = {}
         for earlier in self.steps[: step + 1]:
             for family, change in earlier.changes:
@@ -267,7 +273,7 @@ class PathStep(NamedTuple):
     - region: attribute indices of the region that the step adds, ascending; () in step 0, which has only the class
     - changes: pairs of a family index (-1 for the class alone) and the change of its counting number, in index order
     - df: degrees of freedom of the model
-    - log_likelihood of the classes given the attributes, and log_posterior, both in nats
+    - log_likelihood: log-likelihood of the classes given the attributes, in nats; log_posterior: in nats
     - weight: weight of the step in the average over the path
     """
 
@@ -280,7 +286,7 @@ class PathStep(NamedTuple):
 
 
 class Pool(Enum):
-    """The way an ensemble combines its components; the value is the word in a model file."""
+    """The way in which an ensemble combines its components; the value is the word used in model files."""
 
     LINEAR = "linear"
     LOGARITHMIC = "logarithmic"
@@ -293,9 +299,9 @@ class Ensemble:
         P(y | x_t) = softmax_y (sum over components m of weight_m S_m[t, y])        logarithmic
         P(y | x_t) = sum over components m of weight_m softmax_y S_m[t, y]          linear
 
-    The weights of a linear pool sum to 1; those of a logarithmic pool sum to whatever fits best. Linear pools occur in
-    files of earlier versions. The heaviest component comes first. `trials` lists every candidate, also those without a
-    weight.
+    The weights of a linear pool sum to 1; the sum of the weights of a logarithmic pool is fitted. Linear pools occur in
+    files of earlier versions. The heaviest component comes first. `trials` lists every candidate that was tried,
+    including candidates of weight 0.
     """
 
     components: tuple[Component, ...]
@@ -342,9 +348,10 @@ class Component(NamedTuple):
 
 
 class TriedCandidate(NamedTuple):
-    """A candidate for an ensemble: its best penalty, and at this penalty its results on held-out rows.
+    """A candidate for an ensemble: its best penalty, and its results on held-out rows at this penalty.
 
-    log_loss is in nats per row, error is the share of misclassified rows, weight is 0 if the candidate is left out.
+    log_loss is in nats per row, error is the proportion of misclassified rows; weight is 0 if the ensemble leaves the
+    candidate out.
     """
 
     name: str
@@ -358,7 +365,7 @@ Predictor = Tables | Path | Ensemble
 
 
 class StoppedBy(Enum):
-    """The reason why an optimizer stopped: the name (with hyphens) is the JSON word, the value is a sentence."""
+    """The reason why an optimizer stopped: `word` is its name in JSON, and the value describes it for people."""
 
     TOLERANCE = "the objective no longer improved by more than the tolerance"
     GRADIENT = "the gradient is 0 up to rounding"
@@ -377,7 +384,7 @@ class StoppedBy(Enum):
 class Optimum:
     """The point where an optimizer stopped, the objective there in nats, the gradient norm, and counts of its work.
 
-    An evaluation yields value and gradient; `products` counts products of the Hessian with a vector.
+    An evaluation computes value and gradient; `products` counts products of the Hessian with a vector.
     """
 
     point: Array
@@ -390,14 +397,14 @@ class Optimum:
 
 
 SAME_OPTIMUM = 1e-9
-"""Objectives that differ by at most this share count as equal."""
+"""Objectives whose relative difference is at most this count as equal."""
 
 
 class Restarts(NamedTuple):
     """The objectives reached from several starts, in nats, with the usual start first.
 
-    They are the log-likelihood minus the penalty or, if `held_out`, the log-likelihood of held-out rows (early
-    stopping).
+    An objective is the log-likelihood minus the penalty or, if `held_out` (early stopping), the log-likelihood of
+    held-out rows.
     """
 
     objectives: tuple[float, ...]
@@ -415,10 +422,14 @@ class Restarts(NamedTuple):
 
 @dataclass(frozen=True)
 class ChosenPenalty:
-    """The penalty that cross-validation chose, and every penalty tried, in the order of the trials.
+    """The result of choosing the penalty, the set of arcs, or both on held-out rows.
 
-    `arcs` and `structures` are the sets of arcs and the structures compared on the same rows, if any, the simplest
-    first. `shrinkage` is the shrinkage of log-odds that these rows support in addition to the penalty, or None.
+    - penalty: the penalty of lowest held-out log-loss; or the fixed penalty, if only arcs were chosen; or a default if
+      no row could be held out
+    - tried: every penalty tried, in the order of the trials; empty if no row could be held out
+    - arcs: the sets of arcs compared, from few arcs to many; structures: the two structures compared, the default one
+      first; both are empty if nothing was compared
+    - shrinkage: the shrinkage of log-odds chosen on the same rows in addition to the penalty, or None
     """
 
     penalty: float
@@ -429,7 +440,7 @@ class ChosenPenalty:
 
     @property
     def log_loss(self) -> float | None:
-        """The log-loss of held-out rows with the final choice, in nats per row, or None if no row was held out."""
+        """The log-loss of held-out rows with the final choice, in nats per row, or None if nothing was tried."""
         if self.shrinkage is not None:
             return self.shrinkage.log_loss
         return next((trial.log_loss for trial in self.tried if trial.penalty == self.penalty), None)
@@ -451,14 +462,18 @@ class TriedStructure(NamedTuple):
 
 
 ARC_SETS = ("class", "none", "supported", "all")
-"""The choices among the arcs of a network, from few arcs to many."""
+"""The sets of arcs that held-out rows may choose from, from few arcs to many.
+
+The sets are: no arcs at all (`class`), only arcs from the class (`none`), these and the arcs that the data support
+(`supported`), and all arcs learned (`all`).
+"""
 
 
 class TriedArcs(NamedTuple):
-    """One of ARC_SETS, and the number of arcs it leaves.
+    """One of ARC_SETS, and the number of arcs in it.
 
-    `penalty` is the best penalty with these arcs, and `log_loss` the log-loss of held-out rows at that penalty, in nats
-    per row.
+    `penalty` is the best penalty with these arcs, and `log_loss` is the log-loss of held-out rows at that penalty, in
+    nats per row.
     """
 
     arcs: str
@@ -468,7 +483,7 @@ class TriedArcs(NamedTuple):
 
 
 class Shrinkage(NamedTuple):
-    """A factor below 1 by which log-odds are shrunk towards those of the class frequencies.
+    """A factor below 1 by which log-odds are shrunk towards the log-odds of the class frequencies.
 
     `log_loss` is the log-loss of held-out rows with this factor, in nats per row.
     """
@@ -478,11 +493,11 @@ class Shrinkage(NamedTuple):
 
 
 class HeldOutLoss(NamedTuple):
-    """The log-loss of held-out rows in nats per row, under the settings of the model and under the class frequencies.
+    """The log-loss of held-out rows in nats per row, for the settings of the model and for the class frequencies.
 
-    Each row is predicted by a model that was learned without it, although the settings, such as the penalty, were
-    chosen by the same rows. rows and units are the numbers held out, or None for a model read from a file, which does
-    not store them.
+    Each row is predicted by a model that was learned without it, although the settings, such as the penalty, may have
+    been chosen on the same rows. rows, units: the numbers of rows and units held out, or None for a model loaded from a
+    file, which does not store them.
     """
 
     log_loss: float
@@ -495,7 +510,8 @@ class HeldOutLoss(NamedTuple):
 class DecisionRule:
     """A rule that turns probabilities into decisions: costs[true][decision], a threshold, abstention, prediction sets.
 
-    Parts that are not used are None. Thresholds and prediction sets are derived from the `held_out` scores.
+    Parts that are not used are None. Prediction sets, and thresholds that were not given as a number, are derived from
+    the `held_out` scores. A row is not decided if its highest probability is below `abstain_below`.
     """
 
     costs: tuple[tuple[float, ...], ...] | None = None
@@ -513,7 +529,7 @@ class DecisionRule:
 class Threshold(NamedTuple):
     """The lowest probability at which the second of two labels is predicted.
 
-    `chosen` is the criterion by which the threshold was found, or "" if the number was given.
+    `chosen` is the criterion by which the threshold was found, or "" if its value was given.
     """
 
     value: float
@@ -521,7 +537,7 @@ class Threshold(NamedTuple):
 
 
 class PredictionSets(NamedTuple):
-    """The parameters of prediction sets that miss the true label in a share alpha of all rows, or of each class."""
+    """The parameters of prediction sets that miss the true label in a fraction alpha of all rows, or of each class."""
 
     alpha: float
     by_class: bool = False
@@ -531,9 +547,9 @@ class PredictionSets(NamedTuple):
 class HeldOutScores:
     """The predicted probabilities of the true labels of held-out rows, or of a sample if there are very many rows.
 
-    `probabilities` has, for each label, P(y_t | x_t) of its rows, ascending; `weights` has the weights of these rows
-    (None: all 1). If `split`, the model itself was learned without these rows; otherwise they were predicted in
-    cross-validation.
+    - probabilities: for each label, P(y_t | x_t) of the rows with this label, ascending
+    - weights: the weights of these rows, in the same order, or None if all are 1
+    - split: whether the model itself was learned without these rows; otherwise they were predicted in cross-validation
     """
 
     probabilities: tuple[tuple[float, ...], ...]
@@ -553,7 +569,7 @@ class TrainingLogP(NamedTuple):
 
 
 class UncertaintyMethod(Enum):
-    """The method by which the uncertainty of tables was computed; the value is the word in files."""
+    """The method by which the uncertainty of tables was computed; the value is the word used in model files."""
 
     POSTERIOR = "posterior"
     LAPLACE = "laplace"
@@ -570,24 +586,26 @@ class ParameterUncertainty:
     """The uncertainty of a model's tables, from which the intervals of predicted probabilities follow.
 
     `entries` has one of two forms, depending on the method. Its last axis runs over the cells as in `Tables.cells`: the
-    bias, then family after family; of an ensemble, the families of all components, multiplied by their weights.
+    bias, then family after family. For an ensemble, these are the families of all components, multiplied by the
+    components' weights.
 
-    - diagonal (K, n_cells): the variances of the entries, which are independent. If the model marginalizes missing
-      values (K, 2 n_cells): the variances, and minus the covariance of an entry with the others of its distribution
-    - otherwise (R, K - 1, n_cells): R deviations of the entries' differences from the first class; the covariance of
-      two differences is the sum over r of the products of their deviations
+    - diagonal methods, (K, n_cells): the variances of the entries, which are treated as independent. If the model
+      marginalizes missing values, (K, 2 n_cells): the variances, followed by the covariance of each entry with the
+      other entries of its distribution, with its sign reversed
+    - other methods, (R, K - 1, n_cells): R deviations of the differences between the entries of each further class and
+      of the first class; the covariance of two differences is the sum over r of the products of their deviations
     """
 
     method: UncertaintyMethod
     entries: Array
 
     def summary(self) -> dict[str, str | int]:
-        """Return the method, and the bytes that the uncertainty adds to a model file."""
+        """Return the method, and the size of `entries` in bytes."""
         return {"method": self.method.value, "bytes": self.entries.nbytes}
 
 
 class RefitLoss(NamedTuple):
-    """The number of rows to which a model was refitted after an edit, and its log-loss after and before the edit."""
+    """The number of rows a model was refitted to after an edit, and its log-loss per row after and before the edit."""
 
     rows: int
     log_loss: float
@@ -602,14 +620,14 @@ class Edit:
     """A change of an effect by hand, and what it replaced.
 
     - effect: the names of its attributes; action: one of EDIT_ACTIONS
-    - label: the label whose log-odds were typed, or None for actions that treat all labels alike
+    - label: the label whose log-odds were given, or None for actions that treat all labels alike
     - cells: names of the values that were changed; values, before (cells, K): log-odds of each label against the
       geometric mean of the others, after and before the edit, divided by `temperature`
-    - why, by, when: the reason, the author and the date as typed, or ""
+    - why, by, when: the reason, the author and the date as given, or ""
     - refit: the result of refitting the model after the edit, or None
     - added: whether the edit added a table to the model, as its last one
-    - previous: the replaced arrays of the predictor, by number (0 is the bias); previous_test: the probabilities of the
-      self-test before the edit
+    - previous: the replaced arrays of the predictor, keyed by position (0 is the bias)
+    - previous_test: the probabilities of the self-test before the edit, or None
     """
 
     effect: tuple[str, ...]
@@ -631,8 +649,9 @@ class Edit:
 class SelfTest(NamedTuple):
     """A self-test: artificial rows, and the model's predictions for them when it was made (`prediction.verification`).
 
-    codes (attributes, rows) are those of the attributes that the model uses, ascending; the code of an unknown value is
-    the cardinality of its attribute. probabilities (K, rows) are P(y | x_t).
+    - codes: the codes of the attributes that the model uses, in ascending order of their indices, (attributes, rows);
+      the code of an unknown value is the cardinality of its attribute
+    - probabilities: P(y | x_t), (K, rows)
     """
 
     codes: Index

@@ -10,6 +10,6 @@
 - `value_ranks`: the distinct values of a column in order, and the rank of each row's value
 - `significance`: tests for pairs of methods, and for several methods over many data sets
 
-`significance` compares figures that were computed elsewhere. Paired figures are two arrays of equal length
+`significance` compares results that were computed elsewhere. Paired results are two arrays of equal length
 with one element per data set, in the same order.
 """

@@ -1,24 +1,27 @@
-"""Cross-validation: learn from all folds but one and predict the rows of that one, for each fold in turn.
+"""Cross-validation: learn from all folds but one and predict the rows of the remaining fold, for each fold in turn.
+
+These folds measure how well a recipe predicts. The inner folds that choose a penalty or arcs within one set of
+training rows are elsewhere (`bncli.engine.parameters.penalty_choice`).
 
 If the rows have times, the folds are consecutive blocks. Each block but the first is predicted after learning from the
 blocks before it.
 
-Everything is learned within the fold, including cuts and levels; only the labels of the class come from all rows. Each
-repeat draws new random folds from the seed and the number of the repeat.
+Everything is learned within the fold, including cuts and levels; only the list of class labels comes from all rows.
+Each repeat draws new random folds from the seed and the number of the repeat.
 
 For a learning curve, the rows of a fold are also predicted by models fitted to samples of the other rows. The samples
 are nested: larger ones contain the smaller ones. A sample depends on the seed, the repeat, the fold and its own size,
 but not on the other sizes.
 
 Conventions:
-- The prediction of a row is that of the first repeat, by the one model that was not trained on it.
+- The out-of-fold prediction of a row comes from the first repeat, by the one model that was not trained on the row.
 - Notes and iterations of learning in a fold are not forwarded, except for warnings and notes about pooled levels in the
-  first fold. The watch receives the stages `fit` and `score` of each fold, the number of folds done, and what is tried
-  in the fold; samples count in proportion to their rows.
-- A sample size of at least all other rows of a fold is skipped, since the fold itself learns from all of them.
+  first fold. The watch receives the stages of each fold (`fit`, `score`, `evaluate`), the number of folds done, and
+  what is tried in the fold; samples count in proportion to their rows.
+- A sample size is skipped if a fold has no more training rows than that, since the fold itself learns from all of them.
 
-Cost: folds times repeats fits, and as many per sample size. Each model also predicts as many training rows as a fold
-has, for the intervals of the metrics (`intervals.overlap_variance`).
+Cost: folds times repeats fits, and as many per sample size. Without times, the model of each fold also predicts the
+next fold, whose rows it was trained on, for the intervals of the metrics (`intervals.overlap_variance`).
 """
 
 from __future__ import annotations
@@ -54,16 +57,16 @@ from bncli.recipe import Recipe
 from bncli.watch import Event, Note, Progress, Run, Stage, Watch, silent
 
 CANDIDATES_SHARE = 0.9
-"""The fraction of the time of learning an ensemble that is spent on trying candidates."""
+"""The fraction of the time for learning an ensemble that trying candidates is assumed to take, for progress reports."""
 
 
 @dataclass(frozen=True)
 class Protocol:
     """A protocol of cross-validation: repeated stratified folds drawn from one seed, or blocks of rows by time.
 
-    - scores: parameters with which the learned networks are also scored on their training rows, or None
+    - scores: parameters of the scores that are computed for each learned network on its training rows, or None
     - by_time: whether the rows have times, so that the folds are blocks
-    - window: the number of blocks before a block to learn from, or None for all
+    - window: the number of preceding blocks to learn from, or None for all of them
     """
 
     folds: int = 5
@@ -97,7 +100,7 @@ class Protocol:
 
 @dataclass(frozen=True)
 class CrossValidation:
-    """The settings of all fits: the recipe with supplied parts; `sizes`: those of smaller training sets, in rows."""
+    """The settings of a cross-validation; `sizes` are the sizes of smaller training sets to learn from, in rows."""
 
     recipe: Recipe
     protocol: Protocol = Protocol()
@@ -125,9 +128,11 @@ class MeasuredPredictions:
 
 @dataclass(frozen=True)
 class Split:
-    """The rows of one fold of one repeat, and all others or a sample of `size` others; both ascending.
+    """One split: the held-out `rows` of a fold of a repeat, and the training rows `others`; both ascending.
 
-    next_rows: the rows of the next fold (after the last, of the first), which are among the others; None for blocks.
+    - size: the number of training rows if they are a sample, otherwise None
+    - next_rows: the rows of the next fold (for the last fold, of the first one), which are training rows here; None
+      for blocks by time
     """
 
     repeat: int
@@ -142,11 +147,11 @@ class Split:
 class Fold:
     """One fold of one repeat: the held-out rows, their predictions, and how the model was fitted.
 
-    - penalty, iterations, passes (over the rows): those of the final optimization; None for parameters in closed form
+    - penalty, iterations, passes (over the rows): of the final optimization; None for parameters in closed form
     - baseline: the metrics of the class frequencies of the training rows
     - pooling_notes: notes about pooled levels
-    - size: the size of the sample of training rows, or None if all other rows were used
-    - scored: the scores of the network on the training rows, if the protocol requires them
+    - size: the size of the sample of training rows, or None if all training rows of the split were used
+    - scored: the scores of the network on the training rows, if the protocol requires them and `size` is None
     - training_log_loss: the log-loss on the rows of the next fold, which are training rows here, or None if unknown
     """
 
@@ -177,7 +182,7 @@ def cross_validate(columns: Columns, plan: CrossValidation, run: Run = Run()) ->
 
 
 def draw_splits(columns: Columns, protocol: Protocol, repeat: int) -> list[Split]:
-    """Return the splits of a repeat; raise BncliError if the rows have no class column."""
+    """Return the splits of a repeat; raise BncliError if the table has no class column or cannot be split this way."""
     if columns.label is None:
         raise BncliError(f"the table has no class column {columns.class_name!r}")
     splits = protocol.draw_splits(columns.label.codes, repeat, columns.split_by)
@@ -190,7 +195,7 @@ def draw_splits(columns: Columns, protocol: Protocol, repeat: int) -> list[Split
 
 
 def sample_others(columns: Columns, full_split: Split, sizes: Sequence[int], seed: int) -> Iterator[Split]:
-    """Yield, for each size below the number of other rows, the split with a nested sample in place of these rows."""
+    """Yield the split with a nested sample of its training rows, for each size below the number of these rows."""
     assert columns.label is not None
     smaller = [size for size in sizes if size < len(full_split.others)]
     by = None if columns.split_by is None else columns.split_by.take(full_split.others)
@@ -228,7 +233,11 @@ class FoldProgress:
     """
 
     def __init__(self, watch: Watch, split: Split, fold: tuple[int, int], done: float, units: float) -> None:
-        """Report to `watch`; the split is `units` of fold fold[0] (from 0) of fold[1]; `done` folds are complete."""
+        """Report to `watch` on fold number fold[0] (from 0) of fold[1].
+
+        `done` is the number of folds completed before, including fractions, and `units` the fraction of this fold's
+        work that the split makes up.
+        """
         self._watch, self._done, self._units, self._total = watch, done, units, fold[1]
         self._is_first = fold[0] == 0
         self._sample = "" if split.size is None else f", {split.size:,} {'row' if split.size == 1 else 'rows'}"
@@ -261,10 +270,10 @@ def hold_out(
     *,
     training_rows: Index | None = None,
 ) -> Fold:
-    """Learn from the other rows of a split, predict the held-out rows, and measure the predictions.
+    """Learn from the training rows of a split, predict the held-out rows, and compute the metrics of the predictions.
 
     run.watch receives the stage `score` when learning ends; `inside` receives all events of learning. training_rows:
-    rows among the others on which the log-loss is measured too, in the stage `evaluate`.
+    some of the training rows, for which the log-loss is computed too, in the stage `evaluate`.
     """
     # only a network can be scored
     recipe = plan.recipe if plan.protocol.scores is None else plan.recipe.replaced(alternative=None)
@@ -315,7 +324,7 @@ def hold_out(
 
 
 def predict_and_measure(model: Model, columns: Columns, *, allow_missing: bool = False) -> MeasuredPredictions:
-    """Predict labelled rows with a model, and measure the predictions.
+    """Predict labelled rows with a model, and compute the metrics of the predictions.
 
     `allow_missing`: treat missing columns as unknown values.
     """
@@ -328,7 +337,8 @@ def predict_and_measure(model: Model, columns: Columns, *, allow_missing: bool =
 def predict(model: Model, columns: Columns, *, allow_missing: bool = False) -> Array:
     """Predict rows with a model; return ln P(c | x_t), shape (K, N).
 
-    Raises ModelError for a value that did not occur in training, if the model's schema has `unseen` = "error".
+    Raises ModelError for a value that did not occur in training, if the model's schema has `unseen` = "error", and for
+    a missing column unless `allow_missing`.
     """
     scorer = compile_scorer(model)
     encoded = encode_attributes(columns, model.schema, scorer.used, allow_missing=allow_missing)

@@ -1,24 +1,24 @@
-"""Metrics of the rows with each value of a column, confidence intervals, and fairness gaps between these groups.
+"""Metrics per group of rows, with confidence intervals, and fairness gaps; each value of a column defines a group.
 
-For a label c, with y_t the true label and p_t the predicted one (or the decision, if the model has a decision rule),
-and all shares weighted:
+For a label c, let y_t be the true label of row t and p_t its predicted label (or its decision, if the model has a
+decision rule). All proportions are weighted:
 
-    selection rate        share of rows with p_t = c
-    true positive rate    share of the rows of c with p_t = c
-    false positive rate   share of the other rows with p_t = c
+    selection rate        proportion of rows with p_t = c
+    true positive rate    proportion of rows with p_t = c among those with y_t = c
+    false positive rate   proportion of rows with p_t = c among those with another label
 
-Each rate is compared over the groups of a column by the difference, highest - lowest, and the ratio, lowest / highest.
-Those of the selection rate are known as the demographic parity difference and ratio. Equalized odds are the larger
-difference and the smaller ratio of the other two rates (Hardt, Price & Srebro 2016; as in fairlearn).
+Each rate is compared between the groups by its difference, highest - lowest, and its ratio, lowest / highest. For the
+selection rate, these are the demographic parity difference and ratio. Equalized odds are the larger difference and the
+smaller ratio of the other two rates (Hardt, Price & Srebro 2016; as in fairlearn).
 
-Every metric and rate has a 95 % confidence interval (`intervals`).
+Metrics and rates have 95 % confidence intervals (`intervals`).
 
 Conventions:
 - With two labels the rates are reported for the second one, otherwise for every label.
-- A rate without rows is None and is left out of the comparison; a ratio 0 / 0 is None.
+- A rate whose denominator has no rows is None and is left out of the comparison; a ratio 0 / 0 is None.
 - A row without a decision does not count as selected for any label.
 
-Cost: a few passes over the rows, a sort for the auc, and the bootstrap of each group.
+Cost: a few passes over the rows, a sort for the AUC, and a bootstrap for each group.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class GroupColumn:
 
 
 class Rate(NamedTuple):
-    """A share and its 95 % interval, which is None if it is undefined."""
+    """A rate, as a proportion, and its 95 % confidence interval, or None if the interval is undefined."""
 
     share: float
     interval: Interval | None
@@ -54,9 +54,11 @@ class Rate(NamedTuple):
 
 @dataclass(frozen=True)
 class Group:
-    """The rows with one value of the column `by`: metrics and intervals by name, rates by label and then by name.
+    """Metrics of the rows with one value of the column `by`.
 
-    decisions: metrics of the decisions by name; empty without a decision rule.
+    - rows, weight: the number of rows and the sum of their weights
+    - metrics, intervals: keyed by name; rates: keyed by label, then by name
+    - decisions: metrics of the decisions, keyed by name; empty without a decision rule
     """
 
     by: str
@@ -70,7 +72,7 @@ class Group:
 
 
 class GroupGap(NamedTuple):
-    """The difference of the highest and the lowest rate, and the ratio lowest / highest (None if the highest is 0)."""
+    """The difference between the highest and the lowest rate, and the ratio lowest / highest (None if both are 0)."""
 
     difference: float
     ratio: float | None
@@ -78,7 +80,7 @@ class GroupGap(NamedTuple):
 
 @dataclass(frozen=True)
 class Fairness:
-    """The gaps of a label's rates over the groups of a column, or None if fewer than two groups have the rate."""
+    """The gap between the groups of a column for each rate of a label; None if fewer than two groups have the rate."""
 
     by: str
     label: str
@@ -86,7 +88,7 @@ class Fairness:
 
     @property
     def equalized_odds(self) -> GroupGap | None:
-        """The larger difference and the smaller ratio of the true and the false positive rate."""
+        """The larger difference and the smaller ratio of the true and false positive rates; None if a gap is None."""
         odds = [gap for name in RATES[1:] if (gap := self.gaps[name]) is not None]
         if len(odds) < 2:
             return None
@@ -104,11 +106,12 @@ def measure_groups(
     units: Integers | None = None,
     overlap_variance: float = 0.0,
 ) -> list[Group]:
-    """Measure the groups of a column that have rows, in the order of its values.
+    """Compute metrics, rates and their intervals for each group that has rows, in the order of `column.values`.
 
-    log_p is ln P(c | x_t), shape (K, N); true labels and weights (None: all 1) have shape (N,). decided: the decisions
-    for these rows, if the model has a decision rule. units: the unit of each row, (N,), or None if each row is one.
-    overlap_variance: as for `measure_intervals`.
+    - log_p: ln P(c | x_t), (K, N); true: label codes (N,); weights: row weights (N,), or None if all are 1
+    - decided: the decision for each row, or None if the model has no decision rule
+    - units: the unit of each row, (N,), or None if each row is a unit of its own
+    - overlap_variance: as for `measure_intervals`
     """
     weights = np.ones(len(true)) if weights is None else weights
     order = np.argsort(column.codes, kind="stable")
@@ -163,7 +166,7 @@ def labels_with_rates(labels: Sequence[str]) -> tuple[int, ...]:
 
 
 def compare_groups(groups: Sequence[Group]) -> list[Fairness]:
-    """Return the gaps between the groups of one column, for each label."""
+    """Return the gaps between the groups of one column, for each label with rates; empty without groups."""
     fairness = []
     for label in groups[0].rates if groups else ():
         gaps = dict[str, GroupGap | None]()

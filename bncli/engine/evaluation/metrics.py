@@ -1,4 +1,4 @@
-"""Metrics of predictions, of decisions, of the class frequencies as a baseline, and of several training sets.
+"""Metrics of predictions and decisions, a baseline that predicts the class frequencies, and bias and variance.
 
 With P[t, c] = P(c | x_t), y_t the true class, w_t the row weight and N the sum of the weights; all means are weighted:
 
@@ -26,20 +26,20 @@ with s the trace of C, t its row sums and p its column sums (Gorodkin 2004); wit
 Metrics of decisions and prediction sets:
 
     cost              mean of costs[y_t][d_t] over the rows with a decision
-    abstention        share of rows without a decision
-    decided_accuracy  share of [d_t = y_t] among the rows with a decision
-    threshold         lowest probability at which the second of two labels is decided
-    coverage          share of rows whose prediction set contains the true label, over all rows and per label
+    abstention        proportion of rows without a decision
+    decided_accuracy  proportion of rows with d_t = y_t among the rows with a decision
+    threshold         lowest probability at which the second of two labels is predicted
+    coverage          proportion of rows whose prediction set contains the true label, over all rows and per label
     set_size          mean number of labels in a prediction set
 
 with d_t the decision. Only the metrics that the rule defines are computed; 0 / 0 is None.
 
-The baseline predicts P(c | x_t) = f_c for every row, the share of label c in the weight of the training rows. The skill
-score 1 - log_loss / base log_loss (also called D^2, the share of the deviance explained) is 1 for perfect predictions
-and 0 for predictions that are no better than the class frequencies.
+The baseline predicts P(c | x_t) = f_c for every row, where f_c is the weighted relative frequency of label c in the
+training rows. The skill score 1 - log_loss / log_loss of the baseline (also called D^2, the fraction of the deviance
+explained) is 1 for perfect predictions and 0 for predictions that are no better than the class frequencies.
 
 Bias and variance: every row t is predicted once in each of T trials, each time by a model trained on other rows
-(repeated cross-validation as in Webb 2000, Machine Learning 40). With Q[t, y] the share of trials that predict class y,
+(repeated cross-validation as in Webb 2000, Machine Learning 40). With Q[t, y] the fraction of trials that predict y,
 
     bias     = mean over t of 1/2 sum over y of (1[y = y_t] - Q[t, y])^2
     variance = mean over t of 1/2 (1 - sum over y of Q[t, y]^2)
@@ -104,7 +104,7 @@ class Metrics:
 
 
 class LabelMetrics(NamedTuple):
-    """Metrics of one label against all others; `support` is a weight, an integer if the rows have no weights."""
+    """Metrics of one label against all others; `support` is the weight of its rows, an integer without row weights."""
 
     precision: float | None
     recall: float | None
@@ -113,7 +113,7 @@ class LabelMetrics(NamedTuple):
 
 
 class Baseline(NamedTuple):
-    """Metrics of the class frequencies; log_loss in nats."""
+    """Metrics of the baseline, which predicts the class frequencies; log_loss is in nats per row."""
 
     accuracy: float
     log_loss: float
@@ -127,9 +127,9 @@ class BiasVariance(NamedTuple):
 
 
 def measure(log_probabilities: Array, labels: Integers, weights: Array | None = None) -> Metrics:
-    """Return the metrics of ln P(c | x_t), (K, N), for labels (N,) with weights (N,) (None: all 1).
+    """Return the metrics of predictions ln P(c | x_t), (K, N), for labels (N,) with weights (N,) (all 1 if None).
 
-    Raises BncliError if the rows have no weight.
+    Raises BncliError if there are no rows or their total weight is 0.
 
     >>> metrics = measure(np.log([[0.9, 0.6, 0.2], [0.1, 0.4, 0.8]]), np.array([0, 1, 1]))
     >>> round(metrics.error, 6), round(metrics.brier, 6), metrics.auc, metrics.confusion.tolist()
@@ -233,7 +233,10 @@ def matthews_correlation(confusion: NDArray[np.int64] | Array) -> float:
 
 
 def class_frequencies(labels: Integers, n_labels: int, weights: Array | None = None) -> Array:
-    """Return the share of every label, (K,), each above 0, from labels (N,) and weights (N,) (None: all 1)."""
+    """Return the relative frequency of each label, (K,), always above 0.
+
+    labels, weights: (N,); the weights are all 1 if None. A label without weight counts as one row of average weight.
+    """
     class_weights = np.bincount(labels, weights, n_labels).astype(np.float64)
     class_weights[class_weights == 0] = 1.0 if weights is None else weights.mean()
     shares: Array = class_weights / class_weights.sum()
@@ -241,23 +244,23 @@ def class_frequencies(labels: Integers, n_labels: int, weights: Array | None = N
 
 
 def measure_baseline(frequencies: Array, labels: Integers, weights: Array | None = None) -> Baseline:
-    """Measure the class frequencies (K,) as predictions of labels (N,) with weights (N,) (None: all 1)."""
+    """Return the metrics of the class frequencies (K,) as predictions of labels (N,); weights are (N,) or None."""
     class_weights = np.bincount(labels, weights, len(frequencies))
     shares = class_weights / class_weights.sum()
     return Baseline(float(shares[frequencies.argmax()]), float(-(shares @ np.log(frequencies))) + 0.0)
 
 
 def skill_score(log_loss: float | None, base: float | None) -> float | None:
-    """Return 1 - log_loss / base, or None if either is None or the base is 0."""
+    """Return 1 - log_loss / base, or None if either is None or `base`, the log-loss of the baseline, is 0."""
     return None if log_loss is None or not base else 1 - log_loss / base
 
 
 def bias_variance(
     labels: Integers, predictions: Integers, n_labels: int, weights: ArrayLike | None = None
 ) -> BiasVariance:
-    """Return bias and variance, from true labels (N,), predicted labels (T, N) and weights (N,) (None: all 1).
+    """Return bias and variance, from true labels (N,), predicted labels (T, N) and weights (N,) (all 1 if None).
 
-    All labels are codes below `n_labels`. Raises BncliError if the shapes differ or the rows have no weight.
+    All labels are codes below `n_labels`. Raises BncliError if the shapes do not match or the total weight is 0.
 
     >>> bias_variance(np.array([0, 1]), np.array([[0, 0], [1, 0]]), n_labels=2)  # one row varies, one is always wrong
     BiasVariance(bias=0.625, variance=0.125)
@@ -288,7 +291,7 @@ def bias_variance(
 
 
 class AppliedRule(NamedTuple):
-    """A decision rule, without its held-out scores, and its decision for each row, (N,), or ABSTAINED."""
+    """A decision rule, without its held-out scores, and its decision for each row, (N,): a label code or ABSTAINED."""
 
     rule: DecisionRule
     codes: Index
@@ -296,10 +299,10 @@ class AppliedRule(NamedTuple):
 
 @dataclass(frozen=True)
 class DecisionMetrics:
-    """The metrics of decisions by name, the coverage of prediction sets per label (or None), and the decided rows.
+    """The metrics of decisions, keyed by name, the coverage of prediction sets per label (or None), and the decisions.
 
-    rows is None if the rule has only prediction sets. Otherwise confusion[true][decided], (K, K), sums the weights of
-    rows with a decision, and undecided[true], (K,), those of rows without one.
+    `rows` is None if the rule has only prediction sets. Otherwise confusion[true][decided], (K, K), sums the weights of
+    the rows with a decision, and undecided[true], (K,), the weights of the rows without one.
     """
 
     metrics: dict[str, float | None]
@@ -314,7 +317,7 @@ def measure_decisions(
 ) -> DecisionMetrics | None:
     """Return the metrics of a model's decisions, or None if it has no decision rule.
 
-    ln P(c | x_t) has shape (K, N); labels and weights (None: all 1) have shape (N,).
+    log_probabilities: ln P(c | x_t), (K, N). labels, weights: (N,); the weights are all 1 if None.
     """
     rule = model.rule
     if rule is None:
@@ -342,7 +345,7 @@ def measure_decisions(
 
 
 def measure_decided_rows(rows: AppliedRule, labels: Integers, weights: Array) -> dict[str, float | None]:
-    """Return the metrics of decisions, except those of prediction sets, for labels and weights (N,)."""
+    """Return the metrics of decisions, keyed by name, except coverage and set size; labels and weights are (N,)."""
     rule, is_decided = rows.rule, rows.codes != ABSTAINED
     metrics: dict[str, float | None] = {}
     if rule.costs is not None:

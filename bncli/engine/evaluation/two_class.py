@@ -1,6 +1,7 @@
-"""Figures for two classes, the second being the event: weight of evidence, ranking, calibration, net benefit.
+"""Metrics for two classes, the second being the event: weight of evidence, ranking, calibration, net benefit.
 
-Bins of an attribute, with e_b and n_b the weights of their events and non-events, and E and N the sums of these:
+Let bin b of an attribute have events of weight e_b and non-events of weight n_b, and let E and N be their sums over
+all bins:
 
     weight of evidence  woe_b = ln[ (e_b / E) / (n_b / N) ]
     information value   iv_b = (e_b / E - n_b / N) woe_b,   IV = sum over b of iv_b      (Siddiqi 2006, chapter 6)
@@ -10,13 +11,13 @@ woe_b is undefined if e_b or n_b is 0, and IV is the sum over the other bins.
 Predicted probabilities p_t of the event:
 
     KS = max over u of |TPR(u) - FPR(u)|, where a row counts as predicted if p_t >= u     Kolmogorov-Smirnov distance
-    gains: the share of all events that is among the rows with the highest probability; rows of equal probability count
-        in proportion, and so does a row that only partly belongs to a group
+    gains: the fraction of all events that are among the rows with the highest probabilities; tied rows, and rows
+        that belong to two groups, are divided proportionally
     calibration: the logistic regression of the event on ln[p_t / (1 - p_t)]; its intercept is 0 and its slope 1 if the
-        probabilities are calibrated (Cox 1958); in the large: the intercept with the slope fixed at 1. Their 95 %
-        intervals are Wald's, estimate -+ 1.96 standard errors from the inverse Hessian, for independent rows
-    net benefit at threshold u = TP(u) / n - FP(u) / n * u / (1 - u)     (Vickers & Elkin 2006); it is a mean over rows,
-        whose interval is -+ 1.96 standard errors of the mean
+        probabilities are calibrated (Cox 1958). Calibration in the large is the intercept with the slope fixed at 1.
+        The 95 % Wald intervals are estimate -+ 1.96 standard errors from the inverse Hessian, for independent rows
+    net benefit at threshold u = TP(u) / n - FP(u) / n * u / (1 - u)     (Vickers & Elkin 2006), where n is the weight
+        of all rows; its 95 % interval is -+ 1.96 standard errors of this mean over rows
 
 Rows of weight 0 are ignored. Cost: one sort of the rows.
 """
@@ -42,7 +43,7 @@ _HALVINGS = 70
 
 
 class BinEvidence(NamedTuple):
-    """A bin: the weight of its rows and events, its event rate, weight of evidence and information value.
+    """A bin: the weight of its rows, the weight of its events, its event rate, weight of evidence, information value.
 
     The last three are None if undefined.
     """
@@ -55,9 +56,9 @@ class BinEvidence(NamedTuple):
 
 
 def measure_bins(counts: Array | Integers) -> tuple[float, list[BinEvidence]]:
-    """Return the information value of an attribute, and the figures of its bins.
+    """Return the information value of an attribute, and the weight of evidence of each of its bins.
 
-    counts: weights of non-events and events per bin, (B, 2), integers if the rows have no weights.
+    counts: the weights of non-events and events in each of B bins, (B, 2); integers if the rows have no weights.
 
     >>> iv, (low, high) = measure_bins(np.array([[30, 10], [10, 30]]))
     >>> round(iv, 4), low.rows, low.events, round(low.woe, 4)
@@ -77,11 +78,11 @@ def measure_bins(counts: Array | Integers) -> tuple[float, list[BinEvidence]]:
 
 
 class GainsLine(NamedTuple):
-    """A group of a gains table; cumulative figures include all groups up to it.
+    """A line of a gains table: one group of rows; cumulative values include all groups up to this one.
 
-    - share: cumulative share of the rows; captured: cumulative share of the events
+    - share: cumulative fraction of the rows; captured: cumulative fraction of the events
     - rows, events, event_rate, lowest_p: weight of rows and events, event rate and lowest probability of this group
-    - lift: captured / share; ks: captured minus the cumulative share of the non-events
+    - lift: captured / share; ks: captured minus the cumulative fraction of the non-events
     """
 
     share: float
@@ -108,9 +109,10 @@ class NetBenefit(NamedTuple):
 
 
 class TwoClassFigures(NamedTuple):
-    """The figures of all rows together; undefined figures are None, undefined tables are empty.
+    """The metrics of all rows together; undefined metrics are None, undefined tables are empty.
 
-    intervals: those of the calibration figures, by name.
+    - capture_10: the fraction of the events among the 10 % of rows with the highest probabilities
+    - intervals: the 95 % intervals of the three calibration metrics, keyed by name
     """
 
     ks: float | None = None
@@ -124,7 +126,7 @@ class TwoClassFigures(NamedTuple):
 
 
 def measure_two_classes(log_probabilities: Array, labels: Integers, weights: Array | None = None) -> TwoClassFigures:
-    """Compute the figures of ln P(c | x_t), (2, N), for labels (N,) and weights (N,) (None: all 1)."""
+    """Compute the metrics of predictions ln P(c | x_t), (2, N), for labels (N,) and weights (N,) (all 1 if None)."""
     weights = np.ones(len(labels)) if weights is None else weights
     is_counted = weights > 0
     if not is_counted.all():
@@ -155,7 +157,10 @@ def measure_two_classes(log_probabilities: Array, labels: Integers, weights: Arr
 
 
 def _gains(rows: Array, events: Array, probabilities: Array) -> tuple[GainsLine, ...]:
-    """Return the lines of a gains table, from cumulative rows and events (n + 1,) at n decreasing probabilities."""
+    """Return the lines of a gains table.
+
+    rows, events: cumulative weights (n + 1,), starting with 0, at the n distinct `probabilities`, in decreasing order.
+    """
     lines = []
     before = 0.0
     total_rows, total_events = float(rows[-1]), float(events[-1])
@@ -178,9 +183,10 @@ _Estimate = tuple[float, float] | None
 
 
 def _calibration_line(log_odds: Array, events: Array, weights: Array) -> tuple[_Estimate, _Estimate]:
-    """Fit the logistic regression of the event on the log-odds; return intercept and slope, both None if undefined.
+    """Fit the logistic regression of the event on the log-odds; return the estimates of intercept and slope.
 
-    The optimum exists if the log-odds of events and non-events overlap (Albert & Anderson 1984).
+    Both are None if a log-odds is infinite, or if the log-odds of events and non-events do not overlap, because then
+    there is no finite optimum (Albert & Anderson 1984).
     """
     own, other = log_odds[events > 0], log_odds[events == 0]
     if not np.isfinite(log_odds).all() or own.min() >= other.max() or other.min() >= own.max():
