@@ -1,9 +1,9 @@
 """Compare two models: schema, cuts, arcs, tables, options, calibration, decision rule, and predictions for a table.
 
-Everything is compared by name: columns, labels, values. Tables are compared if both models have one over the same
-attributes with the same values. For an ensemble these are the tables of its sum; for an ensemble without a sum, and for
-an average over steps, those of its leading model. Probabilities are compared label by label, and a label that one model
-does not have has probability 0 there.
+Columns, labels and values are compared by name. Two tables are compared if they cover the same attributes, with the
+same values, and if the models have the same labels. For an ensemble these are the tables of the sum of its components.
+If an ensemble has no such sum, or if a model averages over steps, the tables of its leading component or step are
+compared. Probabilities are compared label by label; a label that a model does not have has probability 0.
 
 Any other difference is reported by its key in the model file, so that no part of a model can differ unnoticed. A key is
 one of `model.json`; `schema.KEY` and `structure.KEY` are keys inside these two, `attributes.KEY` stands for all
@@ -82,14 +82,14 @@ FIELDS_OF_KEY: dict[str, tuple[str, ...]] = {
     "training_log_p": ("training_log_p",),
     "edits": ("edits",),
 }
-"""The fields of a report that describe a difference in a key of the model file, or that entail it."""
+"""The fields of a report that describe a difference in a key of the model file, or that imply one."""
 _DESCRIPTION = "model.json"
 _T = TypeVar("_T")
 _NUMBERS_PER_BLOCK = 1 << 21
 
 
 class PredictionChanges(NamedTuple):
-    """The number of rows, the share of rows with another most probable label, and the largest |dP| over all labels."""
+    """The number of rows, the fraction whose most probable label changes, and the largest |dP| over rows and labels."""
 
     rows: int
     changed: float
@@ -97,10 +97,10 @@ class PredictionChanges(NamedTuple):
 
 
 class TableChanges(NamedTuple):
-    """Tables that differ, by the names of their attributes.
+    """The tables that differ; each is given by the names of its attributes.
 
-    recut: tables over attributes whose values differ, which cannot be compared. same: number of equal tables. largest:
-    the largest change of an entry in nats, None if no tables can be compared.
+    recut: tables that cannot be compared, because the values of an attribute or the labels of the class differ. same:
+    number of equal tables. largest: the largest change of an entry in nats, or None if no tables can be compared.
     """
 
     added: tuple[tuple[str, ...], ...]
@@ -119,9 +119,10 @@ class TableChanges(NamedTuple):
 class DiffReport:
     """The differences between model A and model B; pairs are (value in A, value in B).
 
-    added, removed: what only B has, and what only A has. labels: the labels of A. class_name, label_order, towards,
-    class_weights (by label), calibration, rule, training_log_p, rows_learnt_from: None if they are equal. other_keys:
-    keys of the model file that differ, and that no other field describes. predictions: None without a table.
+    The fields `..._added` list what only B has, and the fields `..._removed` what only A has. labels: the labels of A.
+    class_name, label_order, towards, class_weights (by label), calibration, rule, training_log_p, rows_learnt_from,
+    edits: None if they are equal. other_keys: keys of the model file that differ and that no other field describes.
+    predictions: the comparison of predictions, or None without a table to predict.
     """
 
     a: str
@@ -153,7 +154,10 @@ class DiffReport:
     edits: tuple[tuple[Edit, ...], tuple[Edit, ...]] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the fields by name; the predictions become `rows`, `changed_decisions` and `max_abs_dp`."""
+        """Return the fields by name, without `labels`, and with `class_name` as `class`.
+
+        The predictions become `rows`, `changed_decisions` and `max_abs_dp`.
+        """
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         report = {"class" if name == "class_name" else name: value for name, value in values.items()}
         del report["predictions"], report["labels"]
@@ -174,7 +178,10 @@ class DiffReport:
 
 
 def diff(a: str, b: str, source: Source | None = None, *, run: Run = Run()) -> DiffReport:
-    """Compare the models in two files, and their predictions for the rows of `source`."""
+    """Compare the models in two files and, if `source` is given, their predictions for its rows.
+
+    Raises UsageError if the rows come from the standard input, because they are read once per model.
+    """
     if source is not None and "-" in source.paths:
         raise UsageError(
             "the rows are read twice, but the standard input can be read only once", hint="give a file with --data"
@@ -251,7 +258,11 @@ def diff(a: str, b: str, source: Source | None = None, *, run: Run = Run()) -> D
 
 
 def _attribute_difference(a: Attribute, b: Attribute) -> str | None:
-    """Return how two attributes differ: in "type" (or part of a date), "cuts" or "levels", or None if they do not."""
+    """Return the first difference between two attributes ("type", "cuts" or "levels"), or None if there is none.
+
+    A different part of a date or number format counts as "type", and a different treatment of missing values as
+    "levels".
+    """
     if isinstance(a, NumericAttribute) and isinstance(b, NumericAttribute):
         if a.form != b.form:
             return "type"
@@ -262,7 +273,7 @@ def _attribute_difference(a: Attribute, b: Attribute) -> str | None:
 
 
 def _arcs(structure: NamedStructure) -> list[tuple[str, str]]:
-    """Return the arcs (parent, child) of a network; a model of regions has none."""
+    """Return the arcs (parent, child) of a network, or an empty list for a model of regions."""
     if not isinstance(structure, NamedDag):
         return []
     return [(parent, child) for child, parents in structure.parents.items() for parent in parents]
@@ -279,11 +290,11 @@ def _not_in(a: Mapping[Any, Any] | Sequence[Any], b: Mapping[Any, Any] | Sequenc
 
 
 _TableKey = tuple[tuple[str, ...], bool, tuple[Any, ...]]
-"""The names of a table's attributes, whether the first is a child, and how they are regrouped."""
+"""The names of a table's attributes, whether the first is a child, and the groupings of their values."""
 
 
 def _compare_tables(model_a: Model, model_b: Model, recut: set[str]) -> TableChanges:
-    """Compare the tables of two models; `recut` are attributes whose values differ."""
+    """Compare the tables of two models; `recut` contains the names of attributes whose values differ."""
     tables_a, tables_b = _tables_with_bias(model_a), _tables_with_bias(model_b)
     added, removed = _not_in(tables_a, tables_b), _not_in(tables_b, tables_a)
     incomparable, changed, largest = [], [], []
@@ -306,7 +317,7 @@ def _compare_tables(model_a: Model, model_b: Model, recut: set[str]) -> TableCha
 
 
 def _tables_with_bias(model: Model) -> dict[_TableKey, Array]:
-    """Return the model's tables, with the bias, which is over no attribute."""
+    """Return the model's tables, including the bias, whose key has no attributes."""
     predictor = model.predictor
     combined = isinstance(predictor, Ensemble) and predictor.pool is Pool.LOGARITHMIC
     tables: Tables = predictor.combined if isinstance(predictor, Ensemble) and combined else predictor.leading
@@ -318,11 +329,11 @@ def _tables_with_bias(model: Model) -> dict[_TableKey, Array]:
 
 
 _Scored = tuple[Index, Array]
-"""Consecutive rows: the position of the most probable label among all labels (rows,), and P(y | x_t) (rows, labels)."""
+"""The predictions for consecutive rows: positions of the most probable labels (rows,), P(y | x_t) (rows, labels)."""
 
 
 def _compare_predictions(model_a: Model, model_b: Model, source: Source, run: Run) -> PredictionChanges:
-    """Compare predictions; the rows are read in step, once for each model by its own schema."""
+    """Compare the predictions of two models; each reads the rows with its own schema, in step with the other."""
     labels = tuple(dict.fromkeys((*model_a.schema.labels, *model_b.schema.labels)))
     rows, changed, max_dp = 0, 0, 0.0
     with (
@@ -337,7 +348,7 @@ def _compare_predictions(model_a: Model, model_b: Model, source: Source, run: Ru
 
 
 def _score_rows(model: Model, labels: Sequence[str], source: Source, run: Run) -> Generator[_Scored, None, None]:
-    """Yield the predictions for all rows of the table, block by block."""
+    """Yield the predictions for all rows of the table, block by block; columns are in the order of `labels`."""
     scorer, schema = compile_scorer(model), model.schema
     needed = [schema.attributes[i].name for i in scorer.used]
     columns = np.array([labels.index(label) for label in schema.labels])
@@ -355,7 +366,7 @@ def _score_rows(model: Model, labels: Sequence[str], source: Source, run: Run) -
 
 
 def _align_blocks(blocks_a: Iterator[_Scored], blocks_b: Iterator[_Scored]) -> Iterator[tuple[_Scored, _Scored]]:
-    """Yield pairs of blocks of the same rows, cut from two series of blocks of the same table."""
+    """Yield pairs of blocks that cover the same rows, from two sequences of blocks of different sizes."""
     a, b = next(blocks_a, None), next(blocks_b, None)
     while a is not None and b is not None:
         n = min(len(a[0]), len(b[0]))
@@ -365,7 +376,7 @@ def _align_blocks(blocks_a: Iterator[_Scored], blocks_b: Iterator[_Scored]) -> I
 
 
 def differing_keys(content_a: bytes, content_b: bytes) -> tuple[str, ...]:
-    """Return the keys whose values differ between two models, as `dump_model` writes them, in alphabetical order."""
+    """Return, in alphabetical order, the keys whose values differ between two model files written by `dump_model`."""
     (keys_a, attributes_a), (keys_b, attributes_b) = _keys(content_a), _keys(content_b)
     pairs = [(keys_a, keys_b, "")]
     pairs += [(attributes_a[name], attributes_b[name], "attributes.") for name in attributes_a.keys() & attributes_b]
@@ -376,7 +387,7 @@ def differing_keys(content_a: bytes, content_b: bytes) -> tuple[str, ...]:
 
 
 def _keys(content: bytes) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Return the values of all keys that are not about attributes, and the keys of each attribute by its name."""
+    """Return the values of all keys that do not concern attributes, and the values of each attribute's keys by name."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         arrays = {name: archive.read(name) for name in archive.namelist() if name != _DESCRIPTION}
         values = json.loads(archive.read(_DESCRIPTION))

@@ -23,9 +23,10 @@ _NOT_CSV = (".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".arrow", ".feathe
 
 @dataclass(frozen=True)
 class DiscretizeReport:
-    """The cuts, and the files that were written (None: not written).
+    """The cuts, and the files that were written.
 
-    `attributes` are those of the cuts, with the frequencies of their values in the table.
+    rows: number of rows of the table. cuts_file, table: the paths of the files, or None if not written. attributes: the
+    attributes of the cuts, with the frequencies of their values in the table.
     """
 
     rows: int
@@ -37,11 +38,11 @@ class DiscretizeReport:
 
     @property
     def n_cuts(self) -> int:
-        """Number of cut points of all attributes together."""
+        """The total number of cut points of all attributes."""
         return sum(len(a.cuts) for a in self.cuts.attributes if isinstance(a, NumericAttribute))
 
     def as_json(self) -> dict[str, Any]:
-        """Return the content of the cuts file, and what was written."""
+        """Return the content of the cuts file, with the numbers of rows and cut points, the files and the seconds."""
         run = {"rows": self.rows, "cuts": self.n_cuts, "cuts_file": self.cuts_file, "table": self.table}
         return run | {"seconds": self.seconds} | cuts_json(self.cuts)
 

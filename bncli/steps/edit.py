@@ -1,13 +1,14 @@
 """Edit an effect of a model, and record who changed it, why, and what was there before.
 
-With rows, the other tables are fitted again while all edited effects are fixed. First all tables W are learned from the
-rows with the cuts, structure, penalty and method of the model. Then the effects are replaced by the edited ones, and
+If rows are given, the other tables are refitted to them while all edited effects are fixed. First all tables W are
+learned from the rows with the cuts, structure, penalty and method of the model. Then the effects are replaced by the
+edited ones, and
 
     CLL(W + L z) - penalty / 2 |z|^2
 
-is maximised over z, where L removes the part of z that would change them. The cost of the edit is the difference
-in log-loss on held-out rows: in each of five stratified folds both models are learned without the rows of the fold. If
-the model was fitted with groups or times, the folds are of groups, or the latest rows are held out.
+is maximised over z, where L removes the part of z that would change the edited effects. The cost of the edit is the
+difference in log-loss on held-out rows: in each of five stratified folds both models are learned without the rows of
+the fold. If the model was fitted with groups, each group is in one fold; with times, the latest rows are held out.
 """
 
 from __future__ import annotations
@@ -56,17 +57,18 @@ from bncli.watch import Note, Run, Stage
 
 FOLDS = 5
 _PENALTY = 1.0
-"""Penalty of a refit if the model was fitted without one."""
+"""The penalty of a refit if the model has none, or a penalty of 0."""
 FixedEffect = tuple[EditableEffect, Array]
-"""An effect, and the values that it keeps."""
+"""An effect, and the values at which it is fixed."""
 _GRADIENT, _ITERATIONS = 1e-8, 2000
 
 
 class EditChoice(NamedTuple):
-    """An edit of an effect, by exactly one of set, flatten, smooth and monotone.
+    """A requested edit of an effect, by exactly one of set, flatten, smooth and monotone.
 
-    set: texts VALUE=LOG_ODDS. monotone: "up" or "down". label: the label that set and monotone are about; None: the
-    second of two.
+    effect: the names of its attributes. set: strings VALUE=LOG_ODDS. monotone: "up" or "down". label: the label whose
+    log-odds set and monotone change, or None for the second of two labels. why, by, when: what the record of the edit
+    says about its reason, author and date.
     """
 
     effect: tuple[str, ...]
@@ -82,9 +84,9 @@ class EditChoice(NamedTuple):
 
 @dataclass(frozen=True)
 class EditReport:
-    """The edits of a model, and the file that was written, or None if the model was not changed.
+    """The edits of a model, and the file that was written.
 
-    done: the edit that was made, or the one that was undone.
+    output: None if no file was written. done: the edit that was made or, if `undone` is true, the edit that was undone.
     """
 
     model: str
@@ -113,7 +115,7 @@ def list_edits(path: str) -> EditReport:
 
 
 def undo(path: str, output: str | None = None) -> EditReport:
-    """Take back the last edit of the model at `path`, and write the model to `output`, or in its place.
+    """Undo the last edit of the model in the file `path`, and write it to `output` (by default to `path`).
 
     Raises UsageError for a model without edits.
     """
@@ -132,10 +134,11 @@ def undo(path: str, output: str | None = None) -> EditReport:
 def edit(
     path: str, choice: EditChoice, output: str | None = None, refit: Source | None = None, *, run: Run = Run()
 ) -> EditReport:
-    """Edit the model at `path`, and write it to `output`, or in its place.
+    """Edit the model in the file `path`, and write it to `output` (by default to `path`).
 
-    Raises UsageError for an effect, value or label that the model does not have and for an edit without effect,
-    ModelError for a model whose effects cannot be edited.
+    refit: rows to which the other tables are refitted. Raises UsageError for an effect, value or label that the model
+    does not have, for an edit that changes nothing, and for one that violates a monotonicity constraint. Raises
+    ModelError for a model whose effects cannot be edited or refitted.
     """
     output = output or path
     check_outputs((output,), () if refit is None else (*refit.paths, refit.schema_file))
@@ -154,7 +157,7 @@ def edit(
 
 
 def edit_model(model: Model, choice: EditChoice, refit: Source | None = None, *, run: Run = Run()) -> Model:
-    """Return the model with the effect changed, the edit on its record and a new self-test."""
+    """Return the edited model, with the edit recorded and, if the model had a self-test, with a new one."""
     schema = model.schema
     effect = editable_effect(model, choice.effect)
     label = _label_position(choice, schema.labels)
@@ -224,8 +227,8 @@ def edit_model(model: Model, choice: EditChoice, refit: Source | None = None, *,
 def _without_rounding(values: Array, target: float | None, label: int) -> list[float]:
     """Return the log-odds (K,) of a cell with rounding errors removed.
 
-    Values within ROUNDING of 0 become 0. If the value of `label` is within ROUNDING of `target`, the number that the
-    user typed, it becomes that number, and of two labels the other gets its negative.
+    Values within ROUNDING of 0 become 0. If the value of `label` is within ROUNDING of `target`, the value that the
+    user requested, it becomes `target`; if there are two labels, the other one becomes -`target`.
     """
     shown = np.where(np.abs(values) < ROUNDING, 0.0, values)
     if target is not None and abs(shown[label] - target) < ROUNDING:
@@ -236,7 +239,7 @@ def _without_rounding(values: Array, target: float | None, label: int) -> list[f
 
 
 def _label_position(choice: EditChoice, labels: Sequence[str]) -> int:
-    """Return the position of the label to edit; raise UsageError if `label` is unknown, missing or without effect."""
+    """Return the position of the label to edit; raise UsageError if it is unknown, missing, or given without effect."""
     takes_label = choice.set or choice.monotone
     if choice.label is None:
         if takes_label and len(labels) != 2:
@@ -254,7 +257,7 @@ def _label_position(choice: EditChoice, labels: Sequence[str]) -> int:
 def _refit(
     model: Model, effect: EditableEffect, target: Array, source: Source, run: Run
 ) -> tuple[list[Array], RefitLoss]:
-    """Return the arrays of the model refitted with the effect fixed at `target`, and the losses on held-out rows."""
+    """Return the arrays of the model refitted with the effect fixed at `target`, and the held-out log-losses."""
     if not isinstance(model.predictor, Tables):
         what = "--refit needs a model with a single set of tables, but the model is an ensemble"
         raise ModelError(what, hint="leave --refit out, or fit a model with --structure nb, tan or interactions")
@@ -291,7 +294,10 @@ def _refit(
 
 
 def _read_rows(model: Model, source: Source, run: Run) -> Dataset:
-    """Return the rows in the codes of the model; raise ModelError if they do not have the same values."""
+    """Read the rows and encode them with the cuts of the model.
+
+    Raises ModelError if the rows do not have the same labels as the model, or an attribute lacks or adds a code.
+    """
     schema = model.schema
     if model.split is not None:  # held out as when the model was fitted
         *group, last = model.split.columns
@@ -337,7 +343,7 @@ def _learn_tables(model: Model, data: Dataset) -> Tables:
 
 
 def _fit_around(model: Model, effects: Sequence[FixedEffect], tables: Tables, data: Dataset) -> Tables:
-    """Return the tables with these effects replaced, and everything else fitted to the rows again."""
+    """Return the tables with these effects set to their fixed values, and everything else refitted to the rows."""
     from scipy.optimize import minimize  # takes longer to import than a small edit
 
     if not effects:

@@ -36,11 +36,11 @@ CLASS_REFERENCE = "log-odds of each class against the geometric mean of the othe
 class NamedEffect(NamedTuple):
     """The effect of a set of attributes on the log-odds of every class.
 
-    attributes: their names. share: share of this effect in the variance of the score. values: values[x_1, x_2, ..., y],
-    each axis with mean 0. axis_attributes: the attribute of each axis with the values along it, as it was cut or
-    regrouped to a coarser binning. merged: the attributes that are regrouped; None for the others. averaged: the values
-    are averages, because the model distinguishes more values than the axes have. margins: half the width of the 90 %
-    interval of every value, None for a model without intervals.
+    attributes: their names. share: the fraction of the variance of the score that is due to this effect. values:
+    values[x_1, x_2, ..., y], with mean 0 along each axis. axis_attributes: for each attribute its values along the
+    axis, as it was cut or in a coarser binning. merged: for each attribute its coarser binning, or None if it has none.
+    averaged: whether the values are averages, because the model distinguishes more values than the axes have. margins:
+    half the width of the 90 % interval of each value, or None for a model without intervals.
     """
 
     attributes: tuple[str, ...]
@@ -53,14 +53,14 @@ class NamedEffect(NamedTuple):
 
     @property
     def names(self) -> tuple[tuple[str, ...], ...]:
-        """Names of the values along each axis, except the last axis (the class)."""
+        """The names of the values along each axis except the last one (the class)."""
         return tuple(value_names(attribute)[:-1] for attribute in self.axis_attributes)
 
     def with_equal_intervals_joined(self) -> NamedEffect:
-        """Return the effect of one numeric attribute with neighbouring intervals of the same values as one.
+        """Return the effect with neighbouring intervals joined if their values are equal, for one numeric attribute.
 
-        This shortens the effects of a card, and those that are monotone by request, because they have few steps.
-        Effects of categorical or several attributes, or without equal neighbours, are returned as they are.
+        This shortens the effects of a card and of attributes with monotonicity constraints, which have few steps.
+        The effect of a categorical attribute or of several attributes is returned unchanged.
         """
         compared_values = self.values if self.margins is None else np.concatenate((self.values, self.margins), axis=-1)
         grouping = (
@@ -96,11 +96,11 @@ def attribute_with_missing(attribute: Attribute) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class EffectsReport:
-    """The effects of a model, in decreasing order of their share of the variance.
+    """The effects of a model, in decreasing order of their fraction of the variance.
 
     base: log-odds (K,) of the average row.
     models: number of models whose scores are averaged.
-    left_out: number and share of the effects that are not listed, for a model with very many.
+    left_out: the number of effects that are not listed, and their fraction of the variance; None if all are listed.
     """
 
     base: Array
@@ -109,11 +109,11 @@ class EffectsReport:
     left_out: LeftOut | None = None
 
     def with_equal_intervals_joined(self) -> EffectsReport:
-        """Return the report for people to read, with neighbouring intervals of equal values joined (`NamedEffect`)."""
+        """Return the report with `NamedEffect.with_equal_intervals_joined` applied to each effect, for display."""
         return replace(self, effects=tuple(effect.with_equal_intervals_joined() for effect in self.effects))
 
     def as_json(self) -> dict[str, Any]:
-        """Return the keys about effects of the report on the model; `effects_left_out` only if some are left out."""
+        """Return the keys about effects in the JSON of a model; `effects_left_out` only if some are left out."""
         report = {
             "class_reference": CLASS_REFERENCE,
             "effects_base": self.base.tolist(),
@@ -145,10 +145,10 @@ def effects_report(model: Model) -> EffectsReport:
 
 
 def effects_csv(report: EffectsReport, labels: Sequence[str]) -> str:
-    """Return the effects as CSV, with one line per label and value (or combination of values).
+    """Format the effects as CSV, with one row per label and value (or combination of values).
 
-    The base comes first, with an empty attribute. Names of several attributes, and their values, are joined by ` & `,
-    as in a scorecard.
+    The base comes first, with an empty attribute. The names of several attributes, and their values, are joined by
+    ` & `, as in a scorecard.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -163,10 +163,10 @@ def effects_csv(report: EffectsReport, labels: Sequence[str]) -> str:
 
 
 class NamedStep(NamedTuple):
-    """A model on a path: the region that it adds to the models before it (empty in step 0, the class alone).
+    """A model on a path, with the region that it adds to the preceding model (empty for step 0, the class alone).
 
-    Log-likelihood and log posterior in nats; `weight` is the share in the average over the path. `bootstrap_log_loss`
-    estimates the log-loss on new rows, in nats, if that was requested.
+    log_likelihood, log_posterior: in nats. weight: its weight in the average over the path. bootstrap_log_loss: an
+    estimate of the log-loss on new rows, in nats per row, or None if not requested.
     """
 
     region: tuple[str, ...]
@@ -183,7 +183,7 @@ class NamedStep(NamedTuple):
 
 
 def path_steps(path: Path, schema: Schema) -> tuple[NamedStep, ...]:
-    """Return the steps of a model's path."""
+    """Return the steps of a model's path, with the names of attributes."""
     names = [attribute.name for attribute in schema.attributes]
     return tuple(
         NamedStep(tuple(names[i] for i in s.region), s.df, s.log_likelihood, s.log_posterior, s.weight)
@@ -208,7 +208,7 @@ class RegionsReport:
     """The regions of the best model on a path, or of the only model.
 
     orders: number of regions by order, which is the number of their attributes plus one for the class.
-    steps, best_step, weight: the number of steps without step 0, the best step, and its share in the average over the
+    steps, best_step, weight: the number of steps without step 0, the best step, and its weight in the average over the
     path; None without a path.
     """
 
@@ -231,7 +231,7 @@ def regions_report(model: Model) -> RegionsReport | None:
 
 
 def search_report(regions: NamedRegions) -> RegionsReport:
-    """Return the report on regions that a search has found, before parameters are learned."""
+    """Return the report on the regions found by a search, before parameters are learned."""
     orders, steps = _count_orders(regions.chosen), search_steps(regions)
     if steps is None or regions.trace is None:
         return RegionsReport(orders)

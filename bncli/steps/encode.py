@@ -32,8 +32,8 @@ _NOT_CODES = (*(suffix for suffix in TABLE_SUFFIXES if suffix != ".arrow"), ".js
 class EncodeReport:
     """The result of encoding a table.
 
-    cuts: number of cut points. sampled_rows: number of rows that the cuts were learned from, None for all. bytes: size
-    of the file.
+    codes: the path of the file. cuts: number of cut points of all attributes. sampled_rows: number of rows from which
+    the cuts were learned, or None for all rows. bytes: size of the file.
     """
 
     codes: str
@@ -58,7 +58,10 @@ def encode(
     supplied: SuppliedFiles = SuppliedFiles(),
     run: Run = Run(),
 ) -> EncodeReport:
-    """Encode `source` by supplied cuts, or cuts learned from it, and write the `.codes` file."""
+    """Encode the table `source` with the supplied cuts, or with cuts learned from it, and write a `.codes` file.
+
+    Raises UsageError if the rows are codes already.
+    """
     path = default_output_path(source.paths, ".codes") if output is None else output
     refuse_ending(output, _NOT_CODES, "the output must be a codes file with the extension .codes")
     if is_codes_table(source.paths):
@@ -117,9 +120,9 @@ def encode(
 
 
 def _draw_sample(columns: Columns, cuts: Cuts, seed: int, watch: Watch) -> Sample | None:
-    """Return the rows, as they were read, on which a penalty would be chosen.
+    """Draw the rows on which a penalty would be chosen, with their original values.
 
-    Return None if the cuts were not made by a discretizer, or if the sample would be too large to store.
+    Returns None if the cuts were not learned by a discretizer, or if the sample would be too large to store.
     """
     if cuts.method not in DISCRETIZERS.words:
         return None

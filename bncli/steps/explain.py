@@ -24,7 +24,10 @@ from bncli.watch import Run
 
 
 class NamedContribution(NamedTuple):
-    """The contribution of an effect to the log-odds of the prediction; names and values of a set are joined by `&`."""
+    """The contribution of an effect to the log-odds of the prediction.
+
+    If the effect has several attributes, their names and values are joined by `&`.
+    """
 
     effect: str
     value: str
@@ -32,10 +35,11 @@ class NamedContribution(NamedTuple):
 
 
 class ExplainedRow(NamedTuple):
-    """A row's most probable label, its probability p, and why.
+    """The most probable label of a row, its probability p, and the contributions to its log-odds.
 
-    row: its number, from 1, the header and malformed rows not counted. log_odds of the prediction = base + the sum of
-    the contributions + rest, in nats, before a calibration other than a temperature.
+    row: the number of the row, counted from 1 without the header and malformed rows. log_odds: the log-odds of the
+    prediction, in nats, which are base + the sum of the contributions + rest; a calibration other than a temperature is
+    not included.
     """
 
     row: int
@@ -53,7 +57,7 @@ class ExplainedRow(NamedTuple):
 
 @dataclass(frozen=True)
 class ExplainReport:
-    """The effects of a model and its labels, or explanations of rows; the other fields are None or empty."""
+    """Either the labels and effects of a model or the explanations of rows; the unused fields are None or empty."""
 
     model: str
     labels: tuple[str, ...] = ()
@@ -61,7 +65,7 @@ class ExplainReport:
     rows: tuple[ExplainedRow, ...] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the effects with the keys of `inspect`, or the rows."""
+        """Return the effects, with the same keys as `inspect`, or the explained rows."""
         if self.effects is not None:
             return {"model": self.model, "labels": list(self.labels)} | self.effects.as_json()
         return {"model": self.model, "rows": [row.as_json() for row in self.rows or ()]}
@@ -75,10 +79,10 @@ def explain_model(path: str, positive: str | None = None) -> ExplainReport:
 def explain_rows(
     path: str, source: Source, top: int, rows: tuple[int, int] | None = None, *, unseen: Unseen | None, run: Run = Run()
 ) -> Iterator[ExplainedRow]:
-    """Yield the rows of a table, each with its `top` largest contributions.
+    """Yield the explained rows of a table, each with at most `top` contributions, the largest ones.
 
-    rows: first and last row to explain, None for all. Raises what scoring raises, and BncliError if the table ends
-    before the first of the rows.
+    rows: the first and the last row to explain, counted from 1, or None for all rows. Raises the errors of scoring, and
+    BncliError if the table ends before the first row to explain.
     """
     model = read_model(path)
     scorer = RowScorer(model, strict=(unseen or model.schema.unseen) == "error", explain=top)

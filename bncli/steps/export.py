@@ -1,4 +1,4 @@
-"""Export a model to a format of other programs: its structure, its network, or a program that scores rows.
+"""Export a model to a format that other programs read: its structure, its network, or a program that scores rows.
 
     StructureFormat    the structure alone (dot, json)
     NetworkFormat      the network with its probabilities (bif, xmlbif), if the model is or can be made a network (see
@@ -7,10 +7,11 @@
                        that marginalizes missing values over a network; a scorecard needs two classes and one sum of
                        tables
 
-Every export is tested before it is written. A network is read back, if the format allows it, and a program is run, if
-its interpreter is installed. Its probabilities for EXPORT_ROWS rows or more are compared with the model's: random rows
-for a network; for a program rows with every level, both sides of every cut, missing and unseen values. The file is
-written only if no probability differs by more than TOLERANCE, and no decision differs except between equally good ones.
+A network or program is tested before it is written. A network is read back, if the format allows it, and a program is
+run, if its interpreter is installed. Its probabilities for EXPORT_ROWS or more rows are compared with the model's. For
+a network these are random rows; for a program they include every level, both sides of every cut, missing values and
+unseen values. The file is written only if no probability differs by more than TOLERANCE, and if no decision differs
+except between equally good ones.
 """
 
 from __future__ import annotations
@@ -52,9 +53,10 @@ WHOLE = 1e-6
 
 
 class Rounding(NamedTuple):
-    """The effect of rounding on synthetic rows: the largest change of a probability, and the increase of the log-loss.
+    """The effect of rounding on synthetic rows.
 
-    log_loss: in nats per row, a mean over rows whose labels have the probabilities of the model.
+    max_dp: the largest change of a probability. log_loss: the expected increase of the log-loss in nats per row, if the
+    labels of the rows have the probabilities of the model.
     """
 
     max_dp: float
@@ -65,12 +67,13 @@ class Rounding(NamedTuple):
 class ExportReport:
     """The result of an export.
 
-    output: None if only the text is wanted. nodes, arcs: numbers including the class; arcs is None for regions and
-    programs. probabilities: number of probabilities of a network, or of table entries of a program; None for a
-    structure. rows, max_dp: number of rows on which the export was compared with the model, and the largest difference
-    of a probability; None if it was not compared. rounding: for a format that rounds numbers; max_dp is then the
-    difference before rounding. totals: some scores of a scorecard, with the probability of the event. pooled: the
-    values that `min_rows` joined, None without it.
+    output: the path of the file, or None if none was written. text: the content of the export. nodes, arcs: their
+    numbers, including the class; arcs is None for regions and programs. probabilities: number of probabilities of a
+    network, or of table entries of a program; None for a structure. rows, max_dp: number of rows on which the export
+    was compared with the model, and the largest difference in a probability; None if it was not compared. rounding: the
+    effect of rounding, for a format that rounds; max_dp is then the difference before rounding. totals: some scores of
+    a scorecard, with the probability of the event. pooled: the values that were pooled because of `min_rows`, or None
+    if `min_rows` was not given.
     """
 
     model: str
@@ -108,10 +111,11 @@ def export(
     min_rows: int | None = None,
     watch: Watch = silent,
 ) -> ExportReport:
-    """Export the model at `model_path` to the format `form`, one of EXPORTS, and write it to `output`.
+    """Export the model in the file `model_path` to the format `form`, one of EXPORTS, and write it to `output`.
 
-    `options` are the options of the format, by their words. `positive` is the label of the event, None for the model's.
-    `min_rows`: pool values with fewer training rows, and compare the export with the pooled model.
+    options: the options of the format, keyed by name. seed: the seed of the rows on which the export is compared with
+    the model. positive: the label of the event, or None for the model's. min_rows: pool values with fewer training rows
+    first, and compare the export with the pooled model.
     """
     chosen = export_format(form)
     refuse_ending(output, (), "the file can be written only as plain text")
@@ -270,7 +274,11 @@ def _export_program(
 
 
 def _unit_of_points(scorer: PortableScorer, most: int | str) -> float | None:
-    """Return the log-odds of one point of a card, or None if its entries are not integers, as after an edit."""
+    """Return the log-odds per point of a card whose largest entry has `most` points.
+
+    Returns None if `most` is "off", if all entries are 0, or if some entries are not an integer number of points, as
+    after an edit.
+    """
     entries = [table.entries for table in scorer.tables]
     largest = max((float(np.abs(own).max()) for own in entries), default=0.0)
     if most == "off" or not largest > 0:
@@ -280,7 +288,7 @@ def _unit_of_points(scorer: PortableScorer, most: int | str) -> float | None:
 
 
 def _rule_of_program(model: Model, form: ProgramFormat, watch: Watch) -> DecisionRule | None:
-    """Return the decision rule of the program without prediction sets, or None; notes report what is left out."""
+    """Return the decision rule of the program, without prediction sets, or None; a note says what is left out."""
     rule = model.rule
     if rule is None:
         return None
@@ -293,7 +301,7 @@ def _rule_of_program(model: Model, form: ProgramFormat, watch: Watch) -> Decisio
 
 
 def _refuse_difference(max_dp: float, what: str, kind_of_rows: str, recipe: Recipe) -> None:
-    """Raise BncliError for a difference above TOLERANCE, or one that is NaN."""
+    """Raise BncliError if the difference exceeds TOLERANCE or is NaN."""
     if max_dp <= TOLERANCE:
         return
     # The option of the parameters that keeps probabilities away from 0.

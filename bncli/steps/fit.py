@@ -1,6 +1,6 @@
 """Fit a model to a table, or to counts, and write it: `fit` reads, learns, writes and reports.
 
-The report on a model of `--structure card` has its points, and the probabilities of some totals.
+The report on a model with `--structure card` includes its points, and the probabilities of some totals.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ from bncli.steps.run import NamedMove, Recorder, with_memory_limit
 from bncli.watch import Note, Run, Stage
 
 WIDEST = 60
-"""The largest total width of the columns of points, in characters; above it, each label has a line of its own."""
+"""The maximum total width of the columns of points, in characters; wider cards have one line per label instead."""
 TOTALS = 11
-"""The number of totals whose probability is listed, from the lowest to the highest."""
+"""The maximum number of totals whose probability is listed, evenly spaced from the lowest to the highest."""
 
 
 @dataclass(frozen=True)
@@ -66,25 +66,26 @@ class FitReport:
 
     rows: number of training rows. holes: number of missing values of informative attributes that are marginalized, 0
         with missing_policy `level`.
-    attributes, used: number of attributes in the schema, and in the model. The others are `uninformative` (they have
-        one value) or `left_out` by the structure; `unnamed` are those among left_out that a structure file lacks.
+    attributes, used: number of attributes in the schema, and in the model. The other attributes are `uninformative`
+        (they have a single value) or `left_out` by the structure; `unnamed` lists the attributes in left_out that are
+        not in the structure file.
     cuts: number of cut points of all attributes. arcs: number of arcs between attributes.
-    structure_learned: the structure method that made the structure.
+    structure_learned: the method that learned the structure.
     moves: arcs changed by a greedy structure search, in order. regions: None for a network.
     penalty: None for parameters in closed form; for an ensemble the penalty of its heaviest component.
     penalty_cv: how the penalty was chosen, if by cross-validation. trials: the candidates of an ensemble.
     cll_start, cll: conditional log-likelihood of the training rows at the start and the end, in nats, without the
-        penalty. log_loss: -cll per row. All three are NaN for a model learned from counts.
+        penalty. log_loss: -cll divided by the total row weight. All three are NaN for a model learned from counts.
     held_out: losses of held-out rows with the chosen settings, or None if no row was held out. held_out_predictions:
         the predictions of these rows, if `run.keep_predictions` is set.
-    restarts: where each random start ended, or None; the other figures are of the selected start.
-    findings: properties of the table that make held-out figures misleading.
+    restarts: the result of each random start, or None; the other fields describe the selected start.
+    findings: properties of the table that make held-out metrics misleading.
     warnings: reasons why the model may be unreliable.
     class_weights: the factor of each label's row weights, or None without class weights.
     decisions: the decision rule, or None if the model has none.
     split: how rows were split (row by row, by groups or by time), or None for a model learned from counts.
     card: the points of `--structure card`, or None for other models.
-    intervals: where the uncertainty of the parameters comes from and the bytes that it takes, or None if not requested.
+    intervals: a summary of the uncertainty of the parameters and its size in bytes, or None if not requested.
     """
 
     model: str
@@ -170,12 +171,12 @@ def fit(
     unseen: Unseen = "average",
     run: Run = Run(),
 ) -> FitReport:
-    """Learn a model from `source` and write it to `output`, or beside the data.
+    """Learn a model from `source` and write it to `output` (by default a file beside the data).
 
-    Supplied files replace the recipe's methods, and the model records the methods that made them. So learning cuts,
-    structure and parameters one by one gives the same bytes as learning them all at once. `trace` is a file to write
-    the optimizer's iterations to. `log_p_quantiles` stores quantiles of ln P(x) of the training rows in the model, and
-    raises UsageError if the model has no P(x).
+    Supplied files replace the recipe's methods, and the model records the methods that made them. Learning cuts,
+    structure and parameters in separate steps therefore gives the same model file as learning them all at once.
+    trace: a file for the iterations of the optimizer. log_p_quantiles: store quantiles of ln P(x) of the training rows
+    in the model; raises UsageError if the recipe gives a model without P(x).
     """
     model_path = default_output_path(source.paths, ".bnc") if output is None else output
     for path in source.paths:
@@ -240,7 +241,7 @@ def fit(
 def _check(
     table: Columns, source: Source, recipe: Recipe, supplied: SuppliedFiles, run: Run
 ) -> tuple[TableCheck | None, Columns]:
-    """Check a table unless it is on a cluster; return the check, and the table with the cuts found meanwhile."""
+    """Check a table unless it is on a cluster; return the check, and the table with cuts found during the check."""
     if run.cluster is not None:
         return None, table
     known = None
@@ -259,10 +260,10 @@ def fit_counts(
     unseen: Unseen = "average",
     run: Run = Run(),
 ) -> FitReport:
-    """Fit a model to the counts in the file at `path`, and write it to `output`, or beside the counts.
+    """Fit a model to the counts in the file `path`, and write it to `output` (by default a file beside the counts).
 
-    The bytes are those that `fit` makes from the rows with the cuts of the counts. Raises BncliError for methods that
-    need the rows themselves.
+    The model file is identical to the one that `fit` writes for the rows with the cuts of the counts. Raises BncliError
+    for methods that need the rows themselves.
     """
     model_path = default_output_path((path,), ".bnc") if output is None else output
     check_outputs((model_path,), (path, *supplied.paths))
@@ -351,8 +352,9 @@ def card_json(fitted: FittedModel) -> dict[str, Any] | None:
     """Return the part of `fit --json` about a card, or None for other models.
 
     Keys: columns and rows (their numbers), points (one entry per row of the card, and per label if there are more than
-    two), totals (for two classes: the probability of the second label), log_loss and log_loss_unlimited (on held-out
-    rows, None if there were none), alternatives (columns, rows and log_loss of other cards with about that loss).
+    two), totals (for two classes: the probability of the second label at some totals), log_loss and log_loss_unlimited
+    (on held-out rows, with and without the limits of the card; None without such rows), alternatives (columns, rows and
+    log_loss of other cards with a similar log-loss).
     """
     model = fitted.model
     if model.recipe.param != "points":
@@ -400,7 +402,7 @@ def card_json(fitted: FittedModel) -> dict[str, Any] | None:
 
 
 def card_lines(card: dict[str, Any], label: str) -> list[str]:
-    """Return the printed lines of a card: its rows, then P(`label`) for some totals, then the alternatives."""
+    """Format a card as lines: its size and losses, its rows, P(`label`) at some totals, and the alternatives."""
     lines = [f"card        {card['columns']:,} columns, {card['rows']:,} rows"]
     if card["log_loss"] is not None and card["log_loss_unlimited"] is not None:
         losses = f"{card['log_loss']:.4g}, without the limits of the card {card['log_loss_unlimited']:.4g}"
@@ -436,10 +438,10 @@ def _columns(fitted: FittedModel) -> list[int]:
 
 
 def _rows(schema: Schema, family: Family, numbers: Array) -> list[tuple[str, Array]]:
-    """Return (values as text, points) for every row of a table; numbers: points of its cells, (cells, 1) or (cells, K).
+    """Return (description of the values, points) for every row of a table of a card.
 
-    Neighbouring intervals with equal points share a row, and so do all levels with equal points. A row of several
-    attributes is a box: some values of each.
+    numbers: the points of the table's cells, (cells, 1) or (cells, K). Neighbouring intervals with equal points share a
+    row, and so do all levels with equal points. A row of several attributes combines some values of each.
     """
     attributes = [schema.attributes[i] for i in family.attributes]
     boxes = equal_rows(numbers, family.shape, n_ordered_groups(attributes, family))

@@ -1,10 +1,10 @@
-"""Forecast a fit without doing it: the recipe, the tables, and the memory and time that it would take.
+"""Forecast a fit without running it: the recipe, the tables, and the memory and time that it would take.
 
-Only the head of a file is read, or its footer. The exception is gbn, which does not limit the parents of an attribute,
-so that its tables may have any size: on a small table its search is run. Seconds are rough: they follow measurements
-on tables with 30 columns (tests/published/past_memory.md) on one core; they distinguish minutes from hours. The memory
-is within a factor of 2 of the measured peak (tests/steps/test_forecast.py) on tables with few rows and with many,
-narrow and wide.
+Only the beginning or the footer of a file is read. The exception is gbn, which does not limit the number of parents of
+an attribute, so that its tables may have any size: its search is run if the table is small. The seconds are rough, and
+only distinguish minutes from hours: they follow measurements on one core with tables of 30 columns
+(tests/published/past_memory.md). The memory is within a factor of 2 of the measured peak for short, long, narrow and
+wide tables (tests/steps/test_forecast.py).
 """
 
 from __future__ import annotations
@@ -36,29 +36,27 @@ from bncli.watch import Run
 BASE_BYTES = 105 << 20
 """The memory of the interpreter, the program and its libraries, in bytes."""
 VALUE_BYTES = 4.5
-"""The memory of a value in the narrowest type, in bytes, averaged over numbers and names."""
+"""The memory of a value in the narrowest type, in bytes, averaged over numeric and categorical columns."""
 COLUMN_BYTES, COMPARED_COLUMN_BYTES = 45_000, 85_000
-"""Bytes per column of any length; the second for `interactions`, `auto` and structures with an alternative."""
+"""Bytes per column, regardless of its length; the second if structures are compared (see `expected_memory`)."""
 PARSING_BYTES = 40 << 20
-"""The largest memory, in bytes, of the blocks that are being parsed."""
+"""The maximum memory, in bytes, of the blocks that are being parsed."""
 OPTIMIZER_BYTES, CANDIDATES_BYTES = 55 << 20, 20 << 20
-"""The memory, in bytes, of the libraries, tables and vectors of an optimizer, and of the candidates of `auto` on small
-tables.
-"""
+"""The memory, in bytes, of an optimizer's libraries, tables and vectors, and of the candidates of `auto`."""
 FOLD_ROWS, FOLD_BYTES = 100_000, 24
-"""The most rows of held-out folds, and the bytes per value for the folds and the current pass."""
+"""The maximum number of rows in held-out folds, and the bytes per value for the folds and the current pass."""
 PAIR_CELLS = 2_000
-"""The most cells of the joint table of a pair of attributes and the class, on average."""
+"""The maximum average number of cells of the joint table of a pair of attributes and the class."""
 READING, COUNTING, PASSING = 7e-8, 2.6e-9, 3e-9
-"""Seconds of one core per value: to read and cut it, to count it for a structure, to look it up in a pass."""
+"""Seconds of one core per value: to read and cut it, to count it for a structure, and to look it up in a pass."""
 FEW_PASSES, PASSES = 8, 150
-"""Passes of an optimizer with its preconditioner: for naive Bayes, and for other structures."""
+"""The number of passes of an optimizer with its preconditioner: for naive Bayes, and for other structures."""
 SEARCHED_ROWS, SEARCHED_ATTRIBUTES = 20_000, 30
-"""The largest table on which gbn is run for a forecast: its search then takes seconds."""
+"""The maximum size of a table on which the gbn search is run for a forecast; it then takes seconds."""
 FITTING, CHOOSING = 1e-5, 5e-5
-"""Seconds of an optimizer per entry of the tables, with a given penalty and with one that is chosen."""
+"""Seconds of an optimizer per entry of the tables, for a given penalty and for a penalty that is to be chosen."""
 PENALTY_ROWS, PENALTY_PASSES = 50_000, 900
-"""The rows on which a penalty is chosen, and the passes over them."""
+"""The maximum number of rows on which a penalty is chosen, and the number of passes over them."""
 SAMPLED_ROWS, FALL = 9_000_000, 1.6
 """Above SAMPLED_ROWS rows, samples do most of the work, and cuts are learned from a sample, so there are fewer.
 
@@ -68,7 +66,7 @@ The number of passes over all rows then falls with the power FALL of the number 
 
 @dataclass(frozen=True)
 class ExpectedTable:
-    """A table of parameters: its attributes, the child first, and its number of cells (None: no cuts are known)."""
+    """A table of parameters: its attributes, the child first, and its number of cells, or None without known cuts."""
 
     attributes: tuple[str, ...]
     cells: int | None
@@ -78,8 +76,9 @@ class ExpectedTable:
 class Forecast:
     """The expected result of a fit, and what the fit would cost.
 
-    rows_exact: the number of rows is from a footer and not an estimate. tables: None if the structure is yet to be
-    learned. bytes: size of the table. rounds: how often the table would be read. memory: bytes. seconds: of one core.
+    rows_exact: whether the number of rows is exact rather than an estimate. tables: None if the structure has yet to be
+    learned. bytes: size of the table. rounds: how often the table would be read, 0 for a `.codes` file. memory: in
+    bytes. seconds: on one core.
     """
 
     recipe: dict[str, Any]
@@ -102,7 +101,7 @@ class Forecast:
 
 
 def forecast(source: Source, recipe: Recipe, supplied: SuppliedFiles = SuppliedFiles()) -> Forecast:
-    """Forecast the fit of this table with this recipe and these files."""
+    """Forecast the fit to the table `source` with this recipe and these supplied files."""
     recipe = supplied.update_recipe(recipe)
     if is_codes_table(source.paths):
         header = read_codes(source.paths[0]).header
@@ -144,7 +143,7 @@ def forecast(source: Source, recipe: Recipe, supplied: SuppliedFiles = SuppliedF
 def _learn_tables(
     source: Source, recipe: Recipe, supplied: SuppliedFiles
 ) -> tuple[tuple[ExpectedTable, ...], int, int]:
-    """Learn the structure, and return its tables, the bytes that learning them takes, and their number of entries."""
+    """Learn the structure; return its tables, the memory in bytes to learn them, and their total number of entries."""
     counts = read_and_cut(source, recipe, supplied, Run())
     structure, schema = learn_structure(counts, recipe), counts.schema
     assert isinstance(structure, Dag)
@@ -158,9 +157,9 @@ def _learn_tables(
 def _expected_tables(
     names: list[str], recipe: Recipe, supplied: SuppliedFiles, sizes: Mapping[str, int]
 ) -> tuple[ExpectedTable, ...] | None:
-    """Return the tables of naive Bayes or of a graph from a file, None for a structure that is yet to be learned.
+    """Return the tables of naive Bayes or of a supplied graph, or None for any other structure.
 
-    `sizes`: number of codes of each attribute, empty if it is not known.
+    sizes: the number of codes of each attribute, empty if they are not known.
     """
     if isinstance(supplied.structure, NamedDag):
         known = set(names)
@@ -177,12 +176,13 @@ def _expected_tables(
 
 
 def expected_memory(n_rows: int, n: int, value_bytes: float, rounds: int, recipe: Recipe) -> int:
-    """Return the bytes needed for n attributes: by the program, by the columns, and by reading or by learning.
+    """Return the expected peak memory, in bytes, of a fit of n attributes to n_rows rows.
 
-    value_bytes: memory of all values as they are read. Reading needs the values or a sample of them, their codes, and
-    blocks of the file. Learning needs the codes, the tables of the structure search, and for an optimizer fused codes
-    and held-out folds. The codes in a `.codes` file (rounds = 0) count only while all of them are read, because the
-    pages of the file can be dropped.
+    It is the memory of the program and its columns, plus the memory of reading or of learning, whichever is larger.
+    value_bytes: memory of all values as they are read. rounds: as in `Forecast`. Reading needs the values or a sample
+    of them, their codes, and blocks of the file. Learning needs the codes, the tables of the structure search, and for
+    an optimizer fused codes and held-out folds. The codes in a `.codes` file (rounds = 0) count only while all of them
+    are read, because the pages of the file can be dropped.
     """
     codes = n_rows * (n + 2.0)
     reading = 0.0
@@ -207,7 +207,7 @@ def expected_memory(n_rows: int, n: int, value_bytes: float, rounds: int, recipe
 
 
 def expected_seconds(n_rows: int, n: int, rounds: int, recipe: Recipe) -> float:
-    """Return the expected seconds of one core to fit n attributes of n_rows rows; the table is read `rounds` times."""
+    """Return the expected seconds on one core to fit n attributes to n_rows rows; the table is read `rounds` times."""
     values = float(n_rows * n)
     passes = PASSES * min(1.0, SAMPLED_ROWS / max(n_rows, 1)) ** FALL
     pairs, passes = (1, FEW_PASSES) if recipe.structure == "nb" else (max(n / 2, 1), passes)
@@ -222,5 +222,5 @@ def expected_seconds(n_rows: int, n: int, rounds: int, recipe: Recipe) -> float:
 
 
 def _has_alternative(n_rows: int, n: int, rounds: int, recipe: Recipe) -> bool:
-    """Return whether the structure is compared with its alternative, as far as that is known without the labels."""
+    """Return whether the structure would be compared with its alternative, as far as is known without the labels."""
     return recipe.alternative is not None and rounds < 2 and n <= MOST_ATTRIBUTES and n_rows * (n + 1) <= MOST_CELLS

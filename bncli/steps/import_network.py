@@ -1,4 +1,4 @@
-"""Make a model from a network with its probabilities that an expert or another program wrote."""
+"""Make a model from a network file with probabilities, written by an expert or another program."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from bncli.watch import Note, Watch, silent
 class ImportReport:
     """The network file, the model made from it, and the file of the model.
 
-    class_name, labels: what the model predicts. attributes: the number of other nodes, of which `numeric` have states
-    that are intervals. arcs: number of arcs between attributes. probabilities: number of entries of all tables.
-    missing_policy: how the model treats missing values. class_parents: number of attributes that are parents of the
-    class.
+    class_name, labels: what the model predicts. attributes: the number of nodes other than the class. numeric: the
+    names of the attributes whose states are intervals. arcs: number of arcs between attributes. class_parents: number
+    of attributes that are parents of the class. probabilities: number of entries of all tables. missing_policy: how the
+    model treats missing values.
     """
 
     network: str
@@ -46,10 +46,10 @@ class ImportReport:
 def import_network(
     path: str, output: str | None = None, class_name: str | None = None, *, watch: Watch = silent
 ) -> ImportReport:
-    """Read the network at `path`, and write the model to `output`, or beside the network.
+    """Convert the network in the file `path` to a model, and write it to `output` (by default beside the network).
 
-    Raises BncliError if the file cannot be read or holds no network with probabilities, and UsageError if the network
-    has no such class.
+    class_name: the node to predict. Raises BncliError if the file cannot be read or does not contain a network with
+    probabilities, and UsageError if the network has no such class.
     """
     output = output or default_output_path((path,), ".bnc")
     check_outputs((output,), (path,))

@@ -1,6 +1,6 @@
 """Describe a file: a model, cuts, a structure, counts, or a network of another program.
 
-The kind of file is recognized by its content. A report holds the engine's own records, which the command shows as
+The kind of file is recognized by its content. A report contains records of the engine, which the command prints as
 tables. `as_json()` returns the content of a cuts or structure file; for a model it returns how rows are read, what the
 model contains, and how it was made.
 """
@@ -58,9 +58,10 @@ from bncli.steps.effects_and_regions import (
 
 
 class NamedTable(NamedTuple):
-    """A table of the scorer: values[x_1, x_2, ..., y], natural logarithms; without attributes the bias of the classes.
+    """A table of the scorer: values[x_1, x_2, ..., y] are natural logarithms.
 
-    merged: if the table regroups attributes, each attribute with its coarser binning, or None if it is as it was cut.
+    attributes: their names; the table without attributes is the bias (K,) of the classes. merged: for each attribute
+    its coarser binning, or None if it is used as it was cut; empty if no attribute is regrouped.
     """
 
     attributes: tuple[str, ...]
@@ -79,9 +80,9 @@ class NamedTable(NamedTuple):
 
 
 class NamedComponent(NamedTuple):
-    """A model in an ensemble; its tables are None unless requested.
+    """A component of an ensemble, with its weight.
 
-    sizes: number of its tables by their number of attributes.
+    tables: None unless requested. sizes: how many of its tables, without the bias, have each number of attributes.
     """
 
     name: str
@@ -90,18 +91,18 @@ class NamedComponent(NamedTuple):
     sizes: dict[int, int]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the component as JSON, with `tables` only if they were requested."""
+        """Return the component as JSON without `sizes`, and with `tables` only if they were requested."""
         tables = {} if self.tables is None else {"tables": [table.as_json() for table in self.tables]}
         return {"name": self.name, "weight": self.weight} | tables
 
 
 @dataclass(frozen=True)
 class ModelReport:
-    """A model, with the version of its file, and its structure by the names of attributes.
+    """A model, with the version of its file format, and its structure with the names of attributes.
 
-    tables: None unless requested. A model that averages over the `steps` of a path has the tables of `best_step`; an
-    ensemble has the tables and the structure of the heaviest of its `components`; `trials` are its candidates.
-    effects: None unless requested.
+    tables, effects: None unless requested. For a model that averages over the `steps` of a path, the tables are those
+    of `best_step`. For an ensemble, the tables and the structure are those of its heaviest component; `trials` are the
+    candidates for its components.
     """
 
     model: Model
@@ -176,7 +177,7 @@ class CountsReport:
     counted: CountedRows
 
     def as_json(self) -> dict[str, Any]:
-        """Return the content of the file without the numbers; `counted` lists the tables of several attributes."""
+        """Return the content of the file without the counts; `counted` lists the tables of attribute sets."""
         content = counts_json(self.counted)
         keys = ("format", "version", "labels", "rows", "missing_tokens", "decayed", "parts")
         return {
@@ -190,13 +191,13 @@ class CountsReport:
 
 @dataclass(frozen=True)
 class StructureReport:
-    """A structure file, or the structure in a file of another program, of the given format (bif, xmlbif, dot)."""
+    """The structure in a structure file, or in a file of another program; format: structure, bif, xmlbif or dot."""
 
     structure: NamedStructure
     format: str = "structure"
 
     def as_json(self) -> dict[str, Any]:
-        """Return the content of the file, and whether the graph is perfect (None for regions, or without a class)."""
+        """Return the content of the file, and whether the graph is perfect (None for regions or without a class)."""
         if self.format == "structure":
             content = structure_json(self.structure)
         else:
@@ -216,7 +217,7 @@ class StructureReport:
 
 
 def _is_perfect(structure: NamedStructure) -> bool | None:
-    """Return whether a graph is perfect, None for regions and for a graph without a class."""
+    """Return whether a graph is perfect, or None for regions and for a graph without a class."""
     if not isinstance(structure, NamedDag) or structure.class_name is None:
         return None
     return structure.unmarried is None
@@ -226,9 +227,9 @@ Report = ModelReport | CutsReport | StructureReport | CountsReport
 
 
 def inspect(path: str, *, tables: bool = False, effects: bool = False) -> Report:
-    """Return the content of the file at `path`; with `tables` and `effects` also the tables and effects of a model.
+    """Describe the file at `path`; `tables` and `effects` request the tables and effects of a model.
 
-    Raises ModelError for a file of another kind, and for a pipe.
+    Raises ModelError if the file cannot be read, is of another kind, or is a pipe.
     """
     try:
         with open(path, "rb") as file:

@@ -29,11 +29,11 @@ from bncli.watch import Run, Stage, silent
 
 @dataclass(frozen=True)
 class StructureReport:
-    """The structure that was learned, and the data that it was learned from.
+    """The structure that was learned, and the size of the data from which it was learned.
 
-    structure_file: None if it was not written. attributes, used: number of attributes in the schema, and in the
-    structure. arcs: None for regions. moves: arcs changed by a greedy search, in order. scored: every score of the
-    network, None unless requested.
+    structure_file: None if it was not written. rows: number of rows. attributes, used: number of attributes in the
+    schema, and in the structure. arcs: number of arcs, or None for regions. moves: arcs changed by a greedy search, in
+    order. scored: the network with its scores, or None unless requested.
     """
 
     structure_file: str | None
@@ -52,7 +52,7 @@ class StructureReport:
         return search_report(self.structure) if isinstance(self.structure, NamedRegions) else None
 
     def as_json(self) -> dict[str, Any]:
-        """Return every field by name: `structure` is the method, and the keys of a structure file are added."""
+        """Return the fields by name, with the method as `structure`, and with the keys of a structure file."""
         moves = [move._asdict() for move in self.moves]
         report = asdict(self) | {"structure": self.structure.method, "moves": moves}
         del report["scored"]
@@ -72,8 +72,8 @@ def learn_structure(
 ) -> StructureReport:
     """Learn the recipe's structure from `source`, with supplied or learned cuts, and write it to `output`.
 
-    `check` sets the number of resamples with which the steps of a search for regions are checked. `scores` are the
-    parameters of the scores of the network; None computes none.
+    check: the bootstrap resampling that estimates the log-loss of each step of a search for regions, or None.
+    scores: the parameters of the network's scores, or None to compute no scores.
     """
     check_outputs((output,), (*source.paths, source.schema_file, *supplied.paths))
     recipe = supplied.update_recipe(recipe)
@@ -96,7 +96,7 @@ def learn_structure(
 def learn_structure_from_counts(
     path: str, recipe: Recipe, *, output: str | None = None, run: Run = Run()
 ) -> StructureReport:
-    """Learn a structure from the counts at `path`, as `learn_structure` does from rows, and write it to `output`."""
+    """Learn a structure from the counts in the file `path`, and write it to `output`."""
     check_outputs((output,), (path,))
     stopwatch = Stopwatch(run.watch)
     stopwatch(Stage("read"))

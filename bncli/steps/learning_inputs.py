@@ -1,13 +1,12 @@
 """The inputs of learning: the training table and its check, and files of cuts or of a structure, each read once.
 
-A supplied file replaces learning what it contains. It records how it was made, and the recipe takes over its methods.
-It also names the class column. If the user did not type `--class`, an error about that column names the file that chose
-it.
+What a supplied file contains is not learned. The file records how it was made, and the recipe adopts its methods. It
+also names the class column; unless `--class` is given, an error about that column names the file.
 
-The check warns about findings that make held-out figures misleading. Columns that learning leaves out, such as
-identifiers and those of --ignore, are read for it as well: they may identify rows that belong together. They are not
-read from inputs that can be read only once, from tables of more than MOST_ROWS rows, or if more than MOST_COLUMNS
-columns are left out.
+The check warns about findings that make held-out metrics misleading. Columns that learning leaves out, such as
+identifiers and columns named by --ignore, are read for the check as well, because they may identify rows that belong
+together. They are not read for `.codes` files, for inputs that can be read only once, with --group or
+--drop-incomplete, for tables of more than MOST_ROWS rows, or if more than MOST_COLUMNS columns are left out.
 """
 
 from __future__ import annotations
@@ -50,28 +49,29 @@ _DEFAULT_THETA = next(
     float(dict(method.defaults)["--theta"]) for method in STRUCTURES.methods if method.word == "kikuchi"
 )
 MOST_ROWS, MOST_COLUMNS = 200_000, 20
-"""The largest table, and the most columns, that are read again for its check."""
+"""The maximum number of rows of a table, and of columns left out, for these columns to be read for the check."""
 
 
 @dataclass(frozen=True)
 class SuppliedFiles(SuppliedParts):
-    """The contents of the supplied files, and their paths; None for a file that is not supplied."""
+    """The contents and paths of the supplied files; None if a file is not supplied."""
 
     cuts_path: str | None = None
     structure_path: str | None = None
     prior_path: str | None = None
     prior_record: str | None = None
-    """The name of the prior network's file, and its checksum: what the recipe records."""
+    """The file name and checksum of the prior network, as the recipe records them."""
 
     @property
     def paths(self) -> tuple[str | None, ...]:
-        """The files, which no output may overwrite."""
+        """The paths of the supplied files, which no output may overwrite."""
         return self.cuts_path, self.structure_path, self.prior_path
 
     def with_prior(self, path: str, n_rows: float) -> SuppliedFiles:
-        """Return these files with the network in a model file as a prior that is worth `n_rows` rows.
+        """Return these files with the network in the model file `path` as a prior with the weight of `n_rows` rows.
 
-        With 0 rows there is no prior. Raises BncliError if the file holds no network with all its probabilities.
+        With 0 rows no prior is added. Raises BncliError if the file does not contain a network with all its
+        probabilities.
         """
         model = read_model(path)
         try:
@@ -85,7 +85,7 @@ class SuppliedFiles(SuppliedParts):
 
     @property
     def region_method(self) -> str:
-        """The structure method that regions in the file belong to (kikuchi or interactions), or "" without regions."""
+        """The method that learned the supplied regions (`kikuchi` or `interactions`), or "" without regions."""
         if not isinstance(self.structure, NamedRegions):
             return ""
         return "interactions" if self.structure.bins or self.structure.cuts else "kikuchi"
@@ -93,8 +93,8 @@ class SuppliedFiles(SuppliedParts):
     def update_recipe(self, recipe: Recipe) -> Recipe:
         """Return the recipe with the methods that made the supplied files.
 
-        Theta, which only regions have, comes from the recipe, else from the file, else from the default. Raises
-        BncliError for an invalid option in a file.
+        If the supplied structure consists of Kikuchi regions, theta is set too: by the recipe, by the file if the
+        recipe does not set it, or otherwise to its default. Raises BncliError for an invalid option in a file.
         """
         if self.cuts is not None:
             recipe = recipe.with_cuts(self.cuts.method, self.cuts.options)
@@ -116,10 +116,10 @@ class SuppliedFiles(SuppliedParts):
         return recipe.replaced(theta=theta)
 
     def read(self, source: Source, run: Run, recipe: Recipe) -> Columns:
-        """Return the training table; if it exceeds the memory limit, its rows as codes, with a sample as it was read.
+        """Read the training table; if it exceeds the memory limit, return its rows as codes with an uncoded sample.
 
-        The codes follow the supplied cuts, or else cuts that the recipe learns from the sample. Without a typed class,
-        the class column is the one that a supplied file names.
+        The codes use the supplied cuts or, without them, cuts learned from the sample. If `source` does not name the
+        class column, the supplied files do.
         """
         if isinstance(self.structure, NamedRegions) and self.structure.method == "auto":
             plain = "they are learned as a single sum of tables; --structure auto learns the whole ensemble"
@@ -138,7 +138,7 @@ class SuppliedFiles(SuppliedParts):
         return table.columns(cuts, origin)
 
     def read_or_sample(self, source: Source, recipe: Recipe, run: Run) -> Columns | SampledTable:
-        """Return the training table, or a sample of it if it exceeds the memory limit."""
+        """Read the training table, or a sample of it if it exceeds the memory limit."""
         path, class_name = None, source.class_name
         if not class_name and self.structure is not None and self.structure.class_name is not None:
             path, class_name = self.structure.where, self.structure.class_name
@@ -151,7 +151,7 @@ class SuppliedFiles(SuppliedParts):
 
 @contextmanager
 def explain_class_origin(path: str | None, class_name: str | None) -> Iterator[None]:
-    """Add to a UsageError about the column `class_name`, raised within the block, that the file at `path` named it."""
+    """Add a hint that the file `path` names the class to any UsageError about `class_name` raised within the block."""
     try:
         yield
     except UsageError as error:
@@ -171,7 +171,7 @@ def refuse_scores(recipe: Recipe, supplied: SuppliedFiles) -> None:
 
 
 def read_supplied(cuts_path: str | None = None, structure_path: str | None = None) -> SuppliedFiles:
-    """Read a file of cuts (or the cuts in a `.codes` file) and a structure file; either may be a pipe."""
+    """Load a cuts file (or the cuts in a `.codes` file) and a structure file; either path may be None or a pipe."""
     cuts = structure = None
     if cuts_path is not None:
         cuts = read_codes(cuts_path).header.cuts if is_codes(cuts_path) else read_cuts(cuts_path)
@@ -181,7 +181,7 @@ def read_supplied(cuts_path: str | None = None, structure_path: str | None = Non
 
 
 def read_and_cut(source: Source, recipe: Recipe, supplied: SuppliedFiles, run: Run) -> Counts:
-    """Return the counts of the rows of a table, cut by the supplied cuts, or else as the recipe specifies."""
+    """Read a table, cut it with the supplied cuts or those that the recipe learns, and return its counts."""
     run.watch(Stage("read"))
     columns = supplied.read(source, run, recipe)
     run.watch(Stage("discretize"))
@@ -200,7 +200,7 @@ def read_and_cut(source: Source, recipe: Recipe, supplied: SuppliedFiles, run: R
 def check_training_table(
     table: Columns, source: Source, run: Run, *, known_cuts: KnownCuts | None = None
 ) -> TableCheck | None:
-    """Return the check of a table, or None if it cannot be checked, and send a warning for each finding.
+    """Check a table, and send a warning for each finding; return the check, or None if the table cannot be checked.
 
     known_cuts: as in `check_table`.
     """
@@ -211,7 +211,7 @@ def check_training_table(
 
 
 def is_read_twice(source: Source) -> bool:
-    """Return whether the table is in files that can be read a second time."""
+    """Return whether every path of the table is a file or folder, which can be read a second time."""
     return all(os.path.isfile(path) or os.path.isdir(path) for path in source.paths)
 
 
