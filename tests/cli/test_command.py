@@ -73,9 +73,12 @@ def test_an_unknown_option_gets_the_one_that_was_meant(bncli: Bncli, words: str,
     [
         ("explain iris.bnc iris.csv 17", "there is no file '17'; did you mean --rows 17?"),
         ("score iris.bnc iris.csv 3-5", "there is no file '3-5'; did you mean --row 3-5?"),
+        ("fit iris.csv y=class", "there is no file 'y=class'; did you mean --class class?"),
+        ("fit iris.csv k=2", "there is no file 'k=2'; did you mean --k 2?"),
+        ("score iris.bnc keep=class", "there is no file 'keep=class'; did you mean --keep class?"),
     ],
 )
-def test_a_number_of_a_row_is_no_file(bncli: Bncli, words: str, hint: str) -> None:
+def test_a_number_of_a_row_or_an_assignment_is_no_file(bncli: Bncli, words: str, hint: str) -> None:
     assert bncli(*words.split()) == (2, "", f"Error: {hint}\n")
 
 
@@ -102,18 +105,6 @@ def test_other_bad_values_keep_their_message(bncli: Bncli, words: str) -> None:
     ran = bncli(*words.split())
     assert (ran.code, ran.out) == (2, "")
     assert "did you mean" not in ran.err
-
-
-@pytest.mark.parametrize(
-    ("words", "hint"),
-    [
-        ("fit iris.csv y=class", "there is no file 'y=class'; did you mean --class class?"),
-        ("fit iris.csv k=2", "there is no file 'k=2'; did you mean --k 2?"),
-        ("score iris.bnc keep=class", "there is no file 'keep=class'; did you mean --keep class?"),
-    ],
-)
-def test_an_assignment_is_no_file(bncli: Bncli, words: str, hint: str) -> None:
-    assert bncli(*words.split()) == (2, "", f"Error: {hint}\n")
 
 
 def test_a_file_may_have_an_equals_sign(bncli: Bncli) -> None:
