@@ -7,7 +7,6 @@ a simple cause (a URL, a `~` that the shell did not expand, a misspelt folder), 
 
 from __future__ import annotations
 
-import difflib
 import errno
 import os
 import re
@@ -141,8 +140,10 @@ def explain_missing(path: str, *, is_data: bool = False) -> tuple[str, str]:
 
 
 def _suggest_name(folder: str, name: str) -> str:
+    from difflib import get_close_matches  # imported here, because help does not need it
+
     try:
-        similar = difflib.get_close_matches(name, os.listdir(folder or "."), 1)
+        similar = get_close_matches(name, os.listdir(folder or "."), 1)
     except OSError:
         similar = []
     return f"did you mean {os.path.join(folder, similar[0])}?" if similar else ""

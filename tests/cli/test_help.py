@@ -157,9 +157,9 @@ def test_help_loads_nothing_heavy() -> None:
     heavy = "{'numpy', 'scipy', 'pyarrow', 'rich', 'dataclasses', 'importlib.metadata', 'json', 'difflib', 'logging'}"
     commands = (["--help"], ["fit", "--help"], ["fit", "--help-all"], ["export", "--help"], ["score", "--help"])
     for words in (*commands, ["help"], ["help", "structures"], ["help", "kdb"]):
-        program = f"import sys; from bncli.cli.main import run; run({words!r})"
-        program += f"; sys.stderr.write(str({heavy} & set(sys.modules)))"
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        program = "import atexit, sys; from bncli.__main__ import main; "
+        program += f"atexit.register(lambda: sys.stderr.write(str({heavy} & set(sys.modules)))); main()"
+        done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=True)
         assert done.stderr == "set()"
 
 
