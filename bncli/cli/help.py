@@ -22,6 +22,8 @@ from bncli.cli.commands import BY_WORD
 from bncli.cli.console import Console
 from bncli.cli.options import output_flag
 from bncli.errors import BncliError, UsageError
+from bncli.files.atomic import write_bytes
+from bncli.files.paths import reason_of
 
 TOPIC_GROUPS = (
     ("Begin here", ("tasks", "quick-start", "which-one", "step-by-step", "pitfalls", "glossary")),
@@ -135,8 +137,6 @@ def _write_files(folder: str, files: Mapping[str, str], mark: str) -> None:
 
     Raises UsageError if that would replace files that bncli did not write.
     """
-    from bncli.files.atomic import write_bytes
-
     if folder == "-" or (os.path.lexists(folder) and not os.path.isdir(folder)):
         raise UsageError(
             f"the manual consists of many files, but {folder!r} is not a folder", hint="give the path of a folder"
@@ -157,8 +157,6 @@ def _write_files(folder: str, files: Mapping[str, str], mark: str) -> None:
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
-        from bncli.files.paths import reason_of
-
         raise BncliError(f"cannot make the folder: {reason_of(error)}", where=folder) from error
     for name, text in files.items():
         write_bytes(os.path.join(folder, name), text.encode())

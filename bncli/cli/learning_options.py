@@ -24,6 +24,7 @@ from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from click.core import ParameterSource
 
 from bncli import catalogue
 from bncli.catalogue import CHOICES, DISCRETIZERS, KEYS, LEARNING, PARAMETERS, SCORES, STRUCTURES
@@ -32,6 +33,7 @@ from bncli.catalogue.option_kinds import ColumnNames, Label, Switch
 from bncli.cli.config import Setting, settings_of_run
 from bncli.cli.options import Decorator, Flag, KindType, flag, kind_metavar
 from bncli.errors import BncliError, UsageError
+from bncli.files.paths import explain_missing
 
 if TYPE_CHECKING:
     from bncli.engine.parameters.network_scores import Strengths
@@ -255,8 +257,6 @@ def is_structure_file(structure: str) -> bool:
     if os.path.exists(structure):
         return True
     if os.sep in structure or structure.endswith(".json"):
-        from bncli.files.paths import explain_missing
-
         reason, hint = explain_missing(structure)
         more = reason.removeprefix("no such file").removeprefix(": ")
         raise UsageError(f"there is no structure file {structure!r}{': ' if more else ''}{more}", hint=hint)
@@ -271,9 +271,6 @@ def counts_file(typed: Mapping[str, Any]) -> str | None:
     Raises MissingParameter for neither, and UsageError for both and for DATA that is a counts file. With
     --from-counts, also raises UsageError for --cluster and for flags about how a table is read.
     """
-    import click
-    from click.core import ParameterSource
-
     context, counts, data = click.get_current_context(), typed["from_counts"], typed["data"]
     if counts is None:
         if not data:

@@ -11,6 +11,7 @@ from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.options import FilePath, Paths, data_flag, output_flag
 from bncli.errors import UsageError
+from bncli.files.paths import default_output_path
 
 EXAMPLES = """\
 bncli report data.bnc --data test.csv -o report.html     all sections, in one file that opens in any browser
@@ -48,7 +49,6 @@ PICTURES = output_flag("--svg", metavar="DIR", help="Also write every picture as
 )
 def command(**typed: Any) -> None:
     """Write the page."""
-    from bncli.files.paths import default_output_path
     from bncli.steps.report.report import report
     from bncli.watch import Run
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bncli.catalogue import DECISION_KEYS
+from bncli.catalogue.option_kinds import parse_label_numbers
 from bncli.cli import learning_options as learning
 from bncli.cli import options
 from bncli.cli.command import declare
@@ -189,7 +190,6 @@ def command(**typed: Any) -> None:
     source = options.source(typed, typed["data"] or ("-",))
     prior: Mapping[str, float] | str | None = typed["prior"]
     if typed["prior"] not in (None, "training"):
-        from bncli.catalogue.option_kinds import parse_label_numbers
         from bncli.files.option_files import resolve_label_numbers
 
         try:

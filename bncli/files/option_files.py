@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import os
+import tomllib
 from typing import Any
 
 from bncli.catalogue.option_kinds import format_label_numbers, parse_decimal
@@ -121,8 +122,6 @@ def resolve_knowledge(value: Any) -> Any:
     """
     if not isinstance(value, str | os.PathLike) or (isinstance(value, str) and value.lstrip().startswith("{")):
         return value
-    import tomllib
-
     path = os.fspath(value)
     try:
         with open(path, "rb") as file:

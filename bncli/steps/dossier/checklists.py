@@ -11,6 +11,7 @@ the model and its test rows (`facts.facts_of`).
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -304,8 +305,6 @@ def read_about(path: str) -> About:
     Raises BncliError if it is not TOML, or has unknown keys, or values other than text (for `properties`, a list of
     texts).
     """
-    import tomllib
-
     try:
         with open(path, "rb") as file:
             content = tomllib.loads(decode_utf8(file.read(), path).replace("\r\n", "\n"))
