@@ -1,4 +1,4 @@
-"""Optimizers: the methods typed after `--optimizer`, and their parts.
+"""Optimizers: the methods of the option `--optimizer`, and their parts.
 
 - `quasi_newton`: newton and lbfgs: preconditioned L-BFGS, then truncated Newton steps
 - `classical`: bfgs, cg and cgb as published, without a preconditioner

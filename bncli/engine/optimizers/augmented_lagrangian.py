@@ -3,9 +3,9 @@
     minimise  f(x) + sum over rows r of (1 / 2 rho_r) max(0, mu_r - rho_r (C x)_r)^2
     then set  mu_r to max(0, mu_r - rho_r (C x)_r)
 
-Each round is a smooth problem, which any optimizer solves from where the last round ended. The multipliers mu converge
-to those of the optimum: grad f(x) = C'mu, and each row has mu_r = 0 or (C x)_r = 0. For a convex f they converge from
-any start.
+Each round is a smooth problem, which any optimizer solves, starting where the last round ended. The multipliers mu
+converge to the multipliers of the optimum: grad f(x) = C'mu, and each row has mu_r = 0 or (C x)_r = 0. For a convex f
+they converge from any start.
 
 Stop: when the multipliers have settled, so that
 
@@ -14,7 +14,7 @@ Stop: when the multipliers have settled, so that
 which is about the increase of f if x is moved to where C x >= 0. The rounds also stop when this sum is at most STILL
 times tolerance f and no larger than in the round before, and f has changed by no more than tolerance f in WINDOW
 rounds, as happens when rounds end early. If rows of C are so stiff that rounding errors dominate, the multipliers drift
-away again: once the sum was below NEAR f and STALLED rounds have not halved it, the round with the least sum is the
+away again: once the sum was at most NEAR f and STALLED rounds have not halved it, the round with the least sum is the
 result.
 
 Conventions: rho begins at the stiffness that the caller gives for each row of C, the curvature of f along it. It grows
@@ -38,18 +38,21 @@ from bncli.engine.model import Optimum, StoppedBy
 from bncli.engine.optimizers.objective import Objective, Precondition, Report, add_counts, continue_reports
 
 ROUNDS, ITERATIONS = 100, 15
-"""The most rounds, and iterations per round. With many binding rows, good multipliers matter more than exact rounds."""
+"""The maximum number of rounds, and of iterations per round.
+
+With many binding rows, good multipliers matter more than exact rounds.
+"""
 GROWTH, MOST_GROWN, SLOW, LARGE = 3.0, 1e4, 0.5, 0.1
 LOOSE, TIGHTER, TIGHTEST = 1e-4, 0.1, 1e-2
-"""The tolerance of the first round, the factor per round, and the tolerance of the last round as a share."""
+"""The tolerance of the first round, the factor per round, and the lowest one as a fraction of the run's tolerance."""
 MOST_ROWS, ENTRIES = 2500, 1 << 24
-"""The most binding rows that a preconditioner includes, and the most numbers that it stores for them."""
+"""The maximum number of binding rows that a preconditioner includes, and of matrix elements that it stores for them."""
 AT_A_TIME = 64
-"""Rows of C multiplied at a time."""
+"""The number of rows of C multiplied at a time."""
 WINDOW, STILL = 3, 10.0
 STALLED, NEAR = 15, 1e-5
 CLOSEST = 1e-8
-"""The smallest tolerance, because sums over rows are not accurate to more digits."""
+"""The minimum tolerance, because sums over rows are not accurate to more digits."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +94,7 @@ def descend(
 ) -> Optimum:
     """Minimise `objective` under C x >= 0 from `start` (n,), in rounds of the optimizer `method`.
 
-    The rounds are counted and reported as one run. The reported value is that of the objective without the penalty
-    term.
+    The rounds are counted and reported as one run. Reported and returned values do not include the penalty term.
     """
     x, mu, rho = start, np.zeros(len(rows.stiffness)), rows.stiffness
     tolerance = max(tolerance, CLOSEST)
@@ -162,7 +164,7 @@ class _PenaltyTerm:
         return float((self.force(x) ** 2 / (2 * self.rho)).sum())
 
     def added_to(self, objective: Objective) -> Objective:
-        """Return f plus the term, with a fixed preconditioner, since rounds are too short to refresh it."""
+        """Return f plus the penalty term, with a fixed preconditioner, since rounds are too short to refresh it."""
 
         def value_and_gradient(x: Array) -> tuple[float, Array]:
             value, gradient = objective.value_and_gradient(x)
@@ -182,17 +184,18 @@ class _PenaltyTerm:
         )
 
     def subtracted_from(self, report: Report) -> Report:
-        """Wrap a report so that it receives values without the term."""
+        """Wrap a report function so that it receives values without the penalty term."""
         return lambda step, x: report(replace(step, value=step.value - self.value(x)), x)
 
 
 class _Preconditioners:
-    """The preconditioners of all rounds: M of f, corrected for the rows S of C that bind at the start of a round.
+    """The preconditioners of all rounds: the preconditioner M of f, corrected for the rows S of C that bind.
 
         (M^-1 + C_S' R_S C_S)^-1 = M - M C_S' (R_S^-1 + C_S M C_S')^-1 C_S M
 
-    This is the Woodbury formula with R = diag(rho). The rows of C M C' are stored once computed. If too many rows bind
-    to include all, those that are already stored come first, then those whose rho has grown most.
+    The binding rows are determined at the start of a round. This is the Woodbury formula with R = diag(rho). The rows
+    of C M C' are stored once computed. If too many rows bind to include all, rows that are already stored have
+    priority, then rows whose rho has grown most.
     """
 
     def __init__(self, rows: Inequalities, plain: Precondition) -> None:
@@ -203,7 +206,7 @@ class _Preconditioners:
         self._stored = np.zeros((0, n))
 
     def precondition(self, penalty: _PenaltyTerm, x: Array) -> Precondition:
-        """Return the approximate inverse Hessian of a round that starts at x."""
+        """Return the approximate inverse Hessian for a round that starts at x."""
         rows, plain = self._rows, self._plain
         binding = np.flatnonzero(penalty.force(x) > 0)
         if len(binding) > self._most:

@@ -3,8 +3,8 @@
 bfgs    BFGS with the whole inverse Hessian (Nash 1990, Compact Numerical Methods for Computers, 2nd edition,
         algorithm 21), the BFGS of Feelders & Ivanovs 2006
 cg      conjugate gradients (Nash 1990, algorithm 22), the CG of Feelders & Ivanovs 2006, who used R's optim: along each
-        direction the first acceptable point by backtracking, then the minimiser of the parabola known by then, if that
-        is lower. At best two evaluations per iteration
+        direction the first acceptable point by backtracking, then the minimiser of the parabola known by then, if its
+        value is lower. Usually at least two evaluations per iteration
 cgb     conjugate gradients with exact line searches by Brent's method, the CGB of Feelders & Ivanovs 2006. Fewer
         iterations than `cg`, with more evaluations each
 
@@ -19,22 +19,22 @@ Conjugate gradients follow the formula of Polak & Ribiere:
 
     d_k = -g_k + beta_k d_{k-1},    beta_k = g_k'(g_k - g_{k-1}) / g_{k-1}'g_{k-1}
 
-They restart with steepest descent, d = -g, after P iterations and when beta would be negative (Nash's algorithm 22; R's
-optim). The first trial step is 1 after a restart, else 1.7 times the last one, at most 1; `cgb` starts its bracket
-there too, not always at 1.
+They restart with steepest descent, d = -g, after P iterations and when beta is not positive (Nash's algorithm 22; R's
+optim). The first trial step is 1 after a restart, otherwise 1.7 times the last accepted step of the search, but at most
+1; `cgb` starts its bracket there too, not always at 1.
 
 When the decrease predicted for a direction is too small, or its line search fails, a method forgets what it has stored
 and continues with steepest descent; only a failure of steepest descent ends the run (Nash 1990). The objective's
 preconditioner is not used.
 
-Stops, with f the objective: `gradient` when the decrease predicted for steepest descent, g'g / 2, is under
+Stops, with f the objective: `gradient` when the decrease predicted for steepest descent, g'g / 2, is at most
 tolerance f / 100; `tolerance` when the last WINDOW iterations together improved f by no more than tolerance f;
 `line-search` when no better point is found along -g; `separable` when the objective reports it; `max-iterations`.
 
 Counts: an evaluation of the objective gives value and gradient at once. The reports count the evaluations of the value
 that the published method needs, trial steps included, and of the gradient: one at the start and one after each
-iteration. Cost per iteration beside the evaluations: BFGS P^2 numbers of memory and about 12 P^2 flops, the others
-O(P).
+iteration. Cost per iteration besides the evaluations: BFGS takes 8 P^2 bytes of memory and about 12 P^2 flops, the
+others O(P).
 """
 
 from __future__ import annotations
@@ -51,19 +51,19 @@ from bncli.engine.optimizers.objective import Evaluate, Evaluation, Objective, R
 from bncli.errors import BncliError
 
 MAX_BYTES = 2_000_000_000
-"""The largest matrix that BFGS accepts."""
+"""The maximum size of the matrix of BFGS in bytes."""
 BLOCK = 1 << 17
-"""Numbers of the matrix updated at a time, so that temporaries stay in the cache."""
+"""The approximate number of matrix elements updated at a time, so that temporaries stay in the cache."""
 STEP_GROWTH = 1.7
 WINDOW = 5
 FLOOR = 1e-10
-"""Tolerances are relative to the value of f, but to no less than this share of its first value."""
+"""Tolerances are relative to the value of f, but to no less than this fraction of its first value."""
 
 
 def minimise_bfgs(
     objective: Objective, start: Array, *, tolerance: float, max_iterations: int, report: Report
 ) -> Optimum:
-    """Minimise by BFGS from `start` (P,); raise BncliError if P^2 numbers do not fit in MAX_BYTES."""
+    """Minimise by BFGS from `start` (P,); raise BncliError if a P x P matrix takes more than MAX_BYTES."""
     n_bytes = 8 * start.size**2
     if n_bytes > MAX_BYTES:
         raise BncliError(
@@ -141,7 +141,7 @@ def _descend(
 
 @dataclass
 class _Bfgs:
-    """The state of BFGS: the approximate inverse Hessian (None: the identity), and whether -g is the direction."""
+    """The state of BFGS: the approximate inverse Hessian, or None for the identity, and whether the direction is -g."""
 
     inverse: Array | None = None
     n_updates: int = 0
@@ -177,9 +177,9 @@ class _Bfgs:
 
 @dataclass
 class _ConjugateGradients:
-    """The state of conjugate gradients: last direction and beta, and the iterations since the last steepest descent.
+    """The state of conjugate gradients: last direction and beta, and the number of iterations since the last restart.
 
-    With `exact`, the line search is Brent's instead of backtracking.
+    With `exact`, the line search is Brent's instead of backtracking with a parabola step.
     """
 
     exact: bool

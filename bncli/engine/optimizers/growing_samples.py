@@ -1,36 +1,36 @@
 """Descent through growing samples of the rows, then Newton steps on all rows with the curvature of a sample.
 
-Let f be the objective of all rows and f_S that of a sample S, an estimate of f. On every sample in turn, f_S is
-minimised until the remaining gain is below the fraction ENOUGH of its statistical error; going on would be overfitting
-the sample (Daneshmand, Lucchi & Hofmann 2016, Starting small, ICML). Each sample starts where the last one ended. From
-the end of the last sample on, steps use all rows,
+Let f be the objective of all rows and f_S the objective of a sample S, an estimate of f. On every sample in turn, f_S
+is minimised until the remaining gain is below the fraction ENOUGH of its statistical error; going on would be
+overfitting the sample (Daneshmand, Lucchi & Hofmann 2016, Starting small, ICML). Each sample starts where the last one
+ended. After the last sample, steps use all rows,
 
     x <- x + a d,    d = -B grad f(x),    a by the line search on f
 
 where B is the L-BFGS update of H_S(x)^-1 by the last steps on all rows (`Pairs`). With H_S^-1 alone, steps along the
-same directions are too long or too short again and again, by a half at 16 rows per parameter. The pairs correct this
-after it was observed once; they are dropped when a full step is too long. Products with H_S^-1 come from conjugate
+same directions are repeatedly too long or too short, by a half at 16 rows per parameter. The pairs correct this after
+it was observed once; they are dropped when a full step is too long. Products with H_S^-1 come from conjugate
 gradients (`newton_direction`), each of which costs a fraction of a pass (Byrd, Chin, Neveitt & Nocedal 2011, SIAM
-Journal on Optimization 21); rough products are enough, since the pairs correct them too. Value and gradient are those
-of all rows, so the optimum is that of all rows; the sample only determines the direction.
+Journal on Optimization 21); rough products are enough, since the pairs correct them too. Value and gradient are
+computed from all rows, so the optimum is the optimum for all rows; the sample only determines the direction.
 
 After WINDOW iterations, the Hessians of the sample and of all rows are compared by how far a pass lowers the logarithm
 of the predicted gain. While the Hessian of all rows would lower it further, it is used, without the pairs. Until it has
-been tried, its direction is expected to lower the gain to the fraction TRUNCATION^2 at the price of k + 1 passes and a
-preconditioner, where k is the number of products that the sample's last direction took. If no lower point lies along d,
-the method used on the samples takes over.
+been tried, its direction is expected to lower the gain to the fraction TRUNCATION^2 at the cost of k + 1 passes and a
+preconditioner, where k is the number of products that the sample's last direction took. If no lower point is found
+along d, the method used on the samples takes over.
 
 **From a point nearby** (`descend_near`), such as the optimum of other rows, no sample is minimised: its optimum would
 be worse than that point. The Newton steps begin there at once. Their predicted gains are accurate, so the steps end as
 soon as the gain of the next one, extrapolated from the last two, is within the tolerance. (Measured on 1,000,000 rows
 with 27,000 parameters: 3 steps and 4 passes, where L-BFGS took 24 passes and two preconditioners of all rows.)
 
-Stops are those of `bncli.engine.optimizers.quasi_newton`, with the predicted decrease g'H_S^-1 g / 2. Iteration 0 is
-the start. Iteration 1 is the end of the samples; if it is no better than the start, the start is kept. All other
+The stopping rules are those of `bncli.engine.optimizers.quasi_newton`, with the predicted decrease g'Bg / 2. Iteration
+0 is the start. Iteration 1 is the end of the samples; if it is no better than the start, the start is kept. All other
 iterations are steps on all rows.
 
-Counts are in passes over all rows: evaluations and products on a sample count with the sample's share of the rows, and
-the sums are rounded up.
+Counts are in passes over all rows: each evaluation or product on a sample counts as the sample's fraction of the rows,
+and the sums are rounded up.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ from bncli.engine.optimizers.quasi_newton import (
 
 ENOUGH = 0.1
 LOOSEST = 5e-2
-"""The largest tolerance on a sample, as a share of the objective."""
+"""The largest tolerance on a sample, as a fraction of the objective."""
 WINDOW = 4
-"""The number of iterations over which the gain per pass is measured."""
+"""The number of iterations from which the gain per pass is computed."""
 
 
 class SampleObjective(NamedTuple):
-    """A sample's objective, the cost of evaluating it as a share of a pass, and its statistical error in nats."""
+    """A sample's objective, the cost of evaluating it as a fraction of a pass, and its statistical error in nats."""
 
     objective: Objective
     share: float
@@ -81,9 +81,9 @@ def descend(
     max_iterations: int,
     report: Report,
 ) -> Optimum:
-    """Minimise `objective` from `start` (P,) by way of one or more `samples`, the smallest first.
+    """Minimise `objective` from `start` (P,), beginning with one or more `samples`, the smallest first.
 
-    `method` is the optimizer used on the samples.
+    `method` is the optimizer used on the samples, and on all rows if a line search fails.
     """
     run = Descent(objective, start, tolerance, max_iterations, report)
     # samples are drawn only with a penalty, under which values do not fall to 0
@@ -117,13 +117,13 @@ def descend_near(
 def _descend_samples(
     run: Descent, samples: Iterable[SampleObjective], method: Callable[..., Optimum]
 ) -> SampleObjective | None:
-    """Move to the optimum of the last sample and return the sample; if the start is as good, return None."""
+    """Move to the optimum of the last sample and return the sample; return None if that is no better than the start."""
     point, value, last = run.current.point, run.current.value, None
     for sample in samples:
         objective = sample.objective
         if last is not None:
             objective = replace(objective, precondition=objective.refreshed(point, COST[0]))
-        # relative to the value, as optimizers take it
+        # relative to the value, as optimizers require
         tolerance = min(max(ENOUGH * sample.error / max(value, sample.error), run.tolerance), LOOSEST)
         optimum = method(
             objective, point, tolerance=tolerance, max_iterations=run.max_iterations, report=lambda step, p: None
@@ -141,7 +141,7 @@ def _descend_samples(
 def _newton_steps(run: Descent, sample: SampleObjective, *, is_near: bool = False) -> StoppedBy | None:
     """Take Newton steps until there is a reason to stop, and return it, or None if a line search fails.
 
-    With `is_near`, the start is so near the optimum that predicted gains are accurate, and fall about geometrically.
+    With `is_near`, the start is so near the optimum that predicted gains are accurate and fall about geometrically.
     Then the steps end as soon as the next gain is expected to be within the tolerance.
     """
     sampled = _Curvature(sample.objective, sample.share, run.current.point)
@@ -200,10 +200,10 @@ def _descend_all_rows(run: Descent, method: Callable[..., Optimum]) -> Optimum:
 
 
 class _Curvature:
-    """The Hessian of a sample, or of all rows: a product with it costs a `share` of a pass.
+    """The Hessian of a sample or of all rows; a product with it costs the fraction `share` of a pass.
 
     `steps` holds, for each of the last steps, the decrease of the logarithm of the predicted gain, and the passes it
-    took. `used` is the number of products for the last direction, `n_products` that for all directions.
+    took. `used` is the number of products for the last direction, `n_products` the number for all directions.
     """
 
     def __init__(self, objective: Objective, share: float, point: Array) -> None:
@@ -214,7 +214,7 @@ class _Curvature:
 
     @property
     def rate(self) -> float:
-        """The decrease of the logarithm of the predicted gain per pass of the last steps."""
+        """The mean decrease per pass of the logarithm of the predicted gain, over the last steps."""
         return sum(lowered for lowered, _ in self.steps) / sum(passes for _, passes in self.steps)
 
     def direction(self, current: Evaluation, pairs: Pairs) -> Array:

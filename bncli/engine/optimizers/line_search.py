@@ -9,7 +9,7 @@ All of them consider phi(a) = f(x + a d) for steps a > 0, where phi'(0) < 0.
 It brackets such a step and interpolates with cubics (Nocedal & Wright 2006, Numerical Optimization, algorithms 3.5 and
 3.6). Conventions: the first step is 1; a bracket grows threefold; the minimiser of the cubic is kept a tenth of the
 bracket's length away from both ends; after MAX_TRIES evaluations the best point with sufficient decrease is taken, if
-there is one. Near the optimum, where values differ by rounding only, a smaller slope alone is accepted (after Hager &
+there is one. Near the optimum, where values differ only by rounding, a smaller slope alone is enough (after Hager &
 Zhang 2005).
 
 `backtracking_search` tries the steps a, a/5, a/25, ... until phi(a) <= phi(0) + 1e-4 a phi'(0) (Nash 1990, Compact
@@ -24,11 +24,11 @@ this formula, which always halves the step; this is Nash's formula.)
 
 `brent_search` finds the minimum by values alone. It first looks for a bracket: three steps with the lowest value in the
 middle. Brent's method then tries the minimiser of the parabola through the three best points if that lies inside the
-bracket and the steps shrink fast enough, else a golden section of the longer part (Brent 1973, Algorithms for
-Minimization without Derivatives, chapter 5). It ends when the bracket is within twice 2e-4 of the best step,
-relatively. Conventions: the caller chooses the first trial step. If its value is not below phi(0), the step shrinks to
-the minimiser of the parabola through both values and the slope, kept between a tenth and a half of the step; otherwise
-it grows by the golden ratio until the value rises. Infinite values count as high values.
+bracket and the steps shrink fast enough; otherwise it tries a golden section of the longer part (Brent 1973, Algorithms
+for Minimization without Derivatives, chapter 5). It ends when both ends of the bracket are within a relative distance
+of 4e-4 of the best step. Conventions: the caller chooses the first trial step. If its value is not below phi(0), the
+step shrinks to the minimiser of the parabola through both values and the slope, kept between a tenth and a half of the
+step; otherwise it grows by the golden ratio until the value no longer falls. Infinite values count as high values.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ MAX_SECTIONS = 100
 TINY = 1e-21
 
 SearchResult = tuple[Evaluation | None, float, int]
-"""The accepted point or None, its step, and the number of evaluations made."""
+"""The accepted point and its step, or None and 0 if no point was accepted; then the number of evaluations made."""
 
 
 class _SlopedStep(NamedTuple):
@@ -80,7 +80,7 @@ Line = Callable[[float], TrialStep]
 
 
 class Bracket(NamedTuple):
-    """Three steps, left.step < middle.step < right.step, of which the middle has the lowest value (or equal)."""
+    """Three steps, left.step < middle.step < right.step, such that neither end has a lower value than the middle."""
 
     left: TrialStep
     middle: TrialStep
@@ -88,7 +88,10 @@ class Bracket(NamedTuple):
 
 
 def wolfe_search(evaluate: Evaluate, start: Evaluation, direction: Array, slope: float) -> SearchResult:
-    """Search for a point that satisfies the strong Wolfe conditions; `slope` < 0 is phi'(0)."""
+    """Search for a point that satisfies the strong Wolfe conditions; `slope` < 0 is phi'(0).
+
+    After MAX_TRIES evaluations, return the best point with sufficient decrease, if there is one.
+    """
     low = _SlopedStep(0.0, start.value, slope, start)
     high: _SlopedStep | None = None
     # near the optimum values differ by rounding alone, and a decrease could never be shown
@@ -146,7 +149,7 @@ def _interpolate(low: _SlopedStep, high: _SlopedStep) -> float:
 def backtracking_search(
     evaluate: Evaluate, start: Evaluation, direction: Array, slope: float, step: float = 1.0
 ) -> SearchResult:
-    """Backtrack from `step` to the first point with sufficient decrease; `slope` < 0 is phi'(0)."""
+    """Backtrack from `step` to the first point with sufficient decrease, if there is one; `slope` < 0 is phi'(0)."""
     tries = 0
     while step > 0:
         point = start.point + step * direction
@@ -164,7 +167,7 @@ def backtracking_search(
 def parabola_step(
     evaluate: Evaluate, start: Evaluation, direction: Array, slope: float, accepted: Evaluation, step: float
 ) -> tuple[Evaluation, float, int]:
-    """Try the minimiser of the parabola; return the lower of it and `accepted`, its step, and evaluations (0 or 1)."""
+    """Try the minimiser of the parabola; return the better of it and `accepted`, its step, and 0 or 1 evaluations."""
     bend = 2 * (accepted.value - start.value - slope * step)
     # the parabola opens downwards and has no minimum
     if bend <= 0:
@@ -179,7 +182,10 @@ def parabola_step(
 def brent_search(
     evaluate: Evaluate, start: Evaluation, direction: Array, slope: float, step: float = 1.0
 ) -> SearchResult:
-    """Return the lowest point that Brent's search meets; `step` is tried first, and `slope` < 0 is phi'(0)."""
+    """Return the lowest point found by Brent's method, if it is below the start; `slope` < 0 is phi'(0).
+
+    The step `step` is tried first.
+    """
     tries = 0
     lowest, length = start, 0.0
 
@@ -199,7 +205,11 @@ def brent_search(
 
 
 def find_bracket(line: Line, value: float, slope: float, step: float) -> Bracket | None:
-    """Return three steps around a minimum, or None if no value is below `value` or values never stop falling."""
+    """Return three steps around a minimum, or None if no value below `value` is found or values fall to the last trial.
+
+    `value` and `slope` are phi(0) and phi'(0), and `step` is the first trial; each stage makes at most MAX_BRACKET
+    further trials.
+    """
     left, middle = TrialStep(0.0, value), line(step)
     if middle.value < value:
         for _ in range(MAX_BRACKET):
@@ -223,7 +233,7 @@ def find_bracket(line: Line, value: float, slope: float, step: float) -> Bracket
 
 
 def brent_minimum(line: Line, bracket: Bracket) -> TrialStep:
-    """Return the trial of lowest value that Brent's method finds inside the bracket."""
+    """Return the trial with the lowest value that Brent's method finds inside the bracket."""
     low, high = bracket.left.step, bracket.right.step
     best = second = third = bracket.middle
     last = before = 0.0
@@ -257,7 +267,7 @@ def brent_minimum(line: Line, bracket: Bracket) -> TrialStep:
 
 
 def _parabola_move(best: TrialStep, second: TrialStep, third: TrialStep) -> float:
-    """Return the move from the best step to the minimiser of the parabola through three trials, or inf if none."""
+    """Return the move from the best step to the minimiser of the parabola through three trials, or inf for none."""
     a, b = second.step - best.step, third.step - best.step
     if a == 0 or b == 0 or a == b or not math.isfinite(second.value + third.value):
         return math.inf

@@ -10,15 +10,15 @@ from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Optimum
 
 Precondition = Callable[[Array], Array]
-"""Multiplies a gradient by an approximate inverse Hessian."""
+"""A function that multiplies a gradient by an approximate inverse Hessian."""
 Evaluate = Callable[[Array], tuple[float, Array]]
-"""Returns value and gradient at a point."""
+"""A function that returns the value and the gradient at a point."""
 
 
 HISTORY = 20
 """The usual number of pairs of steps and gradient changes that L-BFGS stores."""
 FIRST_GAP = 15
-"""The number of evaluations before the first refresh of a preconditioner that costs several of them."""
+"""The number of evaluations before the first refresh of a preconditioner that costs several evaluations."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,13 @@ class Objective:
     """A function f: R^P -> R, twice differentiable and bounded below by 0.
 
     - precondition: multiplies by a symmetric positive definite approximation of the inverse Hessian at the start
-    - refreshed(point, cost): returns such a function for another point; making it may take as long as `cost`
+    - refreshed(point, cost): returns such a function for another point; making it may take as long as about `cost`
       evaluations
     - hessian(point): returns a function that multiplies by the Hessian there, or by a positive semidefinite substitute
     - separable(f): whether a value this low means that the infimum lies at infinity
     - negligible: a relative tolerance refers to f, but to no less than this value
-    - first_gap: evaluations before the first refresh of the preconditioner
-    - history: the number of pairs that L-BFGS stores
+    - first_gap: the number of evaluations before the first refresh of the preconditioner
+    - history: the maximum number of pairs that L-BFGS stores
     - ends_products: whether the products for a Newton direction end when they gain no more than the tolerance neglects
     """
 
@@ -60,7 +60,8 @@ class Evaluation:
 class Step:
     """The report of an optimizer after an iteration; the counts are totals since the start.
 
-    `evaluations` counts evaluations of the value. A product with the Hessian counts as a gradient evaluation.
+    `step` is the length of the step along the search direction. `evaluations` counts evaluations of the value. A
+    product with the Hessian counts as a gradient evaluation.
     """
 
     iteration: int
@@ -72,7 +73,7 @@ class Step:
 
 
 Report = Callable[[Step, Array], None]
-"""Receives every step, including the start (step 0), and the point that it reached."""
+"""A function that receives every step, including the start (iteration 0), and the point that the step reached."""
 
 
 def norm(vector: Array) -> float:
@@ -90,7 +91,7 @@ def add_counts(earlier: Optimum, later: Optimum) -> Optimum:
 
 
 def continue_reports(earlier: Optimum, report: Report) -> Report:
-    """Wrap a report for a run that starts where an earlier one ended, so that both are reported as one run."""
+    """Wrap a report function for a run that starts where an earlier one ended, so that both are reported as one run."""
     passes = earlier.evaluations + earlier.products
 
     def report_continued(step: Step, point: Array) -> None:

@@ -21,12 +21,12 @@ Thuente 1994 (ACM Transactions on Mathematical Software 20) finds a point that s
 with constants 1e-3 and 0.9; it tries 1 / |g| first in the first iteration, then 1. The conjugate gradients of Newton
 steps then start from the gradient itself.
 
-Stops, with f the objective: `gradient` when the predicted decrease, g'Hg / 2, is under tolerance f / 100 (a vanishing
+Stops, with f the objective: `gradient` when the predicted decrease, g'Hg / 2, is at most tolerance f / 100 (a vanishing
 gradient in the metric of H); `tolerance` when the last WINDOW quasi-Newton iterations, or NEWTON_WINDOW Newton
-iterations, together improved f by no more than tolerance f; `line-search` when no better point exists along a Newton
+iterations, together improved f by no more than tolerance f; `line-search` when no better point is found along a Newton
 direction, or along the preconditioned gradient; `separable` when the objective reports it; `max-iterations`. If f is
 below the value that the objective calls negligible, that value replaces f. The distance to the optimum is then of the
-order of tolerance f. Newton steps without a preconditioner end by `tolerance` alone, since the plain gradient does not
+order of tolerance f. Newton steps without a preconditioner never end by `gradient`, since the plain gradient does not
 predict a decrease.
 
 A product with the Hessian costs about as much as an evaluation, and is reported as an evaluation of the gradient.
@@ -53,23 +53,23 @@ NEWTON_FROM = 80
 WINDOW = 5
 NEWTON_WINDOW = 2
 FLOOR = 1e-10
-"""Tolerances are relative to the value of f, but to no less than this share of its first value."""
+"""Tolerances are relative to the value of f, but to no less than this fraction of its first value."""
 PASSES = 4
-"""Evaluations and products together are limited to this number times the maximum of iterations."""
+"""Evaluations and products together are limited to this number times the maximum number of iterations."""
 SCIPY_PAIRS = 10
 """The default of scipy; the Fortran driver of the authors has 5."""
 LARGEST_GAP = 120
-"""The most evaluations between refreshes of the preconditioner; the gap doubles each time."""
+"""The maximum number of passes between refreshes of the preconditioner; the gap doubles each time."""
 COST = (6.0, 30.0)
-"""A refresh may cost half of all evaluations made so far, but no fewer and no more evaluations than these."""
+"""A refresh may cost half as many passes as were made so far, but at least and at most these numbers."""
 TRUNCATION = 0.3
 CERTAIN = 1e-2
-"""A predicted decrease ends a run at this share of the tolerance, because its curvature is only an estimate."""
+"""A predicted decrease ends a run at this fraction of the tolerance, because its curvature is only an estimate."""
 MAX_PRODUCTS = 200
 FLAT = 1e-12
 UNLIMITED = 10**9
 NUMBERS_AT_A_TIME = 1 << 21
-"""The most elements of stored vectors that are multiplied by a new preconditioner at a time."""
+"""The maximum number of elements of stored vectors that are multiplied by a new preconditioner at a time."""
 
 
 def minimise_newton(
@@ -103,8 +103,8 @@ def minimise_lbfgs(
 class Descent:
     """The state of a run: the current point, and the iterations and work so far; every step is reported.
 
-    `evaluations` counts evaluations on all rows. An evaluation on a sample adds the sample's share of the rows to
-    `sampled_evaluations`, and a product likewise to `products`; these sums are reported rounded up.
+    `evaluations` counts evaluations on all rows. An evaluation on a sample adds the sample's fraction of the rows to
+    `sampled_evaluations`, and a product adds it to `products`; these sums are reported rounded up.
     """
 
     def __init__(
@@ -130,8 +130,8 @@ class Descent:
         """Return the reason to stop, or None to go on.
 
         `predicted` is the decrease that a quadratic model predicts for the next step, or None if there is no model; it
-        ends the run at the share `certain` of the tolerance. `values` are those of the last iterations; they count once
-        the deque is full.
+        ends the run at the fraction `certain` of the tolerance. `values` are the objective's values at the last
+        iterations; they are compared only when the deque is full.
         """
         negligible = self.negligible
         if self.objective.separable(self.current.value):
@@ -157,7 +157,7 @@ class Descent:
 
     @property
     def passes(self) -> int:
-        """Evaluations and products together."""
+        """The number of evaluations and products together."""
         return self._n_evaluations + math.ceil(self.products)
 
     @property
@@ -304,7 +304,7 @@ class _ScipyLbfgs:
 
 
 class Refresh:
-    """The preconditioner of one run, rebuilt from time to time, at a cost that grows with the length of the run."""
+    """The preconditioner of a run, rebuilt from time to time at a cost that grows with the length of the run."""
 
     def __init__(self, objective: Objective) -> None:
         self.precondition: Precondition = objective.precondition
@@ -319,7 +319,7 @@ class Refresh:
 
 
 class Pairs:
-    """The limited memory of L-BFGS: the last `most` steps, and the change of the gradient along each.
+    """The limited memory of L-BFGS: at most the last `most` steps, and the change of the gradient along each.
 
     The inverse Hessian is built from pairs s = x_{j+1} - x_j, y = g_{j+1} - g_j on top of an approximation Q, by the
     two-loop recursion (Nocedal & Wright 2006, Numerical Optimization, algorithm 7.4). With the pairs as the rows of S
@@ -344,7 +344,7 @@ class Pairs:
         self._rows.clear()
 
     def add(self, s: Array, y: Array) -> int | None:
-        """Store a pair unless its curvature s'y is negative or lost in rounding; return its row, or None."""
+        """Store a pair and return its row, or return None if its curvature s'y is not positive or lost in rounding."""
         curvature = float(s @ y)
         # below this, s'y is the rounding of two nearly equal gradients, and 1 / s'y would be noise
         if not curvature > 1e-12 * float(np.sqrt((s @ s) * (y @ y))):
@@ -370,7 +370,7 @@ class Pairs:
 
     @property
     def _upper(self) -> Array:
-        """R, in the order of the pairs."""
+        """The upper triangle R of S Y', with the pairs in their order."""
         return np.triu(self._sy[np.ix_(self._rows, self._rows)])
 
     def _deltas(self, upper: Array, alphas: Array, along: Array) -> Array:
@@ -380,19 +380,19 @@ class Pairs:
         return _solve_upper(upper.T[::-1, ::-1], right[::-1])[::-1]
 
     def _combined(self, vectors: Array, factors: Array) -> Array:
-        """Return the sum of the vectors of all pairs times their factors, which are in the order of the pairs."""
+        """Return the sum of the pairs' vectors times their factors, which are in the order of the pairs."""
         of_rows = np.empty(len(factors))
         of_rows[self._rows] = factors
         return np.asarray(of_rows @ vectors[: len(factors)])
 
 
 class PreconditionedPairs(Pairs):
-    """Pairs on top of a preconditioner Q, a linear operator, that the last pair scales.
+    """Pairs on top of a preconditioner Q, a linear operator, which is scaled by the last pair.
 
         H_0 = gamma Q,    gamma = s'y / y'Qy of the last pair  (1 before the first)
 
     Qy of each pair is kept. It is the difference of Qg at the ends of the step, and Q (g - Y'a) = Qg - (QY)'a, so that
-    a direction takes one product with Q, that with the gradient.
+    a direction takes a single product with Q, namely Qg.
     """
 
     def __init__(self, most: int = HISTORY) -> None:
@@ -433,7 +433,7 @@ class PreconditionedPairs(Pairs):
         return x
 
     def _update(self, precondition: Precondition, gradient: Array, product: Array) -> None:
-        """Compute Qy of the new pair, or of all pairs if the preconditioner is another one."""
+        """Compute Qy of the new pair, or of all pairs if the preconditioner has changed."""
         n = len(self._rows)
         if not self._z.size:
             self._z = np.empty(self._y.shape)

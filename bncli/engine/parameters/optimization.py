@@ -6,15 +6,15 @@ The penalty is relative to the summed CLL and applies to all parameters, includi
 minimises the negative of this objective.
 
 **Tolerance.** By chance alone, the optimum for N rows is about P / 2 nats of log-likelihood away from the best
-parameters, where P is the number of free parameters. Coming much nearer to the optimum than that is a waste. So the
-tolerance `auto` is
+parameters, where P is the number of free parameters. There is no use in coming much nearer to the optimum than that. So
+the tolerance `auto` is
 
     ERROR_SHARE (P / 2) / (N H),    H = entropy of the class, in nats
 
 within the bounds TOLERANCE; N H is an upper bound of the objective. With fewer than MANY_ROWS rows, without a penalty
-(some directions of the tables may then have no optimum), and under monotone directions of attributes, it is the lower
-bound. (Measured on 100,000 rows with 32,000 parameters: the log-loss of other rows differs by less than 0.1 %, after a
-third of the passes.)
+(the optimum may then be infinite along some directions), or under monotonicity constraints, it is the lower bound.
+(Measured on 100,000 rows with 32,000 parameters: the log-loss of other rows differs by less than 0.1 %, after a third
+of the passes.)
 
 **Random starts.** If the parameters are log probabilities of a network, or if values are missing, the likelihood has
 several local maxima (or plateaus on which an optimizer gives up), and the start decides which one is found. A random
@@ -65,27 +65,27 @@ from bncli.engine.structures.structure import Family
 from bncli.watch import Iteration, Note, Progress, SelectedRun, Watch
 
 TOLERANCE, ERROR_SHARE, MANY_ROWS = (1e-10, 1e-4), 1e-3, 10_000
-"""The least and the largest tolerance `auto`; the share of the statistical error; with fewer than MANY_ROWS rows, fits
-take little time and the tolerance is the least."""
+"""The bounds of the tolerance `auto`; the fraction of the statistical error that it allows; and the number of rows
+below which it is the lower bound, because fits to few rows take little time."""
 ROUNDS = 10
-"""An optimization under monotone directions may take this many times as many iterations as another one."""
+"""An optimization under monotonicity constraints may take this many times as many iterations as another one."""
 NEAR_COST = 3.0
 """The cost of the preconditioner at a known point, in evaluations; between 1 and 12 it makes little difference."""
 DIRECTED_COST = 30.0
-"""The same for the last fit under monotone directions, which takes many times as many evaluations."""
+"""The same for a fit under monotonicity constraints, which takes many times as many evaluations."""
 FACTORED_GAP, FACTORED_HISTORY = 2, 8
-"""Evaluations before the first refresh of a preconditioner that costs one pass, and the pairs that L-BFGS then stores:
-older ones soon lose their meaning, and each takes 16 bytes per parameter."""
+"""The number of evaluations before the first refresh of a preconditioner that costs one pass, and the number of pairs
+that L-BFGS then stores: older pairs soon lose their meaning, and each pair takes 16 bytes per parameter."""
 FEW_PRODUCTS_ROWS, FEW_PRODUCTS_PENALTY = 12_000, 0.1
 """With more rows, and at least this penalty, a Newton direction of effects ends when further products gain no more than
 the tolerance neglects. (Measured on twelve tables: a fit takes down to a third of the time, for the same log-loss of
 other rows. With a penalty of 0.01 on almost separable rows, the log-loss was 1.5 % higher.)"""
 SINGLE_TOLERANCE = 1e-5
-"""If the tolerance is at least this, passes over many classes have single precision, which takes half the time."""
+"""If the tolerance is at least this, passes over many classes use single precision, which takes half the time."""
 FIRST_PENALTY, FIRST_ITERATIONS = 30.0, 4
-"""The penalty with which the search for an optimum of many classes begins, and its iterations."""
+"""The penalty with which an optimization with many classes begins, and the number of iterations with this penalty."""
 LEAST = float(np.finfo(np.float64).tiny)
-"""Replaces an exponential random number of 0, whose logarithm would not be finite."""
+"""The value that replaces an exponential variate of 0, whose logarithm would not be finite."""
 
 
 class Likelihood(Protocol):
@@ -125,17 +125,17 @@ class Space(ABC):
         """Return a function that multiplies by the Hessian at p, or by an approximation."""
 
     def cells(self, p: Array) -> Array:
-        """Return the tables (K, n_cells) of an optimum p."""
+        """Return the tables (K, n_cells) of a model with the parameters p (P,)."""
         return self.coordinates.tables(p)
 
     @abstractmethod
     def on(self, data: Dataset) -> Likelihood:
-        """Return the same likelihood for other rows."""
+        """Return the likelihood of the same families for other rows."""
 
 
 @dataclass(frozen=True)
 class ParameterSpace(Space):
-    """A parameter space for complete rows; `monotone` has the constraints from monotone directions of attributes."""
+    """A parameter space for complete rows; `monotone` holds the monotonicity constraints, or None if there are none."""
 
     likelihood: ConditionalLikelihood
     coordinates: Coordinates
@@ -145,7 +145,7 @@ class ParameterSpace(Space):
     def directed(
         cls, likelihood: ConditionalLikelihood, coordinates: LinearCoordinates, flops: Flops | None = None
     ) -> ParameterSpace:
-        """Return a space whose optimum satisfies the directions in the schema of the rows; tables are linear in p."""
+        """Return a space with the monotonicity constraints in the schema of the rows; its tables are linear in p."""
         return cls(likelihood, coordinates, flops, monotone=monotone_of(likelihood, coordinates))
 
     @property
@@ -154,9 +154,9 @@ class ParameterSpace(Space):
 
     @cached_property
     def condensed(self) -> ParameterSpace | None:
-        """The space of the condensed likelihood, without directions, or None if parameters have more than one cell.
+        """The space of the condensed likelihood, without monotonicity constraints.
 
-        None also if the likelihood is the same.
+        It is None if condensing leaves the likelihood as it is, or if the coordinates are not `EntryCoordinates`.
         """
         coordinates, likelihood = self.coordinates, self.likelihood
         if not isinstance(coordinates, EntryCoordinates):
@@ -193,7 +193,10 @@ class ParameterSpace(Space):
         return product
 
     def cells(self, p: Array) -> Array:
-        """Return the tables (K, n_cells) of an optimum p, without violations of directions by rounding errors."""
+        """Return the tables (K, n_cells) at p, changed just enough to satisfy the monotonicity constraints, if any.
+
+        At an optimum, only rounding errors violate the constraints.
+        """
         tables = self.coordinates.tables(p)
         return tables if self.monotone is None else self.monotone.directions.repaired(tables)
 
@@ -210,8 +213,8 @@ class OptimizerSettings:
     - seed: for the folds of early_stop `cv`, and for the random starts
     - restarts: the number of random starts in addition to the usual one; start: the number of the current start
     - negligible: a relative tolerance refers to the loss per unit of weight, in nats, but to no less than this value
-    - options: those of the optimizer
-    - growth: the sizes of samples with which the optimization begins; None uses all rows from the first pass on
+    - options: additional arguments of the optimizer
+    - growth: the rules for the samples with which the optimization begins; None uses all rows from the first pass on
     - near_cost: the cost of the preconditioner at a known point, in evaluations
     - near: tables (K, n_cells) of the same families near which the optimum is expected, such as those fitted to most of
       the rows; an optimization of effects starts there
@@ -274,10 +277,10 @@ class Problem:
         return _penalty(self.settings, p) - value, gradient
 
     def is_separable(self, value: float) -> bool:
-        """Return whether the total loss is so low that every row is classified correctly.
+        """Return whether the total loss `value` is so low that every row must be classified correctly.
 
         Then the loss of every row is below its weight times ln 2, and multiplying the tables by a growing factor drives
-        the CLL to 0. With a penalty, or without `can_separate`, the result is False.
+        the CLL to 0. With a penalty, or if `can_separate` is False, the result is False.
         """
         weights = self.space.likelihood.data.weights
         lightest = 1.0 if weights is None else float(weights.min())
@@ -290,9 +293,10 @@ class Problem:
 
 
 def optimize(space: Space, settings: OptimizerSettings, watch: Watch) -> Parameters:
-    """Optimize, and return the best parameters found, never worse than the start in the penalised objective.
+    """Optimize, and return the best parameters found.
 
-    With `restarts`, return the best parameters of all starts.
+    Without monotonicity constraints, their penalised objective is never worse than at the start. With `restarts`,
+    return the best parameters of all starts.
     """
     if not settings.restarts:
         return _optimize(space, settings, watch)[1]
@@ -334,7 +338,7 @@ def _penalty(settings: OptimizerSettings, p: Array) -> float:
 def find_optimum(space: Space, settings: OptimizerSettings, report: Report) -> Optimum:
     """Optimize from the start that the settings define; `report` receives every iteration, including the start.
 
-    If the space is condensed, the points that `report` receives lack cells without rows.
+    If a condensed space is optimized, the points that `report` receives lack the parameters of cells without rows.
     """
     settings = with_tolerance(space, settings)
     start = Problem(space, settings).start
@@ -347,7 +351,7 @@ def find_optimum(space: Space, settings: OptimizerSettings, report: Report) -> O
 
 
 def _free_optimum(space: Space, settings: OptimizerSettings, report: Report) -> Optimum:
-    """Return the optimum without directions."""
+    """Return the optimum without monotonicity constraints, from the start or near tables that the settings define."""
     space = _in_precision(space, settings)
     problem = Problem(space, settings)
     if settings.near is not None and isinstance(space.coordinates, EffectCoordinates):
@@ -371,7 +375,7 @@ def find_optimum_from(space: Space, settings: OptimizerSettings, point: Array) -
 
 
 def _free_optimum_from(space: Space, settings: OptimizerSettings, point: Array) -> Optimum:
-    """Return the optimum without directions, from `point`."""
+    """Return the optimum without monotonicity constraints, starting from `point`."""
     problem = Problem(_in_precision(space, settings), settings)
     # from there the largest sample alone is enough
     sizes = _sample_sizes(problem.space, settings)[-1:]
@@ -381,9 +385,9 @@ def _free_optimum_from(space: Space, settings: OptimizerSettings, point: Array) 
 
 
 def _condensed(space: Space, settings: OptimizerSettings, start: Array) -> ParameterSpace | None:
-    """Return the condensed space if the same steps lead to its optimum, with less work, else None.
+    """Return the condensed space if optimizing it takes the same steps with less work; otherwise return None.
 
-    That is so if the parameters of cells without rows have no gradient: they stay where they are.
+    This requires that the parameters of cells without rows have no gradient at `start`, so that they never change.
     """
     # samples and random starts depend on all rows and all parameters
     if not isinstance(space, ParameterSpace) or settings.start or _sample_sizes(space, settings):
@@ -404,7 +408,7 @@ def _of_cells(point: Array, condensed: ParameterSpace) -> Array:
 
 
 def _with_all_cells(point: Array, condensed: ParameterSpace, optimum: Array) -> Array:
-    """Return `point` with the parameters `optimum` of the cells of a condensed space."""
+    """Return `point` with the parameters of the condensed space's cells replaced by `optimum`."""
     cells, n_labels = condensed.likelihood.cells, condensed.likelihood.data.n_labels
     if cells is None:
         return optimum
@@ -414,7 +418,7 @@ def _with_all_cells(point: Array, condensed: ParameterSpace, optimum: Array) -> 
 
 
 def _minimise_near(problem: Problem, point: Array, report: Report) -> Optimum:
-    """Minimise from a point that was fitted to other rows with the same penalty, without monotone directions.
+    """Minimise from a point that was fitted to other rows with the same penalty, without monotonicity constraints.
 
     The optimum of a sample would be worse than such a point, so the sample serves only for its curvature.
     """
@@ -435,7 +439,7 @@ def _minimise_near(problem: Problem, point: Array, report: Report) -> Optimum:
 
 
 def _in_precision(space: Space, settings: OptimizerSettings) -> Space:
-    """Return the space with passes that are precise enough for the tolerance."""
+    """Return the space, with single-precision passes if there are many classes and the tolerance allows it."""
     assert settings.tolerance is not None
     if isinstance(space, ParameterSpace) and space.is_factored and settings.tolerance >= SINGLE_TOLERANCE:
         return replace(space, likelihood=replace(space.likelihood, single=True))
@@ -443,10 +447,10 @@ def _in_precision(space: Space, settings: OptimizerSettings) -> Space:
 
 
 def _begins_with_larger_penalty(problem: Problem) -> bool:
-    """Return whether the path to the optimum may begin with FIRST_PENALTY: many classes, a smaller penalty, init zero.
+    """Return whether to begin with FIRST_PENALTY: many classes, a smaller penalty, init zero, and `growth` is set.
 
-    From zero tables, a first step under a small penalty is so long that the curvature at the start is no guide to that
-    at the optimum.
+    From zero tables, a first step under a small penalty is so long that the curvature at the start is no guide to the
+    curvature at the optimum.
     """
     space, settings = problem.space, problem.settings
     is_factored = isinstance(space, ParameterSpace) and space.is_factored
@@ -454,7 +458,7 @@ def _begins_with_larger_penalty(problem: Problem) -> bool:
 
 
 def _minimise_twice(problem: Problem, report: Report) -> Optimum:
-    """Take FIRST_ITERATIONS with FIRST_PENALTY, then minimise the objective from there."""
+    """Take up to FIRST_ITERATIONS iterations with FIRST_PENALTY, then minimise the objective from there."""
     settings = problem.settings
     first = replace(settings, penalty=FIRST_PENALTY, max_iterations=FIRST_ITERATIONS)
 
@@ -470,7 +474,7 @@ def _minimise_twice(problem: Problem, report: Report) -> Optimum:
 
 
 def with_tolerance(space: Space, settings: OptimizerSettings) -> OptimizerSettings:
-    """Return the settings with a tolerance: their own, or the one that follows from the statistical error."""
+    """Return the settings with a tolerance: their own or, if it is None, the tolerance `auto`."""
     if settings.tolerance is not None:
         return settings
     data, tolerance = space.likelihood.data, TOLERANCE[0]
@@ -489,7 +493,7 @@ def _sample_sizes(space: Space, settings: OptimizerSettings) -> tuple[int, ...]:
     """Return the sizes of the samples with which to begin, or () to use all rows from the first pass on.
 
     There are no samples without a penalty, because a sample may have no finite optimum, and none for incomplete rows,
-    because their weights cannot be computed from cells. A condensed likelihood has been chosen because there are none.
+    because their weights cannot be computed from cells. A condensed likelihood is used only if there are no samples.
     """
     if settings.growth is None or settings.penalty == 0 or not isinstance(space, ParameterSpace):
         return ()
@@ -540,7 +544,7 @@ def _minimise(
 
 
 def _keep_directions(problem: Problem, free: Optimum, report: Report) -> Optimum:
-    """Return the optimum under monotone directions, given the optimum `free` without them."""
+    """Return the optimum under the monotonicity constraints, given the optimum `free` without them."""
     space, settings = problem.space, problem.settings
     monotone = space.monotone if isinstance(space, ParameterSpace) else None
     if monotone is None or monotone.keeps(free.point):
@@ -566,7 +570,7 @@ class Starts(NamedTuple):
 
 
 def random_point(n_parameters: int, seed: int, start: int) -> Array:
-    """Draw beta (P,) for a start: logarithms of independent exponential variates."""
+    """Draw beta (P,) for a random start: the logarithms of independent exponential variates."""
     rng = np.random.default_rng([seed, start])
     return np.log(np.maximum(rng.standard_exponential(n_parameters), LEAST))
 
@@ -577,8 +581,8 @@ def best_start(
     """Try the usual start and `restarts` random ones; return the best parameters, with the objectives of all starts.
 
     `attempt(start)` returns the objective that a start reaches (higher is better), and the parameters. `held_out`:
-    whether the objectives are likelihoods of held-out rows. The watch receives the iterations of every start, then the
-    number of the start that is kept.
+    whether the objectives are likelihoods of held-out rows. The watch receives the progress, then the number of the
+    start that is kept, and a note that compares the starts.
     """
     objective, best = attempt(0)
     objectives = [objective]
