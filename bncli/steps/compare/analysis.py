@@ -1,21 +1,21 @@
 """Analyse the outcomes of a comparison: metrics per data set, ranks and tests over the data sets, and seconds.
 
 Per data set:
-- A learner has metrics on a data set only if all its folds have outcomes; otherwise it is a gap. A metric that is
-  undefined in some folds is the mean over the others.
-- Every pair of learners is compared on the folds that both have, by the corrected resampled t-test (Nadeau & Bengio
-  2003): the mean difference with its 95 % interval and two-sided p-value. The best learner and each other one are
-  compared in the same way, at 5 %.
+- A learner has metrics on a data set only if all its folds have outcomes; otherwise it has a gap there. If a metric is
+  undefined in some folds, its mean is taken over the others.
+- Every pair of learners is compared on the folds in which both have a value, by the corrected resampled t-test (Nadeau
+  & Bengio 2003): the mean difference with its 95 % interval and two-sided p-value. The best learner and each other one
+  are compared in the same way, at 5 %.
 - Bias and variance have one value per data set, over all repeats, so they have no folds and no test. Costs are not
   tested either.
 
 Over the data sets, per metric: average ranks, Friedman's test, and every pair of learners.
 - Learners without any value are left out first, then the data sets on which one of the others has no value, so that all
   tests are over the same data sets. There is no summary if fewer than two learners or data sets remain; in a group of
-  data sets, one is enough.
-- In a pair with the baseline, the baseline is the second; in other pairs, the learner typed first comes first.
+  data sets, a single data set is enough.
+- In a pair with the baseline, the baseline comes second; in other pairs, the learner given first comes first.
 - Costs, and a single data set in a group, have ranks, counts and ratios, but no tests.
-- An infinite loss is worse than any other in ranks and counts; the t-test and the ratio with it are undefined.
+- An infinite loss is worse than any finite loss in ranks and counts; t-tests and ratios that involve it are undefined.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from bncli.errors import UsageError
 from bncli.steps.compare.trials import COSTS, ComparisonResults, Outcome
 
 HIGHER_IS_BETTER = frozenset(("accuracy", "auc", "cll", "balanced_accuracy", "mcc"))
-"""Lower is better for all other metrics."""
+"""The metrics for which higher is better; lower is better for all others."""
 BIAS_VARIANCE = ("bias", "variance")
 LEVEL = 0.05
 STAGES = ("fit", "score")
@@ -60,15 +60,16 @@ _LOSS_KINDS: Mapping[str, LossKind] = {
     "passes": "count",
 }
 _LARGEST = 1e100
-"""Replaces an infinite loss in ranks and counts."""
+"""Losses are clipped to this absolute value in ranks and counts, so that none is infinite."""
 
 
 @dataclass(frozen=True)
 class MetricMean:
     """A metric of one learner on one data set: mean and standard deviation over the folds.
 
-    best: no other mean is better. not_worse: it is best, or its folds do not differ significantly from the best (None
-    if there are no folds to test).
+    std: None with fewer than two values, with infinite values, and for bias and variance. best: whether no other mean
+    is better. not_worse: whether it is best or does not differ significantly from the best; None for bias and variance,
+    and if it is not best and cannot be tested (costs, and fewer than two folds).
     """
 
     mean: float
@@ -79,9 +80,10 @@ class MetricMean:
 
 @dataclass(frozen=True)
 class Difference:
-    """The mean of the differences of a metric between two learners, a - b, over the folds of one data set.
+    """The mean of the differences a - b in a metric between two learners over the folds of one data set.
 
-    low, high: the ends of its 95 % interval. These and p are None with fewer than two folds or infinite values.
+    low, high: the bounds of its 95 % interval. p: the two-sided p-value. All four are None if no fold has both values,
+    or if a value is infinite; with a single fold, only the mean is known.
     """
 
     data: str
@@ -98,8 +100,8 @@ class Difference:
 class LearnerPair:
     """Two learners over data sets: numbers of wins, draws and losses of the first, and p-values (None: not tested).
 
-    - ratio: the geometric mean of the ratios of absolute values, first over second.
-    - sign_p and wilcoxon_p are two-sided; t_p is for "the first is better".
+    - ratio: the geometric mean of the ratios of absolute values, first over second; None if a value is infinite.
+    - sign_p and wilcoxon_p are two-sided; t_p is one-sided, for the alternative that the first is better.
     - Holm's adjustment of wilcoxon_p: holm_p over the comparisons with the baseline (None for other pairs), holm_all_p
       over all pairs.
     """
@@ -121,9 +123,9 @@ class LearnerPair:
 class Summary:
     """One metric over the data sets on which all ranked learners have values.
 
-    - friedman, critical_difference: None if nothing is tested. groups: learners whose average ranks lie within the
-      critical difference, the best rank first.
-    - left_out: data sets on which a learner has no value. without_figures: learners without any value.
+    - friedman, critical_difference: None if nothing is tested. groups: sets of learners whose average ranks lie within
+      the critical difference, the best rank first.
+    - left_out: data sets on which a ranked learner has no value. without_figures: learners without any value.
     """
 
     sets: tuple[str, ...]
@@ -192,7 +194,7 @@ class DataSetGroup:
 
 @dataclass(frozen=True)
 class FitTimes:
-    """The processor seconds per fold and stage: means over data sets, and geometric mean ratios to the baseline."""
+    """The processor seconds per fold by stage: means over data sets, and geometric means of ratios to the baseline."""
 
     seconds: dict[str, float]
     ratio: dict[str, float | None]
@@ -202,11 +204,11 @@ class FitTimes:
 class CompareReport:
     """The report on a comparison: all outcomes, and what follows from them.
 
-    - metrics: those requested and, with repeats, bias and variance.
-    - means: by data set and learner, then by metric; seconds: by data set and learner, then by stage. A pair without an
-      entry is a gap, and gaps holds its reason.
-    - differences: by data set, metric and pair of learners; a pair with the baseline has it second.
-    - summaries: by metric, empty with one data set or one learner; groups: the same for groups of data sets.
+    - metrics: the requested metrics and, with repeats, bias and variance.
+    - means: by data set and learner, then by metric. seconds: means over folds by data set and learner, then by stage.
+      A pair without an entry is a gap, and `gaps` has its reason.
+    - differences: by data set, metric and pair of learners; in a pair with the baseline, the baseline comes second.
+    - summaries: by metric, empty with one data set or one learner. groups: the same for groups of data sets.
     - times: by learner.
     """
 
@@ -222,7 +224,7 @@ class CompareReport:
     gaps: dict[tuple[str, str], str]
 
     def metric_mean(self, data: str, learner: str, metric: str) -> MetricMean | None:
-        """Return the mean of a metric, or None if it has no value there."""
+        """Return the mean of a metric for a learner on a data set, or None if it has no value."""
         return self.means.get((data, learner), {}).get(metric)
 
     def as_json(self) -> dict[str, Any]:
@@ -278,7 +280,7 @@ class CompareReport:
 
 
 def metric_text(metric: str) -> str:
-    """Return a metric as users type it."""
+    """Return the name of a metric as it is given on the command line, with hyphens."""
     return metric.replace("_", "-")
 
 
@@ -289,9 +291,9 @@ def analyse(
     baseline: str | None = None,
     groups: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> CompareReport:
-    """Return the report on outcomes by these metrics; the baseline is the first learner unless another one is named.
+    """Analyse the outcomes by these metrics; the baseline is the first learner unless another one is named.
 
-    groups: names of data sets by the name of their group. Raises UsageError for an unknown baseline.
+    groups: the names of the data sets in each group, keyed by group. Raises UsageError for an unknown baseline.
     """
     baseline = results.learners[0] if baseline is None else baseline
     if baseline not in results.learners:
@@ -375,7 +377,7 @@ def _differences(
     metrics: Sequence[str],
     baseline: str,
 ) -> Iterator[Difference]:
-    """Yield the difference of every pair of learners without a gap, per data set and metric with figures per fold."""
+    """Yield the difference of every pair of learners without a gap, by data set and by each metric that is tested."""
     for data in results.data:
         learners = [name for name in results.learners if (data, name) in complete]
         for metric in metrics:
@@ -398,7 +400,11 @@ def _is_equal(loss: float, best: float) -> bool:
 
 
 def _is_not_worse(values: Sequence[float | None], best: Sequence[float | None], test_share: float) -> bool | None:
-    """Return whether the test finds no difference; None with fewer than two folds, False with an infinite loss."""
+    """Return whether the test finds no significant difference between the values and the best values of the folds.
+
+    None with fewer than two folds in which both have a value, False with an infinite value. test_share: the fraction of
+    the rows in a test fold.
+    """
     both = [(a, b) for a, b in zip(values, best, strict=True) if a is not None and b is not None]
     if len(both) < 2:
         return None
@@ -414,7 +420,7 @@ def _summaries(
     baseline: str,
     data_sets: Sequence[str] | None = None,
 ) -> dict[str, Summary]:
-    """Return the summaries by metric, over all data sets or the data sets of a group."""
+    """Return the summaries over all data sets or over a group, keyed by metric; metrics without one are left out."""
     summaries = {metric: _summarize(results, means, metric, baseline, data_sets) for metric in metrics}
     return {metric: summary for metric, summary in summaries.items() if summary is not None}
 

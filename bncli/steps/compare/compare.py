@@ -1,12 +1,12 @@
 """Compare learners over data sets: the same folds for all, every metric, and which differences are significant.
 
-All outputs are checked and every data set is read before the work begins, so that errors are found at once. Then every
-learner is run on every fold of every data set, in this process, in several, or on a cluster. The largest data sets come
-first, so that no process is left with a long task at the end. The outcomes are sorted afterwards, so the result does
-not depend on the number of processes or on which was first.
+All outputs are checked and every data set is read before the work begins, so that errors are found early. Then every
+learner is run on every fold of every data set, in this process, in several processes, or on a cluster. The largest data
+sets come first, so that no process is left with a long task at the end. The outcomes are sorted afterwards, so the
+results do not depend on the number of processes or on which one finishes first.
 
-Conventions: a learner that fails on a fold is not tried on the other folds of that data set. It has a gap there,
-without outcomes and with the reason of its first fold that failed.
+Conventions: a learner that fails on a fold is not tried on the remaining folds of that data set. It has a gap there,
+with the reason of the first fold that failed and without outcomes.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ Pool = Callable[[RunPlan, Sequence[Task], Callable[[Task], bool]], Results]
 
 @dataclass(frozen=True)
 class CompareOutputs:
-    """The files that a comparison writes; None for a file not to be written.
+    """The paths of the files that a comparison writes (None to write no such file), and a function for the report.
 
-    `resume` stores every outcome, and an existing file is continued. `show` receives the report before the other files
-    are written, so that a full disk cannot hide it.
+    The file `resume` stores every outcome; if it exists, the comparison continues from it. `show` is called with the
+    report before the other files are written, so that the report is shown even if the disk is full.
     """
 
     csv: str | None = None
@@ -94,7 +94,8 @@ class CompareOutputs:
 class ComparisonSettings:
     """The metrics, the learner that the others are compared with (None: the first), and groups of data sets.
 
-    group_bounds: ascending numbers of rows; the data sets between two bounds are also summarized separately.
+    group_bounds: ascending numbers of rows; the data sets below, between and above the bounds are also summarized
+    separately.
     """
 
     metrics: Sequence[str] = DEFAULT_METRICS
@@ -114,8 +115,8 @@ def compare(
 ) -> CompareReport:
     """Run every learner on every data set (one per source) and analyse the outcomes.
 
-    The work is done by as many processes as the run has threads, or by its cluster. A learner that fails on a data set
-    is a gap in the report, not an error.
+    The work is done by as many processes as the run has threads, or by its cluster. If a learner fails on a data set,
+    the report has a gap, and no error is raised.
     """
     _check_arguments(sources, learners, settings, outputs)
     data_sets = read_data_sets(sources, protocol, threads=run.threads, watch=run.watch)
@@ -147,7 +148,7 @@ def compare(
 def _check_arguments(
     sources: Sequence[Source], learners: Sequence[Learner], settings: ComparisonSettings, outputs: CompareOutputs
 ) -> None:
-    """Raise an error for everything that is known to be wrong before a table is read."""
+    """Raise an error if the arguments are invalid, as far as this is known before a table is read."""
     check_names(learners)
     for metric in settings.metrics:
         _refuse_unknown(metric, (*METRICS, *COSTS), "metric")
@@ -178,13 +179,13 @@ def _refuse_unknown(name: str, known: Sequence[str], what: str) -> None:
 def run_plan(
     plan: RunPlan, data_sets: Sequence[DataSet], checkpoint: Checkpoint, *, pool: Pool, watch: Watch
 ) -> ComparisonResults:
-    """Run the tasks that have no outcome in the checkpoint, store their outcomes there, and return all in order."""
+    """Run the tasks without an outcome in the checkpoint, store their outcomes there, and return all results."""
     largest_first = sorted(range(len(data_sets)), key=lambda data: -data_sets[data].cells)
     learners, repeats, folds = range(len(plan.learners)), range(plan.protocol.repeats), range(plan.protocol.n_splits)
     tasks = [Task(*place) for place in product(largest_first, learners, repeats, folds)]
     outcomes = dict(checkpoint.outcomes)
     remaining = [task for task in tasks if task not in outcomes]
-    # by (data set, learner), the first fold that failed
+    # the first failed fold of each (data set, learner)
     failures: dict[tuple[int, ...], tuple[Task, Failure]] = {}
     if len(remaining) < len(tasks):
         n_stored = len(tasks) - len(remaining)
@@ -234,7 +235,7 @@ def run_plan(
 
 
 def run_here(plan: RunPlan, tasks: Sequence[Task], skip: Callable[[Task], bool], *, jobs: int) -> Results:
-    """Run tasks on this machine, in `jobs` processes or in this one."""
+    """Run tasks on this machine, in at most `jobs` processes, or in this process if one is enough."""
     jobs = min(jobs, len(tasks))
     if jobs > 1:
         yield from run_in_processes(plan, tasks, jobs, skip)
@@ -246,33 +247,34 @@ def run_here(plan: RunPlan, tasks: Sequence[Task], skip: Callable[[Task], bool],
 
 
 def run_on_cluster(plan: RunPlan, tasks: Sequence[Task], skip: Callable[[Task], bool], *, cluster: Cluster) -> Results:
-    """Run tasks on a cluster, each in any thread of any worker, which reads its table itself."""
+    """Run tasks on a cluster, each in any thread of any worker; every thread reads the tables itself."""
     plan = replace(plan, sources=tuple(map(for_workers, plan.sources)), memory=None)
     for task, result in run_tasks(cluster, _serve_tasks, plan, tasks, skip):
         yield task, Failure(str(result)) if isinstance(result, BncliError) else result
 
 
 def _serve_tasks(plan: RunPlan) -> Callable[[Task], Outcome | Failure]:
-    """Return, on a worker, the function that runs the tasks of one thread within the memory that is free there."""
+    """Return the function that runs the tasks of one worker thread within the memory that is free on the worker."""
     return Runner(replace(plan, memory=free_memory())).run
 
 
 class Checkpoint:
-    """The outcomes of earlier runs, and a file that receives the new outcomes; without a path nothing is written.
+    """The outcomes of earlier runs, and a file to which new outcomes are appended; without a path nothing is written.
 
-    The file has JSON lines. The first one describes the run, and each of the others holds an outcome:
+    The file has JSON lines. The first line describes the run, and each of the others contains one outcome:
 
         {"format": "bncli-outcomes", "version": 3, "bncli": ..., "protocol": {...}, "learners": [...], "data": [...]}
         {"data": 0, "learner": 1, "repeat": 0, "fold": 2, "rows": 30, "metrics": {...}, "seconds": {...}, ...}
 
-    `costs` are iterations and passes. `predicted` is base64 of zlib of the label codes, little-endian, in the narrowest
-    type. The file of any other run is refused (data sets are compared by their values, learners by their recipes and
-    the content of their files). A last line without a newline, written when the process was killed, is cut off. Any
-    other damage is an error that names the line. The file remains when the run ends.
+    `costs` are iterations and passes. `predicted` contains the label codes, little-endian in the narrowest type,
+    compressed by zlib and encoded in base64. The file of a different run is refused (data sets are compared by their
+    values, learners by their recipes and the content of their files). A last line without a newline, which was being
+    written when the process was killed, is removed. Any other damaged line raises an error with its number. The file
+    remains when the run ends.
     """
 
     def __init__(self, path: str | None, plan: RunPlan, data_sets: Sequence[DataSet]) -> None:
-        """Read the outcomes in the file, cut off an incomplete line, and open the file for more."""
+        """Read the outcomes in the file, remove an incomplete last line, and open the file for appending."""
         self.path = path
         self.outcomes: dict[Task, Outcome] = {}
         self._file: BinaryIO | None = None
@@ -318,7 +320,7 @@ class Checkpoint:
             raise _write_error(path, error) from error
 
     def add(self, task: Task, outcome: Outcome) -> None:
-        """Write an outcome so that it outlives this process."""
+        """Append an outcome to the file so that it is kept even if this process is killed."""
         if self._file is not None:
             codes = outcome.predicted.astype(outcome.predicted.dtype.newbyteorder("<"))
             packed = base64.b64encode(zlib.compress(codes.tobytes())).decode()
@@ -326,7 +328,7 @@ class Checkpoint:
             self._write({**task._asdict(), "rows": outcome.rows, **results, "predicted": packed})
 
     def n_stored(self) -> int:
-        """Return the number of outcomes in the file: its complete lines but the header."""
+        """Return the number of outcomes in the file, that is, of complete lines after the header."""
         with open(str(self.path), "rb") as file:
             return max(sum(line.endswith(b"\n") for line in file) - 1, 0)
 
@@ -373,7 +375,7 @@ def _write_error(path: str, error: OSError) -> BncliError:
 
 
 def _parse_outcome(line: bytes, plan: RunPlan, data_sets: Sequence[DataSet]) -> tuple[Task, Outcome]:
-    """Return the task and the outcome in a line; raise ValueError or another error if it holds none."""
+    """Parse the task and the outcome in a line; raise ValueError or another error if the line is damaged."""
     fields = json.loads(line)
     task = Task(*(fields.pop(name) for name in Task._fields))
     data_set, learner = data_sets[task.data], plan.learners[task.learner].name

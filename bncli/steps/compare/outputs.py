@@ -2,9 +2,9 @@
 
 The drawings show the first requested metric.
 
-Tables for LaTeX are in the style of the package booktabs; without the package its rules become plain lines. A file of
-them is a fragment, to be pasted or read by \\input between \\begin{document} and \\end{document}. Letters beyond ASCII
-are written as they are, since UTF-8 is LaTeX's default encoding (since 2018).
+The LaTeX tables are in the style of the package booktabs; without the package its rules become plain lines. The file is
+a fragment, to be pasted or read by \\input between \\begin{document} and \\end{document}. Non-ASCII characters are not
+escaped, since UTF-8 is LaTeX's default encoding (since 2018).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from bncli.steps.compare.analysis import HIGHER_IS_BETTER, CompareReport, Metric
 from bncli.steps.compare.trials import COSTS, COUNTS
 
 NOT_DRAWN = (".png", ".pdf", ".jpg", ".jpeg", ".gif", ".eps", ".ps", ".html", ".tex")
-"""File endings of other formats for drawings."""
+"""The extensions of file formats in which drawings cannot be written."""
 _MOST_WITH_STD = 5
-"""The largest number of learners for which a page has room for standard deviations."""
+"""The maximum number of learners for which a page has room for standard deviations."""
 _SMALLEST_P = 0.0005
 """Smaller p-values are shown as a bound, since they would be rounded to 0."""
 _LATEX_HEAD = r"""% Tables by bncli compare. In the preamble: \usepackage{booktabs}
@@ -54,7 +54,10 @@ _LATEX_ESCAPES = {
 def check_drawings(
     n_learners: int, n_data_sets: int, metric: str, *, diagram: str | None = None, scatter: str | None = None
 ) -> None:
-    """Raise UsageError, before any work, for a drawing in another format or one that the metric does not have."""
+    """Raise UsageError, before any work, for a drawing in another format or one that cannot be drawn.
+
+    Drawings need at least two learners. The diagram also needs two data sets and a metric that is not a cost.
+    """
     for path in (diagram, scatter):
         refuse_ending(path, NOT_DRAWN, "drawings can be written only as SVG")
     if n_learners < 2 and (diagram or scatter):
@@ -80,7 +83,10 @@ def write_outputs(
     diagram: str | None = None,
     scatter: str | None = None,
 ) -> None:
-    """Write the files that have a path, each completely or not at all."""
+    """Write the files that have a path, each completely or not at all.
+
+    Raises BncliError for a drawing that the outcomes do not allow.
+    """
     metric = report.metrics[0]
     if csv:
         outcomes = report.results.outcomes
@@ -117,7 +123,7 @@ def write_outputs(
 
 
 def paper_tables(report: CompareReport) -> list[LatexTable]:
-    """Return, per metric, a table of all data sets and a table of pairs per summary; then a table of the seconds."""
+    """Return, for each metric, a table of all data sets and a table of pairs per summary; then a table of seconds."""
     tables: list[LatexTable] = []
     for metric in report.metrics:
         tables.append(_data_set_table(report, metric))
@@ -231,7 +237,7 @@ def _pair_table(suffix: str, summary: Summary, metric: str) -> LatexTable:
 
 
 def rank_diagram(report: CompareReport, metric: str) -> Drawing | None:
-    """Draw the critical-difference diagram; return None if nothing is tested."""
+    """Draw the critical-difference diagram of the average ranks; return None if nothing is tested."""
     summary = report.summaries.get(metric)
     if summary is None or summary.critical_difference is None:
         return None
@@ -240,9 +246,10 @@ def rank_diagram(report: CompareReport, metric: str) -> Drawing | None:
 
 
 def scatter_panels(report: CompareReport, metric: str) -> list[ScatterPanel]:
-    """Return a panel per learner other than the baseline, with the data sets on which both have finite values.
+    """Return a panel for each learner other than the baseline, with the data sets on which both have finite values.
 
-    Panels of costs without points are left out. Costs are raised above 0 for their logarithmic axes.
+    Panels of costs without points are left out. Costs of 0 are replaced by a small positive value, because their axes
+    are logarithmic.
     """
     least = {"fit_seconds": 1e-9, "iterations": 0.5, "passes": 0.5}.get(metric, -math.inf)
     sign = 1 if metric in HIGHER_IS_BETTER else -1
@@ -270,7 +277,7 @@ def scatter_drawing(report: CompareReport, metric: str, panels: Sequence[Scatter
 
 @dataclass(frozen=True)
 class LatexTable:
-    """A caption, column headings and blocks of rows, all LaTeX text; the first `names` columns are left-aligned."""
+    """A caption, column headings and blocks of rows, all as LaTeX code; the first `names` columns are left-aligned."""
 
     caption: str
     header: Sequence[str]
@@ -304,5 +311,5 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def escape(text: str) -> str:
-    """Return LaTeX that prints the text as it is; two hyphens do not become a dash."""
+    """Return LaTeX code that prints a string unchanged; two hyphens do not become a dash."""
     return "".join(_LATEX_ESCAPES.get(letter, letter) for letter in printable(text)).replace("--", "-{}-{}")

@@ -1,22 +1,23 @@
 """The parts of a comparison: data sets, learners, and trials of one learner on one fold of a data set.
 
-Every data set is read once before the work begins, so that errors in it are found at once. Only little of it is kept:
-how to read it again, the class of every row (which determines the folds, and is needed for bias and variance) and a
-digest of all values, by which a resumed run recognizes its data. Since every process reads its data itself, data that
-cannot be read twice (the standard input, a pipe) are refused. A data set is named after its file, without folder and
-endings; if two names are equal, as much of the path is added as is needed to distinguish them.
+Every data set is read once before the work begins, so that errors in it are found early. Only a small part of it is
+kept: how to read it again, the class, weight, group and time of every row (which determine the folds, and the bias and
+variance), and a digest of all values, by which a resumed run recognizes its data. Since every process reads its data
+itself, data that cannot be read twice (the standard input, a pipe) are refused. A data set is named after its file,
+without folder and extensions; if two names are equal, as much of the path is added as is needed to distinguish them.
 
-A trial (task) depends on the plan alone, so trials can run in any order and in any process. Each learns everything
-anew, including cuts, as `bncli evaluate` does with one thread. Sharing the cuts of a fold between learners would save 1
-to 8 percent of the time (five learners on seven data sets), but a learner's seconds would no longer be its own. Seconds
-are processor seconds of the thread, so other work on the machine does not count. The first fold of a learner in a
-process also loads its code; if that fold takes less than QUICK_SECONDS, it is repeated, and the second time counts.
+A trial (task) depends only on the plan, so trials can run in any order and in any process. Each trial learns
+everything anew, including cuts, as `bncli evaluate` does with one thread. Sharing the cuts of a fold between learners
+would save 1 to 8 percent of the time (five learners on seven data sets), but then the seconds of a learner would not
+include the cuts. Seconds are processor seconds of the thread, so other work on the machine does not count. The first
+fold of a learner in a process also loads its code; if that fold takes less than QUICK_SECONDS, it is repeated, and the
+second time counts.
 
-A process of its own runs `serve`: it receives a plan and then tasks on stdin, and writes their results to stdout. It
+Each worker process runs `serve`: it receives a plan and then tasks on stdin, and writes their results to stdout. It
 ends as soon as its stdin is closed, even in the middle of a task, so that nothing remains if its parent is killed. The
-processes are started afresh (not forked from a parent with threads), in sessions of their own (^C reaches only the
-parent, which then ends them), with one BLAS thread. A process that dies, for instance because memory ran out, fails its
-task and is replaced. One thread per process waits for its results.
+processes are started afresh (not forked from a parent with threads), in separate sessions (^C reaches only the parent,
+which then ends them), with one BLAS thread. If a process dies, for instance because memory ran out, its task fails and
+the process is replaced. One thread per process waits for its results.
 """
 
 from __future__ import annotations
@@ -58,13 +59,13 @@ from bncli.steps.run import Stopwatch, free_memory
 from bncli.watch import Event, Note, Progress, Run, Stage, Watch, silent
 
 COSTS = ("fit_seconds", "iterations", "passes")
-"""Costs of learning in a fold, lower is better: processor seconds, iterations of the final optimization, and its passes
-over the rows. Costs are compared by ratios and never tested, since equal work has equal costs.
+"""Costs of learning in a fold (lower is better): processor seconds, and the iterations of the final optimization and
+its passes over the rows. Costs are compared by ratios and never tested, since equal work has equal costs.
 """
 COUNTS = ("iterations", "passes")
-"""The costs that are integers in a fold, and None for parameters in closed form."""
+"""The costs that are integers in each fold, or None for parameters in closed form."""
 QUICK_SECONDS = 1.0
-"""Loading the code takes less time than this, so it hardly matters in slower folds."""
+"""The time for loading the code hardly matters in a fold that takes at least this many processor seconds."""
 _FEW_DATA_SETS = 4
 _SERVE = f"import {__name__} as trials; trials.serve()"
 """The program of a process that runs tasks."""
@@ -75,8 +76,8 @@ _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BL
 class DataSet:
     """A data set: its name, its source with the class, and the label codes and weights (or None) of its rows, (N,).
 
-    cells = rows times attributes, a measure of the work. digest: equal for equal tables. split_by: the groups and times
-    by which rows are split.
+    cells: the number of rows times the number of attributes, as a measure of the work. digest: equal for equal tables.
+    split_by: the groups and times by which rows are split, or None.
     """
 
     name: str
@@ -95,7 +96,7 @@ class DataSet:
 
 @dataclass(frozen=True)
 class Learner:
-    """A recipe with a name, the options as the user typed them, and supplied files that replace its methods."""
+    """A recipe with a name, its options as given on the command line, and supplied files that replace its methods."""
 
     name: str
     recipe: Recipe
@@ -103,12 +104,12 @@ class Learner:
     supplied: SuppliedFiles = SuppliedFiles()
 
     def identity(self) -> dict[str, Any]:
-        """Return everything that the results depend on, as JSON values: digests of files, not their names."""
+        """Return everything that the results depend on as JSON values, with digests in place of supplied files."""
         files = {
             "cuts": None if self.supplied.cuts is None else dump_cuts(self.supplied.cuts),
             "structure": None if self.supplied.structure is None else dump_structure(self.supplied.structure),
         }
-        # digests of the files as they are written here, so that their layout does not matter
+        # the digests are of the files as bncli would write them, so the layout of the supplied files does not matter
         digests = {
             name: None if text is None else hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()
         }
@@ -116,7 +117,7 @@ class Learner:
 
 
 class Task(NamedTuple):
-    """The positions of data set, learner, repeat and fold; sorted tuples are in the order of the tasks."""
+    """The indices of the data set, learner, repeat and fold of a task; tasks are sorted as tuples."""
 
     data: int
     learner: int
@@ -126,7 +127,7 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True)
 class RunPlan:
-    """The plan that every process needs: names and sources of data sets, learners, protocol, and memory in bytes."""
+    """The plan for every process: names and sources of data sets, learners, protocol, and memory limit in bytes."""
 
     names: tuple[str, ...]
     sources: tuple[Source, ...]
@@ -140,7 +141,7 @@ class RunPlan:
 class Outcome:
     """The result of one learner on one fold of one repeat of one data set.
 
-    - metrics: by name, None if undefined. seconds: processor seconds of the stages fit and score.
+    - metrics: by name, None if undefined. seconds: processor seconds of the stages `fit` and `score`.
     - costs: iterations and passes, None for parameters in closed form.
     - predicted: the codes of the most probable labels of the test rows, (rows,), in ascending order of the rows.
     """
@@ -185,8 +186,8 @@ class Gap:
 class ComparisonResults:
     """All outcomes of a comparison, in the order of data sets, learners, repeats and folds.
 
-    - sizes: rows by data set. options: by learner, as the user typed them.
-    - bias_variance: by data set and learner, empty without repeats.
+    - sizes: the number of rows by data set. options: by learner, as given on the command line.
+    - bias_variance: by data set and learner; empty with a single repeat.
     - gaps: where a learner failed; it has no outcomes there.
     """
 
@@ -201,7 +202,12 @@ class ComparisonResults:
 
 
 def read_data_sets(sources: Sequence[Source], protocol: Protocol, *, threads: int, watch: Watch) -> tuple[DataSet, ...]:
-    """Return the data sets in order; the first that cannot be read, or split into folds, raises an error."""
+    """Read the data sets in the order of `sources`, each of which has one path.
+
+    Before any table is read, raises UsageError for a path that can be read only once, and for a data set given twice,
+    and an error for a path that does not exist. Then raises an error for the first data set that cannot be read or
+    split into folds.
+    """
     paths = []
     for source in sources:
         (path,) = source.paths
@@ -251,20 +257,20 @@ def read_data_sets(sources: Sequence[Source], protocol: Protocol, *, threads: in
 
 
 def _last_parts(path: str, depth: int) -> str:
-    """Return the last `depth` parts of a path, without the endings of a file."""
+    """Return the last `depth` parts of a path, without the extensions of a file."""
     parts = path.strip(os.sep).split(os.sep)
     stem = parts[-1] if os.path.isdir(path) else parts[-1].split(".")[0] or parts[-1]
     return "/".join([*parts[-depth:-1], stem])
 
 
 def _forward_note(watch: Watch, name: str, event: Event) -> None:
-    """Forward notes only, with the name of the data set in front."""
+    """Forward an event only if it is a note, with the name of the data set in front."""
     if isinstance(event, Note):
         watch(Note(f"{name}: {event.text}", event.warning))
 
 
 def _digest_of_table(columns: Columns) -> str:
-    """Return a digest of all values of a table."""
+    """Return a hexadecimal digest of all values of a table, its weights, and the groups and times of its rows."""
     assert columns.label is not None
     digest = hashlib.blake2b(digest_size=16)
     named: list[tuple[str, Column | CodedColumn]] = [*columns.attributes.items(), (columns.class_name, columns.label)]
@@ -288,10 +294,11 @@ def _digest_of_table(columns: Columns) -> str:
 
 
 def group_by_rows(bounds: Sequence[int], sizes: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
-    """Return the data sets of each group by its name, from ascending bounds and the rows of every data set.
+    """Group the data sets by their number of rows, and return the names of the data sets, keyed by group.
 
-    Bounds b_1 < b_2 < ... make the groups `rows<b_1`, `b_1<=rows<b_2`, ..., `rows>=b_n`; without bounds there are none.
-    Raises UsageError for a group without data sets, since its bound is most likely a typing error.
+    sizes: the number of rows by data set. Ascending bounds b_1 < ... < b_n define the groups `rows<b_1`,
+    `b_1<=rows<b_2`, ..., `rows>=b_n`; without bounds there are no groups. Raises UsageError for a group without data
+    sets, since its bound is most likely a typing error.
     """
     groups = {}
     for least, below in zip([0, *bounds], [*bounds, None], strict=True) if bounds else ():
@@ -325,7 +332,7 @@ def check_names(learners: Sequence[Learner]) -> None:
 
 
 class Runner:
-    """A runner of the tasks of a plan, which keeps only the most recent data set."""
+    """A runner of the tasks of a plan, which keeps only the most recent data set in memory."""
 
     def __init__(self, plan: RunPlan) -> None:
         self._plan = plan
@@ -334,7 +341,7 @@ class Runner:
         self._loaded: set[int] = set()
 
     def run(self, task: Task) -> Outcome | Failure:
-        """Return the outcome of a task, or why there is none, since one failure must not end a long run."""
+        """Return the outcome of a task, or a Failure with the reason, since one failure must not end a long run."""
         try:
             plan, learner = self._plan, self._plan.learners[task.learner]
             # the table is read once for all learners with the same cuts, which determine the types of the columns
@@ -369,7 +376,7 @@ class Runner:
             return Failure(f"internal error: {type(error).__name__}: {error}")
 
     def _hold_out(self, task: Task, columns: Columns) -> tuple[Fold, dict[str, float]]:
-        """Return the fold, and the processor seconds of its stages."""
+        """Run the fold of a task, and return it with the processor seconds of its stages."""
         plan, learner = self._plan, self._plan.learners[task.learner]
         cross_validation = CrossValidation(
             learner.supplied.update_recipe(learner.recipe),
@@ -385,9 +392,9 @@ class Runner:
 
 
 def run_in_processes(plan: RunPlan, tasks: Iterable[Task], jobs: int, skip: Callable[[Task], bool]) -> Iterator[Result]:
-    """Run the tasks in `jobs` processes and yield results as they arrive; a task is left out if `skip(task)` is true.
+    """Run the tasks in `jobs` processes, and yield the results as they arrive.
 
-    Closing the iterator ends all processes at once.
+    A task is left out if `skip(task)` is true when its turn comes. Closing the iterator kills all processes.
     """
     queue = _TaskQueue(tasks, skip)
     results: SimpleQueue[Result | BaseException | None] = SimpleQueue()
@@ -425,7 +432,7 @@ class _TaskQueue:
 
 
 class _Worker:
-    """A thread with a process that works for it."""
+    """A thread with a process that runs its tasks."""
 
     def __init__(self, plan: RunPlan, queue: _TaskQueue, results: SimpleQueue[Result | BaseException | None]) -> None:
         self._plan = plan
@@ -436,7 +443,7 @@ class _Worker:
         self.thread = threading.Thread(target=self._work, daemon=True)
 
     def end(self) -> None:
-        """End the process at once, and its thread."""
+        """Kill the process, and wait for the thread to end."""
         with self._lock:
             if self._process is not None:
                 self._process.kill()
@@ -468,7 +475,7 @@ class _Worker:
         return result
 
     def _start_process(self) -> subprocess.Popen[bytes]:
-        """Return a new process that has the plan."""
+        """Start a process and send it the plan."""
         home = str(Path(bncli.__file__).parents[1])
         paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {**os.environ, **dict.fromkeys(_ONE_THREAD, "1"), "PYTHONPATH": os.pathsep.join(paths)}
@@ -490,7 +497,7 @@ class _Worker:
         return self._process
 
     def _stop_process(self) -> int:
-        """End the process, if there is one, and return its exit code."""
+        """End the process by closing its pipes, and return its exit code, or 0 if there is no process."""
         process, self._process = self._process, None
         if process is None:
             return 0
@@ -503,7 +510,7 @@ class _Worker:
 
 
 def serve() -> None:
-    """Run tasks from stdin until it ends."""
+    """Read a plan and then tasks from stdin, and write the results to stdout; the process ends when stdin ends."""
     with os.fdopen(os.dup(1), "wb") as results:
         os.dup2(2, 1)  # nothing that is printed may end up among the results
         runner = Runner(pickle.load(sys.stdin.buffer))
@@ -515,7 +522,7 @@ def serve() -> None:
 
 
 def _receive(source: BinaryIO, tasks: SimpleQueue[Task]) -> None:
-    """Receive tasks, and end the process at the end of the input."""
+    """Put the tasks that arrive from `source` into the queue, and end the process at the end of the input."""
     try:
         while True:
             tasks.put(pickle.load(source))

@@ -8,8 +8,8 @@ A report holds means over the folds, their standard deviations, and every fold. 
 computed from the predictions of all folds together. With samples of the training rows, the report also has a learning
 curve. The samples are stratified and nested: larger ones contain the smaller ones.
 
-On a cluster, each fold of each repeat is a task, and every worker reads the table itself. The folds and their notes are
-passed on in order.
+On a cluster, each fold of each repeat is a task, and every worker reads the table itself. The folds and their notes
+arrive in order.
 """
 
 from __future__ import annotations
@@ -98,15 +98,15 @@ from bncli.watch import Event, Note, Progress, Run, Stage, Watch, forward_warnin
 ALL = "all"
 """The sample size that stands for all training rows."""
 TimedFold = tuple[Fold, dict[str, float]]
-"""A fold, and the seconds of its stages fit and score."""
+"""A fold, and the seconds that its stages `fit` and `score` took."""
 SharedByWorkers = tuple[Source, SuppliedFiles, CrossValidation]
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Sizes of nested samples of the training rows, ascending; the last one may be ALL.
+    """The sizes of nested samples of the training rows, in ascending order; the last one may be ALL.
 
-    `repeats` and `seed` apply to a test table only; under cross-validation the protocol draws the samples.
+    `repeats` and `seed` are used only with a test table; under cross-validation the protocol draws the samples.
     """
 
     sizes: tuple[int | str, ...] = ()
@@ -114,9 +114,10 @@ class Samples:
     seed: int = 0
 
     def resolve(self, most: int, rows_text: str) -> tuple[int, ...]:
-        """Return the sizes in rows if there are `most` rows.
+        """Return the sizes as numbers of rows, with `most` in place of ALL.
 
-        Raises UsageError, with `rows_text` in the message, for a larger size, and for ALL beside `most` itself.
+        Raises UsageError, with `rows_text` in the message, if a size is larger than `most`, or if ALL and `most` are
+        both given.
         """
         sizes = tuple(most if size == ALL else int(size) for size in self.sizes)
         if sizes and max(sizes) > most:
@@ -130,13 +131,14 @@ class Samples:
 
 @dataclass(frozen=True)
 class EvaluateOutputs:
-    """Optional results of an evaluation, and the files that it writes; None for a file not to be written.
+    """Optional results of an evaluation, and the paths of the files that it writes (None to write no such file).
 
     - predictions: a file of the (out-of-fold) predictions and the true labels, in row order.
     - svg: a folder for pictures of the curves.
     - samples: training samples for a learning curve. csv: a file of that curve.
-    - by: columns whose values make groups of rows, each given alone or several joined by commas.
-    - reliability: whether to compute calibration bins. gains, net_benefit: whether to show these tables of two classes.
+    - by: columns whose values define groups of rows; each string names one column or several, joined by commas.
+    - reliability: whether to compute calibration bins.
+    - gains, net_benefit: whether the JSON includes these tables, which need two classes.
     """
 
     predictions: str | None = None
@@ -225,7 +227,7 @@ def evaluate(
 def _block_reports(
     columns: Columns, splits: Sequence[Split], folds: Sequence[Fold], reports: Sequence[FoldReport]
 ) -> Iterator[BlockReport]:
-    """Yield the report of every block of rows that is tested by time."""
+    """Yield the report of each tested block of rows, in time order."""
     by, label, weights = columns.split_by, columns.label, columns.weights
     assert by is not None
     assert by.times is not None
@@ -279,7 +281,7 @@ def _timed(folds: Iterator[Fold], watch: Stopwatch) -> Generator[TimedFold, None
 def _folds_on_cluster(
     address: str, source: Source, supplied: SuppliedFiles, plan: CrossValidation, watch: Watch
 ) -> Generator[TimedFold, None, None]:
-    """Yield every fold of every repeat, in order, each followed by the same fold learned from samples."""
+    """Yield every fold of every repeat, in order, each followed by the same fold fitted to the smaller samples."""
     with checked_cluster(address, files_of([source]), watch) as cluster:
         watch(Stage("fit"))
         watch(Progress(0, plan.n_folds))
@@ -301,7 +303,7 @@ def _folds_on_cluster(
 
 
 def _serve_folds(shared: SharedByWorkers) -> Callable[[int], tuple[list[TimedFold], list[Note]] | BncliError]:
-    """Read the table on a worker, and return the function that runs one fold."""
+    """Read the table on a worker, and return the function that runs the fold with a given number."""
     source, supplied, plan = shared
     run = with_memory_limit(Run())
     return partial(_hold_out_on_worker, supplied.read(source, run, plan.recipe), plan, run)
@@ -310,7 +312,10 @@ def _serve_folds(shared: SharedByWorkers) -> Callable[[int], tuple[list[TimedFol
 def _hold_out_on_worker(
     columns: Columns, plan: CrossValidation, run: Run, number: int
 ) -> tuple[list[TimedFold], list[Note]] | BncliError:
-    """Return a fold, the same fold learned from samples, and all notes; or the error that ended it."""
+    """Run fold `number` (repeat * n_splits + fold) on a worker.
+
+    Return the fold, the same fold fitted to samples, and all notes, or the error that ended it.
+    """
     repeat, fold = divmod(number, plan.protocol.n_splits)
     split = draw_splits(columns, plan.protocol, repeat)[fold]
     events: list[Event] = []
@@ -367,7 +372,7 @@ def _cross_validation_report(
 
 
 def _findings(check: TableCheck | None, report: EvaluateReport, watch: Watch) -> tuple[Finding, ...]:
-    """Return the findings in the training table or, if the figures are too good to be true, that finding alone."""
+    """Return the findings of the check or, with a warning, only the one that the log-loss is too good to be true."""
     if check is None:
         return ()
     finding = too_good(check, report.metrics["log_loss"], report.baseline.log_loss)
@@ -388,7 +393,7 @@ def _units_of_rows(columns: Columns, rows: Index | slice = slice(None)) -> Integ
 
 
 def _finish_report(report: EvaluateReport, outputs: EvaluateOutputs, watch: Watch) -> EvaluateReport:
-    """Write the outputs, warn if the baseline is as good, and return the report with its calibration if requested."""
+    """Write the outputs, warn if the log-loss is not below the baseline, and add the calibration bins if requested."""
     report = replace(report, shows_gains=outputs.gains, shows_net_benefit=outputs.net_benefit)
     if outputs.reliability:
         report = replace(report, calibration=measure_calibration(report.labels, *report.predictions))
@@ -419,7 +424,7 @@ def evaluate_on(
     unseen: Unseen = "average",
     run: Run = Run(),
 ) -> EvaluateReport:
-    """Learn on `source`, as `evaluate` does in a fold, and test on `test`."""
+    """Fit a model to `source`, as `evaluate` does in each fold, and test it on `test`."""
     _check_files(outputs, source, *test.paths, test.schema_file, *supplied.paths)
     recipe, watch = supplied.update_recipe(recipe), Stopwatch(run.watch)
     run = run._replace(watch=watch)
@@ -481,9 +486,9 @@ def _fit(
 
 
 def read_test_rows(models: Sequence[Model], source: Source, run: Run, *, keep_unlabelled: bool = False) -> Columns:
-    """Return the rows of a test table with all columns that the models use, read by the schema of the first model.
+    """Read the rows of a test table by the schema of the first model, with all columns that any of the models uses.
 
-    `keep_unlabelled` returns rows without a class too.
+    The table also has the columns in `source.carried`. With `keep_unlabelled`, rows without a class are kept.
     """
     run.watch(Stage("read"))
     used = dict.fromkeys(m.schema.attributes[i].name for m in models for i in compile_scorer(m).used)
@@ -510,10 +515,10 @@ def report_on_rows(
     frequencies: Array | None = None,
     fit_seconds: float | None = None,
 ) -> EvaluateReport:
-    """Return the report of a model on the rows of a test table.
+    """Evaluate a model on the rows of a test table.
 
-    frequencies: the class frequencies of the baseline, (K,); None for the frequencies in the test rows. The seconds of
-    scoring are known if run.watch is a Stopwatch.
+    frequencies: the class frequencies of the baseline, (K,), or None for the frequencies in the test rows. The report
+    has the seconds of scoring only if run.watch is a Stopwatch.
     """
     run.watch(Stage("score"))
     measured = predict_and_measure(model, rows, allow_missing=source.allow_missing_columns)
@@ -529,7 +534,8 @@ def report_on_rows(
 def report_on_held_out(model: Model, held_out: HeldOutPredictions, base_log_loss: float | None) -> EvaluateReport:
     """Return the report on rows that were held out while a model was fitted, with the decisions of its rule.
 
-    base_log_loss: that of the class frequencies of the rows learned from; None for those of the held-out rows.
+    base_log_loss: the log-loss of the class frequencies of the training rows, or None to use the class frequencies of
+    the held-out rows.
     """
     log_p, codes, weights, units = held_out
     decisions = measure_decisions(model, log_p, codes, weights)
@@ -580,9 +586,10 @@ def evaluate_model(
     decisions: DecisionOptions = DecisionOptions(),
     run: Run = Run(),
 ) -> EvaluateReport:
-    """Test the model in a file on `source`.
+    """Load the model at `path` and test it on `source`.
 
-    unseen: replaces the model's policy for unseen values. decisions: replace parts of the model's decision rule.
+    unseen: the policy for unseen values, or None for the model's own. decisions: options that replace parts of the
+    model's decision rule.
     """
     _check_files(outputs, source, path)
     model = read_model(path)

@@ -1,9 +1,10 @@
 """Groups of rows by the values of table columns (`--by`).
 
-A number is cut as the model cuts it. It is cut at its quartiles instead, with a note, if the model has no cuts for it,
-makes more than MOST_INTERVALS intervals, or has no such column. Under cross-validation, where each fold has its own
-cuts, the cuts are those of all rows. A categorical column has one group per level, in the order of the table. Missing
-values are a group. The column may be one that learning ignores.
+The groups of a numeric column are the model's intervals. They are its quartiles instead, with a note, if the model has
+no cuts for the column, more than MOST_INTERVALS intervals, or no such numeric attribute. Under cross-validation, where
+each fold has its own cuts, the intervals are learned from all rows. A categorical column has one group per level, in
+the order of the column's levels, and a group of unseen values. A column of a `.codes` file keeps its own intervals or
+levels. Missing values are a group. The column may be one that learning ignores.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ _MOST_NAMED = 5
 
 
 def carry_group_columns(source: Source, by: Sequence[str]) -> Source:
-    """Return the source that also reads these columns, each given alone or several joined by commas.
+    """Return the source with the columns of groups to be read; each string in `by` names one or several (by commas).
 
-    Raises UsageError for a column that the table lacks, that is the class, or that holds the row weights.
+    Raises UsageError for a column that is known not to exist, that is the class, or that holds the row weights.
     """
     if not by:
         return source
@@ -58,7 +59,7 @@ def _class_error(name: str) -> UsageError:
 
 
 def without_group_columns(columns: Columns, source: Source) -> Columns:
-    """Return the table without the columns that are only read for their groups."""
+    """Return the table without the columns that were read only for groups; raise BncliError if none is left."""
     if not source.carried or is_codes_table(source.paths):
         return columns
     ignored = {*split_names(source.ignore, source.carried), *read_schema_file(source).ignore}
@@ -72,7 +73,7 @@ def without_group_columns(columns: Columns, source: Source) -> Columns:
 
 
 def recipe_attributes(columns: Columns, recipe: Recipe, cuts: Cuts | None, run: Run) -> Sequence[Attribute]:
-    """Return the attributes of the supplied cuts, or the numeric ones, with cuts learned from all rows."""
+    """Return the attributes of the supplied cuts or, without them, the numeric ones with cuts learned from all rows."""
     if cuts is not None:
         return cuts.attributes
     numeric = {name: column for name, column in columns.attributes.items() if isinstance(column, NumericColumn)}
@@ -82,7 +83,11 @@ def recipe_attributes(columns: Columns, recipe: Recipe, cuts: Cuts | None, run: 
 
 
 def group_columns(columns: Columns, source: Source, attributes: Sequence[Attribute], watch: Watch) -> list[GroupColumn]:
-    """Return the groups of every column that the source carries; numbers are cut like the given attributes."""
+    """Return the groups of every column in `source.carried`.
+
+    A numeric column has the intervals of the attribute with its name if that attribute has at least one cut and fewer
+    than MOST_INTERVALS cuts. Otherwise it has its quartiles, with a note.
+    """
     by_name = {attribute.name: attribute for attribute in attributes}
     return [_group_column(columns, name, by_name.get(name), source.paths[0], watch) for name in source.carried]
 
@@ -137,7 +142,7 @@ def _refuse_many(name: str, n: int, where: str) -> None:
 def with_groups(report: EvaluateReport, columns: Sequence[GroupColumn], watch: Watch) -> EvaluateReport:
     """Return the report with the metrics of the groups of every column.
 
-    A note names columns without values, and groups of one label, which have no AUC.
+    Notes report columns without values and, with two labels, groups whose AUC is undefined.
     """
     if not columns:
         return report

@@ -1,7 +1,8 @@
 """The results of an evaluation as records, with their JSON, and their curves as SVG files in a folder.
 
-There is one picture of ROC, of precision-recall and of reliability curves, each with one panel per label. An evaluation
-with samples of training rows also has a learning curve: error and log-loss over the number of rows.
+ROC, precision-recall and reliability curves each have one picture, with one panel per label. An evaluation with samples
+of the training rows also has a learning curve: error and log-loss over the number of rows. An evaluation by time also
+has a picture of the log-loss of each block.
 """
 
 from __future__ import annotations
@@ -45,14 +46,14 @@ from bncli.files.pictures.drawing import Drawing
 CURVE_COLUMNS = ("train_rows", "repeat", "fold", "rows", *METRICS, "fit_seconds", "score_seconds")
 """Columns of the CSV file of a learning curve."""
 MOST_PANELS = 24
-"""With more labels, those with the most rows are drawn."""
+"""The maximum number of labels drawn; if there are more, those with the most rows are drawn."""
 CURVE_FILES = ("roc.svg", "precision_recall.svg", "reliability.svg")
 LEARNING_CURVE_FILE = "learning_curve.svg"
 BLOCKS_FILE = "blocks.svg"
 
 
 class PredictedRows(NamedTuple):
-    """The predictions of all test rows: ln P(c | x_t), shape (K, N), labels as positions, and weights (None: all 1)."""
+    """The test rows: ln P(c | x_t) (K, N), the codes of the true labels (N,), and weights (N,) or None if all are 1."""
 
     log_probabilities: Array
     codes: Integers
@@ -63,7 +64,7 @@ class PredictedRows(NamedTuple):
 class FoldReport:
     """One fold: its metrics, the metrics of the class frequencies, the penalty of the fit, and its seconds per stage.
 
-    decisions: the metrics of the decisions, if the model has a decision rule.
+    repeat, fold: their numbers, from 0. decisions: the metrics of the decisions, or None without a decision rule.
     """
 
     repeat: int
@@ -83,10 +84,10 @@ class FoldReport:
 
 @dataclass(frozen=True)
 class BlockReport:
-    """A block of rows in time order: its first and last time, and how well earlier blocks predict it.
+    """A block of rows in time order: its first and last time, and the metrics of a model fitted to earlier blocks.
 
-    start, end: ISO dates (with the time of the day if any has one) or numbers. train_rows: rows that were learned from.
-    intervals: the confidence intervals of the metrics.
+    start, end: ISO dates (with the time of day if any row has one) or numeric values. train_rows: the number of
+    training rows. intervals: the confidence intervals of the metrics.
     """
 
     start: str | float
@@ -104,7 +105,7 @@ class BlockReport:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """One point of a learning curve: means and standard deviations over fits from `rows` rows, and every fit."""
+    """One point of a learning curve: metrics (means and standard deviations) of fits to `rows` rows, and every fit."""
 
     rows: int
     metrics: dict[str, float | None]
@@ -119,13 +120,13 @@ class CurvePoint:
 class DecisionReport:
     """The decisions of an evaluation; everything but the thresholds is empty without a decision rule.
 
-    - metrics, class_coverage, std: means over the folds in which they are defined, and standard deviations.
+    - metrics, class_coverage: means over the folds in which they are defined. std: standard deviations of the metrics.
     - thresholds: with two labels, the metrics at the thresholds 0, 0.01, ..., 1 on the probability of the second one,
       over all test rows together.
-    - rows: the decision for each row, by the model of the first repeat that was not trained on it. The threshold of the
-      rule is the mean threshold of the folds.
-    - confusion[true][decided], undecided[true]: sums of the weights of the rows with and without a decision, over the
-      folds; None if the rule decides nothing.
+    - rows: the rule and its decision for each row, by the model of the first repeat that was not trained on the row.
+      Under cross-validation, the threshold of this rule is the mean over the folds.
+    - confusion[true][decided], undecided[true]: the total weight of the rows with and without a decision, summed over
+      the folds; None if the rule makes no decisions.
     """
 
     metrics: dict[str, float | None] = field(default_factory=dict)
@@ -138,7 +139,7 @@ class DecisionReport:
 
     @property
     def constant_costs(self) -> tuple[float, ...]:
-        """The mean cost per row of deciding for the same label everywhere, for each label; () without costs."""
+        """The mean cost per row of predicting the same label for all rows, for each label; () without costs."""
         if self.rows is None or self.rows.rule.costs is None or self.confusion is None or self.undecided is None:
             return ()
         shares = self.confusion.sum(axis=1) + self.undecided
@@ -146,7 +147,7 @@ class DecisionReport:
 
     @property
     def best_threshold(self) -> dict[str, float] | None:
-        """The line of `thresholds` of least cost, the first of equal ones; None without costs or with more labels."""
+        """The entry of `thresholds` with the lowest cost (the first if several are equal), or None without costs."""
         lines = [line for line in self.thresholds if "cost" in line]
         return min(lines, key=lambda line: line["cost"], default=None)
 
@@ -196,21 +197,24 @@ class GroupsReport:
 class EvaluateReport:
     """The metrics of an evaluation; under cross-validation, means and standard deviations over the folds.
 
-    - metrics: by name, None if undefined. intervals: their confidence intervals, and those of `shown_per_label`.
+    - metrics: by name, None if undefined. intervals: the confidence intervals of the metrics and of `shown_per_label`.
     - baseline: the metrics of the class frequencies of the training rows (a mean over the folds), or of the test rows
-      for a model file, which does not contain the frequencies.
-    - confusion[true][predicted]: in the order of `labels`, summed over the folds; per_label follows from the sum. Both
-      are of the most probable label; `shown_confusion` and `shown_per_label` are of the decisions if a rule decides.
-    - predictions: every test row with its out-of-fold prediction of the first repeat. units: the group of each of
-      these rows, None without groups.
-    - findings: properties of the training table that make the figures misleading.
-    - seconds: of the stages fit (None for a model file) and score; means over the folds.
+      if the training frequencies are not known.
+    - confusion[true][predicted]: in the order of `labels`, summed over the folds; per_label is computed from the sum.
+      Both refer to the most probable label; `shown_confusion` and `shown_per_label` refer to the decisions if a rule
+      makes them.
+    - predictions: every test row with its out-of-fold prediction of the first repeat. units: the number of the group of
+      each of these rows, or None without groups.
+    - std, folds: None without cross-validation; folds is () for the rows held out by a fit.
+    - findings: properties of the training table that make the metrics misleading.
+    - seconds: the seconds of the stages fit (None for a model file) and score; means over the folds.
     - scored: the networks scored on their training rows, a mean over the folds, if the protocol requires it.
-    - on_training_rows: of a model file, whether the rows have the training frequencies in every column; else None.
-    - learning_curve: one point per sample size, ascending. groups, calibration: None unless requested.
+    - on_training_rows: for a model file, whether the rows have the number and the frequencies of the training rows;
+      otherwise None.
+    - learning_curve: one point per sample size, in ascending order. groups, calibration: None unless requested.
     - shows_gains, shows_net_benefit: whether the gains table and the net benefit were requested.
-    - split: how rows were split (row by row, by groups or by time); None without cross-validation. blocks: the blocks
-      of time that were tested.
+    - split: how rows were split (row by row, by groups or by time); without cross-validation, None if the test table
+      has no groups or times. blocks: the blocks of time that were tested.
     """
 
     rows: int
@@ -240,12 +244,12 @@ class EvaluateReport:
 
     @cached_property
     def two_class(self) -> TwoClassFigures | None:
-        """The figures of two classes over all rows together, computed on first use; None with more classes."""
+        """The two-class metrics over all rows together, computed on first use; None unless there are two labels."""
         return measure_two_classes(*self.predictions) if len(self.labels) == 2 else None
 
     @property
     def gini(self) -> float | None:
-        """2 auc - 1, from the reported mean; None if the AUC is undefined."""
+        """2 AUC - 1, from the reported (mean) AUC, or None if that is undefined."""
         auc = self.metrics["auc"]
         return None if auc is None else 2 * auc - 1
 
@@ -256,12 +260,12 @@ class EvaluateReport:
 
     @property
     def shown_confusion(self) -> list[list[float]]:
-        """The confusion matrix of the decisions if a rule decides, else of the most probable label."""
+        """The confusion matrix of the decisions if a rule makes them, otherwise of the most probable label."""
         return self.confusion if self.decisions.confusion is None else self.decisions.confusion.tolist()
 
     @property
     def shown_per_label(self) -> list[LabelMetrics]:
-        """The metrics of each label that follow from `shown_confusion`."""
+        """The metrics of each label, computed from `shown_confusion`."""
         return self.per_label if self.decisions.confusion is None else measure_labels(self.decisions.confusion)
 
     @property
@@ -270,7 +274,7 @@ class EvaluateReport:
         return skill_score(self.metrics["log_loss"], self.baseline.log_loss)
 
     def as_json(self) -> dict[str, Any]:
-        """Return every metric as a key of its own; `std` and `folds` under cross-validation only."""
+        """Return the report with one key per metric; optional parts, such as `std` and `folds`, only if they exist."""
         report: dict[str, Any] = {
             "rows": self.rows,
             "protocol": self.protocol,
@@ -333,7 +337,7 @@ class EvaluateReport:
 
 
 def intervals_json(intervals: Mapping[str, Interval | None]) -> dict[str, list[float] | None]:
-    """Return the ends of each interval by the name of its metric."""
+    """Return the bounds of each interval as a list, or None, keyed by metric."""
     return {name: None if ends is None else list(ends) for name, ends in intervals.items()}
 
 
@@ -343,7 +347,7 @@ def scored_json(scored: ScoredNetwork) -> dict[str, Any]:
 
 
 def curves_json(labels: Sequence[str], curves: Sequence[LabelCurves]) -> dict[str, Any]:
-    """Return the curves of every label by their kind, as lists of numbers; an undefined curve has None as its area."""
+    """Return the curves of each label, keyed by kind; an undefined curve has the area None and empty lists."""
     tables: dict[str, Any] = {"roc": [], "precision_recall": [], "reliability": []}
     for label, own in zip(labels, curves, strict=True):
         for name, curve, area, x, y in (
@@ -367,7 +371,7 @@ def summarize(
     summary: Callable[[list[float]], float],
     at_least: int = 1,
 ) -> dict[str, float | None]:
-    """Return the summary of each metric over the folds in which it is defined, or None with fewer than `at_least`."""
+    """Return the summary of each metric over the folds that define it, or None if fewer than `at_least` folds do."""
     defined = {name: [value for fold in folds if (value := fold[name]) is not None] for name in names}
     return {name: summary(values) if len(values) >= at_least else None for name, values in defined.items()}
 
@@ -377,7 +381,7 @@ def summarize_decisions(
 ) -> DecisionReport:
     """Return the report on the decisions, given their metrics in each fold (or in the test table), and all predictions.
 
-    fold_rows: the rows of each fold of the first repeat; empty for a test table.
+    fold_rows: for each fold of the first repeat, the indices of its rows in `predictions`; empty for a test table.
     """
     decided = [fold for fold in folds if fold is not None]
     names = list(decided[0].metrics) if decided else []
@@ -415,9 +419,9 @@ def summarize_decisions(
 def learning_curve(
     sizes: Sequence[int], sampled: Iterable[tuple[int, FoldReport]], folds: Sequence[FoldReport]
 ) -> tuple[CurvePoint, ...]:
-    """Return one point per size, with its fits in the order of `folds`; `sampled` has (size, fit) of every sample.
+    """Return one point per size, with its fits in the order of `folds`; `sampled` has (size, fit) for every sample.
 
-    A size without samples includes all rows, so its fits are the fits of the evaluation itself.
+    A size that is not in `sampled` comprises all rows, so its fits are `folds`, the fits of the evaluation itself.
     """
     by_place = {(size, fit.repeat, fit.fold): fit for size, fit in sampled}
     points = []
@@ -430,7 +434,7 @@ def learning_curve(
 
 
 def write_learning_curve(path: str, curve: Sequence[CurvePoint]) -> None:
-    """Write every fit as CSV, a line per size, repeat and fold; undefined metrics are empty fields."""
+    """Write every fit as CSV, with one line per size, repeat and fold; undefined metrics are empty fields."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(CURVE_COLUMNS)
@@ -445,7 +449,7 @@ def write_learning_curve(path: str, curve: Sequence[CurvePoint]) -> None:
 def check_folder(path: str, names: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the paths of files with these names in the folder of pictures, or () if the folder does not exist yet.
 
-    Raises an error if the folder neither exists nor can be created.
+    Raises an error if `path` is not a folder and cannot be created as one.
     """
     if path == "-":
         raise UsageError(
@@ -462,7 +466,7 @@ def check_folder(path: str, names: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 def write_drawings(folder: str, drawings: Mapping[str, Drawing]) -> None:
-    """Write the drawings by file name, each completely or not at all."""
+    """Write each drawing under its file name, completely or not at all; create the folder if necessary."""
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
@@ -472,7 +476,7 @@ def write_drawings(folder: str, drawings: Mapping[str, Drawing]) -> None:
 
 
 def draw_curves(report: EvaluateReport) -> dict[str, Drawing]:
-    """Draw the curves of an evaluation; return the drawings by file name."""
+    """Draw the curves of an evaluation, and return the drawings keyed by file name."""
     n, supports = len(report.labels), [metrics.support for metrics in report.per_label]
     shown = sorted(sorted(range(n), key=lambda c: -supports[c])[:MOST_PANELS])
     labels = f"each of {n} labels" if n <= MOST_PANELS else f"each of the {MOST_PANELS} most frequent of {n} labels"
@@ -512,7 +516,7 @@ def draw_curves(report: EvaluateReport) -> dict[str, Drawing]:
 
 
 def draw_blocks(blocks: Sequence[BlockReport]) -> Drawing:
-    """Draw the log-loss of each block of rows in time order, with its 95 % interval, and that of class frequencies."""
+    """Draw the log-loss of each block in time order with its 95 % interval, and the log-loss of class frequencies."""
     losses = [block.metrics["log_loss"] for block in blocks]
     names = [f"{block.start} to {block.end}, {block.rows:,} rows" for block in blocks]
     intervals = [block.intervals["log_loss"] for block in blocks]
@@ -522,7 +526,7 @@ def draw_blocks(blocks: Sequence[BlockReport]) -> Drawing:
 
 
 def draw_learning_curve(curve: Sequence[CurvePoint]) -> Drawing:
-    """Draw error and log-loss over the number of training rows, one panel each."""
+    """Draw the error rate and the log-loss over the number of training rows, in one panel each."""
     n_fits = len(curve[0].fits)
     spread = f", with the standard deviation over {n_fits} samples" if n_fits > 1 else ""
     panels = [
