@@ -29,17 +29,18 @@ from bncli.files.artifacts.file_kinds import HEAD_BYTES, recognise
 from bncli.files.paths import cannot_read
 
 FLOATS, INTEGERS = "<f8", "<i8"
-"""Types of the numbers in a `.npy` file, in NumPy's notation."""
+"""NumPy type strings of the values in a `.npy` file."""
 _DIGEST_BYTES = 64
 _NPY_ALIGNMENT = 64
-"""The numbers of a `.npy` file start at a multiple of this many bytes."""
+"""The values of a `.npy` file start at a multiple of this many bytes."""
 _READ_BYTES = 1 << 20
 
 
 class ArchiveKind(NamedTuple):
     """A kind of archive file.
 
-    `word` is the kind as `recognise` returns it. Errors have the type `error`; `made_by` and `cure` are their hints.
+    `word` is the kind as `recognise` returns it, and `error` the type of errors. `made_by` is the hint for a file of
+    another kind, `cure` the hint for a damaged file.
     """
 
     word: str
@@ -82,12 +83,12 @@ class Archive:
             return self._archive.read(name)
 
     def fail(self, what: str) -> NoReturn:
-        """Raise the error that the content of the archive is invalid."""
+        """Raise an error stating that the archive is malformed, and how."""
         raise self._kind.error(f"the {self._kind.word} file is malformed: {what}", where=self._path)
 
 
 def pack(members: Iterable[tuple[str, bytes]]) -> bytes:
-    """Return the bytes of an archive of these members, (name, content) each, in this order."""
+    """Return the bytes of an archive whose members are these pairs (name, content), in this order."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, data in members:
@@ -139,7 +140,7 @@ def open_archive(path: str, kind: ArchiveKind = MODEL) -> Iterator[Archive]:
 
 @contextmanager
 def _zip_errors(path: str, kind: ArchiveKind) -> Iterator[None]:
-    """Turn everything that `zipfile` may raise for a malformed archive into an error of this kind."""
+    """Convert exceptions that `zipfile` raises for a malformed archive into an error of this kind."""
     try:
         yield
     except (
@@ -156,7 +157,7 @@ def _zip_errors(path: str, kind: ArchiveKind) -> Iterator[None]:
 
 
 def npy_bytes(array: NDArray[Any]) -> bytes:
-    """Return an array as a `.npy` file: float64, int64, or unsigned integers in their own type."""
+    """Return a `.npy` file of an array: unsigned integers keep their type, others become int64 or float64."""
     kind = array.dtype.kind
     descr = INTEGERS if kind == "i" else array.dtype.newbyteorder("<").str if kind == "u" else FLOATS
     return npy_header(array.shape, descr) + array.astype(descr, copy=False).tobytes("C")
@@ -170,9 +171,9 @@ def npy_header(shape: tuple[int, ...], descr: str = FLOATS) -> bytes:
 
 
 def npy_array(data: bytes, shape: tuple[int, ...], descr: str = FLOATS) -> NDArray[Any] | None:
-    """Return the read-only array in a `.npy` file, or None if its header is for another shape or type.
+    """Return the array in a `.npy` file, or None if its header is for another shape or type.
 
-    The caller has checked the size of the file.
+    The array is read-only. The caller must have checked the size of the file.
     """
     header = npy_header(shape, descr)
     if not data.startswith(header):

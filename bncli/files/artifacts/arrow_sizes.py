@@ -22,9 +22,9 @@ from bncli.files.paths import CREATE_AGAIN
 _DICTIONARY, _BATCH = 2, 3
 """Message types that carry buffers."""
 _MOST_EXPANSION = {0: 255, 1: 1 << 15}
-"""The most decompressed bytes per compressed byte, by codec: LZ4; zstd, whose blocks of 128 KB take 4 bytes or more."""
+"""Maximum decompressed bytes per compressed byte of LZ4 (0) and zstd (1), whose 128 KB blocks take at least 4 bytes."""
 _MOST_ROWS_PER_BYTE = 8 << 15
-"""The most rows, per byte of the file, of a column that stores its values: one bit per value, compressed by zstd."""
+"""The maximum number of rows per byte of the file: columns of one bit per value, compressed by zstd."""
 _BUFFER = np.dtype([("offset", "<i8"), ("length", "<i8")])
 _BLOCK = np.dtype([("offset", "<i8"), ("metadata", "<i4"), ("", "<i4"), ("body", "<i8")])
 
@@ -42,9 +42,10 @@ class _Message(NamedTuple):
 
 
 def check_sizes(file: BinaryIO, kind: str, path: str, memory: int | None) -> int:
-    """Return the number of rows; raise BncliError if a message claims more than the file or the free memory can hold.
+    """Return the number of rows; raise BncliError if a message is invalid or claims more than could be true.
 
-    kind: "stream" or "file". memory: free memory in bytes, or None if it is unknown.
+    A message must not claim more than the file or the free memory can hold. kind: "stream" or "file". memory: free
+    memory in bytes, or None to skip this check.
     """
     size = file.seek(0, os.SEEK_END)
     try:
@@ -153,7 +154,7 @@ class _FlatTable:
         self._fields = self._position - self._unpack("<i", self._position)
 
     def number(self, field: int, form: str) -> int:
-        """Return a number in the `struct` format `form`; 0 if the field is absent."""
+        """Return a number stored in the `struct` format `form`, or 0 if the field is absent."""
         position = self._field_position(field)
         return self._unpack(form, position) if position else 0
 
@@ -163,7 +164,7 @@ class _FlatTable:
         return _FlatTable(self._data, position + self._unpack("<I", position)) if position else None
 
     def structs(self, field: int, form: np.dtype[Any]) -> np.ndarray[Any, Any]:
-        """Return a vector of structs; empty if the field is absent."""
+        """Return a vector of structs as an array with dtype `form`, which is empty if the field is absent."""
         position = self._field_position(field)
         if not position:
             return np.empty(0, form)

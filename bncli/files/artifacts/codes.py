@@ -10,17 +10,18 @@ The header is JSON under one key of the Arrow schema's metadata, and defines the
      "labels": ["no", "yes"], "missing": ["age"], "missing_tokens": null, "weights": null, "sampled_rows": null,
      "sources": {"files": 2, "bytes": 51200, "sha256": "..."}}
 
-`missing` names the attributes with missing values; the code of a missing value is the number of values. `weights` is
-the name of the weights column. `sampled_rows` is the number of rows that the cuts were computed from, or null for all.
+`missing` names the attributes with missing values; a missing value is coded as the attribute's number of values.
+`weights` is the name of the weights column. `sampled_rows` is the number of rows that the cuts were computed from, or
+null for all.
 
 The last batch has no rows. Its metadata hold what is known only after all rows were written: the number of rows per
 code and a checksum of the weights, by which damage is detected, and a sample of the rows as they were read. Choosing a
-penalty discretizes this sample anew. It is a compressed Arrow stream of numbers, and of texts with their levels, with
-the columns of the codes (parts of dates as numbers), and has a checksum of its own, which the first versions of the
-file lack.
+penalty discretizes this sample anew. It is a compressed Arrow stream with the same columns as the codes: numeric
+columns (including parts of dates) as numbers, categorical columns as dictionary arrays. The sample has its own
+checksum, which files written by early versions lack.
 
-If somebody cuts off a mapped file, the system sends SIGBUS to the process that reads the lost part, which ends it
-without a message. Python cannot handle this signal: its handlers run between two instructions of Python, and the
+If another process truncates a mapped file, the system sends SIGBUS to the process that reads the lost part, which ends
+it without a message. Python cannot handle this signal: its handlers run between two instructions of Python, and the
 instruction that failed never ends. Therefore
 
 - small files are read into memory at once;
@@ -76,7 +77,7 @@ VERSION = 1
 HEADER_KEY = b"bncli"
 """The key of the header in the metadata of the Arrow schema."""
 FORMAT_MARK = b'"format": "bncli-codes"'
-"""Text of every header, which distinguishes the file from other Arrow files."""
+"""Bytes that every header contains; they distinguish the file from other Arrow files."""
 _HEADER_CHECKSUM = b"bncli.crc32"
 _COUNTS, _WEIGHTS_CHECKSUM = b"bncli.counts", b"bncli.weights"
 _SAMPLE, _SAMPLE_CHECKSUM = b"bncli.sample", b"bncli.sample.crc32"
@@ -85,20 +86,20 @@ _SEED = b"seed"
 _MAGIC = b"ARROW1\0\0"
 _MOST_HEADER_BYTES = 1 << 28
 _EDGE = 1 << 20
-"""Bytes at the beginning and the end of a source file that go into its fingerprint."""
+"""The number of bytes at each end of a source file that go into its fingerprint."""
 MAPPED_FROM = 1 << 26
-"""Files of at least this many bytes are mapped; smaller ones are read."""
+"""Files of at least this many bytes are memory-mapped; smaller ones are read into memory."""
 LARGE_FILE = 1 << 28
 """Pages of a mapped file of at least this many bytes are released after use."""
 _PATHS: weakref.WeakKeyDictionary[mmap.mmap, str] = weakref.WeakKeyDictionary()
 """The path of each mapped file that is in use."""
 _HANDLERS: list[Any] = []
-"""The handler that is installed, which must not be freed."""
+"""The installed signal handler; this reference keeps it from being garbage-collected."""
 
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """The identity of the files that were encoded: number, total bytes, and a digest of sizes, beginnings and ends."""
+    """The identity of the encoded files: number, total bytes, and SHA-256 of their sizes, beginnings and ends."""
 
     files: int
     n_bytes: int
@@ -106,7 +107,7 @@ class Fingerprint:
 
     @staticmethod
     def of(paths: Sequence[str]) -> Fingerprint:
-        """Return the fingerprint of regular files in this order, regardless of their names and times.
+        """Compute the fingerprint of regular files; it depends on their order, but not on their names and times.
 
         Raises OSError if a file cannot be read.
         """
@@ -135,7 +136,10 @@ class CodesHeader:
 
     @property
     def columns(self) -> list[tuple[str, str, int]]:
-        """Name, Arrow type and number of codes (0 for the weights) of each column, in the order of the file."""
+        """Name, Arrow type and number of codes of each column in file order.
+
+        The code for missing values counts, if the attribute has one; the weights have 0 codes.
+        """
         coded = [(a.name, a.n_values + (a.name in self.missing)) for a in self.cuts.attributes]
         coded.append((self.cuts.class_name, len(self.labels)))
         columns = [(name, code_dtype(n).name, n) for name, n in coded]
@@ -144,7 +148,7 @@ class CodesHeader:
 
 @dataclass(frozen=True)
 class CodedRows:
-    """Consecutive rows: codes (n,) per attribute, labels (n,), weights (n,) or None."""
+    """Consecutive rows: one array of codes (n,) per attribute, label codes (n,), and weights (n,) or None."""
 
     codes: Sequence[Codes]
     labels: Codes
@@ -153,7 +157,7 @@ class CodedRows:
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows as they were read, drawn with a seed; if the seed is None, all rows in their order."""
+    """A sample of the rows as they were read, drawn with `seed`; a seed of None means all rows, in table order."""
 
     rows: Columns
     seed: int | None
@@ -163,8 +167,9 @@ class Sample:
 class CodesFile:
     """An open `.codes` file with its batches, which are memory-mapped if it is not small.
 
-    counts: number of rows per code, for each column of codes in the order of the file. tail: metadata of the last
-    batch. `end_pass` is called after each pass over a mapped file (see `map_file`).
+    batches: all batches except the last, which has no rows. counts: number of rows per code, for each column of codes
+    in file order. tail: metadata of the last batch. `end_pass` is called after each pass over a mapped file (see
+    `map_file`).
     """
 
     path: str
@@ -175,7 +180,7 @@ class CodesFile:
     end_pass: Callable[[], None] | None = None
 
     def columns(self) -> Columns:
-        """Return the rows as views of the file; raise BncliError if codes, weights or the sample are damaged."""
+        """Return the rows, as views of the file where possible; raise BncliError if their data are damaged."""
         header = self.header
         parts = [tuple(b.column(i).to_numpy() for b in self.batches) for i in range(len(header.columns))]
         columns = [ChunkedColumn(column, self.end_pass) for column in parts]
@@ -208,7 +213,7 @@ class CodesFile:
 
 
 def write_codes(path: str, header: CodesHeader, blocks: Iterable[CodedRows], sample: Sample | None = None) -> None:
-    """Write the file; the blocks are the rows of the header in order, cut as `block_bounds` cuts them."""
+    """Write a `.codes` file; `blocks` contain the rows of the table in order, split as by `block_bounds`."""
     schema = _arrow_schema(header)
     sizes = [n for _, _, n in header.columns]
     counts = [np.zeros(n) for n in sizes if n]
@@ -265,9 +270,9 @@ def _checksum(data: bytes) -> bytes:
 
 
 def read_codes(path: str) -> CodesFile:
-    """Open a file, and memory-map it unless it is small.
+    """Open a `.codes` file, and memory-map it unless it is small.
 
-    Raises BncliError if the file is damaged, truncated, or written by a newer bncli.
+    Raises BncliError if the file cannot be read, is damaged, truncated, or written by a newer bncli.
     """
     with _arrow_errors(path):
         with open(path, "rb") as file:
@@ -305,7 +310,7 @@ def read_codes(path: str) -> CodesFile:
 
 @contextmanager
 def _arrow_errors(path: str) -> Iterator[None]:
-    """Turn everything that Arrow or damaged metadata may raise into a BncliError."""
+    """Convert exceptions from Arrow, the file system or damaged metadata into BncliError."""
     try:
         yield
     except OSError as error:
@@ -321,7 +326,7 @@ def _fail(path: str, what: str) -> NoReturn:
 
 
 def is_codes(path: str) -> bool:
-    """Return whether a regular file starts like a `.codes` file; the rest of it may be damaged."""
+    """Return whether the path is a readable regular file that starts like a `.codes` file; the rest may be damaged."""
     try:
         if path == "-" or not stat.S_ISREG(os.stat(path).st_mode):
             return False
@@ -332,7 +337,10 @@ def is_codes(path: str) -> bool:
 
 
 def _schema_message(file: BinaryIO) -> bytes:
-    """Return the metadata of the first message of an Arrow file; empty if the file does not begin like one."""
+    """Return the metadata of the first message of an Arrow file.
+
+    The result is empty if the file does not begin like an Arrow file or if its header length is implausible.
+    """
     head = file.read(16)
     if len(head) < 16 or not head.startswith(_MAGIC):
         return b""
@@ -341,7 +349,7 @@ def _schema_message(file: BinaryIO) -> bytes:
 
 
 def _read_header(text: bytes, path: str) -> CodesHeader:
-    """Return the header, checked; raise BncliError if it is invalid or written by a newer bncli."""
+    """Parse and validate the header; raise BncliError if it is invalid or written by a newer bncli."""
     document = parse_json(text, f"{path}, heading")
     document.check_format("codes", VERSION)
     about_rows = ("labels", "missing", "missing_tokens", "weights", "sampled_rows", "sources")
@@ -369,7 +377,7 @@ def _read_header(text: bytes, path: str) -> CodesHeader:
 
 
 def _dump_sample(rows: Columns, seed: int | None) -> bytes:
-    """Return the rows and the seed as a compressed Arrow stream."""
+    """Serialize the rows and the seed as a compressed Arrow stream."""
     assert rows.label is not None
     columns = []
     for column in (*rows.as_read.values(), rows.label):
@@ -391,7 +399,7 @@ def _dump_sample(rows: Columns, seed: int | None) -> bytes:
 
 
 def _read_sample(data: bytes, header: CodesHeader) -> tuple[Columns, int | None]:
-    """Return the rows and the seed that `_dump_sample` wrote; raise ValueError or an Arrow error if not valid."""
+    """Parse the rows and the seed written by `_dump_sample`; raise ValueError or an Arrow error if they are invalid."""
     with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
         batch = next(iter(reader), None)
     if batch is None:
@@ -413,7 +421,7 @@ def _read_sample(data: bytes, header: CodesHeader) -> tuple[Columns, int | None]
 
 
 def _sample_column(array: pa.Array, attribute: Attribute | None) -> Column:
-    """Return a sample's column of an attribute, or of the class if it is None; raise ValueError for a wrong type."""
+    """Convert a column of the sample; raise ValueError for a wrong type. The attribute of the class column is None."""
     if isinstance(attribute, NumericAttribute):
         if not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)) or array.null_count:
             raise ValueError(f"the sample's column '{attribute.name}' contains no numbers")
@@ -425,9 +433,10 @@ def _sample_column(array: pa.Array, attribute: Attribute | None) -> Column:
 
 
 def map_file(path: str, file: BinaryIO) -> tuple[bytes | mmap.mmap, Callable[[], None] | None]:
-    """Return the content of an open file, and what to call after each pass over it (None if it was read).
+    """Return the content of an open file, and a function to call after each pass over it.
 
-    That function raises BncliError if the file has become shorter, and releases the pages of a large one.
+    The function raises BncliError if the file has become shorter, and releases the pages of a large one. It is None for
+    a file smaller than MAPPED_FROM, which is read into memory.
     """
     if os.fstat(file.fileno()).st_size < MAPPED_FROM:
         file.seek(0)
@@ -453,7 +462,7 @@ def _shorter(path: str) -> BncliError:
 
 
 def _install_handler() -> None:
-    """Install the handler of SIGBUS, once per process, if the system has this signal."""
+    """Install the SIGBUS handler once per process, on systems that have this signal."""
     if _HANDLERS or not hasattr(signal, "SIGBUS"):
         return
     import ctypes

@@ -77,7 +77,7 @@ def tables_json(counts: CountedRows) -> str | list[list[str]]:
 
 
 def counts_summary(counts: CountedRows) -> dict[str, Any]:
-    """Return the class, the labels and the main numbers of the counts for a report."""
+    """Return the class, the labels and the main statistics of the counts for a report."""
     weight = counts.class_counts.sum().item()
     return {
         "class": counts.cuts.class_name,
@@ -94,7 +94,7 @@ def counts_summary(counts: CountedRows) -> dict[str, Any]:
 
 
 def read_counts(path: str) -> CountedRows:
-    """Return the counts in a file.
+    """Load counts from a file.
 
     Raises BncliError if the file is damaged, not a counts file, or written by a newer bncli.
     """
@@ -156,7 +156,7 @@ def read_counts(path: str) -> CountedRows:
 
 
 def _read_attribute_sets(node: Node, cuts: Cuts) -> RequestedSets:
-    """Return the sets of attributes that were counted, as indices; None for all pairs."""
+    """Parse the sets of attributes that were counted, as tuples of indices; return None for all pairs."""
     if node.value == _PAIRS:
         return None
     index = {attribute.name: i for i, attribute in enumerate(cuts.attributes)}

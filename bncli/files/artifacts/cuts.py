@@ -67,7 +67,7 @@ _BLOCK_ROWS = 1 << 16
 
 
 def read_cuts(path: str) -> Cuts:
-    """Return the cuts in a file; raise BncliError if it is not a valid cuts file."""
+    """Load cuts from a file; raise BncliError if it is not a valid cuts file."""
     return parse_cuts(read_document(path, "cuts", VERSION))
 
 
@@ -76,12 +76,12 @@ def write_cuts(path: str, cuts: Cuts) -> None:
 
 
 def dump_cuts(cuts: Cuts) -> str:
-    """Return the text of the cuts file."""
+    """Format the cuts as the content of a cuts file."""
     return dump_json(cuts_json(cuts))
 
 
 def cuts_json(cuts: Cuts) -> dict[str, Any]:
-    """Return the content of the cuts file."""
+    """Return the content of the cuts file as a JSON object."""
     sampled = {} if cuts.sampled_rows is None else {SAMPLED_ROWS: cuts.sampled_rows}
     return sampled | {
         "format": "bncli-cuts",
@@ -117,13 +117,13 @@ def form_json(form: Form) -> dict[str, Any]:
 
 
 def direction_json(attribute: Attribute) -> dict[str, str]:
-    """Return an object with the key `direction`, which only models have, or an empty one without a monotonic effect."""
+    """Return the monotonicity constraint under the key `direction`, which only models have; empty if there is none."""
     direction = attribute.direction if isinstance(attribute, NumericAttribute) else 0
     return {"direction": _DIRECTIONS[direction]} if direction else {}
 
 
 def parse_cuts(document: Node) -> Cuts:
-    """Return the cuts described by the content of a cuts file."""
+    """Parse the content of a cuts file."""
     fields = document.fields(("format", "version", "class", "attributes"), ("method", "options", SAMPLED_ROWS))
     class_name = fields["class"].text()
     attributes = tuple(read_attribute(item, in_model=False) for item in fields["attributes"].items())
@@ -138,10 +138,10 @@ def parse_cuts(document: Node) -> Cuts:
 
 
 def read_attribute(node: Node, *, in_model: bool) -> Attribute:
-    """Return an attribute of a cuts file or of a model.
+    """Parse an attribute of a cuts file, or of a model if `in_model` is true.
 
-    In a model an attribute has `missing` and `frequencies`, and perhaps `direction` and `holes`, the training weight of
-    rows in which it was not observed.
+    In a model, an attribute must have `missing` and `frequencies`. It may have `holes`, the training weight of rows in
+    which it was not observed, and, if it is numeric, `direction`.
     """
     members = node.members()
     kind = members["type"].text() if "type" in members else "numeric"
@@ -178,7 +178,7 @@ def read_attribute(node: Node, *, in_model: bool) -> Attribute:
 
 
 def _with_checked_weights(fields: dict[str, Node], attribute: Attribute) -> Attribute:
-    """Return the attribute with its weight of missing values; fail if its weights could not be sums over rows."""
+    """Return the attribute with its weight of missing values; fail if a weight is negative or the sum is invalid."""
     if "holes" in fields:
         missing_weight = fields["holes"].number()
         if missing_weight < 0:
@@ -194,7 +194,7 @@ def _with_checked_weights(fields: dict[str, Node], attribute: Attribute) -> Attr
 
 
 def read_form(node: Node) -> Form:
-    """Return the form described by the key `form` of an attribute."""
+    """Parse the key `form` of an attribute."""
     if "decimal" in node.members():
         fields = node.fields(("decimal",), ("sign", "words"))
         if fields["decimal"].text() not in (".", ","):
@@ -231,7 +231,7 @@ def _read_levels(node: Node) -> tuple[str, ...]:
 
 
 def _read_groups(node: Node, levels: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """Return the values of every level; fail if a value is in two groups, or a pooled level has the name of a value."""
+    """Parse the values of every level; fail unless the groups are disjoint, not empty and consistently named."""
     groups = tuple(_read_levels(item) for item in node.items())
     if len(groups) != len(levels):
         node.fail(f"{len(groups)} groups for {len(levels)} levels")
@@ -251,9 +251,9 @@ def _read_groups(node: Node, levels: tuple[str, ...]) -> tuple[tuple[str, ...], 
 
 
 def check_columns(node: Node, class_name: str, attributes: tuple[Attribute, ...]) -> None:
-    """Fail if two columns have one name, or a date column is read in two orders or is also used itself.
+    """Fail if two columns have the same name, or if a date column is read in two orders or is itself a column.
 
-    `node` is the list of attributes.
+    `node` is the JSON list of the attributes, which errors refer to.
     """
     names = {class_name}
     for item, attribute in zip(node.items(), attributes, strict=True):
@@ -302,5 +302,5 @@ def write_binned_table(path: str, data: Dataset, weights_name: str) -> None:
 
 
 def _csv_fields(texts: Sequence[str]) -> list[str]:
-    """Return each text as a field of CSV, in quotes if it needs them."""
+    """Format each string as a CSV field, quoted if it contains a comma, a quote or a line break."""
     return ['"' + text.replace('"', '""') + '"' if re.search(r'[,"\r\n]', text) else text for text in texts]

@@ -70,7 +70,7 @@ def recognise(head: bytes) -> FileKind:
 
 
 def read_document(path: str, name: str, version: int) -> Node:
-    """Return the content of a JSON file of the format `bncli-<name>`, of at most this version.
+    """Load a JSON file of the format `bncli-<name>` whose version is at most `version`.
 
     Raises BncliError if the file cannot be read, is of another kind or version, or is not valid JSON.
     """

@@ -96,7 +96,7 @@ _WITHOUT_EDITS = 7
 _WITHOUT_LABEL_FREQUENCIES = 6
 _WITHOUT_SELF_TEST = 5
 _LOWEST_VERSION = 4
-"""The version of files without a self-test, a logarithmic pool or very many binned families."""
+"""The version of files that use no later feature, such as a self-test or a logarithmic pool."""
 CALIBRATION, DECISIONS, TRAINING_LOG_P, HELD_OUT = "calibration", "decisions", "training_log_p", "held_out"
 SPLIT, _LOSSES = "split", ("log_loss", "base_log_loss")
 _RESTARTS, _CLASS_WEIGHTS, _PLAIN_FREQUENCIES = "restarts", "class_weights", "plain_frequencies"
@@ -121,11 +121,11 @@ OPTIONAL_KEYS = (
 )
 """Optional keys of `model.json`."""
 _LABEL_FREQUENCIES = "label_frequencies"
-"""The key of the schema, since version 7, and of a calibration."""
+"""A key of the schema since version 7, and a key of a calibration."""
 _MISSING_POLICY = "missing_policy"
 """The key of schemas that marginalize missing values, since version 3; without it, missing is a level."""
 _TOWARDS = "towards"
-"""The key of schemas whose directions refer to a named label; without it, they refer to the second of two labels."""
+"""The key that names the label of the monotonicity constraints; without it, this is the second of two labels."""
 OPTIONAL_SCHEMA_KEYS = (_MISSING_POLICY, _LABEL_FREQUENCIES, _TOWARDS)
 _CALIBRATION_KEYS = {"temperature": ("temperature",), "per-class": ("scales", "shifts"), "isotonic": ("knots",)}
 _DESCRIPTION, _ALL_TABLES = "model.json", "tables.npy"
@@ -221,13 +221,13 @@ def _version(model: Model) -> int:
 
 
 def format_version(path: str) -> int:
-    """Return the format version of a model file; raise ModelError as in `read_model`."""
+    """Return the format version of a model file; raise ModelError if it is damaged, not a model, or too new."""
     with open_archive(path) as archive:
         return _read_description(archive, path).members()["version"].integer(1)
 
 
 def read_model(path: str) -> Model:
-    """Return the model in a file.
+    """Load a model from a file.
 
     Raises ModelError (exit code 3) if the file is damaged, not a model, or written by a newer bncli.
     """
@@ -301,7 +301,7 @@ def _read_self_test(archive: Archive, model: Model, n_rows: int) -> SelfTest:
 
 
 def _read_optional_keys(fields: Mapping[str, Node], schema: Schema) -> dict[str, Any]:
-    """Return the fields of `Model` that not every file has, except split, self-test, edits and uncertainty."""
+    """Parse the optional fields of `Model`, except split, self-test, edits and uncertainty; return them by name."""
     optional: dict[str, Any] = {}
     if PENALTY_CV in fields:
         optional["penalty_cv"] = read_penalty(fields[PENALTY_CV])
@@ -339,14 +339,14 @@ def _read_optional_keys(fields: Mapping[str, Node], schema: Schema) -> dict[str,
 
 
 def split_json(split: SplitRecord) -> dict[str, Any]:
-    """Return the record of how rows were split, as JSON."""
+    """Return the record of a train-test split as a JSON object."""
     return split._asdict() | {"columns": list(split.columns)}
 
 
 def _read_tables(
     archive: Archive, members: list[str], families: tuple[Family, ...], bias_shape: tuple[int, ...]
 ) -> Iterator[Array]:
-    """Yield the bias, whose last axis is the labels, and the table of each family."""
+    """Yield the bias, whose last axis has one entry per label, then one table (cells, K) per family."""
     names = array_names(len(families))
     n_labels = bias_shape[-1]
     if members == [_DESCRIPTION, names[0], _ALL_TABLES]:
@@ -412,7 +412,7 @@ def _self_test_type(model: Model) -> np.dtype[Any]:
 
 
 def _schema_json(schema: Schema) -> dict[str, Any]:
-    """Return the content of `schema`: class, labels, attributes with the weight of every code, and reading policies."""
+    """Return the content of `schema`: class, labels, attributes with weights per code, and missing-value policies."""
     content: dict[str, Any] = {
         "class": schema.class_name,
         "labels": list(schema.labels),
@@ -481,7 +481,7 @@ def _read_label_weights(node: Node, labels: tuple[str, ...]) -> tuple[float, ...
 
 
 def calibration_json(calibration: Calibration) -> dict[str, Any]:
-    """Return the method, its numbers, and the log-loss of the calibration rows before and after, in nats per row."""
+    """Return a calibration as JSON: method, parameters, and log-loss before and after it, in nats per row."""
     fitted = calibration.map
     numbers: dict[str, Any]
     if isinstance(fitted, Temperature):
@@ -496,7 +496,7 @@ def calibration_json(calibration: Calibration) -> dict[str, Any]:
 
 
 def read_calibration(node: Node, n_labels: int) -> Calibration:
-    """Return the calibration that `calibration_json` wrote for a model with this number of labels."""
+    """Parse a calibration written by `calibration_json` for a model with this number of labels."""
     members = node.members()
     if "method" not in members:
         node.fail("the key 'method' is missing")
@@ -552,7 +552,7 @@ def _read_numbers(node: Node, length: int) -> tuple[float, ...]:
 
 
 def rule_json(rule: DecisionRule) -> dict[str, Any]:
-    """Return the content of `decisions`: the rule, and the held-out scores that its prediction sets are made from."""
+    """Return the content of `decisions`: the rule and the held-out scores that determine its prediction sets."""
     scores = rule.held_out
     if scores is None:
         return rule_summary_json(rule)
@@ -566,9 +566,10 @@ def rule_json(rule: DecisionRule) -> dict[str, Any]:
 
 
 def rule_summary_json(rule: DecisionRule) -> dict[str, Any]:
-    """Return the rule without its held-out scores; keys that are not set are left out.
+    """Return the rule without its held-out scores; parts that are not set are left out.
 
-    costs [true][decision]; threshold {value, chosen}; abstain_below; sets {alpha, by}.
+    `costs[i][j]` is the cost of deciding label j when label i is true. `threshold` has the keys `value` and `chosen`,
+    and `sets` has the keys `alpha` and `by` ("class" or "all").
     """
     content: dict[str, Any] = {}
     if rule.costs is not None:
@@ -583,7 +584,7 @@ def rule_summary_json(rule: DecisionRule) -> dict[str, Any]:
 
 
 def read_rule(node: Node, labels: tuple[str, ...]) -> DecisionRule:
-    """Return the rule that `rule_json` wrote, checked against the labels."""
+    """Parse a rule written by `rule_json`, and check it against the labels."""
     fields = node.fields((), ("costs", "threshold", "abstain_below", "sets", "held_out"))
     if "threshold" in fields and ("costs" in fields or len(labels) != 2):
         fields["threshold"].fail("a threshold needs two labels and excludes costs")
@@ -641,7 +642,7 @@ def training_log_p_json(log_p: TrainingLogP) -> dict[str, Any]:
 
 
 def read_training_log_p(node: Node) -> TrainingLogP:
-    """Return the summary that `training_log_p_json` wrote."""
+    """Parse a summary written by `training_log_p_json`."""
     fields = node.fields(("rows", "mean", "quantiles"))
     by_share = fields["quantiles"].fields([f"{q:g}" for q in QUANTILES])
     quantiles = tuple(by_share[f"{q:g}"].number() for q in QUANTILES)

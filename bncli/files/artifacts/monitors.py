@@ -1,4 +1,4 @@
-"""The monitor file: what `score --monitor` counted in a stream of rows, and the drift that follows from the counts.
+"""The monitor file: what `score --monitor` counted in a stream of rows, and the drift computed from the counts.
 
     {"format": "bncli-monitor", "version": 1, "model": {"fingerprint": "...", "class": ..., "labels": [...], ...},
      "rows": 5000, "drift": true, "drifted": ["age"], "predictions": {"no": 0.7, "yes": 0.3}, "mean_log_p": -12.1, ...,
@@ -61,11 +61,11 @@ _DERIVED_KEYS = (
 )
 _MOMENTS = ("confidence", "log_p", "log_loss")
 _LATER_MOMENTS = ("entropy", "loss_variance", "correct")
-"""Moments that files of older versions do not have."""
+"""Moments that files written by earlier versions lack."""
 
 
 def monitored_model(model: Model) -> MonitoredModel:
-    """Return what a monitor stores of the model; the fingerprint is a digest of the bytes of the model file."""
+    """Return the description of a model that a monitor stores; the fingerprint is a digest of the model file."""
     return MonitoredModel(
         hashlib.sha256(dump_model(model)).hexdigest()[:32],
         model.schema.class_name,
@@ -158,13 +158,13 @@ def monitor_json(monitor: Monitor) -> dict[str, Any]:
 
 
 def expected_json(expected: Mapping[str, ExpectedFigure]) -> dict[str, Any]:
-    """Return the figures that are expected of the rows whether they have labels or not, and their 95 % intervals."""
+    """Return the expected metrics, which need no labels, with their 95 % intervals (or None) under the key "ci"."""
     intervals = {name: each.interval and list(each.interval) for name, each in expected.items()}
     return {name: each.value for name, each in expected.items()} | {"ci": intervals}
 
 
 def read_monitor(path: str) -> Monitor:
-    """Return the monitor in a file; raise BncliError if it is not a valid monitor file."""
+    """Load a monitor from a file; raise BncliError if it is not a valid monitor file."""
     document = read_document(path, "monitor", VERSION)
     fields = document.fields(("format", "version", "model", "counts"), _DERIVED_KEYS)
     described = fields["model"].fields(
@@ -252,7 +252,7 @@ def _read_counts(node: Node, n_labels: int) -> MonitorCounts:
 
 
 def _read_array(node: Node, length: int) -> Array:
-    """Return a list of `length` whole numbers of at least 0 as float64; fail for any other content."""
+    """Parse a list of `length` non-negative integers as a float64 array; fail for any other content."""
     counts = np.array([item.integer(0) for item in node.items()], np.float64)
     if len(counts) != length:
         node.fail(f"expected {length} counts, found {len(counts)}")

@@ -4,7 +4,7 @@ A path is marked by the key `path` of `model.json`, an ensemble by `blend`; a fi
 `bias.npy` and `tables/<f>.npy`, one array per family, contain
 
     tables      the bias (K,), and the tables
-    path        the log-probabilities of the class (K,), and of each region with the class, from which scoring makes
+    path        the log-probabilities of the class (K,), and of each region with the class, from which scoring computes
                 its tables
     ensemble    the biases (components, K), and the tables of all components, one component after the other
 
@@ -31,11 +31,11 @@ The key `families` lists the attributes of each table, and how the table bins th
 
     {"attributes": ["pulse", "age"], "child": "pulse", "merges": [null, [0, 0, 1, 1, 2]]}
 
-The child, if there is one, is the first attribute, else null. `merges` is present only if the family bins codes: per
-attribute null, or the coarse code of every code. Neighbouring intervals can be merged, and any levels; the level for
-missing values, the last code, is merged with nothing. If very many families bin codes (`is_compact`), they have the
-shorter key `groups` instead: for intervals the last code of every group except the last group, for levels the coarse
-code of each level. The level for missing values is not listed.
+`child` is the first attribute, or null if the table has no child. `merges` is present only if the family bins codes: it
+lists the coarse code of every code per attribute, or null for an attribute that is not binned. Only neighbouring
+intervals can be merged, but any levels; the level for missing values, the last code, is merged with nothing. If very
+many families bin codes (`is_compact`), they have the shorter key `groups` instead: for intervals the last code of every
+group except the last group, for levels the coarse code of each level. The level for missing values is not listed.
 
     {"attributes": ["pulse", "age", "colour"], "child": null, "groups": [null, [1], [0, 1, 0]]}
 """
@@ -63,10 +63,10 @@ PATH, ENSEMBLE = "path", "blend"
 """Keys that mark the kind of predictor, since version 4."""
 _POOL = "pool"
 _ROUNDING = 1e-9
-"""The tolerance for a sum of weights."""
+"""The tolerance for sums of weights and for fractions above 1."""
 _MOST_WEIGHT = 1e3
 _MOST_CHANGE = 1 << 20
-"""The largest change of a counting number in regions of up to 16 attributes."""
+"""The maximum absolute change of a counting number, enough for regions of up to 16 attributes."""
 _LOWEST_LOG_P = -1e4
 """Log-probabilities below this are refused."""
 _PROBABILITY_ROUNDING = 1e-6
@@ -74,7 +74,7 @@ _PROBABILITY_ROUNDING = 1e-6
 MANY_BINNED = 256
 """With at least this many binned families, files use `groups` and one array for all tables."""
 MOST_CODES = 1 << 24
-"""The largest total number of codes in all groupings of a file; `groups` can describe many codes with few numbers."""
+"""The maximum total number of codes in all groupings of a file; a short `groups` list can describe many codes."""
 _MERGES, _GROUPS = "merges", "groups"
 """Keys of binned families, since version 4 and version 5."""
 
@@ -93,7 +93,7 @@ class PredictorDescription(NamedTuple):
 
 
 def predictor_json(predictor: Predictor, schema: Schema) -> dict[str, Any]:
-    """Return an object with the key that marks the kind of predictor; it is empty for plain tables."""
+    """Describe a path or an ensemble under the key that marks its kind; the object is empty for plain tables."""
     if isinstance(predictor, Tables):
         return {}
     if isinstance(predictor, Path):
@@ -120,7 +120,7 @@ def predictor_json(predictor: Predictor, schema: Schema) -> dict[str, Any]:
 
 
 def trials_json(trials: Sequence[TriedCandidate]) -> list[dict[str, Any]]:
-    """Return every candidate of an ensemble with its best penalty, its held-out losses there and its weight."""
+    """Return each candidate's name, best penalty, held-out log-loss and error rate at that penalty, and weight."""
     return [
         {
             "name": trial.name,
@@ -148,7 +148,7 @@ def array_names(n_tables: int) -> list[str]:
 def read_predictor(
     fields: Mapping[str, Node], schema: Schema, structure: Structure, families: tuple[Family, ...]
 ) -> PredictorDescription:
-    """Return the description of the predictor in `model.json`, checked against the other keys.
+    """Parse the description of the predictor in `model.json`, and check it against the other keys.
 
     fields: all keys of `model.json`. families: the families of all tables in the file.
     """
@@ -204,7 +204,7 @@ def _read_ensemble(node: Node, n_labels: int, n_families: int) -> PredictorDescr
 
 
 def _read_weight(node: Node, pool: Pool, least: float = 0.0) -> float:
-    """Return the weight of a candidate: a share in a linear pool, any moderate number in a logarithmic one."""
+    """Return a candidate's weight: at most 1 in a linear pool, at most _MOST_WEIGHT in a logarithmic one."""
     if pool is Pool.LINEAR:
         return _read_share(node, least)
     number = node.number()
@@ -221,7 +221,7 @@ def _read_share(node: Node, least: float = 0.0) -> float:
 
 
 def _read_steps(node: Node, schema: Schema, families: Sequence[Family]) -> tuple[PathStep, ...]:
-    """Return the steps of a path over these families."""
+    """Parse the steps of a path; their changes refer to `families` by index."""
     index = {attribute.name: i for i, attribute in enumerate(schema.attributes)}
     listed = node.fields(("steps",))["steps"]
     steps = []
@@ -265,9 +265,10 @@ def build_predictor(
     tables: tuple[Array, ...],
     fail: Callable[[str], Any],
 ) -> Predictor:
-    """Return the predictor of this description with the arrays of the file.
+    """Build the predictor from its description and the arrays of the file.
 
-    tables: one array (cells, K) per family. `fail` is called with a reason if the arrays do not fit the description.
+    bias: (K,), or (components, K) for an ensemble. tables: one array (cells, K) per family. `fail` is called with a
+    reason if the arrays of a path are not log-probabilities.
     """
     if description.components:
         components, first = [], 0
@@ -320,7 +321,7 @@ def families_json(families: Sequence[Family], schema: Schema) -> list[dict[str, 
 
 
 def read_families(node: Node, schema: Schema, structure: Structure) -> tuple[Family, ...]:
-    """Return the families, checked against the schema.
+    """Parse the families, and check them against the schema.
 
     In a model that marginalizes missing values, the table of a node that does not have the class as a parent has no
     axis for the class.
@@ -347,7 +348,7 @@ def read_families(node: Node, schema: Schema, structure: Structure) -> tuple[Fam
 
 
 def _read_groupings(fields: Mapping[str, Node], attributes: Sequence[Attribute]) -> tuple[Grouping | None, ...]:
-    """Return a grouping or None for each attribute; empty if the family bins nothing."""
+    """Return a grouping or None for each attribute; the tuple is empty if the family bins no attribute."""
     key = _GROUPS if _GROUPS in fields else _MERGES
     if key not in fields:
         return ()
@@ -380,7 +381,7 @@ def _read_groupings(fields: Mapping[str, Node], attributes: Sequence[Attribute])
 
 
 def _read_groups(node: Node, attribute: Attribute) -> Grouping:
-    """Return the grouping that an item of `groups` describes."""
+    """Parse one item of `groups` as the coarse code of every code of the attribute."""
     numbers = [item.integer(0) for item in node.items()]
     if isinstance(attribute, NumericAttribute):
         if any(right <= left for left, right in pairwise(numbers)) or any(n >= attribute.n_values - 1 for n in numbers):

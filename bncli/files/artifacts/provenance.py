@@ -1,4 +1,4 @@
-"""How a model was made, as JSON: its recipe, the penalties tried by cross-validation, random starts, edits by hand.
+"""How a model was fitted, as JSON: its recipe, the penalties tried by cross-validation, random starts, manual edits.
 
 Recipe: one key per option of `fit`, read and written according to the option's kind in the catalogue.
 
@@ -15,15 +15,15 @@ present only if something else was chosen on the same held-out rows:
 Random starts: `{"objectives": [-67.33, -67.32], "kept": 1, "best": -67.32, "spread": 0.01, "rows": "training"}`. The
 usual start comes first; `kept` is the index of the best start.
 
-Edits: for each one the model file keeps the record, and the arrays of the predictor that it replaced, with the
-probabilities of the self-test before it, so that an edit can be taken back exactly:
+Edits: for each edit the model file keeps the record, the arrays of the predictor that it replaced, and the self-test
+probabilities before it, so that the edit can be undone exactly:
 
     {"effect": ["age"], "action": "set", "cells": [">80"], "values": [[-0.9, 0.9]], "before": [[-1.4, 1.4]],
      "label": "yes", "temperature": 1.0, "why": "...", "by": "", "when": "", "arrays": [3], "added": false}
 
-values, before (cells, labels) are log-odds of each label against the geometric mean of the others. The arrays are the
-members edits/<edit>/<array>.npy, where array 0 is the bias, and edits/<edit>/self_test.npy. `added` is true if the
-edit added a table, which is then the last one of the model.
+`values` and `before` (cells, labels) are log-odds of each label against the geometric mean of the others. The arrays
+are the members edits/<edit>/<array>.npy, where array 0 is the bias, and edits/<edit>/self_test.npy. `added` is true if
+the edit added a table, which is then the last one of the model.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ _REFIT = "refit"
 
 
 def recipe_json(recipe: Recipe) -> dict[str, Any]:
-    """Return the options of a recipe by name.
+    """Return the options of a recipe, keyed by name.
 
-    An option that takes floats is always written as a float, even if its value is whole, so that equal recipes give
-    equal text.
+    Options in OMITTED_IF_NONE are left out if they are None. An option that takes floats is always written as a float,
+    even if its value is an integer, so that equal recipes give equal JSON.
     """
     written: dict[str, Any] = {}
     for key, value in recipe.as_dict().items():
@@ -97,7 +97,7 @@ def _takes_floats(key: str) -> bool:
 
 
 def read_recipe(node: Node) -> Recipe:
-    """Return the recipe of a model; an option that did not exist when the model was written is None."""
+    """Parse the recipe of a model; an option that did not exist when the model was written is None."""
     members = node.fields(_ALWAYS_PRESENT, [key for key in KEYS if key not in _ALWAYS_PRESENT])
     return Recipe.recorded(
         {
@@ -108,7 +108,7 @@ def read_recipe(node: Node) -> Recipe:
 
 
 def read_option(key: str, node: Node) -> Any:
-    """Return the value of the option `key`, checked against the option's kind; an unknown option is an integer."""
+    """Parse the value of the option `key` according to its kind; an unknown option must be an integer."""
     entry = _ENTRIES.get(key)
     if isinstance(entry, Choice):
         word = node.text()
@@ -135,7 +135,7 @@ def read_option(key: str, node: Node) -> Any:
 
 
 def penalty_json(penalty: ChosenPenalty) -> dict[str, Any]:
-    """Return the chosen penalty and what was tried on the held-out rows, in the order of the trials."""
+    """Return the chosen penalty, and every alternative that was compared on the held-out rows, in the order tried."""
     arcs = {"arcs": arcs_json(penalty)} if penalty.arcs else {}
     shrunk = {} if penalty.shrinkage is None else {"shrunk": shrinkage_json(penalty)}
     structures = {"structures": structures_json(penalty)} if penalty.structures else {}
@@ -148,13 +148,13 @@ def tried_json(penalty: ChosenPenalty) -> list[dict[str, float]]:
 
 
 def arcs_json(penalty: ChosenPenalty | None) -> list[dict[str, Any]]:
-    """Return the sets of arcs that were compared on held-out rows; empty if there was no such choice."""
+    """Return the sets of arcs that were compared on held-out rows; the list is empty if none were compared."""
     arcs = () if penalty is None else penalty.arcs
     return [{"arcs": a.arcs, "n_arcs": a.n_arcs, "lambda": a.penalty, "log_loss": a.log_loss} for a in arcs]
 
 
 def structures_json(penalty: ChosenPenalty | None) -> list[dict[str, Any]]:
-    """Return the structures that were compared on held-out rows; empty if there was no such choice."""
+    """Return the structures that were compared on held-out rows; the list is empty if none were compared."""
     structures = () if penalty is None else penalty.structures
     return [{"structure": s.structure, "lambda": s.penalty, "log_loss": s.log_loss} for s in structures]
 
@@ -165,7 +165,7 @@ def shrinkage_json(penalty: ChosenPenalty | None) -> dict[str, float] | None:
 
 
 def read_penalty(node: Node) -> ChosenPenalty:
-    """Return the choice of the penalty that `penalty_json` wrote."""
+    """Parse a chosen penalty written by `penalty_json`."""
     fields = node.fields(("chosen", "tried"), ("arcs", "structures", "shrunk"))
     tried = []
     for item in fields["tried"].items():
@@ -201,7 +201,7 @@ def _positive_penalty(node: Node) -> float:
 
 
 def restarts_json(restarts: Restarts) -> dict[str, Any]:
-    """Return the objective that each start of the optimizer reached, in nats, and which start was kept."""
+    """Return the objective that each start of the optimizer reached, in nats, and the index of the best start."""
     return {
         "objectives": list(restarts.objectives),
         "kept": restarts.best_start,
@@ -212,7 +212,7 @@ def restarts_json(restarts: Restarts) -> dict[str, Any]:
 
 
 def read_restarts(node: Node) -> Restarts:
-    """Return the random starts that `restarts_json` wrote; fail if derived values do not follow from the objectives."""
+    """Parse random starts written by `restarts_json`; fail if the derived values disagree with the objectives."""
     fields = node.fields(("objectives", "kept", "best", "spread", "rows"))
     objectives = tuple(item.number() for item in fields["objectives"].items())
     if len(objectives) < 2:
@@ -227,7 +227,7 @@ def read_restarts(node: Node) -> Restarts:
 
 
 def edit_json(edit: Edit, labels: Sequence[str]) -> dict[str, Any]:
-    """Return an edit for people: log-odds by value, of the second of two labels, or of each of more labels."""
+    """Return an edit in readable form, with the log-odds per value: of the second of two labels, or of every label."""
 
     def by_value(rows: Sequence[Sequence[float]]) -> dict[str, Any]:
         if len(labels) == 2:
@@ -280,10 +280,10 @@ def edit_arrays(edits: Sequence[Edit]) -> list[tuple[str, Array]]:
 def read_edits(
     node: Node, labels: Sequence[str], n_arrays: int, test_rows: int, read: Callable[[str, int | None], Array]
 ) -> tuple[Edit, ...]:
-    """Return the edits in a model file.
+    """Parse the edits in a model file.
 
     n_arrays: number of arrays of the predictor. test_rows: number of rows of the self-test, 0 without one.
-    read(name, i): the member of that name, which has the shape of array i, or of the self-test if i is None.
+    `read(name, i)` reads a member that has the shape of array i, or of the self-test probabilities if i is None.
     """
     edits = []
     for number, item in enumerate(node.items()):

@@ -3,7 +3,7 @@
     {"format": "bncli-structure", "version": 1, "class": "diagnosis", "method": "tan", "options": {},
      "parents": {"age": ["diagnosis"], "pulse": ["diagnosis", "age"]}}
 
-A key of `parents` is a column, its list the columns that it depends on. The class may have parents, and an attribute
+`parents` maps each column to the list of columns that it depends on. The class may have parents, and an attribute
 need not have the class as a parent. A column that is not named is not used. In place of `parents` a file may have
 `regions`, the lists of attributes that a Kikuchi-Bayes classifier looks up together with the class:
 
@@ -27,7 +27,7 @@ from bncli.files.paths import cannot_read
 
 
 def read_structure(path: str) -> NamedStructure:
-    """Return the structure in a file; its method `resolve` checks it against a schema.
+    """Load a structure from a file; `NamedStructure.resolve` checks it against a schema.
 
     Raises BncliError if the file cannot be read or contains no valid structure.
     """

@@ -14,9 +14,9 @@ The best rank, 1, is at the right. A thick bar joins learners whose ranks do not
 difference is drawn to scale above the axis. Every label has its own row, half of them on either side with the outermost
 on top, so that no line crosses a label.
 
-Scatter plots have one panel per learner and one point per data set, with the baseline's figure across and the learner's
-figure upwards. All panels have the same axes. Both figures are equal on the dashed diagonal; the numbers of data sets
-on either side of it are written above the frame, where no point lies.
+Scatter plots have one panel per learner and one point per data set, with the baseline's metric across and the learner's
+metric upwards. All panels have the same axes. On the dashed diagonal both are equal; the numbers of data sets on either
+side of it are written above the frame, where no point lies.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PANELS = PanelLayout(width=200.0, height=200.0, left=62.0, above=58.0, right=18.
 
 @dataclass(frozen=True)
 class ScatterPanel:
-    """A learner: (data set, the baseline's figure, its own figure) per point, and how often it is better or worse."""
+    """A learner: (data set, baseline's metric, own metric) per point; data sets where it is better, equal or worse."""
 
     name: str
     points: Sequence[tuple[str, float, float]]
@@ -53,7 +53,7 @@ class ScatterPanel:
 def critical_difference_diagram(
     title: str, ranks: Mapping[str, float], groups: Sequence[Sequence[str]], difference: float
 ) -> Drawing:
-    """Draw the critical-difference diagram of average ranks by name.
+    """Draw the critical-difference diagram of the average ranks, which are keyed by the learner's name.
 
     A bar joins the learners of each of the `groups`, which do not differ significantly; the critical `difference` is
     drawn to scale.
@@ -117,8 +117,8 @@ def scatter_plots(
 ) -> Drawing:
     """Draw one panel per learner.
 
-    Axes are logarithmic if `logarithmic` is true (all figures must then be positive), or, if it is None, if all figures
-    are positive and the largest is more than four times the smallest.
+    By default, axes are logarithmic if all values are positive and the largest is more than four times the smallest.
+    With `logarithmic` true, they are logarithmic whenever all values are positive.
     """
     drawing, frames = PANELS.sheet(title, len(panels))
     axis = axis_of([value for panel in panels for _, *pair in panel.points for value in pair], logarithmic)

@@ -1,14 +1,14 @@
-"""Plots of curves: ROC and similar curves, learning curves, convergence, and one number over several files.
+"""Plots of curves: ROC and similar curves, learning curves, convergence, and one value over several files.
 
 - `curve_plots`: curves in the unit square, one panel per label, so that no curve needs a colour or a label of its own.
-  The dashed line is that of an uninformative classifier (ROC, precision-recall) or of perfect calibration
+  The dashed line shows an uninformative classifier (ROC, precision-recall) or perfect calibration
   (reliability).
 - `unit_curves`, `reliability_dots`: the same for a page. One frame holds the curves of all labels, and the page shows
   one of them at a time.
 - `learning_curve_plot`: one panel per metric over the number of training rows on a logarithmic axis. Error bars of one
   standard deviation end at 0, since the metrics are not negative. All panels share the axis of rows.
 - `series_plot`: dots and a line from file to file, or from block to block, and a dashed line for comparison. Files
-  have equal space and are numbered from 1; the vertical axis starts at 0 unless a number is negative. Unknown numbers
+  have equal space and are numbered from 1; the vertical axis starts at 0 unless a value is negative. Unknown values
   interrupt the line.
 - `convergence_plots`: curves of the minimised value, one panel with its own axes per table. The vertical axis is
   logarithmic if the values span enough; the axis of effort is logarithmic if the largest effort is more than fifty
@@ -38,7 +38,7 @@ _UNIT = Axis(0.0, 1.0, False, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0))
 
 _PAGE_WIDTH, _PAGE_SIDE, _PAGE_LEFT, _PAGE_TOP = 340.0, 240.0, 56.0, 26.0
 UNIT_FRAME = (_PAGE_LEFT, _PAGE_TOP, _PAGE_SIDE, INSIDE)
-"""The frame of `unit_curves`: left, top and side in pixels, and the margin inside it as a share of the side.
+"""The frame of `unit_curves`: left, top and side in pixels, and the margin inside it as a fraction of the side.
 
 page.js uses it to draw the point of a threshold.
 """
@@ -48,7 +48,7 @@ METRIC_PANELS = PanelLayout(width=360.0, height=240.0, left=66.0, above=44.0, ri
 _CAP = 4.0
 """Half the width, in pixels, of the ends of an error bar."""
 _TICK_GAP = 8.0
-"""The minimal distance, in pixels, between the numbers of ticks."""
+"""The minimum distance, in pixels, between the labels of ticks."""
 _PANELS = PanelLayout(width=300.0, height=200.0, left=74.0, above=44.0, right=20.0, below=46.0, columns=3)
 _HEAD = 34.0
 """The height of the title of a sheet, in pixels."""
@@ -76,7 +76,7 @@ class CurvePanel:
 
 @dataclass(frozen=True)
 class MetricPanel:
-    """A metric that is not negative, with (rows, mean, standard deviation) per size in ascending order."""
+    """A non-negative metric, with (training rows, mean, standard deviation) per size in ascending order."""
 
     name: str
     points: Sequence[tuple[int, float | None, float | None]]
@@ -114,7 +114,7 @@ def curve_plots(title: str, across: str, upwards: str, panels: Sequence[CurvePan
 def unit_curves(
     title: str, axes: tuple[str, str], curves: Sequence[Points], references: Sequence[Points], most: float = 1.0
 ) -> Drawing:
-    """Draw a curve and a dashed line per label, over x from 0 to 1, with y from 0 to `most`."""
+    """Draw a curve and a dashed line per label, over x from 0 to 1, with y from 0 to max(1, `most`)."""
     upwards = _UNIT if most <= 1 else axis_of([0.0, most], logarithmic=False)
     frame = _page_frame(title, *axes, upwards)
     for label, (curve, reference) in enumerate(zip(curves, references, strict=True)):
@@ -127,7 +127,10 @@ def unit_curves(
 
 
 def reliability_dots(title: str, labels: Sequence[Sequence[tuple[float, float, float, str]]]) -> Drawing:
-    """Draw dots (mean probability, share of rows, weight, tip) per label; the area of a dot is its weight."""
+    """Draw dots (mean predicted probability, observed frequency, weight, tip) per label.
+
+    The area of a dot is proportional to its weight, but a dot has a minimum size.
+    """
     frame = _page_frame(title, "mean predicted probability", "observed frequency", _UNIT)
     ends = (_UNIT.share(0.0), _UNIT.share(1.0))
     frame.drawing.line("dashed", *(frame.place(end, end) for end in ends))
@@ -211,7 +214,7 @@ def series_plot(
 ) -> Drawing:
     """Draw one value and one dashed value per file; the dots show the names of the files as tips.
 
-    across: the word for a file on the axis. intervals: error bars from the first to the second number.
+    across: the word for a file on the axis. intervals: lower and upper end of each error bar, or None.
     """
     drawing = Drawing(_PAGE_WIDTH, _PAGE_TOP + _SERIES_HEIGHT + 40, title)
     frame = Frame(drawing, _PAGE_LEFT, _PAGE_TOP, _SERIES_WIDTH, _SERIES_HEIGHT)
@@ -245,7 +248,7 @@ def series_plot(
 
 
 def _runs_of_known_values(values: Series) -> list[list[tuple[int, float]]]:
-    """Return the runs of successive known values, each value with its position."""
+    """Split the values at unknown ones (None) into runs of pairs (position, value)."""
     runs: list[list[tuple[int, float]]] = [[]]
     for i, value in enumerate(values):
         if value is None:
@@ -257,7 +260,7 @@ def _runs_of_known_values(values: Series) -> list[list[tuple[int, float]]]:
 
 @dataclass(frozen=True)
 class CurvesPanel:
-    """A title, and curves by name: points (effort, value) with ascending efforts."""
+    """A title and, per name, a curve: points (effort, value) with ascending efforts."""
 
     title: str
     curves: Mapping[str, Sequence[tuple[float, float]]]
@@ -283,7 +286,7 @@ def convergence_plots(
 ) -> Drawing:
     """Draw one panel of curves per table; a name has the same colour and dashes in all panels and in the legend.
 
-    is_numbered: the horizontal axis counts items, from 1, instead of measuring effort from 0.
+    is_numbered: the horizontal axis has numbered items instead of effort, which starts at 0.
     """
     width = _PANELS.sheet_width(len(panels))
     # names of the legend side by side as far as there is room
@@ -341,9 +344,10 @@ def lag_histograms(title: str, panels: Sequence[HistogramPanel]) -> Drawing:
 
 
 def _effort_axis(efforts: Sequence[float], is_numbered: bool) -> Axis:
-    """Return an axis from 0; a logarithmic one begins at half the smallest positive effort, which stands for 0.
+    """Return the axis of efforts, which is logarithmic if positive efforts span a ratio above _LOG_SPAN.
 
-    The axis of numbered items has ticks at whole numbers only.
+    A linear axis starts at 0. A logarithmic axis starts at the smallest positive effort, or at half of it if an effort
+    is 0; the left end then stands for 0. The axis of numbered items is linear, with ticks at integers only.
     """
     if is_numbered:
         axis = axis_of(efforts, False)

@@ -1,8 +1,8 @@
 """SVG drawings: lines, circles, bars, text, axes and frames. This is the only module that writes SVG.
 
 A drawing adapts to light and dark screens. No fonts are measured: text is assumed to be as wide as in a common
-sans-serif font, rounded up, so that a layout by `text_width` does not overlap in another font. Text from files loses
-its control characters and everything that XML 1.0 cannot contain.
+sans-serif font, rounded up, so that a layout by `text_width` hardly ever overlaps in another font. In all text, control
+characters and characters that XML 1.0 cannot contain are replaced by `?`.
 
 Axes have round ticks. They are linear, or logarithmic if the values span enough.
 """
@@ -80,7 +80,7 @@ _WIDE = frozenset("mwMW@%&")
 _LOG_SPAN = 4.0
 """The ratio of the largest to the smallest value above which an axis is logarithmic."""
 INSIDE = 0.05
-"""The distance of the extreme points from the frame, as a share of its side."""
+"""The distance of the extreme points from the frame, as a fraction of its side."""
 
 
 class Drawing:
@@ -112,7 +112,7 @@ class Drawing:
         self._parts.append(f'  <rect class="{kind}" {place}>{_tip(tip)}</rect>')
 
     def path(self, kind: str, outline: str, *, width: float | None = None, tip: str = "") -> None:
-        """Draw a path in SVG notation; `width` is the width of its line in pixels, None for the width of its kind."""
+        """Draw a path in SVG notation; `width` is the line width in pixels, by default that of `kind`."""
         stroke = "" if width is None else f' stroke-width="{_number(width)}"'
         end = f">{_tip(tip)}</path>" if tip else "/>"
         self._parts.append(f'  <path class="{kind}" d="{outline}"{stroke}{end}')
@@ -141,7 +141,7 @@ class Drawing:
 
     @contextmanager
     def label_group(self, label: int) -> Iterator[None]:
-        """Put what the block draws into the group of the label with this index; all groups but that of 0 are hidden."""
+        """Put what the block draws into the group of this label (an index); only the group of label 0 is visible."""
         hidden = ' display="none"' if label else ""
         self._parts.append(f'  <g data-label="{label}"{hidden}>')
         yield
@@ -170,7 +170,7 @@ class Drawing:
         return "\n".join([head, f"  {_tip(self._title)}", style, *paper, *self._parts, "</svg>"]) + "\n"
 
     def inline(self, description: str, *, role: Literal["img", "group"] = "img") -> str:
-        """Return the drawing for a page that has the style; `description` is a text for screen readers.
+        """Return the drawing for a page that has the style; `description` is read by screen readers.
 
         A drawing with links must have the role `group`, since screen readers skip what is inside an `img`.
         """
@@ -193,12 +193,12 @@ def _without_controls(text: str) -> str:
 
 
 def text_width(text: str, size: float = SIZE) -> float:
-    """Return an upper bound on the width of a text in pixels."""
+    """Estimate the width of a string in pixels, rounded up."""
     return size * sum(map(_letter_width, text))
 
 
 def shortened(text: str, width: float, size: float = SIZE) -> str:
-    """Return the text, cut off with an ellipsis if it is wider than `width` pixels."""
+    """Truncate a string with an ellipsis if it is wider than `width` pixels."""
     room, total, n_letters = width - text_width("…", size), 0.0, 0
     for letter in text:
         total += size * _letter_width(letter)
@@ -209,7 +209,7 @@ def shortened(text: str, width: float, size: float = SIZE) -> str:
 
 
 def _letter_width(letter: str) -> float:
-    """Return the width of a letter relative to the font size."""
+    """Estimate the width of a character relative to the font size."""
     if letter in _NARROW:
         return 0.38
     if unicodedata.east_asian_width(letter) in "WF":
@@ -221,7 +221,7 @@ def _letter_width(letter: str) -> float:
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis from `low` to `high`, linear or logarithmic, with the numbers written along it."""
+    """An axis from `low` to `high`, linear or logarithmic, with the tick values written along it."""
 
     low: float
     high: float
@@ -229,7 +229,7 @@ class Axis:
     ticks: tuple[float, ...]
 
     def share(self, value: float) -> float:
-        """Return the position of a value in the frame, as a share; `low` is at INSIDE and `high` at 1 - INSIDE."""
+        """Return the position of a value as a fraction of the axis: `low` is at INSIDE and `high` at 1 - INSIDE."""
         low, high = self.low, self.high
         if self.logarithmic:
             low, high, value = math.log(low), math.log(high), math.log(value)
@@ -237,10 +237,11 @@ class Axis:
 
 
 def axis_of(values: Sequence[float], logarithmic: bool | None = None) -> Axis:
-    """Return an axis from the smallest to the largest value.
+    """Return an axis from the smallest to the largest value, with round ticks.
 
-    With `logarithmic` None the axis is logarithmic if all values are positive and the largest is more than _LOG_SPAN
-    times the smallest; with True all values must be positive.
+    By default, the axis is logarithmic if all values are positive and the largest is more than _LOG_SPAN times the
+    smallest. Exceptions: equal values are padded; a logarithmic axis that was requested for a smaller ratio is widened;
+    an axis without values runs from 0 to 1; a logarithmic axis with a value that is not positive becomes linear.
     """
     low, high = min(values, default=0.0), max(values, default=1.0)
     if logarithmic and high <= _LOG_SPAN * low:
@@ -280,24 +281,24 @@ class Frame:
         self.drawing.line("faint", (left, top), (right, top), (right, bottom), (left, bottom), (left, top))
 
     def place(self, across: float, upwards: float) -> tuple[float, float]:
-        """Return the pixel at these shares of the frame's width and height, 0 to 1."""
+        """Return pixel coordinates for fractions of the frame's width (from the left) and height (from the bottom)."""
         return self.left + self.width * across, self.top + self.height * (1 - upwards)
 
     def tick_below(self, x: float, text: str) -> None:
-        """Draw a tick with its number below the frame, at pixel x."""
+        """Draw a tick with its label below the frame, at pixel x."""
         bottom = self.top + self.height
         self.drawing.line("faint", (x, bottom), (x, bottom + 4))
         self.drawing.text(x, bottom + 16, text, anchor="middle", size=10)
 
     def tick_left(self, y: float, text: str) -> None:
-        """Draw a tick with its number to the left of the frame, at pixel y."""
+        """Draw a tick with its label to the left of the frame, at pixel y."""
         self.drawing.line("faint", (self.left, y), (self.left - 4, y))
         self.drawing.text(self.left - 7, y + 3.5, text, anchor="end", size=10)
 
 
 @dataclass(frozen=True)
 class PanelLayout:
-    """The layout of panels on a sheet: sizes of frames and of the margins around them in pixels, and most columns."""
+    """The layout of panels on a sheet: frame sizes and margins in pixels, and the maximum number of columns."""
 
     width: float
     height: float
@@ -308,13 +309,16 @@ class PanelLayout:
     columns: int
 
     def sheet_width(self, n_panels: int) -> float:
-        """Return the width of a sheet with this many panels, in as many columns as rows, but at most `columns`."""
+        """Return the width of a sheet of this many panels, in about as many columns as rows, but at most `columns`."""
         return min(self.columns, math.ceil(math.sqrt(n_panels))) * (self.left + self.width + self.right)
 
     def sheet(
         self, title: str, n_panels: int, *, head: float = 34.0, narrowest: float = 0.0
     ) -> tuple[Drawing, list[Frame]]:
-        """Start a drawing with its title in a head of this height; return it and the frames of its panels by rows."""
+        """Start a titled drawing; return it with the frames of its panels, row by row.
+
+        head: height of the title in pixels. narrowest: minimum width of the drawing in pixels.
+        """
         wide, high = self.left + self.width + self.right, self.above + self.height + self.below
         columns = min(self.columns, math.ceil(math.sqrt(n_panels)))
         drawing = Drawing(

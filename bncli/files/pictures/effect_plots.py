@@ -5,7 +5,7 @@
   The numbers under the steps are the cuts. A band around the steps, or a thin line on a bar, shows the uncertainty.
   The caller supplies the axis, so that all classes of a model can share it.
 - `heat_map`: the cells of a table of two attributes, with the effects of the single attributes along its edges. There
-  are eleven shades, blue above 0 and vermilion below, so that all cells of a shade are one path.
+  are eleven shades, blue above 0 and vermilion below, and all cells of a shade are drawn as one path.
 - `nomogram`: points for every value, to be added by hand, and the probability for their sum (Lubsen et al. 1978).
 """
 
@@ -35,23 +35,23 @@ _ROW, _BAR = 17.0, 9.0
 _WEIGHTS_WIDTH = 40.0
 _HEAD = 22.0
 _MOST_NAMES = 250.0
-"""The maximal width, in pixels, of the names beside bars of shares."""
+"""The maximum width, in pixels, of the names beside the bars of `share_bars`."""
 
 MAP_LEFT, MAP_TOP, MAP_SIDE = 96.0, 30.0, 200.0
 MAP_EDGE = 14.0
 """The thickness, in pixels, of the edges of a heat map that show the single attributes."""
 _UPRIGHT = 78.0
-"""The maximal length, in pixels, of upright names under a heat map."""
+"""The maximum length, in pixels, of upright names under a heat map."""
 _MOST_TIPS = 64
-"""The number of labels of a confusion matrix, or of intervals, up to which each has a tip."""
+"""The maximum number of labels of a confusion matrix, or of intervals, for which tips are shown."""
 
 _NOMOGRAM_WIDTH, _NOMOGRAM_NAMES, _NOMOGRAM_RIGHT, _NOMOGRAM_ROW = 760.0, 150.0, 24.0, 38.0
 _THOUSANDTHS = (1, 3, 10, 20, 50, 100, 200, 300, 400, 500, 600, 700, 800, 900, 950, 980, 990, 997, 999)
-"""Probabilities on a nomogram; the sums of points are drawn in their range."""
+"""Probabilities on a nomogram in thousandths; they also limit the range of the sums of points."""
 
 
 class ValueEffect(NamedTuple):
-    """A value: its name, its log-odds with lower and upper bounds, and its share of the training weight."""
+    """A value: its name, its log-odds with lower and upper bounds, and its fraction of the training weight."""
 
     name: str
     value: float
@@ -62,7 +62,7 @@ class ValueEffect(NamedTuple):
 
 @dataclass(frozen=True)
 class HeatAxis:
-    """An attribute, the names of its values, and their effects without the other attribute, or None."""
+    """An attribute, the names of its values, and its single-attribute effects (values,), or None if it has none."""
 
     name: str
     values: Sequence[str]
@@ -78,7 +78,7 @@ class Scale(NamedTuple):
 
 @dataclass(frozen=True)
 class NomogramPoints:
-    """The content of a nomogram: scales in points, their largest sum, and pairs (probability, sum of points)."""
+    """The content of a nomogram: scales in points, the maximum sum, and pairs (probability, sum of points)."""
 
     scales: Sequence[Scale]
     total: float
@@ -86,11 +86,11 @@ class NomogramPoints:
 
 
 def interval_edges(cuts: Sequence[float], n_values: int) -> list[float]:
-    """Return the edges of the intervals between cuts, and of a missing value if there is one, as shares of a width.
+    """Return the edges of the intervals between cuts, and of a missing value if any, as fractions of the width.
 
-    The scale is linear or logarithmic, whichever leaves the narrowest interval widest. Where that interval would
-    still be narrower than LEAST_INTERVAL of an equal share, all intervals have equal widths. The outer intervals,
-    which are unbounded, are drawn as wide as a mean interval.
+    The scale is linear or logarithmic, whichever makes the narrowest interval wider. All intervals are equally wide if
+    there are only one or two, or if the narrowest would have less than LEAST_INTERVAL of the mean width. The outer
+    intervals, which are unbounded, have the mean width.
     """
     equal = [i / n_values for i in range(n_values + 1)]
     n = len(cuts) + 1
@@ -112,7 +112,7 @@ def effect_steps(
 ) -> Drawing:
     """Draw the effects of intervals as steps, with the cuts between them and the missing value, if any, last.
 
-    edges: the edges of the intervals, as shares of the width (`interval_edges`). across: the name below the axis. No
+    edges: the edges of the intervals, as fractions of the width (`interval_edges`). across: the name below the axis. No
     band is drawn if all bounds are equal to the values.
     """
     left, top, width, height = STEPS_FRAME
@@ -156,7 +156,7 @@ def effect_steps(
 
 
 def _step_outline(shares: Sequence[float], xs: Sequence[float]) -> str:
-    """Return the path of steps at these heights, 0 to 1, between the edges xs, as page.js does for other classes."""
+    """Return the SVG path of steps at these fractions of the height between the pixels `xs`; page.js does the same."""
     _, top, _, height = STEPS_FRAME
     heights = [top + height * (1 - min(max(share, 0.0), 1.0)) for share in shares]
     moves = (f"V{y:.1f}H{xs[i + 1]:.1f}" for i, y in enumerate(heights))
@@ -164,7 +164,7 @@ def _step_outline(shares: Sequence[float], xs: Sequence[float]) -> str:
 
 
 def effect_bars(title: str, values: Sequence[ValueEffect], axis: Axis) -> Drawing:
-    """Draw one row per value, with a bar to the left of 0 if the value lowers the odds, else to the right."""
+    """Draw one row per value, with a bar to the left of 0 if the effect is negative and to the right otherwise."""
     left, width = BARS_FRAME
     bottom = _HEAD + _ROW * len(values)
     drawing = Drawing(_WIDTH, bottom + 8, title)
@@ -189,7 +189,7 @@ def effect_bars(title: str, values: Sequence[ValueEffect], axis: Axis) -> Drawin
 
 
 def share_bars(title: str, rows: Sequence[tuple[Sequence[str], float]], texts: Sequence[str]) -> Drawing:
-    """Draw one bar per row from 0, with its number as text behind it.
+    """Draw one bar per row, starting at 0, with its text to the right of it.
 
     A row (names, value) has one name or several joined by `&`, which are shortened to equal parts if there is no room.
     """
@@ -212,7 +212,7 @@ def share_bars(title: str, rows: Sequence[tuple[Sequence[str], float]], texts: S
 
 
 def heat_map(title: str, down: HeatAxis, across: HeatAxis, cells: Array) -> Drawing:
-    """Draw cells (values down, values across) as shades; edges and cells share a scale up to the largest number."""
+    """Draw cells (values down, values across) as shades; cells and edges share one scale (see `heat_scale`)."""
     n_down, n_across = cells.shape
     wide, high = MAP_SIDE / n_across, MAP_SIDE / n_down
     fits = all(text_width(name, 10) + 4 <= wide for name in across.values)
@@ -248,17 +248,17 @@ def _upright_height(names: Sequence[str]) -> float:
 
 
 def _spaced_positions(n: int, room: float) -> range:
-    """Return which of n names, each with `room` pixels, to write so that they are at least 12 pixels apart."""
+    """Return the indices of the names to write, at least 12 pixels apart; each of the n names has `room` pixels."""
     return range(0, n, max(1, -int(-12 // room)))
 
 
 def heat_scale(*numbers: Array | None) -> float:
-    """Return the largest absolute number of all arrays, or 1 if it is 0."""
+    """Return the largest absolute value in all arrays, or 1 if it is 0 or there is none."""
     return max((float(abs(array).max(initial=0.0)) for array in numbers if array is not None), default=0.0) or 1.0
 
 
 def _draw_shades(drawing: Drawing, shares: Array, left: float, top: float, wide: float, high: float) -> None:
-    """Draw one path per shade around all its cells; shares are -1 to 1, and a cell has `wide` times `high` pixels."""
+    """Draw one path per shade around all its cells of `wide` times `high` pixels; `shares` are from -1 to 1."""
     outlines: dict[str, list[str]] = {}
     for i, row in enumerate(shares.tolist()):
         first = 0
@@ -274,9 +274,9 @@ def _draw_shades(drawing: Drawing, shares: Array, left: float, top: float, wide:
 
 
 def confusion_map(labels: Sequence[str], confusion: Sequence[Sequence[float]]) -> Drawing:
-    """Draw the confusion matrix as coloured cells: shares of a true label, blue if right and vermilion if wrong.
+    """Draw the confusion matrix: fractions of each true label, blue if predicted correctly and vermilion if not.
 
-    The darkest vermilion is the largest wrong share of any row.
+    The darkest vermilion is the largest fraction of wrong predictions in a single cell.
     """
     n = len(labels)
     wrong = [count / (sum(row) or 1.0) for i, row in enumerate(confusion) for j, count in enumerate(row) if i != j]
@@ -302,7 +302,7 @@ def confusion_map(labels: Sequence[str], confusion: Sequence[Sequence[float]]) -
 
 
 def nomogram_points(scales: Sequence[Scale], base: float) -> NomogramPoints:
-    """Return the content of a nomogram, with log-odds scaled to points: the attribute with the widest range has 100.
+    """Scale log-odds to points for a nomogram, so that the attribute with the widest range has 0 to 100 points.
 
     `base` is the part of the log-odds that belongs to no attribute.
     """
@@ -337,7 +337,7 @@ def nomogram(points: NomogramPoints, label: str) -> Drawing:
 
 
 def _draw_scale(drawing: Drawing, row: int, name: str, marks_at: Sequence[tuple[str, float]]) -> None:
-    """Draw a line with ticks (text, x); texts stand above or below it, and are left out where there is no room."""
+    """Draw a line with ticks (label, x); labels stand above or below it, and are left out where there is no room."""
     y = _NOMOGRAM_ROW * row + 26
     drawing.text(4, y + 4, shortened(name, _NOMOGRAM_NAMES - 16, 12), size=12, tip=name)
     if not marks_at:

@@ -22,13 +22,13 @@ from bncli.files.pictures.drawing import Drawing, shortened, text_width
 
 _SWEEPS = 12
 _ROW, _GAP, _MOST_WIDTH, _HEIGHT = 30.0, 70.0, 140.0, 22.0
-"""In pixels: a unit of breadth, the gap between layers, the width of the widest node, and the height of a node."""
+"""In pixels: a unit of breadth, the gap between layers, and the maximum width and the height of a node."""
 _EDGE = 12.0
 _THICKEST = 6.0
 
 
 class NetworkLayout(NamedTuple):
-    """The layout of a network: (depth, breadth) of every node by number, and the points of every arc."""
+    """The layout of a network: (depth, breadth) of every node, and the points of every arc (parent, child)."""
 
     positions: dict[int, tuple[float, float]]
     arcs: dict[tuple[int, int], list[tuple[float, float]]]
@@ -44,7 +44,7 @@ class Node(NamedTuple):
 
 
 class Region(NamedTuple):
-    """Nodes, by number, that share a table, with the strength of their effect (0 to 1), a tip and a link."""
+    """The indices of nodes that share a table, the strength of their effect (0 to 1), a tip and a link."""
 
     nodes: tuple[int, ...]
     strength: float
@@ -53,7 +53,7 @@ class Region(NamedTuple):
 
 
 def tree_layout(parents: Mapping[int, int | None]) -> NetworkLayout:
-    """Return the layout of a forest, with its trees one below the other."""
+    """Lay out a forest, with its trees one below the other; the parent of a root is None."""
     children: dict[int | None, list[int]] = {}
     for node, parent in parents.items():
         children.setdefault(parent, []).append(node)
@@ -89,7 +89,7 @@ def _subtree_layout(
 
 
 def layered_layout(parents: Mapping[int, Sequence[int]]) -> NetworkLayout:
-    """Return the layout of an acyclic graph."""
+    """Lay out an acyclic graph, given the parents of every node."""
     depths: dict[int, int] = {}
     pending = list(parents)
     while pending:
@@ -125,7 +125,7 @@ def layered_layout(parents: Mapping[int, Sequence[int]]) -> NetworkLayout:
 
 
 def _order_layers(layers: list[list[int]], before: Mapping[int, Sequence[int]]) -> dict[int, float]:
-    """Sort the layers, and return the breadth of every node, as close to the mean of its neighbours as possible."""
+    """Sort each layer in place, and return the breadth of every node, which is near the mean of its neighbours."""
     after: dict[int, list[int]] = {}
     for node, node_parents in before.items():
         for parent in node_parents:
@@ -159,7 +159,7 @@ def _order_layers(layers: list[list[int]], before: Mapping[int, Sequence[int]]) 
 def network_drawing(
     title: str, nodes: Sequence[Node], layout: NetworkLayout, strengths: dict[tuple[int, int], tuple[float, str]]
 ) -> Drawing:
-    """Draw a network; strengths: (strength from 0 to 1, tip) by arc."""
+    """Draw a network; `strengths` has (strength from 0 to 1, tip) per arc (parent, child), by default (0, "")."""
     widths = [min(_MOST_WIDTH, text_width(node.name, 12) + 14) for node in nodes]
     deepest = max((depth for depth, _ in layout.positions.values()), default=0.0)
     broadest = max((breadth for _, breadth in layout.positions.values()), default=0.0)
@@ -188,7 +188,7 @@ def network_drawing(
 
 
 def region_drawing(title: str, nodes: Sequence[Node], regions: Sequence[Region]) -> Drawing:
-    """Draw nodes on a circle; a line joins the two nodes of a region, and an area the nodes of a larger one."""
+    """Draw nodes on a circle; regions are lines between two nodes, or areas between more; single nodes have none."""
     radius, margin = max(120.0, 26.0 * len(nodes) / math.pi), 150.0
     drawing = Drawing(2 * (radius + margin), 2 * (radius + 30), title)
     angles = [2 * math.pi * (i + 0.5) / max(len(nodes), 1) - math.pi / 2 for i in range(len(nodes))]

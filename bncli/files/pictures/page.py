@@ -1,7 +1,7 @@
 """HTML pages made of sections of blocks: text, tables, pictures and interactive panels.
 
-A page is a single file that loads nothing. Its content security policy allows the one style and the scripts by their
-SHA-256. Blocks contain no HTML; this module alone writes markup, and escapes all text.
+A page is a single file that loads nothing. Its content security policy allows its one style sheet and one script by
+their SHA-256. Blocks contain no HTML; this module alone writes HTML, and escapes all text.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Picture:
     """A drawing with its file name, its title, and one sentence about what it shows.
 
     - wide: whether it takes the whole width of the page. links: whether it contains links.
-    - redraw: what page.js needs to draw it for another label: numbers per label, and their position.
+    - redraw: the data from which page.js draws it for another label, such as values per label and their position.
     - sentences: one sentence per label, which replace the single sentence.
     """
 
@@ -64,7 +64,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Cards:
-    """A block of pictures, tables and panels side by side, as many as fit; a wide picture takes the room of two."""
+    """A block of pictures, tables and panels side by side, as many as fit; a wide picture takes the space of two."""
 
     blocks: Sequence[Block]
 
@@ -122,7 +122,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Tile:
-    """A figure in the header of a page, with its name above and a comparison below."""
+    """A value in the header of a page, with its name above and a comparison below."""
 
     name: str
     value: str
@@ -131,7 +131,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class Page:
-    """A title, a one-sentence summary, the sections, the JavaScript program that scores rows (empty: none), tiles."""
+    """A title, a one-sentence summary, the sections, the JavaScript that scores rows ("" for none), and tiles."""
 
     title: str
     summary: str
@@ -329,6 +329,6 @@ def count(number: float, what: str, plural: str = "") -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return the first five names, and the number of the others."""
+    """Format the first five names, followed by the number of the others if there are more."""
     more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
     return ", ".join(names[:5]) + more
