@@ -1,27 +1,29 @@
-"""Columns of a score card: attributes whose small tables together predict best, by a beam search; then pairs of them.
+"""Columns of a score card: a beam search for attributes whose small tables together predict best, then for pairs.
 
 1. The values of every attribute are joined to at most MOST_GROUPS groups, by their class proportions
    (`bncli.engine.parameters.card_tables.join_values`).
-2. Starting from the class frequencies, sets of columns grow by one column at a time. The gain of a candidate is that of
-   one Newton step of its table on the residuals; the TRIED candidates of highest gain are fitted together with the
-   columns of the set, and the WIDTH sets of lowest penalised loss are kept. A group costs COST nats per class beyond
-   the first, about what a group gains by chance.
+2. Starting from the class frequencies, sets of columns grow by one column at a time. The gain of a candidate is the
+   gain of one Newton step of its table on the residuals. The TRIED candidates with the highest gain are fitted together
+   with the columns of the set, and the WIDTH sets with the lowest penalised loss are kept. Every group of an attribute
+   after the first costs COST nats for every class after the first, about what a group gains by chance.
 3. The search ends at `columns` attributes, at half as many attributes as the card has rows, or if no set is better. If
-   the groups of the set are more than `rows`, those that cost least are joined, and a column of one group leaves.
-   Columns are then exchanged, one at a time, as long as the loss of the card with its joined groups falls
-   (`card_tables.GroupedFit.exchange`); the penalty is that which Laplace's approximation chooses.
-4. With `pairs`, tables of two attributes join one at a time. The PAIRS_TRIED pairs of largest gain on the residuals
-   (`join_codes`) are fitted, and the best one joins if the penalised loss falls. A pair costs COST per cell, the
-   logarithm of the number of pairs, and that of the ways to group its values, so that the best of many pairs of noise
-   does not join. A pair of further attributes takes the place of those that joined last, if `columns` demands it.
+   the set has more than `rows` groups, the groups that cost least to join are joined, and a column that is left with
+   one group is dropped. Columns are then exchanged, one at a time, as long as the loss of the card with its joined
+   groups falls (`card_tables.GroupedFit.exchange`). Laplace's approximation chooses the penalty.
+4. With `pairs`, tables of two attributes are added one at a time. The PAIRS_TRIED pairs with the largest gain on the
+   residuals (`join_codes`) are fitted, and the best one is added if the penalised loss falls. A pair costs COST per
+   distinct cell after the first and class after the first, the logarithm of the number of candidate pairs, and the
+   logarithm of the number of ways to group its values, so that the best of many pairs of noise is not added. If the
+   card would exceed `columns` or `rows`, the single attributes that were added last are dropped.
 
-Attributes with a monotone direction: every fit keeps the order of the groups (`card_tables`), and so does the gain of a
-candidate. Groups that are equal then count as one.
+For attributes with a monotonicity constraint, every fit keeps the order of the groups (`card_tables`), and so does the
+gain of a candidate. Groups with equal values then count as one.
 
 Cf. Liu, Zhong, Li, Seltzer & Rudin 2022, NeurIPS (FasterRisk). Conventions: with more than MOST_ROWS rows, a sample is
 searched for columns, and with more than PAIR_ROWS one for pairs. Ties go to the attribute that comes first. Attributes
-of more than MOST_CODES codes are in no pair; with more than MOST_IN_PAIRS attributes, only those of largest single gain
-are. Cost: TRIED times WIDTH fits per column, and PAIRS_TRIED per pair.
+with more than MOST_CODES codes are in no pair. Of more than MOST_IN_PAIRS attributes, only the chosen single attributes
+and then the attributes with the largest single gain are combined to pairs. Cost: TRIED times WIDTH fits per column, and
+PAIRS_TRIED per pair.
 """
 
 from __future__ import annotations
@@ -68,11 +70,11 @@ STEPS, TOLERANCE = 12, 1e-5
 PAIR_ROWS, PAIRS_TRIED = 10_000, 4
 MOST_CODES, MOST_IN_PAIRS = 64, 30
 FINE_GROUPS, MOST_EXCHANGED = 20, 40
-"""The groups of a column from which exchanged tables are formed; the most columns that take part in exchanges."""
+"""The maximum number of groups per column before an exchange joins them, and of columns that take part in exchanges."""
 
 
 class _Set(NamedTuple):
-    """Columns in the order in which they joined, their penalised loss with the costs of groups, and their fit."""
+    """Columns in the order in which they were added, their penalised loss with the costs of groups, and their fit."""
 
     loss: float
     columns: tuple[int, ...]
@@ -89,7 +91,7 @@ def learn(
     constraints: ArcConstraints | None = None,
     watch: Watch = silent,
 ) -> Regions:
-    """Return the regions: one per chosen attribute, then at most `pairs` pairs, in the order in which they joined.
+    """Return the regions: one per chosen attribute, then at most `pairs` pairs in the order in which they were added.
 
     With constraints, only pairs that obey them are candidates.
     """
@@ -115,10 +117,11 @@ def learn(
 
 
 class _PairFit(NamedTuple):
-    """A fit of single attributes and pairs: penalised loss with all costs, and the costs of choosing the pairs.
+    """A fit of single attributes and pairs.
 
-    scores (n, K), and their residuals (`CardFit.residuals`). By table: the cells of the rows, the number of cells, the
-    order and the values.
+    `loss` is the penalised loss including all costs, and `cost` the cost of choosing the pairs and their groups, in
+    nats. `scores` is (n, K), with its `residuals` (`CardFit.residuals`). `cells`, `sizes`, `orders` and `values` have
+    one entry per table: the cell of each row, the number of cells, their order, and their values.
     """
 
     loss: float
@@ -133,7 +136,7 @@ class _PairFit(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """By attribute, the group of joined values of each code and of each row, and the number and order of the groups."""
+    """Attributes with joined values: per attribute, the group of each code and row, and the number and order of groups."""
 
     fit: CardFit
     groups: dict[int, Index]
@@ -218,9 +221,9 @@ def _search(columns: _Columns, most: int) -> _Set:
 
 
 def _exchanged(data: Dataset, grouped: _Columns, singles: Sequence[int], most: int, rows: int) -> tuple[int, ...]:
-    """Exchange columns of a card, beginning with `singles`; return at most `most` columns, for a card of `rows` rows.
+    """Exchange columns of a card of `rows` rows, starting with `singles`; return at most `most` columns.
 
-    Groups are joined first. A column may be left out, so that the others have more rows.
+    Groups are joined first. A column may be dropped, so that the others have more rows.
     """
     # gains over the class frequencies alone
     p = np.tile(grouped.fit.probabilities(grouped.fit.frequencies()[np.newaxis]), (data.n_rows, 1))
@@ -249,9 +252,9 @@ def _with_pairs(
     limits: tuple[int, int, int],
     allows: Callable[[Sequence[int]], bool],
 ) -> tuple[tuple[int, ...], ...]:
-    """Return the regions of the single attributes that stay, and of the pairs that join them.
+    """Return the regions of the single attributes that are kept, then the regions of the pairs that are added.
 
-    `limits` are the most columns, rows of the card and pairs.
+    `limits` are the maximum numbers of columns, of rows of the card, and of pairs.
     """
     columns, rows, most = limits
     grouped, schema = _Columns.of(data, attributes), data.schema
@@ -265,7 +268,7 @@ def _with_pairs(
     candidates = [pair for pair in itertools.combinations(sorted(members), 2) if allows(pair)]
 
     def table_of(pair: tuple[int, int], before: _PairFit) -> tuple[float, Family, Index, Order]:
-        """Return the gain of a table of two attributes on the residuals, its family, the rows' cells and its order."""
+        """Return a two-attribute table's gain on the residuals, its family, the cell of each row, and its order."""
         both, own = [schema.attributes[i] for i in pair], [codes[i] for i in pair]
         gain, groupings = join_codes(before.residuals, own, both)
         family = Family.over(pair, schema.cardinalities, groupings=groupings)
@@ -332,7 +335,7 @@ def _log_choices(attribute: Attribute, n_groups: int) -> float:
 def _kept(
     singles: tuple[int, ...], pairs: Sequence[tuple[int, int]], columns: int, rows: int
 ) -> tuple[int, ...] | None:
-    """Return the first single attributes that fit beside the pairs, or None if the pairs alone do not fit."""
+    """Return as many of the first single attributes as fit beside the pairs, or None if the pairs alone do not fit."""
     in_pairs = set(itertools.chain.from_iterable(pairs))
     for n in range(len(singles), -1, -1):
         # every single attribute has two rows of the card or more, and every pair three

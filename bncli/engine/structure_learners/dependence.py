@@ -1,4 +1,4 @@
-"""How strongly attributes depend on the class and on each other, and which of very many attributes are searched.
+"""Dependence of attributes on the class and on each other, and the selection of attributes to search on wide tables.
 
 Mutual informations are in nats and rounded to 12 digits, so that ties do not depend on the order of summation.
 
@@ -34,13 +34,13 @@ from bncli.engine.structures.structure import Dag, Structure
 from bncli.watch import Note, Watch, silent
 
 WIDE = 1_000
-"""Tables with more attributes are narrowed."""
+"""Tables with more attributes than this are narrowed."""
 MOST_SEARCHED = {"tan": 1_000, "kdb": 1_000, "skdb": 1_000, "hill-climb": 500, "gbn": 100}
-"""The most attributes among which each method searches for arcs if the table has more than WIDE."""
+"""The maximum number of attributes among which each method searches for arcs if the table has more than WIDE."""
 FEW_SEARCHED = 250
-"""No more attributes than rows are searched, but this many are searched even with fewer rows."""
+"""On few rows, no more attributes than rows are searched, but this number is allowed even with fewer rows."""
 OUTSIDE = ("gbn", "skdb")
-"""Methods that leave attributes that are not searched out of the network."""
+"""Methods whose network contains only attributes that were searched."""
 
 
 def relevance(counts: Counts) -> Array:
@@ -70,7 +70,7 @@ def k_dependence_parents(
     """Return the informative attributes by decreasing I(X_i; Y), and the parents of every attribute of the schema.
 
     An attribute's parents are the min(k, number of earlier ones) earlier attributes with the largest I(X_i; X_j | Y),
-    in decreasing order, so that its first k' < k parents are those in the k'-dependence network. Ties go to the
+    in decreasing order, so that its first k' < k parents are its parents in the k'-dependence network. Ties go to the
     attribute that comes first in the schema. Source: Sahami 1996, KDD. Cost: one counting pass over all pairs.
 
     With constraints, attributes that must come later are moved back in the order; required parents come first, then
@@ -96,7 +96,7 @@ def arc_gains(counts: Counts, rule: FamilyScore, watch: Watch = silent) -> Array
     The result is gain[j, i], shape (n, n); 0 for uninformative attributes. If rows have missing values, both scores
     come from the rows in which i and j are observed.
 
-    Gains are in units of the twelfth digit of the largest score or gain, and rounded to whole numbers. Rounding errors
+    Gains are in units of the twelfth digit of the largest score or gain, and rounded to integers. Rounding errors
     of the sums then do not matter: equal gains compare as equal (the likelihood gain of an arc between independent
     attributes is exactly 0), and sums of gains are exact.
     Cost: one counting pass over all pairs; O(n^2) memory.
@@ -129,8 +129,8 @@ def arc_gains(counts: Counts, rule: FamilyScore, watch: Watch = silent) -> Array
 def narrow(counts: Counts, method: str, watch: Watch) -> tuple[Counts, tuple[int, ...]]:
     """Return counts of only the attributes that the method searches, and their indices, ascending.
 
-    Counts of at most WIDE attributes, and counts without rows, are returned unchanged, with all indices. So are those
-    for naive Bayes, which searches for nothing.
+    Counts of at most WIDE attributes, and counts without rows, are returned unchanged, with all indices. So are all
+    counts if the method is naive Bayes, which does not search.
     """
     everything = tuple(range(len(counts.schema.attributes)))
     if method == "nb" or len(everything) <= WIDE or not counts.has_rows:

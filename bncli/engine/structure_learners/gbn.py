@@ -1,4 +1,4 @@
-"""General Bayesian network by tests of independence: the class is a node like any other and may have parents.
+"""General Bayesian network learned by independence tests: the class is a node like any other and may have parents.
 
 Two nodes count as independent given a set Z of others if
 
@@ -20,9 +20,10 @@ values there are too many edges, and a larger epsilon is better; with large cut-
 
 Conventions: the nodes are the class and the informative attributes. The class is the lowest node, so that an edge whose
 direction nothing else decides leads away from it. Thinning takes the weakest edge first; pairs that tie are taken in
-the order of their lower, then their higher end. Parents are listed by decreasing I(X_i; X_j | Y), those of the class by
-decreasing I(X_j; Y). Attributes far from the class keep their arcs, though P(y | x) does not depend on them. Cost: one
-counting pass over all pairs; then O(m^2) passes for each dependent pair that paths through m neighbours join.
+the order of their lower, then their higher end. The parents of an attribute are listed by decreasing I(X_i; X_j | Y),
+and the parents of the class by decreasing I(X_j; Y). Attributes far from the class keep their arcs, though P(y | x)
+does not depend on them. Cost: one counting pass over all pairs; then O(m^2) passes for each dependent pair that is
+joined by paths through m neighbours.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ Graph = Mapping[Node, set[Node]]
 Information = Callable[[Node, Node, Sequence[Nodes]], list[float]]
 """I(A; B | Z) of two nodes for each of several sets Z, in nats."""
 CLASS_NODE = -1
-"""The class, in graphs whose other nodes are attribute indices; it comes before all of them."""
+"""The node of the class; all other nodes are attribute indices, so the class comes first."""
 DECIMALS = 12
 SMALL_TABLE = 1 << 14
 """A table of at most this many cells is counted in full; a larger one only if it has few cells per row of a block."""
@@ -63,7 +64,7 @@ NUMBERS_PER_ROW = 16
 FEW_PLACES = 1 << 19
 """Cell numbers below this are never replaced, however few rows there are."""
 MOST_PLACES = 1 << 24
-"""The most entries of the table that finds representative rows; for larger numbers, rows are sorted instead."""
+"""Limit for the table that finds representative rows: above it (and NUMBERS_PER_ROW per row), rows are sorted."""
 
 
 def learn(counts: Counts, *, epsilon: float, constraints: ArcConstraints | None = None, watch: Watch = silent) -> Dag:
@@ -158,19 +159,19 @@ def find_skeleton(
 
 
 def find_cut_set(graph: Graph, a: Node, b: Node, information: Information, threshold: float) -> Nodes | None:
-    """Search for a set Z with I(A; B | Z) <= `threshold`, and return it, or None if none is found.
+    """Search for a nonempty set Z with I(A; B | Z) <= `threshold`; return it, or None if none is found.
 
     a and b are marginally dependent, and not adjacent in the graph. Nodes that block every path between them make them
-    independent. The sets tried are
+    independent. The sets tried, in this order, are
 
         the neighbours of one end that lie on paths to the other end, for either end;
         these and their own neighbours on such paths, for either end
 
     (Cheng, Greiner, Kelly, Bell & Liu 2002, Artificial Intelligence 137). Conditioning on a common effect of both ends
     would make them dependent, so a set is shrunk node by node, each time by the node whose removal leaves the lowest
-    I(A; B | Z), until that is at most the threshold. Shrinking fails if every removal raises the information. Small
-    sets are tried first (ties: that of the lower end); if removals tie, the node with the lowest index goes. Cost:
-    O(m^2) evaluations of I for a set of m nodes.
+    I(A; B | Z), until that is at most the threshold. Shrinking fails if every removal raises the information or one
+    node is left. Of the two sets of a kind, the smaller one is tried first (ties: the set at the lower end). If
+    removals tie, the node with the lowest index is removed. Cost: O(m^2) evaluations of I for a set of m nodes.
     """
     between = nodes_on_paths(graph, a, b)
     near = [frozenset(graph[end] & between) for end in (a, b)]
@@ -230,20 +231,22 @@ def orient(
     threshold: float,
     constraints: ArcConstraints | None = None,
 ) -> dict[Node, set[Node]]:
-    """Direct all edges; return the parents of every node. `cut_sets` has every pair (lower, higher) without an edge.
+    """Direct all edges; return the parents of every node. `cut_sets` has each pair (lower, higher) without an edge.
 
     1. Two nodes a, b that are not joined but have a common neighbour c form a *v-structure* a -> c <- b if their
        cut-set lacks c and c makes them dependent, I(a; b | cut-set, c) > threshold.
     2. If one direction of an edge would close a cycle or form another v-structure, at once or through further edges
        that must follow, the edge gets the other direction (the rules of Meek 1995, UAI).
-    3. If no direction follows, the first edge is directed from its lower to its higher end; then 2 again, until all
-       edges have directions.
+    3. If no direction follows, the first edge is directed from its lower to its higher end, or the other way if that is
+       not allowed; an edge for which neither direction is allowed is dropped. Then step 2 is repeated, until no edge
+       without a direction is left.
 
-    The second condition of 1 is needed because the ends of a chain of weak edges seem independent whether or not the
-    middle is known, and such chains are frequent (on random networks the condition halves the number of v-structures
-    found and hardly loses a true one). V-structures are taken by decreasing I(a; b | cut-set, c) (ties: lower c, then
-    lower ends); those that would reverse an arc or close a cycle are left out. Cost: one evaluation of I for each pair
-    with a common neighbour.
+    With constraints, edges that have only one allowed direction are directed before step 1. The second condition of 1
+    is needed because the ends of a chain of weak edges seem independent whether or not the middle is known, and such
+    chains are frequent (on random networks the condition halves the number of v-structures found and hardly loses a
+    true one). V-structures are taken by decreasing I(a; b | cut-set, c) (ties: lower c, then lower ends); any that
+    would reverse an arc, close a cycle or violate the constraints are left out. Cost: at most one evaluation of I for
+    each pair with a common neighbour.
     """
     v_structures = []
     for c in sorted(graph):
@@ -327,14 +330,14 @@ class _Orientation:
 
 
 NodeSum = tuple[Nodes, Nodes]
-"""A set of nodes S, whose sum G(S) runs over the rows in which all attributes of the second set are observed."""
+"""A set of nodes S and a set of attributes: G(S) is summed over the rows in which all these attributes are observed."""
 
 
 class CellTable(NamedTuple):
-    """The cells of the joint values of some nodes that occur: every node's codes in them, and their counts.
+    """The joint values (cells) of some nodes that occur, with the code of each node in each cell and the cell counts.
 
-    Codes are (cells,), with the number of codes (one more than the cardinality if some are unobserved) in `radices`;
-    counts (cells,) are numbers of rows or sums of their weights.
+    `codes` has an array (cells,) per node, and `radices` the number of codes per node (one more than the cardinality of
+    an attribute with missing values); `counts` (cells,) has the number of rows in each cell, or their total weight.
     """
 
     radices: dict[Node, int]
@@ -342,7 +345,7 @@ class CellTable(NamedTuple):
     counts: NDArray[np.generic]
 
     def margin(self, nodes: Nodes) -> CellTable:
-        """Return the table of some of the nodes."""
+        """Return the marginal table of some of the nodes."""
         radices = {node: self.radices[node] for node in sorted(nodes)}
         number_of_cell = representatives(*_numbered(self.codes, radices, len(self.counts)))
         counts = np.bincount(number_of_cell, self.counts, len(self.counts))
@@ -353,24 +356,24 @@ class CellTable(NamedTuple):
 
 @dataclass(frozen=True)
 class ConditionalInformation:
-    """The computation of I(A; B | Z) of two nodes given any set of others, in nats, from one data set.
+    """Computes I(A; B | Z) of two nodes given any set of others, in nats, from one data set.
 
     With n_s the weight of the rows that have the values s on a set of nodes S,
 
         I(A; B | Z) = [ G(ABZ) + G(Z) - G(AZ) - G(BZ) ] / N,    G(S) = sum over observed s of n_s ln n_s
 
-    The sets of a search overlap, so that an evaluation takes less than one new G on average. The sums are kept, and so
-    is the table of the cells that occur of all nodes that the last call asked for: the sets that follow are mostly
-    subsets of these, and there are fewer such cells than rows. All new sums of a call are computed by one division of
-    the cells into smaller and smaller groups (`_sums_of`).
+    The sets of a search overlap, so that an evaluation takes less than one new G on average. The sums are cached. So is
+    the last table of cells that occur, over all nodes of the call that counted it: the sets that follow are mostly
+    subsets of these nodes, and there are fewer such cells than rows. All new sums of a call are computed by
+    partitioning the cells into smaller and smaller groups (`_sums_of`).
 
     If missing values are marginalized, each result comes from the rows in which A, B and all of Z are observed, so a
-    sum belongs to a set and to the attributes that have to be observed.
+    sum is cached per set of nodes and per set of attributes that have to be observed.
 
-    Conventions: sums run over the number of cells with each count, so that the order of cells does not matter, or over
-    the weights in ascending order. Results are rounded to 12 decimals, the accuracy of a difference of such sums.
-    Memory depends on the number of rows, not on the product of the cardinalities. Cost of a table that is not a margin
-    of the last one: N increments if it is small, else about four passes over N numbers for every few attributes.
+    Conventions: equal counts are added together, and weights are added in ascending order, so that the order of cells
+    does not matter. Results are rounded to 12 decimals, the accuracy of a difference of such sums. Memory depends on
+    the number of rows, not on the product of the cardinalities. Cost of a table that is not a margin of the last one: N
+    increments if it is small, otherwise about four passes over N values for every few attributes.
     """
 
     data: Dataset
@@ -379,7 +382,7 @@ class ConditionalInformation:
     _last: list[CellTable] = field(default_factory=list)  # the table of the last call
 
     def between(self, a: Node, b: Node, sets: Sequence[Nodes]) -> list[float]:
-        """Return I(A; B | Z) for every Z of `sets`, never negative; 0 without rows."""
+        """Return I(A; B | Z) in nats for every Z of `sets`, never negative; 0 if there are no rows."""
         questions: list[tuple[NodeSum, NodeSum, NodeSum, NodeSum]] = []
         for z in sets:
             observed = frozenset(i for i in (z | {a, b}) if i != CLASS_NODE and self.data.n_missing[i])
@@ -395,7 +398,7 @@ class ConditionalInformation:
         return answers
 
     def _compute(self, requested: Sequence[NodeSum]) -> None:
-        """Compute the sums G that are not known yet."""
+        """Compute the sums G that are not cached yet."""
         new: dict[Nodes, list[Nodes]] = {}
         for nodes, observed in dict.fromkeys(requested):
             if (nodes, observed) not in self._sums:
@@ -438,10 +441,11 @@ class ConditionalInformation:
 
 
 class _Groups(NamedTuple):
-    """A division of the cells of a table into groups of cells that agree on some nodes.
+    """A partition of the cells of a table into groups of cells that agree on `nodes`.
 
-    `cells` are those in groups of several cells, with the number of their group, below `bound`; `alone` are the counts
-    of the other groups, which no further node can divide.
+    `cells` are the indices of the cells that are still being partitioned, and `numbers` their group numbers, below
+    `bound`. `alone` has the counts of the groups of a single cell that were set aside, except counts of 1, whose
+    n ln n is 0.
     """
 
     nodes: Nodes
@@ -452,12 +456,12 @@ class _Groups(NamedTuple):
 
 
 def _sums_of(table: CellTable, sets: Sequence[Nodes], groups: _Groups | None = None) -> Iterator[tuple[Nodes, float]]:
-    """Yield every set of nodes with its sum G, from a table of all of them.
+    """Yield each of the sets of nodes with its sum G, from a table that contains all of their nodes.
 
-    The cells are divided by the nodes that all sets have in common, then for either half of the sets by the further
-    nodes that these have in common, and so on, so that sets share most of the work: those that leave out one node of m
-    take about m log m divisions instead of m^2. Groups of a single cell are left aside, which are most of them as soon
-    as there are many nodes. `groups` is the division so far.
+    The cells are grouped by the nodes that all sets have in common. Each half of the sets then refines these groups by
+    the further nodes that its sets have in common, and so on recursively, so that sets share most of the work: the m
+    sets that leave out one of m nodes take about m log m refinements by a node instead of m^2. Groups of a single cell
+    are set aside; with many nodes, these are most groups. `groups` is the partition so far.
     """
     if groups is None:
         n_cells = len(table.counts)
@@ -494,10 +498,11 @@ def _numbered(
     numbers: Index | None = None,
     bound: int = 1,
 ) -> tuple[Index, int]:
-    """Return the number of the cell of `radices`' nodes in each of n rows, and an exclusive upper bound of the numbers.
+    """Return a number for each of n rows, equal for rows in the same cell, and an exclusive upper bound of the numbers.
 
-    Cells are numbered digit by digit, cell = ((s_1 |S_2| + s_2) |S_3| + s_3) ..., after the number that a row has
-    already, if any. When numbers get too large for a table, each is replaced by one of its rows (`representatives`).
+    The cells are the joint values of the nodes in `radices`, numbered as cell = ((s_1 |S_2| + s_2) |S_3| + s_3) ...,
+    with the given `numbers` of the rows (below `bound`), if any, as the leading digit. When numbers get too large for a
+    table, each is replaced by one of its rows (`representatives`).
     """
     numbers = np.zeros(n, np.intp) if numbers is None else numbers.copy()
     for node, radix in radices.items():
@@ -510,10 +515,10 @@ def _numbered(
 
 
 def representatives(numbers: Index, bound: int) -> Index:
-    """Return for every row (N,) the one row that represents all rows with the same number; numbers are below `bound`.
+    """Return, for every row (N,), the index of one row that represents all rows with its number.
 
-    Cost: one write and one read per row in a table of `bound` entries. If that table would be too large, rows are
-    sorted instead.
+    Numbers are below `bound`. Cost: one write and one read per row in a table of `bound` entries. If that table would
+    be too large, rows are sorted instead.
 
     >>> found = representatives(np.array([7, 2, 7, 7]), 8)
     >>> bool((found[[0, 2, 3]] == found[0]).all()), int(found[1])
@@ -528,7 +533,7 @@ def representatives(numbers: Index, bound: int) -> Index:
 
 
 def sum_n_log_n(counts: NDArray[np.generic]) -> float:
-    """Return the sum over cells of n ln n, with 0 ln 0 = 0."""
+    """Return the sum of n ln n over all cells, with 0 ln 0 = 0."""
     if counts.dtype.kind in "iu":
         # the number of cells with each count, so that every logarithm is taken once
         n_cells = np.bincount(counts)

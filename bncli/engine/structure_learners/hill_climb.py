@@ -1,4 +1,4 @@
-"""Hill climbing: from naive Bayes, arc by arc, to a network that no single change improves.
+"""Hill climbing: change naive Bayes arc by arc until no single change improves the network.
 
 A move adds, deletes or reverses one arc between two attributes; the class stays a parent of every attribute. With
 s(i | P) the score of attribute i with the class and the attributes P as parents, the gains are
@@ -43,11 +43,11 @@ from bncli.watch import Move, MoveKind, Progress, Watch, silent
 
 ChildAndParents = tuple[int, frozenset[int]]
 LEAST_GAIN = 1e-9
-"""The least gain of a move, in nats."""
+"""A move must gain more than this, in nats."""
 MANY_ROWS = 1 << 16
 """With at least this many rows, counting costs more than handling tables, and pairs are counted as super-attributes."""
 MAX_CELLS = 1 << 24
-"""The most cells of a family's table (128 MiB)."""
+"""The maximum number of cells in a family's table (128 MiB)."""
 
 
 def learn(
@@ -150,7 +150,7 @@ class FamilyCache:
     family (i, P + j) for every j: a *column*, which takes one sweep over the rows. Columns are kept, and also provide
     the scores of smaller families: (i, P - l) is in the column of (i, P - l - j), if the search has visited it. A
     family with parents whose table would have more than MAX_CELLS cells has the score -infinity, so that no search
-    moves to it. Memory: n numbers per column; tables are discarded once they are scored.
+    moves to it. Memory: n values per column; tables are discarded once they are scored.
     """
 
     counts: Counts
@@ -314,7 +314,7 @@ class Arcs:
 
 
 def _sum_over_parents(matrix: Mask, present: Mask) -> Index:
-    """Return the sum over the parents p of i of matrix[a, p], as [a, i]; over children if `present` is transposed."""
+    """Return S[a, i], the sum of matrix[a, p] over all parents p of i, or children of i if `present` is transposed."""
     # arcs sorted by child; starts: the first arc of each child that has any
     children, parents = np.nonzero(present.T)
     starts = np.flatnonzero(np.diff(children, prepend=-1))

@@ -1,4 +1,4 @@
-"""What sets of attributes would add to a fitted model: gains of all candidates from sums of the model's residuals.
+"""The gain of adding tables over sets of attributes to a fitted model, from sums of the model's residuals.
 
 With P the fitted probabilities, a new table over a set of attributes would start from 0, with the gradient g and the
 curvature h in each of its cells,
@@ -8,8 +8,9 @@ curvature h in each of its cells,
 
 and one Newton step with the penalty lambda gains g^2 / (2 (h + lambda)) in each. By chance alone, g^2 = h on average,
 or less, because the model is fitted already: functions of the class and of single attributes, which are part of a table
-over a pair, have no residuals left. A table over attributes of r_i values has as many dimensions as cells, which belong
-to its subsets; the share of the subsets that no family of the model contains is new:
+over a pair, have no residuals left. The functions on a table over attributes with r_i values have as many dimensions as
+the table has cells. Each dimension belongs to one subset S of the attributes. `new` is the fraction of the dimensions
+whose subset no family of the model contains:
 
     gain = sum over cells c and classes y of (g^2 - new h) / (2 (h + lambda))
     new = sum over subsets S in no family of prod over i in S of (r_i - 1)  /  prod over all i of r_i
@@ -48,11 +49,11 @@ from bncli.watch import Progress, Watch, silent
 
 AttributeSet = tuple[int, ...]
 MAX_CELLS = 1 << 12
-"""The most cells of a candidate's table."""
+"""The maximum number of cells in a candidate's table."""
 WIDE = 128
 """Attributes with more codes than this are not packed into super-attributes; only codes that occur are counted."""
 NUMBERS_AT_A_TIME = 1 << 24
-"""The most numbers, one per row and class, held at a time (128 MiB)."""
+"""The maximum number of residuals and curvatures, one of each per row and class, in memory at a time (128 MiB)."""
 
 
 class Interaction(NamedTuple):
@@ -66,8 +67,9 @@ class Interaction(NamedTuple):
 class Gains:
     """The gains of adding tables over sets of `attributes` to a model with the tables `cells`.
 
-    Each attribute has at most `bins` intervals. `cells` (K, n_cells) may have been fitted on other rows than those of
-    the likelihood. Lists contain all candidates, even those of negative gain, in descending order of gain.
+    Numeric attributes are binned to at most `bins` intervals, or not at all if it is None. `cells` (K, n_cells) may
+    have been fitted on other rows than the likelihood has. Lists contain all candidates, including candidates with a
+    negative gain, in descending order of gain.
     """
 
     likelihood: ConditionalLikelihood
@@ -105,7 +107,7 @@ class Gains:
         return _rank(total)
 
     def of_extensions(self, sets: Sequence[AttributeSet]) -> list[Interaction]:
-        """Return all sets that add one attribute to a set of `sets`, with their gains; () gives single attributes."""
+        """Return all sets that extend one of `sets` by one attribute, with gains; () extends to single attributes."""
         binned = _bin_rows(self.likelihood.data, self.attributes, self.bins)
         total: dict[AttributeSet, float] = defaultdict(float)
         for columns in self._residual_columns():
@@ -113,7 +115,7 @@ class Gains:
         return _rank(total)
 
     def _residual_columns(self) -> Iterator[list[Array]]:
-        """Yield w (1[y_t = y] - P), then w P (1 - P), of each block, (2 C, rows), for C classes at a time."""
+        """Yield, for C classes at a time, arrays (2 C, rows) per block: w (1[y_t = y] - P), then w P (1 - P)."""
         data, fusion = self.likelihood.data, self.likelihood.fusion
         # of two classes the residuals of one are the negatives of the other's
         classes = np.arange(int(data.n_labels == 2), data.n_labels)
@@ -129,7 +131,7 @@ class Gains:
         sets: Sequence[AttributeSet],
         columns: list[Array],
     ) -> None:
-        """Add the gains of all extensions of these sets to the total, each of them once."""
+        """Add the gains of all sets that extend one of `sets` by an attribute to `total`, counting each only once."""
         extensions = Extensions(binned.data, tuple(binned.column[i] for i in self.attributes), columns)
         counted_sets: set[AttributeSet] = set()
         for done, members in enumerate(sets):
@@ -148,7 +150,7 @@ class Gains:
                 total[larger] += float(self._expected_gains(sums[:, np.newaxis], new)[0])
 
     def _expected_gains(self, sums: Array, new: Array) -> Array:
-        """Return gains (sets,), given `new` (sets,) and `sums` (2 C, sets, cells): g of C classes, then h."""
+        """Return gains (sets,) from `sums` (2 C, sets, cells), g of C classes then h, and `new` (sets,)."""
         g, h = sums[: len(sums) // 2], sums[len(sums) // 2 :]
         # (sets,), twice the gain: summed over classes and cells
         share = ((g * g - new[:, np.newaxis] * h) / (h + self.penalty)).sum(axis=(0, 2))
@@ -156,7 +158,7 @@ class Gains:
         return np.asarray(share if self.likelihood.data.n_labels == 2 else share / 2)
 
     def _share_of_new_dimensions(self, binned: _BinnedRows, members: AttributeSet) -> float:
-        """Return the share of the dimensions of a table over `members` that no family of the model contains."""
+        """Return `new`: the fraction of the dimensions of a table over `members` that no family of the model has."""
         radices = {i: binned.radices[i] for i in members}
         subsets = (s for size in range(len(members) + 1) for s in itertools.combinations(members, size))
         # dimensions of the functions of exactly the attributes of s, in sets that no family contains
@@ -165,16 +167,17 @@ class Gains:
 
     @cached_property
     def _fitted(self) -> set[AttributeSet]:
-        """Every set of attributes, ascending, inside a family of the model, including the empty set (the class)."""
+        """All sets of attributes (ascending) that a family of the model contains, including the empty set."""
         families = (sorted(family.attributes) for family in self.likelihood.families)
         inside = (itertools.combinations(f, size) for f in families for size in range(len(f) + 1))
         return {(), *itertools.chain.from_iterable(inside)}
 
 
 class _BinnedRows(NamedTuple):
-    """The rows with the attributes binned as candidates need them.
+    """The rows, with a binned column for each attribute.
 
-    column: the column of each attribute; radices: its number of codes there; attribute: the inverse of `column`.
+    Per attribute, `column` has the index of its binned column and `radices` the number of codes in that column.
+    `attribute` is the inverse of `column`.
     """
 
     data: Dataset
@@ -202,9 +205,9 @@ def _residuals(block: RowBlock, tables: Sequence[Array], classes: Index) -> Arra
 
 
 def slopes_and_curvatures(block: RowBlock, rows: slice, tables: Sequence[Array], classes: Index) -> Array:
-    """Return w (1[y_t = y] - P) and then w P (1 - P) of a slice of rows for the C `classes`, (2 C, rows).
+    """Return an array (2 C, rows) for a slice of rows and the C `classes`: w (1[y_t = y] - P), then w P (1 - P).
 
-    The state of the block is the codes of the groups whose tables are `tables`.
+    The scores are sums over `tables`, each indexed by its array of codes (rows,) in the state of the block.
     """
     scores = np.zeros((len(tables[0]), rows.stop - rows.start))
     for table, codes in zip(tables, block.state, strict=True):
@@ -227,11 +230,11 @@ def _rank(total: dict[AttributeSet, float]) -> list[Interaction]:
 
 @dataclass(frozen=True)
 class Extensions:
-    """The sums of numbers per row over the cells of a set of attributes and one more attribute.
+    """Sums of per-row values over the cells of a set of attributes extended by one more attribute.
 
         S[c, u, x] = sum over rows t with the set in cell u and the attribute at x of columns[c, t]
 
-    columns[s] (C, rows of block s) are the numbers that are summed. The added attributes are packed into
+    columns[s] (C, rows of block s) are the values that are summed. The added attributes are packed into
     super-attributes as for pairs (`counting.table_batches`): the cell of a set and the joint value of a few attributes
     form one code, and one sum over it serves all of these attributes. If that code has too many values, attributes are
     added one at a time, and only cells that occur are numbered (`counting.fused_codes`), so that the cost depends on
@@ -243,7 +246,7 @@ class Extensions:
     columns: Sequence[Array]
 
     def sums(self, members: Sequence[int], added: Iterable[int]) -> Iterator[tuple[int, Array]]:
-        """Yield every attribute of `added`, in any order, with its S (C, cells); none of them is in `members`."""
+        """Yield each attribute of `added`, none of which is in `members`, in any order, with its S as (C, cells)."""
         base = no_attributes(self.data)
         for i in members:
             base, _ = extend(self.data, base, i)
@@ -265,7 +268,7 @@ class Extensions:
                 yield i, np.asarray(self.data.reduce(_sum_cells, joint.size, states=states))
 
     def _dense(self, base: JointCodes, places: Sequence[int]) -> Iterator[tuple[int, Array]]:
-        """Yield the position of each super-attribute, and S[c, u, v], counted in rounds of at most ROUND entries."""
+        """Yield the position of each super-attribute and its S[c, u, v], summed in rounds of about ROUND entries."""
         n_columns = len(self.columns[0])
         entries = [n_columns * base.size * self._supers[p].size for p in places]
         # consecutive super-attributes with about ROUND entries in total
@@ -287,7 +290,7 @@ class Extensions:
 
     @cached_property
     def _fused(self) -> list[list[Codes]]:
-        """The codes of the rows, [s][p] for block s and super-attribute p, in the narrowest type."""
+        """The codes of the rows, [s][p] for block s and super-attribute p, in the narrowest integer type."""
         return self.data.map(_fuse, self._supers)
 
 

@@ -1,8 +1,8 @@
 """Interactions: single attributes, then the pairs and the triples that explain the residuals.
 
     1. Every attribute by itself is a region; the tables of these regions are fitted.
-    2. Each pair of attributes is scored by its gain on the residuals of that fit; the best 3n become regions.
-    3. With these pairs fitted too, the triples that extend one of them are scored likewise; the best 2n join.
+    2. Each pair of n attributes is scored by its gain on the residuals of that fit; at most the best 3n become regions.
+    3. With these pairs fitted too, the triples that extend one of them are scored likewise; at most the best 2n join.
 
 The gain is what one Newton step of the new table would add to the penalised likelihood, minus what it would add by
 chance (`bncli.engine.structure_learners.interaction_gains`). A region joins if it gains at least LEAST_GAIN, and at
@@ -12,12 +12,12 @@ models with pairwise interactions).
 
 Candidates are scored twice: all of them with at most 5 equally frequent intervals per attribute (4 from triples on),
 then the best, as many as may join, with cuts of their own, grown on these residuals (`grow_regions`), which they keep
-when they join. A cut must gain at least the fraction CUT_SHARE of that loss. On few rows, where the first share is
-below LEAST_GAIN, both shares are ignored. On many rows they keep out gains that are certain but too small to matter,
-and the largest of thousands of chance gains. (Measured on 100,000 rows with 30 attributes: a quarter of the parameters,
-and 4 % less log-loss.) A single attribute has as many intervals, of about equal weight, as the rows support: 20, or one
-per 13 rows and attribute. (Measured: 40 instead of 20 cost 2 to 4 % of the log-loss on tables with few rows per
-attribute; 100 instead of 20 saved three quarters of it on a table of 58,000 rows and 9 attributes.)
+when they join. A cut must gain at least the fraction CUT_SHARE of that loss. On few rows, where the first fraction is
+below LEAST_GAIN nats, both fractions are ignored. On many rows they exclude gains that are certain but too small to
+matter, and the largest of thousands of chance gains. (On 100,000 rows with 30 attributes, this left a quarter of the
+parameters, and reduced the log-loss by 4 %.) A single attribute has at most 20 intervals of about equal weight, or one
+per 13 rows and attribute if that is more. (40 intervals instead of 20 increased the log-loss by 2 to 4 % on tables with
+few rows per attribute; 100 instead of 20 reduced it by three quarters on a table of 58,000 rows and 9 attributes.)
 
 On wide tables, only the attributes of highest gain over the class frequencies are combined: MOST_COMBINED of them, or
 one per ROWS_PER_COMBINED rows if that is more. On few rows the best of millions of pairs is noise.
@@ -25,8 +25,8 @@ one per ROWS_PER_COMBINED rows if that is more. On few rows the best of millions
 The levels of a category that has many (`bncli.engine.data.cutting`) are shrunk as random effects
 (`bncli.engine.parameters.effect_coding`), and are not combined: their pairs would have more cells than the rows fill.
 
-The table of a single attribute with a monotone direction (`bncli.engine.parameters.monotone`) has all the cuts that the
-attribute has in any region.
+The table of a single attribute with a monotonicity constraint (`bncli.engine.parameters.monotone`) has all the cuts
+that the attribute has in any region.
 
 Conventions: with more than SEARCHED_ROWS rows, a stratified sample is searched. The rows that it leaves out can be held
 out from models with these regions (`bncli.engine.parameters.penalty_choice`). Regions of 4 attributes (max_order 5),
@@ -48,7 +48,7 @@ By chance alone, g^2 = h on average where nothing was fitted, and less where the
 are the best of many, so that gains of pure noise are positive too; a table of noise gains little, and the penalty of
 the final fit, chosen on held-out rows, shrinks it.
 
-A cut divides one attribute throughout the table, so that the cells remain a grid with one grouping per attribute. The
+A cut splits one attribute throughout the table, so that the cells remain a grid with one grouping per attribute. The
 grid grows cut by cut, each time by the cut, of any attribute, that raises its value most, until no cut raises it by
 `least` nats or the table would have too many cells. Residuals of a model with every single attribute show no pattern
 along one attribute alone, so growth begins with one cut in each of the numeric attributes at once: the best combination
@@ -62,8 +62,8 @@ then to the lowest cut. Cost: two weighted counts per row, class and region, the
 Source: oblivious trees grown on gradients, as in boosting (Chen & Guestrin 2016, KDD; Prokhorenkova et al. 2018,
 NeurIPS).
 
-**The fits** (`additive_fit`) are quick and penalised, good enough to look for interactions in their residuals. Effects
-are in thermometer coding (`bncli.engine.parameters.effect_coding`), each with the penalty lambda. They start from zero,
+**The fits** (`additive_fit`) are quick and penalised, and accurate enough to find interactions in their residuals.
+Effects are in thermometer coding (`bncli.engine.parameters.effect_coding`), each with penalty lambda. They start at 0,
 or from a fit to some of the families.
 
 lambda is 10. With 1, many cuts and few rows, the fit follows the rows so closely that its residuals hardly show what it
@@ -99,26 +99,26 @@ from bncli.engine.structures.structure import Family, Grouping, Regions
 from bncli.watch import Watch, silent
 
 CANDIDATE_BINS = (None, 5, 4)
-"""The most intervals of an attribute in candidates of 1, 2 and more attributes."""
+"""The maximum number of intervals per attribute in candidates of 1, 2 and more attributes; None is no limit."""
 REGIONS_PER_ATTRIBUTE = (0, 3, 2, 1)
-"""The most regions of 1, 2, 3 and more attributes per combined attribute; all single attributes join."""
+"""The maximum number of regions of 1, 2, 3 and more attributes per combined attribute; all single attributes join."""
 INTERVALS, ROWS_PER_INTERVAL = 20, 13
-"""The most intervals of a single attribute: INTERVALS, or one per ROWS_PER_INTERVAL rows and attribute if more."""
+"""A single attribute has at most INTERVALS intervals, or one per ROWS_PER_INTERVAL rows and attribute if more."""
 CUT_AT = 40
-"""Larger regions may be cut where one of this many intervals ends, or of as many as single attributes have if more."""
+"""Larger regions may be cut at the ends of this many intervals, or of as many as single attributes have if more."""
 MOST_COMBINED, ROWS_PER_COMBINED = 100, 10
-"""The most attributes that are combined: MOST_COMBINED, or one per ROWS_PER_COMBINED rows if that is more."""
+"""At most MOST_COMBINED attributes are combined, or one per ROWS_PER_COMBINED rows if that is more."""
 LEAST_GAIN = 1.0
-"""The least gain of a region of several attributes, in nats: even noise gains a little, as the best cuts are chosen."""
+"""The minimum gain of a region of several attributes, in nats: even noise gains a little, as cuts are optimised."""
 SEARCHED_ROWS, SEED = 1 << 16, 0
 """With more than SEARCHED_ROWS rows, a sample drawn with SEED is searched."""
 REGION_SHARE, CUT_SHARE = 3e-4, 1.5e-4
-"""The least gains of a region, and of a cut in one, as shares of the loss of the model so far."""
+"""The minimum gains of a region and of a cut in a region, as fractions of the loss of the model so far."""
 MAX_SUMS = 1 << 15
-"""The most sums of a region."""
+"""The maximum number of sums of a region."""
 FEWEST_BINS = 8
 SUMS_AT_A_TIME = 1 << 22
-"""The most sums of all regions that are counted in one pass over the rows (32 MiB)."""
+"""About how many sums of regions are computed in one pass over the rows (32 MiB)."""
 LEAST_CELLS, ROWS_PER_CELL = 200, 100
 """A table has at most one cell per ROWS_PER_CELL rows, but may always have LEAST_CELLS."""
 PENALTY, TOLERANCE, MAX_ITERATIONS = 10.0, 1e-3, 60
@@ -198,9 +198,9 @@ def _as_regions(grown_regions: Sequence[GrownRegion], max_order: int) -> Regions
 
 
 def _with_cuts_of_larger_regions(data: Dataset, grown_regions: list[GrownRegion]) -> list[GrownRegion]:
-    """Give the single table of every attribute with a monotone direction all the cuts that larger regions have.
+    """Give the single table of every attribute with a monotonicity constraint all the cuts that larger regions have.
 
-    Otherwise the single table could not offset a larger table that goes against the direction.
+    Otherwise the single table could not offset a larger table that violates the constraint.
     """
     cuts: dict[int, Grouping | None] = {}
     for region in grown_regions:
@@ -211,7 +211,7 @@ def _with_cuts_of_larger_regions(data: Dataset, grown_regions: list[GrownRegion]
 
 
 class GrownRegion(NamedTuple):
-    """The attributes of a region, ascending; its gain in nats; the grouping of each attribute (None: all its cuts)."""
+    """The attributes of a region, ascending; its gain in nats; each attribute's grouping (None if codes stay apart)."""
 
     attributes: tuple[int, ...]
     gain: float
@@ -288,9 +288,9 @@ def _sum_cells(
 
 
 class AdditiveFit(NamedTuple):
-    """A fitted model: its likelihood and its tables (K, n_cells), which follow from `effects` with the values `point`.
+    """A fitted model: its likelihood, and its tables `cells` (K, n_cells), computed from `effects` at `point`.
 
-    point: (K, n_effects). Without rows there are no effects.
+    `point` is (K, n_effects). If there are no rows, `effects` is None and `point` is empty.
     """
 
     likelihood: ConditionalLikelihood
@@ -302,10 +302,10 @@ class AdditiveFit(NamedTuple):
 def additive_fit(
     data: Dataset, families: Sequence[Family], penalty: float = PENALTY, smaller: AdditiveFit | None = None
 ) -> AdditiveFit:
-    """Fit tables over `families`; without rows they are 0.
+    """Fit tables over `families`; if there are no rows, the tables are 0.
 
-    smaller: a fit to the same rows. If all of its families are among `families`, the fit starts from its values, which
-    halves the number of passes.
+    `smaller` is an earlier fit to the same rows. If `families` include all of its families, the fit starts from its
+    values, which halves the number of passes.
     """
     likelihood = conditional_likelihood(data, families)
     if not data.n_rows:

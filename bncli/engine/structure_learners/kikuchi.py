@@ -33,7 +33,7 @@ from bncli.engine.structures.structure import Regions
 from bncli.watch import Note, Progress, TimeLimit, Watch, silent
 
 LEAST_GAIN = 1e-9
-"""The least gain of a step, in nats."""
+"""A step must gain more than this, in nats."""
 DOWNHILL = 40.0
 """The downhill search ends this many nats below the best posterior, where steps have negligible weight."""
 ROUNDING = 1e-12
@@ -50,7 +50,7 @@ def learn(
     constraints: ArcConstraints | None = None,
     watch: Watch = silent,
 ) -> Regions:
-    """Return the path of regions over the informative attributes; after `max_seconds`, the path so far.
+    """Return the path of regions over the informative attributes, or the path found within `max_seconds`.
 
     With constraints, only regions that obey them are candidates.
     """

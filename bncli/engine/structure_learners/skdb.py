@@ -1,4 +1,4 @@
-"""Selective k-dependence classifier (SKDB): KDB with the numbers of parents and attributes chosen by leave-one-out.
+"""Selective k-dependence classifier (SKDB): KDB that chooses the number of parents and attributes by leave-one-out.
 
 KDB (Sahami 1996) with at most k parents orders the attributes by decreasing I(X_i; Y) and lists the parents of each by
 decreasing I(X_i; X_j | Y). SKDB truncates both lists: among all k' <= k and all prefixes of the attribute order, 0 to n
@@ -7,17 +7,17 @@ Machine Learning Research 17). With p_t = P(y_t | x_t) from the network learned 
 
     rmse = sqrt( mean of (1 - p_t)^2 ),    error = mean of [y_t is not predicted],    log-loss = mean of -ln p_t
 
-If rows belong together, the network is without all rows of the row's unit. If rows have times, the latest rows are held
-out once, and the losses are theirs, from the network of the earlier rows (`bncli.engine.data.splits`). In both cases,
-cuts and groups of levels that follow the labels must not use the rows left out, since the labels of a unit agree. If
-the raw rows are at hand, cuts, the order of the attributes and their parents are therefore learned again in 5 folds of
-units (or without the latest rows), and k' and the number of attributes are those of lowest loss on the held-out rows.
+If rows belong together in units, the network is learned without all rows of the row's unit. If rows have times, the
+latest rows are held out once, and the losses are computed on them with the network of the earlier rows
+(`bncli.engine.data.splits`). In both cases, cuts and groups of levels that depend on the labels must not use the rows
+left out, since the labels of a unit agree. If the raw rows are available, cuts, the order of the attributes and their
+parents are therefore learned again in 5 folds of units (or without the latest rows), and k' and the number of
+attributes with the lowest loss on the held-out rows are chosen.
 
-Conventions: ties (at 12 significant digits) go to fewer parents, then to fewer attributes. The choice may be no
-attribute at all if none is informative about the class. Networks whose tables with parents have more than 2^27 entries
-(1 GiB) together are not candidates. Under `--missing-policy marginalize`, the choice treats missing values as one more
-level (`Counts.with_missing_levels`). Cost: KDB's counting pass over all pairs, then a few passes for each attribute and
-k'.
+Conventions: ties (at 12 significant digits) go to fewer parents, then to fewer attributes. No attribute at all is
+chosen if none lowers the loss. Networks whose tables have more than 2^27 entries (1 GiB) in total are not candidates if
+an attribute has parents. Under `--missing-policy marginalize`, the choice treats missing values as one more level
+(`Counts.with_missing_levels`). Cost: KDB's counting pass over all pairs, then a few passes for each attribute and k'.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ TIE = 1e-10
 LATEST_PART = 5
 """If rows have times, the latest of this many equal parts of the rows is held out."""
 MOST_SCORES = 1 << 26
-"""The most scores held at a time (512 MiB); values of k that do not fit take further rounds."""
+"""The maximum number of scores in memory at a time (512 MiB); values of k that do not fit take further rounds."""
 
 
 def learn(
     counts: Counts, *, k: int, loss: str, constraints: ArcConstraints | None = None, watch: Watch = silent
 ) -> Dag:
-    """Return the network of lowest leave-one-out loss; attributes that are not chosen are left out.
+    """Return the network with the lowest leave-one-out or held-out loss, without the attributes that are not chosen.
 
     With constraints, only networks with all required arcs are candidates.
     """
@@ -95,9 +95,10 @@ def learn(
 def _losses_with_own_cuts(
     data: Dataset, k: int, loss: str, constraints: ArcConstraints | None, shape: tuple[int, int]
 ) -> Array:
-    """Return the loss on the held-out rows of all splits as `nested_losses` does, with cuts and networks of each split.
+    """Return losses as `nested_losses` does, on the held-out rows of all splits; each split learns cuts and networks.
 
-    If a split has fewer attributes or parents to choose from, its loss with all of them stands for larger numbers.
+    `shape` is the shape of the result. If a split has fewer attributes or parents to choose from, its loss with all of
+    them is used for larger numbers too.
     """
     sums, total = np.zeros(shape), 0.0
     for recut, (others, rows) in data.recut:
@@ -119,7 +120,8 @@ def _losses_with_own_cuts(
 class HeldOut(NamedTuple):
     """Sets of rows that are left out together, instead of single rows.
 
-    sets: the number of the set of each row, by row block. weights: what each row counts in the loss, by row block.
+    `sets` has the number of each row's set, and `weights` the weight of each row in the loss, both per row block;
+    `method` is the name used in the note about the choice.
     """
 
     method: str
@@ -130,7 +132,8 @@ class HeldOut(NamedTuple):
 def find_held_out(data: Dataset) -> HeldOut | None:
     """Return the sets of rows that are left out together, or None if rows are left out one by one.
 
-    If rows have times, one set has all rows but the earlier ones that are learned from; else each unit is a set.
+    If rows have times, the earlier rows, which are learned from, form one set and all others a second one; otherwise
+    each unit is a set.
     """
     by = data.split_by
     if by is not None and by.times is not None:
@@ -199,7 +202,7 @@ def nested_losses(
     one is left out, and all of them count in the loss; a row of weight below 1 is left out entirely. If sets of rows
     are left out together, the counts of the row's set are subtracted in every class, with their full weight.
 
-    Cost: for each attribute and k three passes over rows and K N exponentials. Memory: K + 1 numbers per row for each k
+    Cost: for each attribute and k, three passes over rows and K N exponentials. Memory: K + 1 values per row for each k
     that is processed at a time, up to MOST_SCORES in total; tables have only the joint values that occur.
     """
     ks = max(n_k, default=1)
@@ -267,10 +270,10 @@ def _nested_sums(
 
 
 class _Factor(NamedTuple):
-    """One factor of the network, over the joint values of an attribute and its parents that occur.
+    """One factor of the network, over the joint values (cells) of an attribute and its parents that occur.
 
     cells: the joint value of each row; counts (K, cells): N_ijky; totals (K, cells): N_ijy; prior = 1/|X_i|. If sets of
-    rows are left out together, `left_out` has the counts of each set; its cells are joint values with the set's number.
+    rows are left out together, `left_out` has the counts within each set; its cells combine joint value and set number.
     """
 
     cells: JointCodes
@@ -314,9 +317,10 @@ def _own_cells(block: RowBlock, cells: NDArray[np.uint32], rows: slice, size: in
 
 
 def _class_scores(block: RowBlock, counts: Array) -> Array:
-    """Return scores (K + 1, rows) before any attribute: ln(N_y + 1/K), then the score of the row's class without it.
+    """Return the scores (K + 1, rows) of the network without attributes: ln(N_y + 1/K) for each of the K classes.
 
-    The normalising total is the same for all classes, so it is omitted.
+    The last row of scores is the score of each row's own class y with the row left out, ln(N_y - d + 1/K), where
+    d = min(w, 1) for a row of weight w. The normalising total is the same for all classes, so it is omitted.
     """
     scores = np.empty((len(counts) + 1, block.n_rows))
     scores[:-1] = np.log(counts + 1.0 / len(counts))[:, np.newaxis]
@@ -326,7 +330,7 @@ def _class_scores(block: RowBlock, counts: Array) -> Array:
 
 
 def _class_scores_without_sets(block: RowBlock, counts: Array, left_out: Array) -> Array:
-    """Return scores as `_class_scores` does, each row's set of rows left out of all classes.
+    """Return scores as `_class_scores` does, but with each row's set of rows left out of the counts of all classes.
 
     counts (K, 1); left_out (K, sets); the state of the block is the set of each row.
     """
@@ -358,10 +362,10 @@ def _add_factor(
 def _add_factor_without_sets(
     block: RowBlock, tables: tuple[Array, Array, Array, Array], prior: float, loss: str
 ) -> tuple[Array, float]:
-    """Add a factor as `_add_factor` does, each row's set of rows left out of the counts of all classes.
+    """Add a factor as `_add_factor` does, but with each row's set of rows left out of the counts of all classes.
 
-    tables: counts and totals (K, cells), and those of the sets (K, cells of the sets). State: scores (K + 1, rows), the
-    factor's cell of each row, its cell of the set, and what the row counts in the loss.
+    tables: counts and totals (K, cells), then counts and totals within the sets (K, cells of the sets). The block's
+    state has the scores (K + 1, rows), each row's cell, its cell within the sets, and its weight in the loss.
     """
     counts, totals, set_counts, set_totals = tables
     scores, cells, set_cells, weights = block.state
@@ -408,7 +412,7 @@ def squared_errors(margins: Array, labels: Integers) -> Array:
 
 
 def errors(margins: Array, labels: Integers) -> Array:
-    """Return 1 for every misclassified row, else 0; arguments as for `squared_errors`."""
+    """Return 1 for each misclassified row and 0 for every other row; arguments as for `squared_errors`."""
     # argmax takes the first of tied classes, as all predictions do
     predicted = (margins >= margins.max(axis=0) - TIE).argmax(axis=0)
     wrong: Array = np.not_equal(predicted, labels).astype(np.float64)
@@ -424,7 +428,7 @@ def log_losses(margins: Array, labels: Integers) -> Array:
 
 
 def _class_shares(margins: Array, labels: Integers) -> tuple[Array, Array, Array]:
-    """Return the highest d of each row, exp(d - highest) of its true class, and the sum of these over the others."""
+    """Return per row the highest d, exp(d - highest) of the true class, and its sum over the other classes."""
     top = margins.max(axis=0)
     shares = np.exp(margins - top)
     rows = np.arange(len(labels))
@@ -439,4 +443,4 @@ ROW_LOSSES: dict[str, Callable[[Array, Integers], Array]] = {
     "error": errors,
     "log-loss": log_losses,
 }
-"""The loss per row, by the name of the loss; rmse is the root of the mean."""
+"""The function that computes each loss per row, keyed by the name of the loss; rmse is the root of the mean."""

@@ -70,7 +70,8 @@ def _constrained_tree(
     """Return the parents in the best directed trees that obey the constraints: the unconstrained ones if these do.
 
     Nodes are sorted by decreasing I(X_i; Y), so that among equally good roots the most relevant is taken. Weights are
-    rounded to whole multiples of the twelfth significant digit of the largest, so that their sums are exact.
+    rounded to the twelfth significant digit of the largest and scaled to integers, so that their sums are exact.
+    Raise UsageError if an attribute has more than one required parent.
     """
     n = len(constraints.names)
     parents = tuple((unconstrained[i],) if i in unconstrained else () for i in range(n))
@@ -175,7 +176,7 @@ def best_branching(weights: Array, *, forest: bool, rooted: Mask | None = None) 
     Combinatorica 6). A virtual root with an arc to every node represents the choice of roots.
 
     Ties between arcs go to the lower tail, ties between roots to the lower node. Ties are recognised only if sums and
-    differences of weights are exact, as with whole numbers. Cost: O(n^2) time and memory.
+    differences of weights are exact, as with integers. Cost: O(n^2) time and memory.
 
     >>> weights = np.array([[0.0, 6.0, 1.0], [5.0, 0.0, 2.0], [9.0, 1.0, 0.0]])  # 0 and 1 would choose each other
     >>> best_branching(weights, forest=False)
