@@ -13,20 +13,21 @@ With L, R the class counts on either side, the cost that a candidate is chosen b
 
     n_L Ent(L) + n_R Ent(R) = h(n_L) + h(n_R) - sum over y of [h(L_y) + h(R_y)],    h(n) = n log2 n
 
-Few candidates are evaluated: rows are in blocks with known class counts A before and B after them, A_y <= L_y <= B_y,
-and most blocks have a lower bound above the cost of a candidate found earlier. Since h is convex, h(n_L) + h(n_R) lies
+Few candidates are evaluated: rows are in blocks with known class counts A up to their start and B up to their end, so
+that A_y <= L_y <= B_y for the cuts of a block, and most blocks have a lower bound above the cost of a candidate found
+earlier. n_A and n_B are the sums of A and B, and N the total. Since h is convex, h(n_L) + h(n_R) lies
 above its tangent at a point m, of slope s, and each class adds a concave function, whose minimum is at A_y or B_y:
 
     cost >= N log2(N - m) + sum over y of min over L_y in {A_y, B_y} of [s L_y - h(L_y) - h(R_y)]
     m = (n_A + n_B) / 2,    s = log2 m - log2(N - m)
 
-In the other blocks, and in intervals of few rows, candidates are evaluated in one pass, as running sums of the changes
-by each row. Costs near the lowest are computed again in fixed point (`NLogN`), so that ties are exact.
+In the other blocks, and in intervals of few rows, candidates are evaluated in one pass, as cumulative sums of the
+change that each row makes. Costs near the lowest are computed again in fixed point (`NLogN`), so that ties are exact.
 
-Conventions: entropies that differ by less than 1e-12 are tied and the lowest cut wins; an interval of total weight 1 or
-less is never cut; fractional weights are rounded to about 2^-52 of their sum, so that equal weights stay equal. Cost:
-one sort, O(N), and per interval the bounds of its blocks and the evaluation of some of them (of a million rows about
-4 % in all); a sort is most of it.
+Conventions: entropies that differ by at most 1e-12 bits are tied and the lowest cut wins; an interval of total weight 1
+or less is never cut; fractional weights are rounded to about 2^-52 of their sum, so that equal weights stay equal.
+Cost: one sort, which takes most of the time, O(N), and per interval the bounds of its blocks and the evaluation of some
+of them (about 4 % of a million rows in total).
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from bncli.engine.kernels.binning import Ordered, midpoints, ordered, whole_unit
 
 Counts = NDArray[np.int64]
 TIE = 1e-12
-"""Class entropies (bits per row) that differ by less are tied."""
+"""Class entropies (bits per row) that differ by at most this are tied."""
 FEW_ROWS = 256
 """Up to this many rows, `uncut` tests many columns at once: in wide tables a search in each would take too long."""
 _FEW_CLASSES = 16
@@ -52,7 +53,7 @@ _BLOCK = 1 << 12
 _GRAIN, _STRIDE = 32, 16
 """Costs are bounded in blocks of _STRIDE * _GRAIN items, and where that does not rule them out, of _GRAIN items."""
 _MOST_STORED = 1 << 13
-"""The largest weight of a range in which all cuts are evaluated, with a table of n log2 n."""
+"""The largest weight, in units, of a range in which all cuts are evaluated with a table of n log2 n."""
 _FEW_ITEMS = 1024
 """In ranges of at most this many items, all candidates are evaluated."""
 
@@ -97,8 +98,8 @@ def cuts_of_ordered(column: Ordered, n_labels: int, unit: float = 1.0) -> tuple[
 class _Items:
     """A column prepared for the search; all weights are in multiples of `unit`.
 
-    before: the weight of each class before items 0, grain, 2 grain, ... and after the last one. is_candidate (M,):
-    whether a cut may lie after the item.
+    `before` has the weight of each class before items 0, grain, 2 grain, ..., and in its last row the weight of all
+    items. is_candidate (M,) tells whether a cut may lie after each of the M items.
     """
 
     column: Ordered
@@ -257,9 +258,10 @@ class _Search:
         return edges, counts
 
     def bounds(self, blocks: Index) -> Array:
-        """Return a lower bound, in bits, of the cost of every cut between the beginnings of two blocks of (..., E).
+        """Return lower bounds (..., E - 1), in bits, of the costs of the cuts between consecutive edges.
 
-        The costs of cuts just before blocks bound the lowest cost from above.
+        The edges are the beginnings of `blocks` (..., E). The costs of the cuts at the edges bound the lowest cost from
+        above; this bound is kept for `limit`.
         """
         edges, counts = self._edges(blocks)
         left, n = counts.astype(np.float64), float(self._n)
@@ -278,7 +280,7 @@ class _Search:
         return np.asarray(n * log_right + terms.sum(axis=-1))
 
     def evaluate(self, blocks: Index) -> None:
-        """Evaluate the cuts of some blocks."""
+        """Evaluate the cuts of some blocks, and record those that may have the lowest cost."""
         size = max(1, _BLOCK // self._items.grain)
         items, total = self._items, self._total
         for start in range(0, len(blocks), size):
@@ -319,7 +321,7 @@ class _Search:
                 self._found.append((cost, int(at[block, item])))
 
     def found(self) -> int | None:
-        """Return the first of the cuts whose costs tie with the lowest, or None."""
+        """Return the first of the cuts whose costs tie with the lowest, or None if no cut was recorded."""
         if self._lowest is None:
             return None
         return min(cut for cost, cut in self._found if cost <= self._lowest + self._tolerance)
@@ -331,9 +333,9 @@ def _x_log_x(x: Array) -> Array:
 
 
 def _sums_within_class(labels: Index, weights: Array | Counts, total: Counts) -> Array:
-    """Return the running sums of weights (B, n) over the items up to each item that have its class.
+    """Return, for every item (B, n), the total weight of the items of its class in its row up to and including it.
 
-    total (K,): the weight of each class; classes without weight do not occur.
+    total (K,) is the weight of each class; classes without weight do not occur.
     """
     sums: Array
     classes, n_labels = np.flatnonzero(total), len(total)
@@ -374,10 +376,10 @@ def _is_accepted(items: _Items, whole: _Range, left: _Range, right: _Range) -> b
 
 
 class NLogN:
-    """The function n log2 n in fixed point for whole numbers 0 <= n <= total.
+    """The function n log2 n in fixed point for integers 0 <= n <= total.
 
     The search adds and subtracts millions of such terms; in floating point the sum would depend on the order of rows.
-    Here each term is rounded once, to a whole multiple of 2^-shift, and the rest is integer arithmetic:
+    Here each term is rounded once, to an integer multiple of 2^-shift, and the rest is integer arithmetic:
 
         value(n) = rint(2^shift n log2 n),   shift the largest for which total log2 total stays below 2^60
 
@@ -399,7 +401,7 @@ class NLogN:
 
     @cached_property
     def table(self) -> Counts:
-        """The values for 0 .. _MOST_STORED, or to the total if it is lower."""
+        """The values for n from 0 to _MOST_STORED, or to the total if it is lower."""
         return self(np.arange(min(self._total, _MOST_STORED) + 1))
 
     def entropy(self, counts: Counts) -> float:
@@ -413,15 +415,16 @@ class NLogN:
 
 @lru_cache(maxsize=4)
 def _n_log_n(total: int) -> NLogN:
-    """Return the function for a total, with its table: columns of a table mostly have the same."""
+    """Return the function for a total weight, cached with its table because most columns have the same total."""
     return NLogN(total)
 
 
 def uncut(values: NDArray[np.generic], labels: Codes, n_labels: int) -> Mask:
     """Return, for each row of values (columns, N), N <= FEW_ROWS, whether that column certainly has no cut.
 
-    The test is one-sided: a column for which the result is False may have no cut either. Every gap between two values
-    counts as a cut, even between equal values, and the criterion of `_is_accepted` has a margin for rounding.
+    All rows have weight 1. The test is one-sided: a column for which the result is False may have no cut either. Every
+    gap between two values counts as a cut, even between equal values, and the criterion of `_is_accepted` is applied
+    with a margin for rounding.
     """
     n_columns, n = values.shape
     if n < 2:

@@ -9,7 +9,7 @@
 3. The weights w maximise the likelihood of the held-out rows (`pool_weights`). The class frequencies are a candidate
    too.
 4. The candidates with a positive weight are fitted to all rows at their penalty. If each row was held out once, their
-   tables are chosen again on all rows; otherwise they are those of the first fold, and the fit starts from its optimum.
+   tables are chosen again on all rows; otherwise the tables of the first fold are used, starting from their optimum.
 
 With very many rows, candidates are compared on a sample. Boosted trees, which gain most from more rows, learn from all
 rows that are not held out; candidates that come close to them are refitted to the same rows before step 3.
@@ -91,7 +91,7 @@ from bncli.recipe import Recipe
 from bncli.watch import Note, Progress, Run, Stage, Watch
 
 TOLERANCE, MAX_ITERATIONS = 1e-3, 200
-"""The tolerance and the most iterations of the fits to all rows."""
+"""The tolerance and the maximum number of iterations of the fits to all rows."""
 STANDARD_ERRORS = 2.0
 """With units of several rows, an ensemble's gain over the class frequencies must exceed this many standard errors."""
 MORE_ROWS = 1.1
@@ -109,7 +109,7 @@ class _Fit:
 
 
 def learn_auto(columns: Columns, recipe: Recipe, reading_rules: ReadingRules, run: Run) -> tuple[Model, Parameters]:
-    """Learn the ensemble; return the model, and the parameters with the total counts of all fits.
+    """Learn the ensemble; return the model, and the parameters with the iterations and evaluations of all fits.
 
     Raises BncliError if there are no rows, or if `run.memory` bytes do not suffice for the first candidate.
     """
@@ -201,10 +201,10 @@ def _make_folds(data: Dataset, effort: Effort, seed: int) -> list[Fold]:
 
 
 class _HeldOutRows(NamedTuple):
-    """The held-out rows of all folds, and how many rows and units they are.
+    """The held-out rows of all folds, with the number of rows and the number of units.
 
-    weights: None if all are 1. units: None if there are none. unit_weights: the weights (None: all 1) multiplied by the
-    number of units per row.
+    `weights` is None if all are 1, and `units` is None if rows do not belong together. `unit_weights` are the weights
+    multiplied by n_units / n_rows, so that each unit counts as about one row; None if all are 1.
     """
 
     labels: Integers
@@ -251,9 +251,9 @@ def _weigh_candidates(
 ) -> tuple[list[HeldOutEvaluation], Array]:
     """Return the evaluations on which the weights of the candidates are based, and the weights.
 
-    Boosted trees learned from all rows that are not held out. If the other candidates learned from fewer, those that
-    matter are first refitted to all these rows, so that the comparison with the trees is fair. They are the candidates
-    with a positive weight, and the best one unless its loss is much higher than the lowest.
+    Boosted trees learned from all rows that are not held out. If the other candidates learned from fewer rows and there
+    is time, the important ones are first refitted to all these rows, so that the comparison with the trees is fair.
+    They are the candidates with a positive weight and the best one, unless its loss is much higher than the lowest.
     """
     rows, fold = _held_out_rows(folds), folds[0]
     weights = pool_weights([evaluation.log_p for evaluation in evaluations], rows.labels, rows.unit_weights, metric)
@@ -313,7 +313,7 @@ def _refit_in_fold(fold: Fold, evaluation: HeldOutEvaluation, path: PenaltyPath)
 
 
 def _same_space_on(data: Dataset, path: PenaltyPath) -> ParameterSpace:
-    """Return the same parameter space as that of the path, on other rows."""
+    """Return the parameter space of a path on other rows."""
     coordinates = path.space.coordinates
     effects = coordinates.effects if isinstance(coordinates, EffectCoordinates) else None
     return parameter_space(data, path.candidate, effects)

@@ -1,13 +1,13 @@
 """The candidate "boosted": a bag of boosted oblivious trees, as one sum of tables.
 
-Each member learns from all rows but those of one fold, which decide when it stops. The members differ in their rows, in
-the edges of their bins, and in the random draws of boosting; their scores, log-odds, are averaged. The prediction for a
-held-out row is that of the one member that has not learned from it (but was stopped by it), which is slightly worse
-than that of the whole bag.
+Each member learns from all rows except one fold, which decides when it stops. The members differ in their rows, in the
+edges of their bins, and in the random draws of boosting; their scores (log-odds) are averaged. A held-out row is
+predicted by the one member that has not learned from it (although the row helped to decide when that member stopped),
+which is slightly worse than a prediction by the whole bag.
 
 Bins and depth. An attribute has BINS bins, or one per BIN_ROWS rows if that is more, but no more than it has codes.
 Trees have six levels, and seven if they learn from DEEPER rows or more. (Measured as log-loss of one member relative to
-64 bins: 0.995 over 28 tables of 1,000 to 22,000 rows, 0.87 on a table in which a school is a number. Relative to six
+64 bins: 0.995 over 28 tables of 1,000 to 22,000 rows, 0.87 on a table with schools coded as numbers. Relative to six
 levels: 0.94 and 0.998 on 80,000 flights, their airline and whether they are late, 0.85 and 0.993 on 200,000, in as many
 seconds; 1.03, 0.997, 0.998, 1.000 and 1.003 on five tables of 30,000 to 40,000 rows.)
 
@@ -18,9 +18,9 @@ v of their leaves, and
 
 is convex, where u are the values that boosting found (the totally corrective step: Warmuth, Liao & Ratsch 2006, ICML;
 Johnson & Zhang 2014, IEEE PAMI 36: regularized greedy forest). It is solved by L-BFGS for falling lambda, each time
-from the last optimum, while the held-out rows gain a share of WORTH. If they gain, all rows are fitted once more at the
-best lambda: the splits, and how far the leaves may move, were decided on separate rows. The predictions for the
-held-out rows remain those from before that last fit.
+from the last optimum, as long as the held-out log-loss falls by more than the fraction WORTH. If it fell, all rows are
+fitted once more at the best lambda: the splits, and how far the leaves may move, were decided on separate rows. The
+predictions for the held-out rows remain those from before that last fit.
 
 If classes overlap much, trees that were stopped early leave nothing to gain. So there is no joint fit if the held-out
 log-loss is above DOUBT times that of the class frequencies (on real tables it would gain nothing; it would gain up to 5
@@ -67,20 +67,20 @@ BOOSTED = "boosted"
 BINS, BIN_ROWS = 128, 64
 DEEPER = 50_000
 MOST_MEMBERS = 20
-"""The most members of a bag; more hardly change it."""
+"""The maximum number of members of a bag; more hardly change it."""
 PENALTIES = (100.0, 10.0, 1.0)
 WORTH = 2e-3
 MOST_WORK = 6 * LEAF_ENTRIES
 DOUBT = 0.4
 ENOUGH = 500
 ITERATIONS, LOOK = 8, 3
-"""The most L-BFGS iterations per penalty, and those of the trial that shows whether the held-out loss falls at all."""
+"""The maximum number of L-BFGS iterations per penalty, and in the trial that shows whether the held-out loss falls."""
 Part = tuple[Dataset, Dataset]
 """Training rows, and held-out rows that decide when to stop."""
 
 
 class BagPlan(NamedTuple):
-    """The number of members of a bag, the most rows and trees of each, the seed of all draws, and the budget."""
+    """The number of members of a bag, the maximum rows and trees of each, the seed of all draws, and the budget."""
 
     n_members: int
     rows: int
@@ -110,10 +110,11 @@ def evaluate_boosted(
 
 
 def complete_bag(data: Dataset, evaluated: Sequence[Boosted], plan: BagPlan) -> tuple[Boosted, ...]:
-    """Return the members of the final bag: those that were evaluated, then others as long as there is time.
+    """Return the members of the final bag: the evaluated ones, then new ones, up to `n_members`, while there is time.
 
-    If the time limit cut a member short, later members grow no more trees than the longest one did. A last member that
-    the time limit cuts short is dropped, and so are evaluated members without trees that were cut short.
+    If the time limit cut a member short, later members grow no more trees than the longest one did. A new member that
+    the time limit cuts short is dropped. So are evaluated members that were cut short before their first tree, unless
+    this leaves none.
     """
     members = [member for member in evaluated if member.trees or member.ended] or list(evaluated)
     while len(members) < plan.n_members:
@@ -145,7 +146,7 @@ def _grow_member(part: Part, plan: BagPlan, number: int, is_late: Callable[[], b
 
 
 def member_seconds(data: Dataset, n_rows: int, grown: Sequence[Boosted] = ()) -> float:
-    """Return the expected seconds to grow a member on `n_rows` rows, with the mean number of trees of those `grown`."""
+    """Return the expected seconds to grow a member on `n_rows` rows, with as many trees as `grown` have on average."""
     n_trees = sum(member.grown for member in grown)
     expected = boosted_seconds(n_rows, len(data.schema.informative))
     return expected * (n_trees / (TREES * len(grown)) if grown else 1.0)
@@ -157,12 +158,15 @@ def member_rows(data: Dataset, most: int) -> int:
 
 
 def bag_size(effort: Effort, n_rows: int) -> int:
-    """Return the number of members: one fewer if other candidates use a sample, since members vary less then."""
+    """Return the number of members, one fewer if other candidates use a sample, because members then vary less."""
     return effort.members - (n_rows > effort.most_rows)
 
 
 def fit_jointly(member: Boosted, data: Dataset, held_out: Dataset) -> Boosted:
-    """Fit the leaves of a member jointly to all rows if that lowers the held-out log-loss; else return it unchanged."""
+    """Fit the leaves of a member jointly to all rows if that lowers the held-out log-loss by the fraction WORTH.
+
+    Otherwise return the member unchanged, without trying if it has too many trees or too high a held-out log-loss.
+    """
     n_trees = len(member.trees)
     if not n_trees or n_trees > most_joint_trees(data, held_out):
         return member
@@ -194,7 +198,7 @@ def fit_jointly(member: Boosted, data: Dataset, held_out: Dataset) -> Boosted:
 
 
 def most_joint_trees(data: Dataset, held_out: Dataset) -> int:
-    """Return the most trees whose leaves can be fitted jointly to these rows."""
+    """Return the maximum number of trees whose leaves can be fitted jointly to these rows."""
     scores = 1 if data.n_labels == 2 else data.n_labels
     return min(LEAF_ENTRIES, MOST_WORK // scores) // max(1, data.n_rows + held_out.n_rows)
 
@@ -202,7 +206,7 @@ def most_joint_trees(data: Dataset, held_out: Dataset) -> int:
 def enough_for_joint_fit(data: Dataset, held_out: Dataset) -> Callable[[int, float, float], bool]:
     """Return a function that decides whether boosting should end so that the leaves can be fitted jointly.
 
-    Its arguments are the number of trees, their held-out log-loss, and that of the class frequencies.
+    Its arguments are the number of trees, their held-out log-loss, and the held-out log-loss of the class frequencies.
     """
     most = most_joint_trees(data, held_out)
     return lambda n_trees, loss, first: ENOUGH <= n_trees <= most and loss <= DOUBT * first
@@ -212,7 +216,8 @@ def enough_for_joint_fit(data: Dataset, held_out: Dataset) -> Callable[[int, flo
 class _LeafRows:
     """Rows as leaf indicators: leaves (rows, leaves of all trees) is 1 where a row lies in a leaf.
 
-    has_label (rows, scores) is whether the row has the class of the score; weights are (rows, 1).
+    has_label (rows, scores) tells whether the row has the class of the score, `weights` are (rows, 1), and `prior`
+    (scores,) has the initial scores. There is one score for two classes (the second class), and one per class for more.
     """
 
     leaves: csr_array
@@ -241,12 +246,15 @@ class _LeafRows:
         return cls(leaves, has_label, np.concatenate(weights)[:, np.newaxis], prior)
 
     def scores(self, values: Array) -> Array:
-        """Return the scores (rows, scores), given the values (leaves, scores)."""
+        """Return the scores (rows, scores): the prior plus the values (leaves, scores) of each row's leaves."""
         return np.asarray(self.prior + self.leaves @ values)
 
 
 def _fit_leaves(rows: _LeafRows, grown: Array, penalty: float, start: Array, iterations: int) -> Array:
-    """Return values (leaves, scores) near the minimum of the penalised loss, after at most `iterations` iterations."""
+    """Return leaf values (leaves, scores) near the minimum of the loss plus penalty / 2 * |values - grown|^2.
+
+    L-BFGS starts at the values `start` and runs for at most `iterations` iterations.
+    """
     shape, to_leaves = grown.shape, rows.leaves.T
 
     def objective(point: Array) -> tuple[float, Array]:

@@ -5,15 +5,16 @@ tree's leaf l adds to the score of class y
 
     rate * clip(c * sum over rows t in l of g[t, y] / (sum over rows t in l of h[t, y] + lambda)),    c = (K - 1) / K
 
-(Friedman 2001, Annals of Statistics 29, sections 4.5 and 4.6). With two classes there is one score, that of the second,
-and c is 1. The splits of a tree are chosen on a window of the shuffled rows, SHARE of them, drawn per tree (Friedman
-2002: Stochastic gradient boosting). With more than two classes they are chosen by a random projection of the gradients,
-drawn per tree (Iosipoi & Vakhrushev 2022, NeurIPS: SketchBoost), and by the mean curvature.
+(Friedman 2001, Annals of Statistics 29, sections 4.5 and 4.6). With two classes there is one score, for the second
+class, and c is 1. The splits of a tree are chosen on a window of the shuffled rows, drawn per tree, which contains the
+fraction SHARE of them but at most WINDOW rows (Friedman 2002: Stochastic gradient boosting). With more than two classes
+they are chosen by a random projection of the gradients, drawn per tree (Iosipoi & Vakhrushev 2022, NeurIPS:
+SketchBoost), and by the mean curvature.
 
-The initial scores are logarithms of the class shares, with half a row added to each class. Boosting ends when the last
-max(`patience`, PATIENCE times the number of trees) trees have not lowered the held-out log-loss by a share of WORTH and
-by NEGLIGIBLE nats per row; trees after the lowest loss are dropped. The more trees there are, the less each of them
-gains, and with several classes a tree helps only some of them. (Measured as log-loss relative to `patience` alone, on
+The initial scores are logarithms of the class proportions, with half a row added to each class. Boosting ends when the
+last max(`patience`, PATIENCE times the number of trees) trees have not lowered the held-out log-loss by more than the
+fraction WORTH and NEGLIGIBLE nats per row; trees after the lowest loss are dropped. The more trees there are, the less
+each of them gains, and with several classes a tree helps only some of them. (Log-loss relative to `patience` alone, on
 samples of 20,000 rows: 0.97 on 16 airlines by their flights, 0.99 and 0.996 on diamonds with five cuts and seven
 colours, 0.99 and 1.006 on two tables with two classes, 1 on seven tables whose boosting ends earlier.)
 
@@ -25,10 +26,10 @@ level keeps a code of its own, the last. Every cell of the table lies in one lea
 merged over the union of their edges if that has at most MERGED_CELLS cells, or no more than both tables together. The
 mean over the classes is subtracted from the entries of a cell, which leaves probabilities as they are.
 
-**The splits of a tree** are chosen level by level: the split with the largest gain summed over all nodes, for an
-oblivious tree has the same split in every node of a level. With a gradient g (that of one of two classes, or a random
-projection of all) and a curvature h per row, a split that sends the rows of every node n to the left L or to the right
-R gains
+**The splits of a tree** are chosen level by level. An oblivious tree has the same split in every node of a level, so
+the split with the largest gain summed over all nodes is chosen. With a gradient g (for the second of two classes, or a
+random projection of the gradients of all classes) and a curvature h per row, a split that sends the rows of every node
+n to the left L or to the right R gains
 
     sum over nodes n of   g_Ln^2 / (h_Ln + lambda) + g_Rn^2 / (h_Rn + lambda) - g_n^2 / (h_n + lambda)
 
@@ -36,12 +37,12 @@ R gains
 numeric attribute is split at the edges of its bins, with missing values on either side. A categorical attribute is
 split between its levels in the order of g / (h + lambda), summed over all nodes (Fisher 1958, JASA 53).
 
-For the choice of splits alone, gradients and curvatures are rounded at random to whole numbers, so that both sums fit
+For the choice of splits alone, gradients and curvatures are rounded at random to integers, so that both sums fit
 into one double (Shi, Ke, Chen et al. 2022, NeurIPS: Quantized training of gradient boosting decision trees). A tree
 uses at most WINDOW rows.
 
 Rows are shuffled and their attributes binned anew for each member of a bag. A numeric attribute gets at most `bins`
-intervals of about equal weight. Their edges are at the shares
+intervals of about equal weight. Their edges are at the fractions
 
     (k + u) / (bins - 1),    k = 0 .. bins - 2
 
@@ -70,22 +71,22 @@ from bncli.engine.model import Tables
 from bncli.engine.structures.structure import Family
 
 WINDOW = 1 << 17
-"""The most rows from which the splits of a tree are chosen."""
+"""The maximum number of rows from which the splits of a tree are chosen."""
 BLOCK_VALUES = 1 << 19
 """Approximate number of values counted at a time, whose bin numbers and weights stay in the second-level cache."""
 BLOCK_PLACES = 1 << 13
-"""The most bins of a group, which are counted in every node."""
+"""The maximum number of bins of a group; all of them are counted in every node."""
 MANY_VALUES = 1 << 16
-"""With more values in a window, only the smaller of two sibling nodes is counted, and the other by subtraction."""
+"""With more values in a window, the smaller of two sibling nodes is counted, and the other found by subtraction."""
 MATRIX_BINS = 64
-"""The most bins that are summed by a matrix product."""
+"""The maximum number of bins per column for which cumulative sums are computed by a matrix product."""
 LEAST_SPLIT_CURVATURE = 0.1
-"""The least curvature on either side of a split, summed over all nodes."""
+"""The curvature on either side of a split, summed over all nodes, must exceed this."""
 LEAST_GAIN = 1e-9
 _FIELD = 26
-"""Bits of a double for each of the two sums; neither overflows, even with all rows in one node."""
+"""The number of bits of a double for each of the two sums; neither overflows, even with all rows in one node."""
 Units = tuple[float, float]
-"""The gradient and the curvature that the whole number 1 represents."""
+"""The gradient and the curvature that the integer 1 represents."""
 SHARE = 0.7
 WORTH, NEGLIGIBLE = 1e-4, 1e-5
 PATIENCE = 0.1
@@ -99,8 +100,12 @@ MERGED_CELLS = 128
 class Settings:
     """The settings of boosting.
 
-    They are the learning rate, lambda, the levels of a tree, the maximum number of trees, the number of trees without a
-    gain after which boosting ends, and the number of bins per attribute.
+    - rate: the learning rate
+    - penalty: lambda
+    - depth: the maximum number of levels of a tree
+    - trees: the maximum number of trees
+    - patience: boosting ends after this many trees without a clear gain, or a few more if there are many trees
+    - bins: the maximum number of bins of a numeric attribute
     """
 
     rate: float = 0.15
@@ -123,14 +128,14 @@ class CodeSplit:
 class Tree:
     """An oblivious tree, with the values (2^levels, scores) of its leaves.
 
-    The number of a leaf has one binary digit per split, with the first split as the most significant.
+    The number of a leaf has one binary digit per split, 1 for the right, with the first split as the most significant.
     """
 
     splits: tuple[CodeSplit, ...]
     values: Array
 
     def leaf(self, data: Dataset) -> Index:
-        """Return the leaf of every row, (N,)."""
+        """Return the number of the leaf of every row, (N,)."""
         leaf = np.zeros(data.n_rows, np.intp)
         for split in self.splits:
             leaf += leaf
@@ -164,11 +169,11 @@ def boost(
     is_late: Callable[[], bool] = lambda: False,
     are_enough: Callable[[int, float, float], bool] = lambda n_trees, loss, first: False,
 ) -> Boosted:
-    """Boost trees on `data`, and keep those up to the lowest held-out log-loss.
+    """Boost trees on `data`, and keep the trees up to the lowest held-out log-loss.
 
     Boosting ends when that loss stops falling, `settings.trees` trees are grown, no split helps, or `is_late()` or
-    `are_enough(number of trees, lowest held-out log-loss, that of the class frequencies)` returns True. There is one
-    score per row for two classes, and K scores for more.
+    `are_enough(number of trees, lowest held-out log-loss, held-out log-loss of the class frequencies)` returns True.
+    There is one score per row for two classes, and K scores for more.
     """
     columns = bin_columns(data, settings.bins, rng)
     # shuffled once, so that a window of consecutive rows is a random sample
@@ -211,7 +216,7 @@ class _TreeGrower:
         self._has_label = (classes[:, np.newaxis] == labels).astype(np.float64).T
 
     def grow(self, scores: Array) -> tuple[Tree, Index]:
-        """Grow the next tree; return it, and the leaf of every row in it."""
+        """Grow the next tree from the scores (rows, scores); return it and the number of each row's leaf."""
         settings, n_scores = self._settings, scores.shape[1]
         p = probabilities(scores)
         g, h = self._has_label - p, 1.0 - p
@@ -264,7 +269,7 @@ def log_probabilities(scores: Array) -> Array:
 
 
 def log_loss(scores: Array, data: Dataset) -> float:
-    """Return the weighted mean log-loss in nats per row; 0 without rows."""
+    """Return the weighted mean log-loss in nats per row, or 0 if there are no rows."""
     if not data.n_rows:
         return 0.0
     if scores.shape[1] == 1:
@@ -302,7 +307,7 @@ def tables_of(members: Sequence[Boosted], schema: Schema) -> Tables:
 
 @dataclass(frozen=True)
 class _Table:
-    """A table over attributes, ascending: for each, the group of every code; cells (groups..., scores)."""
+    """A table over attributes (ascending), with the group of each code per attribute, and cells (groups..., scores)."""
 
     attributes: tuple[int, ...]
     binnings: tuple[Index, ...]
@@ -317,7 +322,7 @@ def _scores_of_all_classes(scores: Array) -> Array:
 
 
 def _table_of(tree: Tree, schema: Schema, share: float) -> _Table:
-    """Turn a tree, multiplied by `share`, into a table."""
+    """Turn a tree into a table, with its values multiplied by `share`."""
     attributes = tuple(sorted({split.attribute for split in tree.splits}))
     n_levels = len(tree.splits)
     binnings, digits = [], []
@@ -388,7 +393,7 @@ class Column:
 
     @cached_property
     def n_bins(self) -> int:
-        """The number of bins, including that of the missing level."""
+        """The number of bins, including the bin of the missing level."""
         return int(self.binning.max()) + 1
 
 
@@ -421,7 +426,7 @@ class ColumnGroup:
 
 @dataclass(frozen=True)
 class BinnedColumns:
-    """All columns by decreasing number of bins, in groups; order (N,) is the row at each shuffled position."""
+    """The columns with several bins, by decreasing number of bins, in groups; order (N,) has the shuffled rows."""
 
     columns: tuple[Column, ...]
     groups: tuple[ColumnGroup, ...]
@@ -430,7 +435,7 @@ class BinnedColumns:
 
 @dataclass(frozen=True)
 class BinSplit:
-    """A split of a column: whether each bin goes to the right, and the gain."""
+    """A split of a column: whether each bin goes to the right, and the gain (see the module docstring)."""
 
     column: int
     right: Mask
@@ -486,7 +491,7 @@ def _bin_column(attribute: Attribute, i: int, bins: int, rng: np.random.Generato
 def grow_splits(
     columns: BinnedColumns, g: Array, h: Array, start: int, rng: np.random.Generator, *, penalty: float, depth: int
 ) -> tuple[list[BinSplit], Index]:
-    """Return the splits of a tree, and the leaf of every shuffled row.
+    """Return the splits of a tree, and the number of the leaf of every shuffled row.
 
     g and h (n,) are the gradients and curvatures of a window of the shuffled rows, which begins with row `start` and
     wraps around at the last row.
@@ -527,8 +532,9 @@ def grow_splits(
 class _SmallerNodes(NamedTuple):
     """The smaller node of every pair of siblings, and its rows.
 
-    is_right: whether it is the right node, for every pair; rows: the rows of all smaller nodes; parents: the pair to
-    which each of these rows belongs; packed: their packed numbers, repeated for every column of the widest group.
+    is_right: whether the smaller node of each pair is the right one; rows: the rows of all smaller nodes; parents: the
+    pair to which each of these rows belongs; packed: their packed gradients and curvatures, repeated for each column of
+    the largest group.
     """
 
     is_right: Mask
@@ -538,7 +544,7 @@ class _SmallerNodes(NamedTuple):
 
 
 class _Histogram:
-    """The packed sums (nodes, columns, width) of a group, over the rows of each node and bin, level after level."""
+    """The packed sums (nodes, columns, width) of a group over the rows in each node and bin, one level at a time."""
 
     def __init__(self, group: ColumnGroup, bin_numbers: Codes, packed: Array) -> None:
         self.group, self._bin_numbers = group, bin_numbers
@@ -549,7 +555,8 @@ class _Histogram:
     def count(self, node: Index, n_nodes: int, smaller: _SmallerNodes | None) -> Array:
         """Sum over the rows of each node; return the packed sums.
 
-        If the smaller nodes are given, only their rows are summed, and subtracted from the parents' for their siblings.
+        If the smaller nodes are given, only their rows are summed; the sums of their siblings are the differences from
+        the sums of the parents, which the last call left.
         """
         bin_numbers: Codes | Index = self._bin_numbers
         weights, n_counted = self.packed, n_nodes
@@ -581,7 +588,7 @@ def goes_right(right: Mask, codes: Codes, first: int = 0) -> Mask:
 
 
 def _pack(g: Array, h: Array, rng: np.random.Generator) -> tuple[Array, Units]:
-    """Round gradients and curvatures to whole units; return both of a row packed into one number, (n,), and units."""
+    """Round gradients and curvatures to integer units; return each row's two in one packed double, (n,), and units."""
     # so that the sums over all rows stay below half of 2^_FIELD, with one unit of room for rounding up
     most = 2.0 ** (_FIELD - 1 - math.ceil(math.log2(len(g) + 1))) - 1
     units = tuple(max(float(np.abs(x).max(initial=0.0)), 1e-300) / most for x in (g, h))
@@ -591,7 +598,7 @@ def _pack(g: Array, h: Array, rng: np.random.Generator) -> tuple[Array, Units]:
 
 
 def _unpack(packed: Array, units: Units) -> tuple[Array, Array]:
-    """Return the sums of g and of h that the packed numbers contain."""
+    """Return the sums of g and of h that are packed into each double."""
     # h is below half of 2^_FIELD, so rounding gives the upper field, even if g is negative
     g = np.rint(packed * 2.0**-_FIELD)
     h = packed - g * 2.0**_FIELD
@@ -652,7 +659,7 @@ def _upper_triangle(width: int) -> Array:
 def _gains(left: Array, total: Array, units: Units, penalty: float) -> Array:
     """Return the gains (columns, width) from packed sums left (nodes, columns, width) and total (nodes, 1, 1).
 
-    `left` is overwritten. All steps are in place and in whole units, since memory traffic takes half of the time.
+    `left` is overwritten. All steps are in place and in integer units, since memory traffic takes half of the time.
     """
     # units of 1: sums stay whole numbers of the units, and the factors come last
     all_g, all_h = _unpack(total, (1.0, 1.0))

@@ -6,14 +6,14 @@ give the same model on every machine, and neither jumps at any number of rows:
 
     share * (SECONDS + SECONDS_PER_SIZE * rows^ROWS_POWER * attributes^(1/4) * classes / 2)
 
-This grows at about the same rate as the shortest time of boosting. The most promising candidates are tried first; a
-candidate that is expected to take more time than is left is skipped. If there are no more rows than the effort holds
-out, every row is held out once, in FOLDS folds. With more rows fewer of these folds are tried, and with more than
-`most_rows` a stratified sample of that size is used. Boosted trees gain most from more rows, and learn from up to
-`member_rows` rows that are not held out.
+with the factor `share` of the effort. This grows at about the same rate as the shortest time of boosting. The most
+promising candidates are tried first; a candidate that is expected to take more time than is left is skipped. If there
+are no more rows than the effort holds out, every row is held out once, in FOLDS folds. With more rows fewer of these
+folds are tried, and with more than `most_rows` a stratified sample of that size is used. Boosted trees gain most from
+more rows, and learn from up to `member_rows` rows that are not held out.
 
-With a time limit and no effort, the clock decides which candidates are tried (all of them if there is time), and the
-number of folds is that of the highest effort whose expected seconds are within the limit. The expected seconds are
+With a time limit and no effort, the clock decides which candidates are tried (all of them if there is time), and there
+are as many folds as with the highest effort whose expected seconds are within the limit. The expected seconds are
 corrected by the ratio of the actual to the expected time of the candidates tried so far.
 """
 
@@ -35,9 +35,9 @@ SECONDS, SECONDS_PER_SIZE, ROWS_POWER = 0.5, 3e-3, 0.6
 PASSES_PER_PATH, PASSES_PER_FIT = 200.0, 40.0
 """Approximate evaluations for all penalties in one fold, and for a fit with one penalty, including preconditioners."""
 LINEAR_SHARE = 0.2
-"""The share of PASSES_PER_PATH that linear coding needs, since it has few parameters."""
+"""The fraction of PASSES_PER_PATH that linear coding needs, since it has few parameters."""
 NANOSECONDS_PER_CELL = 30.0
-"""Approximate time of an evaluation per table entry."""
+"""Approximate time of an evaluation per table entry and class."""
 SECONDS_PER_SET = 4e-5
 """Approximate time to compute the gain of a set of attributes."""
 FREE_SECONDS = 0.85
@@ -47,25 +47,25 @@ TREES, MANY_ROWS = 150, 10_000
 BYTES_PER_VALUE = 12
 """Bytes per row and attribute: the codes of all rows, of the folds, and of the current pass."""
 ROW_VECTORS = 8
-"""The numbers per row and class that boosting holds in memory at a time."""
+"""The number of values per row and class that boosting holds in memory at a time."""
 VECTORS_PER_FOLD = 5
 """The number of parameter vectors that a path keeps from one penalty to the next."""
 SHARP_INTERVALS = 40
-"""The most intervals per numeric attribute that the method of Fayyad & Irani is expected to make."""
+"""The maximum number of intervals per numeric attribute expected from the method of Fayyad & Irani."""
 LEAF_ENTRIES, BYTES_PER_LEAF_ENTRY = 1 << 23, 12
-"""The most nonzero entries (rows times trees) of a joint fit of all leaves, and the bytes of each (96 MiB in total)."""
+"""The maximum number of nonzero entries (rows times trees) of a joint fit of leaves, and the bytes of each (96 MiB)."""
 
 
 @dataclass(frozen=True)
 class Effort:
     """The limits that one of the efforts sets.
 
-    - share: the factor of the seconds that the default effort allows
-    - held_out: number of held-out rows; most_rows: size of the sample drawn if there are more rows
+    - share: the expected seconds that are allowed, relative to the default effort
+    - held_out: the approximate number of held-out rows; most_rows: the size of the sample drawn if there are more rows
     - prunes: whether candidates that are unlikely to help are tried last, or not at all
-    - boosted_from: the fewest rows with which trees are boosted
-    - members: number of members of the bag of boosted trees; member_rows: the most rows that a member learns from;
-      trees: the most trees of a member
+    - boosted_from: the minimum number of rows for boosting trees
+    - members: the number of members of the bag of boosted trees; member_rows: the maximum number of rows drawn for a
+      member; trees: the maximum number of trees of a member
     """
 
     share: float
@@ -83,7 +83,7 @@ class Effort:
         return self.share * (SECONDS + SECONDS_PER_SIZE * size)
 
     def folds(self, n_rows: int) -> int:
-        """Return how many of the FOLDS folds are held out in turn: all of them if there are few rows."""
+        """Return how many of the FOLDS folds are held out in turn, from all of them for few rows to one for many."""
         return max(1, min(FOLDS, round(min(FOLDS, self.held_out * FOLDS / max(n_rows, 1)))))
 
 
@@ -98,9 +98,10 @@ DEFAULT = 3
 
 
 def choose_effort(effort: int | None, limit: float | None, data: Dataset) -> Effort:
-    """Return the requested effort, or the default.
+    """Return the limits of the requested effort, or of the default effort.
 
-    With a time limit and no effort, return an effort that tries all candidates, with the most folds that fit the limit.
+    With a time limit and no effort, return limits that do not exclude any candidate, with the folds and rows of the
+    highest effort whose expected seconds are within the time limit, or of effort 1 if none is.
     """
     if effort is not None or limit is None:
         return EFFORTS[DEFAULT if effort is None else effort]
@@ -121,9 +122,9 @@ def choose_effort(effort: int | None, limit: float | None, data: Dataset) -> Eff
 class ComputeBudget:
     """The computing time allowed and used: in expected seconds and, with a time limit, in seconds of the clock.
 
-    - limit: the time limit, or None; began: the clock at the start
-    - seconds: expected seconds that the effort allows; expected: those of the candidates tried so far
-    - later: expected seconds of the final fits of these candidates
+    - limit: the time limit in seconds, or None; began: the time of the clock at the start
+    - seconds: the expected seconds that the effort allows
+    - expected: the expected seconds of the candidates tried so far, and `later` of their final fits
     - done: like `expected`, but for boosted trees according to the number of trees that were grown
     - before_candidates, taken: seconds of the clock before the first candidate, and for the candidates so far
     """
@@ -163,7 +164,7 @@ class ComputeBudget:
         return self.limit is not None and not self.allows(0.0, 0.0)
 
     def part_of_time(self, n: float) -> Callable[[], bool]:
-        """Return a function that checks whether 1/n of the time now left has passed (False without a limit)."""
+        """Return a function that tells whether 1/n of the time that is left now has passed (False without a limit)."""
         if self.limit is None or self.clock is None:
             return lambda: False
         begin = self._elapsed()

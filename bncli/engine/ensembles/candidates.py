@@ -1,4 +1,4 @@
-"""The candidates of `--structure auto`: the tables of each, chosen on the rows that it learns from.
+"""The candidates of `--structure auto`, with the tables of each, chosen on the rows that it learns from.
 
     singles        main effects: one table per attribute, finely cut
     boosted        a bag of boosted trees (`bncli.engine.ensembles.boosted_bag`)
@@ -76,7 +76,7 @@ MANY_ROWS = 1_000
 """With at least this many rows, Fayyad & Irani's cuts are included in the codes and in tables over one attribute."""
 TREE_INTERVALS = 8
 GAIN_INTERVALS = {"pairs": 5, "triples": 4, "quadruples": 4}
-"""The number of intervals per attribute with which the gains of larger sets are measured."""
+"""The maximum number of intervals per attribute with which the gains of larger sets are computed."""
 FEW_ROWS, CELL_ROWS = 3_000, 100
 LEAST_INTERVALS = {2: 8, 3: 4, 4: 4}
 MOST_INTERVALS = {2: 20, 3: 8, 4: 6}
@@ -85,7 +85,7 @@ GROWTH = 0.25
 ALL_PAIRS = 20
 CONFLICT = 9.0
 BUILDS_ON = {"pairs": "singles", "triples": "pairs", "quadruples": "triples"}
-"""The candidate on whose residuals larger sets are chosen; `triples` build on `all pairs` if these are better."""
+"""The candidate on whose residuals larger sets are chosen; `triples` build on `all pairs` if that is better."""
 _LIKELY_FIRST = (
     *("singles", "boosted", "lines", "tree", "pairs", "sharp singles", "sharp tree"),
     *("all pairs", "triples", "quadruples"),
@@ -123,9 +123,10 @@ class Fit(NamedTuple):
 
 @dataclass(frozen=True)
 class Capacity:
-    """The limits of tables: bins[k - 1] is the most intervals of an attribute in a table over k attributes.
+    """The limits of tables: bins[k - 1] is the maximum number of intervals per attribute in a table over k attributes.
 
-    None means no limit; the last entry also holds for larger sets. The other fields are numbers of sets per attribute.
+    None means no limit; the last entry also holds for larger sets. The other fields are the maximum numbers of sets per
+    attribute.
     """
 
     bins: tuple[int | None, ...] = (None, LEAST_INTERVALS[2], LEAST_INTERVALS[3])
@@ -170,7 +171,7 @@ class CandidateFinder:
     penalties: dict[str, float] = field(default_factory=dict)
 
     def find(self, name: str) -> Candidate:
-        """Return the candidate with this name, its tables chosen on these rows."""
+        """Return the candidate with this name, with tables chosen on these rows."""
         if name not in self.candidates:
             if name in ("sharp singles", "sharp tree"):
                 self.candidates[name] = self._find_sharp(name)
@@ -200,7 +201,7 @@ class CandidateFinder:
         regions = self._regions(name)
         bins = (SINGLE_INTERVALS, *self.capacity.bins[1:])
         larger = group_intervals_by_size(schema.attributes, bins[1:])
-        # An attribute with a monotone direction has all cuts of larger sets, so that its own table can offset theirs.
+        # An attribute with a monotonicity constraint has all cuts of larger sets, so its own table can offset theirs.
         singles = tuple(
             reduce(refine, (groupings[i] for groupings in larger), own) if direction_of(schema, i) else own
             for i, own in enumerate(self.single_groupings)
@@ -215,7 +216,7 @@ class CandidateFinder:
         )
 
     def _regions(self, name: str) -> list[tuple[int, ...]]:
-        """Return the sets of attributes of a candidate, beginning with the single attributes."""
+        """Return the sets of attributes of a candidate, the single attributes first."""
         informative = self.data.schema.informative
         singles: list[tuple[int, ...]] = [(i,) for i in informative]
         if name == "singles":
@@ -250,7 +251,10 @@ class CandidateFinder:
 
     @cached_property
     def mdl_groupings(self) -> AttributeGroupings:
-        """The groupings by the cuts of the schema that the method of Fayyad & Irani selects on these rows."""
+        """The groupings of attributes by the cuts that the method of Fayyad & Irani selects among those of the schema.
+
+        It selects on these rows; None for attributes that are categorical or not informative.
+        """
         without_cuts = _without_cuts(self.data)
         groupings: list[Grouping | None] = []
         for i, attribute in enumerate(self.data.schema.attributes):
@@ -272,7 +276,7 @@ class CandidateFinder:
 
     @property
     def interaction_factor(self) -> float:
-        """The factor by which the penalty of sets of several attributes exceeds that of single attributes."""
+        """The factor that multiplies the penalty of sets of several attributes: 1, or at least CONFLICT."""
         if not {"singles", "pairs"} <= self.penalties.keys():
             return 1.0
         ratio = self.penalties["pairs"] / self.penalties["singles"]
@@ -306,14 +310,14 @@ def _fine_cuts(values: NDArray[np.generic], labels: Codes, n_labels: int, weight
 
 
 def equal_groupings(data: Dataset, bins: int) -> AttributeGroupings:
-    """Return the grouping of every attribute to at most `bins` intervals of about equal weight."""
+    """Return a grouping of each attribute into at most `bins` intervals of about equal weight."""
     return tuple(group_intervals(attribute, bins) for attribute in data.schema.attributes)
 
 
 def _without_cuts(data: Dataset) -> frozenset[int]:
-    """Return numeric attributes without missing values that certainly have no MDL cut; empty unless rows are few.
+    """Return the numeric attributes without missing values that certainly have no MDL cut.
 
-    The result is also empty if rows are weighted.
+    With more than `mdl.FEW_ROWS` rows, or with weighted rows, nothing is tested and the result is empty.
     """
     if data.weights is not None or data.n_rows > mdl.FEW_ROWS:
         return frozenset()
@@ -330,7 +334,7 @@ def _without_cuts(data: Dataset) -> frozenset[int]:
 
 
 def regroup_dataset(data: Dataset, groupings: AttributeGroupings) -> Dataset:
-    """Return the data with the codes of every attribute grouped."""
+    """Return the data with the codes of every attribute grouped; attributes with the grouping None are unchanged."""
     grouped = list(zip(data.schema.attributes, data.codes, groupings, strict=True))
     attributes = tuple(a if grouping is None else regroup_attribute(a, grouping) for a, _, grouping in grouped)
     codes = tuple(c if grouping is None else regroup_codes(c, grouping) for _, c, grouping in grouped)

@@ -3,13 +3,15 @@
 The tables of a candidate are chosen again in every fold, from the rows that are not held out. Tables chosen with the
 help of held-out rows would get too much weight in the ensemble.
 
-Penalties are tried from large to small. The best one has the least held-out loss by the requested metric. Ties are
-resolved by the log-loss (`error` has many ties), then in favour of the larger penalty. A path ends
+Penalties are tried from large to small, starting at some penalty; if that one is the best, larger ones are tried. The
+best penalty has the lowest held-out loss by the requested metric. A tie of `error`, which has many, is resolved by the
+log-loss. A loss that is lower by less than the fraction TIE does not count, so the penalty tried first stays the best.
+A path of decreasing penalties ends
 
 - when its log-loss exceeds its lowest by the fraction WORSE (WORSE_OF_MANY with at least MANY held-out rows), or has
   risen twice in succession,
-- at LEAST_STEEP or below, when the losses of three penalties differ by at most FLAT,
-- at LEAST_USUAL or below, when the log-loss no longer falls.
+- at the penalty LEAST_STEEP or below, when the last three log-losses differ by at most the fraction FLAT,
+- at the penalty LEAST_USUAL or below, when the log-loss no longer falls.
 """
 
 from __future__ import annotations
@@ -41,22 +43,22 @@ WORSE, WORSE_OF_MANY, SLACK = 0.03, 0.01, 1e-4
 FLAT = 1e-3
 TIE = 1e-4
 MANY = 1_000
-"""With this many held-out rows or more, a loss is estimated so precisely that a path ends sooner."""
+"""With at least this many held-out rows, a loss is estimated so precisely that a path can end sooner."""
 TOLERANCE, MAX_ITERATIONS = 3e-3, 60
-"""The tolerance and the most iterations of a fit: the remaining error is smaller than the change of the optimum from
-one sample of rows to another.
+"""The tolerance and the maximum number of iterations of a fit: the remaining error is smaller than the change of the
+optimum from one sample of rows to another.
 """
 FEW_ROWS, COST_OF_FEW = 1_000, 0.3
-"""With fewer than FEW_ROWS rows, a preconditioner may cost no more than COST_OF_FEW evaluations, which are fast."""
+"""With fewer than FEW_ROWS rows, evaluations are fast, so a preconditioner may cost at most COST_OF_FEW of them."""
 NEGLIGIBLE = 0.01
-"""Tolerances are relative to the log-loss in nats per row, but to no less than this value."""
+"""Tolerances are relative to the log-loss in nats per row, or to this value if the log-loss is lower."""
 FUSED_CELLS = 2048
 FREQUENCIES = "class frequencies"
 """The candidate without tables."""
 
 
 class Losses(NamedTuple):
-    """Losses of the held-out rows (weighted means, for rmse the root), named as the metrics that a user may choose."""
+    """Weighted mean losses of the held-out rows (for rmse, the root of the mean), named like the metrics."""
 
     log_loss: float
     error: float
@@ -67,8 +69,8 @@ class Losses(NamedTuple):
 class HeldOutEvaluation:
     """Results of a candidate on held-out rows: its best penalty, and the losses and ln P(y | x) (K, rows) at it.
 
-    `tried` has all penalties. `path` is that of the first fold, or None for the class frequencies and for a bag of
-    boosted trees, which has `members` instead, one per fold.
+    `tried` has all penalties that were tried. `path` is the path of the first fold, or None for the class frequencies
+    and for a bag of boosted trees, which has `members` instead, one per fold.
     """
 
     name: str
@@ -156,7 +158,7 @@ class _PenaltySearch:
 
 @dataclass
 class PenaltyPath:
-    """One candidate in one fold: its optima for decreasing penalties, and their predictions for the held-out rows."""
+    """One candidate in one fold: its optima for a sequence of penalties, and their predictions of the held-out rows."""
 
     candidate: Candidate
     space: ParameterSpace
@@ -191,12 +193,12 @@ class PenaltyPath:
 
     @cached_property
     def searched(self) -> ParameterSpace | FewRows:
-        """The space in which the optima are searched: the span of the rows if there are few rows."""
+        """The space in which the optima are found: the span of the rows if there are few, otherwise `space`."""
         return few_rows(self.space) or self.space
 
     @property
     def fit(self) -> Fit:
-        """The likelihood, and the tables of the best optimum."""
+        """The likelihood, and the tables at the best optimum."""
         return Fit(self.space.likelihood, self.searched.cells(self.best))
 
     @property
@@ -206,7 +208,7 @@ class PenaltyPath:
 
 
 def parameter_space(data: Dataset, candidate: Candidate, effects: Effects | None = None) -> ParameterSpace:
-    """Return a candidate's parameter space on `data`, with the coordinates of `effects`, by default those of `data`."""
+    """Return a candidate's parameter space on `data`, with the given effects or, by default, the effects of `data`."""
     likelihood = conditional_likelihood(data, candidate.families)
     if effects is None:
         effects = effects_of(
@@ -240,7 +242,7 @@ def _block_log_probabilities(block: RowBlock, tables: Sequence[Array]) -> Array:
 
 
 def evaluate_frequencies(parts: Sequence[tuple[Dataset, Dataset]]) -> HeldOutEvaluation:
-    """Evaluate the smoothed class frequencies (`log_frequencies`) on pairs of training and held-out rows."""
+    """Evaluate the smoothed class frequencies (`log_frequencies`) of training rows on held-out rows, part by part."""
     log_p = np.concatenate(
         [
             np.repeat(log_frequencies(training.class_counts)[:, np.newaxis], held_out.n_rows, axis=1)

@@ -11,33 +11,33 @@ maximise
 
 by L-BFGS-B, with row weights r. This is a logistic regression on the log-probabilities of the models, concave in w. (By
 squared errors, for the metric `rmse`, it is not concave.) The weights need not sum to 1: a sum above 1 makes
-underconfident models more confident, a sum below 1 makes overconfident ones less so. The centre v are the weights of
-the linear pool, which maximise
+underconfident models more confident, a sum below 1 makes overconfident ones less so. The centre v is the vector of
+weights of the linear pool, which maximise
 
     sum over rows t of r_t ln sum over models m of v_m P_m(y_t | x_t),    v on the simplex
 
 by L-BFGS-B from equal weights. The multiplier of the constraint sum over m of v_m = 1 is the sum of r, which is added
 to the objective. (EM, where v_m becomes the mean posterior probability of model m over the rows, had not converged
 after 2,000 steps, which took a twentieth of the time of a fit of few rows.) Models with little weight are dropped, and
-the weights of the others are optimised again: stacking in the manner of Breiman (1996, Machine Learning 24). The pools
-are those of Genest & Zidek (1986, Statistical Science 1).
+the weights of the others are optimised again: stacking in the manner of Breiman (1996, Machine Learning 24). For the
+two kinds of pools, see Genest & Zidek (1986, Statistical Science 1).
 
 The strength s is STRENGTH, and STRENGTH_OF_MANY with at least MANY held-out rows. On tables with noise it changes
 little. On tables without noise, the few uncertain rows, which also stopped the trees, would make the pool
 overconfident. (Measured as log-loss relative to STRENGTH: 0.97 and 0.67 on two folds of shuttle, 0.98 on a simulated
 tree, 0.998 to 1.000 on six tables with noise.)
 
-**The uncertainty** (`fit --structure auto --intervals`) is that of the scores of the pool. A logarithmic pool has the
-scores S = sum over components m of w_m S_m + w_0 ln f, with f the class frequencies. Let W be the sum of the w_m,
-omega_m = w_m / W, and R = sum over m of omega_m S_m. The components are treated as competing descriptions of the same
-truth, each right with the probability omega_m. Their variance is that of a mixture:
+**The uncertainty** (`fit --structure auto --intervals`) is the variance of the scores of the pool. A logarithmic pool
+has the scores S = sum over components m of w_m S_m + w_0 ln f, with f the class frequencies. Let W be the sum of the
+w_m, omega_m = w_m / W, and R = sum over m of omega_m S_m. The components are treated as competing descriptions of the
+same truth, each right with the probability omega_m. Their variance is the variance of a mixture:
 
     a sum over m of omega_m (V_m + (S_m - R)^2) + max(0, 1 - W)^2 R^2 + w_0^2 V_0,    a = W^2, or W if W < 1
 
 (Hoeting, Madigan, Raftery & Volinsky 1999, Statistical Science 14: Bayesian model averaging). Covariances of classes
-are of the same form. Where the class frequencies take weight from the components, W < 1, they shrink the log-odds as a
-stronger prior would: it divides a variance by as much as the estimate, not by its square, and the distance to the
-log-odds before is a bias. V_m, the uncertainty within a component, is
+have the same form. Where the class frequencies take weight from the components, W < 1, they shrink the log-odds as a
+stronger prior would, which multiplies the variance by the same factor as the estimate, not by its square; the change
+of the log-odds is a bias. V_m, the variance within a component, is
 
     fitted tables        the Laplace approximation with the penalty as prior (`posterior_draws`), and the square of the
                          bias of the penalty (`penalty_bias`)
@@ -72,22 +72,22 @@ STRENGTH, STRENGTH_OF_MANY = 1.0, 10.0
 """The strength s of the penalty towards the weights of the linear pool, in nats."""
 MANY = 1_000
 LEAST, LEAST_OF_MANY = 0.01, 0.05
-"""Weights below this are set to 0; the limit is higher with MANY rows, where fitting a component again is expensive."""
+"""Weights below this are set to 0; the limit is higher with MANY rows, where refitting a component is expensive."""
 MOST = 1e3
 TOLERANCE = 1e-7
 """The tolerance of the gradient for the weights of the linear pool, in nats per row."""
 LEAST_MIXTURE = 1e-300
 """The lower bound of a mixture's probability while its weights are optimised, to keep its logarithm finite."""
 HALF_ROWS = 20.0
-"""The number of held-out rows with which the class frequencies get half of the weight."""
+"""The number of held-out rows for which half of the weight moves to the class frequencies."""
 FEWEST_DRAWS, MOST_DRAWS, MOST_NUMBERS = 8, 24, 1 << 22
-"""The number of draws: as many as fit into MOST_NUMBERS numbers (32 MiB), but at least 8 and at most 24."""
+"""The number of draws: as many as fit into MOST_NUMBERS values (32 MiB), but at least 8 and at most 24."""
 
 
 def pool_weights(
     log_p: Sequence[Array] | Array, labels: Integers, weights: Array | None = None, metric: str = ""
 ) -> Array:
-    """Return the weights w (M,) of a logarithmic pool.
+    """Return the weights w (M,) of a logarithmic pool; at least one is positive, and small ones are set to 0.
 
     `log_p` has ln P_m(y | x_t), M arrays (K, rows); `labels` (rows,) are the true labels, `weights` (rows,) the row
     weights (None: all 1). With the metric `rmse`, the loss is the sum over rows of r_t (1 - P_w(y_t | x_t))^2 instead
@@ -163,14 +163,14 @@ def linear_pool_weights(log_p_true: Array, weights: Array | None = None) -> Arra
 
 
 def shrink_to_frequencies(w: Array, n_rows: float) -> Array:
-    """Return the weights (M,), with some moved to the class frequencies, the last model, if held-out rows are few.
+    """Return the weights (M,), with some weight moved to the last model, the class frequencies, if there are few rows.
 
-    With few rows the weights overfit. So the class frequencies get the additional share
+    With few held-out rows the weights overfit. So the weight of the class frequencies is increased by
 
-        1 / (1 + (n_rows / HALF_ROWS)^2)
+        f = 1 / (1 + (n_rows / HALF_ROWS)^2)
 
-    and all weights are multiplied by the remainder; a share below LEAST counts as 0. This was chosen on samples of 25
-    and 70 rows from 14 tables, for which it changes the log-loss by -2 % and by +0.3 %.
+    after all weights were multiplied by 1 - f; an f below LEAST counts as 0. This was chosen on samples of 25 and 70
+    rows from 14 tables, for which it changes the log-loss by -2 % and +0.3 %, respectively.
     """
     share = 1.0 / (1.0 + (n_rows / HALF_ROWS) ** 2)
     if share < LEAST:
@@ -179,9 +179,9 @@ def shrink_to_frequencies(w: Array, n_rows: float) -> Array:
 
 
 class FittedComponent(NamedTuple):
-    """A component, and where it comes from: an optimum `point` (P,) with a penalty, or the members of a bag.
+    """A component, and its origin: an optimum `point` (P,) in `space` with a penalty, or the members of a bag.
 
-    The class frequencies come from neither, but from the weights `class_counts` (K,) of the classes.
+    For the class frequencies, the origin is the total weight `class_counts` (K,) of each class instead.
     """
 
     component: Component
@@ -195,9 +195,9 @@ class FittedComponent(NamedTuple):
 def spread(
     fitted: Sequence[FittedComponent], schema: Schema, seed: int, class_weights: Array | None = None
 ) -> ParameterUncertainty:
-    """Return the uncertainty of the ensemble of these components, in this order.
+    """Return the uncertainty of the ensemble of these components, with the tables in the order of the components.
 
-    class_weights: the factors per class (K,) that the row weights contain.
+    `class_weights` (K,) are the factors per class by which the row weights were multiplied.
     """
     from scipy.special import polygamma
     from scipy.stats import norm, t
@@ -242,7 +242,7 @@ def spread(
 
 
 def _orthogonal_draws(n: int, n_draws: int, rng: np.random.Generator) -> Array:
-    """Return random numbers (n, n_draws) whose rows have the mean square 1, and are orthogonal if n <= n_draws."""
+    """Return random values (n, n_draws) whose rows have mean square 1, and are orthogonal if n <= n_draws."""
     drawn = rng.standard_normal((n_draws, n))
     if n <= n_draws:
         drawn = np.linalg.qr(drawn)[0]
@@ -252,7 +252,7 @@ def _orthogonal_draws(n: int, n_draws: int, rng: np.random.Generator) -> Array:
 def _member_draws(
     members: Sequence[Boosted], schema: Schema, cells: Array, n_draws: int, rng: np.random.Generator
 ) -> Array:
-    """Return combinations (n_draws, K, n_cells) of the members' deviations from their mean, the tables `cells`."""
+    """Return random combinations (n_draws, K, n_cells) of the members' deviations from their mean, `cells`."""
     drawn = np.zeros((n_draws, *cells.shape))
     # with the variance between members, sum of squares / (M - 1), this is (F - 1)^2 / F of it
     scale = (FOLDS - 1) / np.sqrt(FOLDS * (len(members) - 1))

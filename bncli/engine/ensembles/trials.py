@@ -3,7 +3,7 @@
 The tables of a candidate are chosen in every fold, and its penalty by the held-out rows. The losses of the candidates
 tried so far decide which others are tried:
 
-- Once the log-loss is below NO_LOSS, no others are tried.
+- Once a log-loss is below NO_LOSS, no further candidates are tried.
 - Larger sets are not built on a candidate whose log-loss exceeds the lowest by more than the fraction PRUNING_SLACK.
 - An effort that prunes first skips larger sets unless smaller ones have shown that attributes interact, and tries them
   later if there is time left.
@@ -59,11 +59,11 @@ from bncli.watch import Note, Progress, Watch
 NO_LOSS = 5e-5
 """The log-loss in nats per row below which no more candidates are tried."""
 PRUNING_SLACK = 0.05
-"""Larger sets are not built on a candidate whose log-loss is more than this share above the lowest."""
+"""Larger sets are not built on a candidate whose log-loss exceeds the lowest by more than this fraction."""
 INTERACTION_GAIN = 0.01
-"""Attributes interact if trees or pairs have lowered the log-loss by this share."""
+"""Attributes interact if trees or pairs have lowered the log-loss by at least this fraction."""
 DEEP_GAIN = 0.1
-"""If boosted trees have lowered the log-loss by this share, tables of one or two attributes add nothing to them."""
+"""If boosted trees have lowered the log-loss by this fraction, tables of one or two attributes add nothing to them."""
 COST_GROWTH = 1.2
 """A candidate costs at least this many times as much as the candidate that it builds on."""
 PROBED_ROWS = 500
@@ -78,9 +78,9 @@ _SHALLOW = ("lines", "tree", "sharp singles", "sharp tree")
 
 @dataclass(frozen=True)
 class Fold:
-    """The rows of a fold: those that candidates learn from (in `finder`), and all `others` that are not held out.
+    """The rows of a fold: the held-out rows, and all `others`.
 
-    Both are the same unless a sample was drawn.
+    `finder` has the rows that candidates learn from, which are the others or a sample of them.
     """
 
     finder: CandidateFinder
@@ -101,10 +101,10 @@ class Trials:
         memory: int | None,
         watch: Watch,
     ) -> None:
-        """Begin with no candidate tried; `memory` is the limit in bytes, or None if it is not known."""
+        """Start without any candidate tried; `memory` is the limit in bytes, or None if it is not known."""
         self._data, self._folds, self._watch = data, folds, watch
         self._metric, self._effort, self._budget, self._bag, self._memory = metric, effort, bag.budget, bag, memory
-        # the splits of trees cannot keep directions
+        # the splits of trees cannot obey monotonicity constraints
         may_boost = data.n_rows >= self._effort.boosted_from and not data.schema.directed
         has_units = data.split_by is not None and data.split_by.units is not None
         self._probes = PROBED_ROWS <= data.n_rows < self._effort.boosted_from and not (
@@ -117,7 +117,7 @@ class Trials:
         self._evaluations: list[HeldOutEvaluation] = []
         self._considered, self._without_time = set[str](), set[str]()
         self._too_costly: list[str] = []
-        """Candidates skipped because of their cost, or that of the one they build on; some are `_without_time`."""
+        """Candidates skipped because of their cost or because the candidate they build on was skipped."""
         self._too_large: list[str] = []
 
     def run(self) -> list[HeldOutEvaluation]:
@@ -213,7 +213,7 @@ class Trials:
     def _try_boosted(self, n_done: int) -> None:
         """Try a bag of boosted trees if the time limit allows it, even if the effort does not (see `spend_on_trees`).
 
-        Trees learn from all rows that are not held out, or from a sample of them if there is no time for all.
+        Trees learn from all rows that are not held out or, if there is no time for all, from the sample of the finder.
         """
         n_folds = len(self._folds)
         all_rows = [(fold.others, fold.held_out) for fold in self._folds]
@@ -236,7 +236,10 @@ class Trials:
         self._budget.spend_on_trees(expected, later, done)
 
     def _wins_on_first_fold(self) -> bool:
-        """Return whether trees beat the best other candidate significantly on the first fold; False without time."""
+        """Return whether trees beat the best other candidate significantly on the first fold, if there is time to try.
+
+        Return False if there is not.
+        """
         fold, labels = self._folds[0], self._folds[0].held_out.labels
         expected = member_seconds(self._data, fold.others.n_rows)
         if not self._budget.has_time(expected, expected * len(self._folds)):
@@ -258,7 +261,7 @@ class Trials:
         self._watch(Progress(n_done + share, len(self._names), where))
 
     def _exceeds_budget(self, name: str, cost: float, later: float) -> bool:
-        """Return whether trial and final fit, in expected seconds, exceed the budget; the first one never does."""
+        """Return whether the expected seconds of trial and final fit exceed the budget; False for the first one."""
         if not self._evaluations or self._budget.allows(cost, later):
             return False
         if not self._budget.has_time(cost, later):
@@ -269,9 +272,9 @@ class Trials:
     def _first_penalty(self, candidate: Candidate) -> float:
         """Return the penalty at which the path begins.
 
-        It is one step above the best penalty of the candidate that this one builds on, or else of the first candidate.
-        With many held-out rows it is two steps above, because the path is then followed further down, and a loss that
-        hardly changes should not end it at too low a penalty.
+        It is one step above the best penalty of the candidate that this one builds on or, if there is none, of the
+        first candidate. With many held-out rows it is two steps above, because the path is then followed further down,
+        and a loss that hardly changes should not end it at too low a penalty. The first candidate begins at FIRST.
         """
         if not self._evaluations:
             return FIRST
@@ -315,7 +318,7 @@ def may_improve(
 
 
 def is_outdone(name: str, evaluations: Sequence[HeldOutEvaluation]) -> bool:
-    """Return whether boosted trees gain so much that this candidate with small tables is useless."""
+    """Return whether this is a candidate with small tables, and boosted trees gain so much that it is useless."""
     losses = {evaluation.name: evaluation.losses.log_loss for evaluation in evaluations}
     return name in _SHALLOW and losses.get(BOOSTED, math.inf) <= (1 - DEEP_GAIN) * losses["singles"]
 

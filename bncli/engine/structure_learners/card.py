@@ -136,7 +136,7 @@ class _PairFit(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """Attributes with joined values: per attribute, the group of each code and row, and the number and order of groups."""
+    """Attributes with joined values: per attribute, the groups of codes and rows, and their number and order."""
 
     fit: CardFit
     groups: dict[int, Index]
