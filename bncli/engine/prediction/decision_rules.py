@@ -2,35 +2,36 @@
 
 A rule maps probabilities to decisions and does not change the probabilities:
 
-    costs       d_t = argmin over d of sum over y of P(y | x_t) costs[y][d], the expected cost; the first of equal ones
-    threshold   of two labels the second if P(second | x_t) >= threshold
-    neither     the most probable label, the first of equal ones
+    costs       d_t = argmin over d of sum over y of P(y | x_t) costs[y][d], the expected cost; ties go to the first
+    threshold   the second of two labels if P(second | x_t) >= threshold, the first otherwise
+    neither     the most probable label; ties go to the first
     abstain     no decision if max over y of P(y | x_t) < abstain_below, regardless of the costs or the threshold
     sets        every label whose probability reaches its threshold for prediction sets
 
 Costs are finite and at least 0. A correct decision costs 0 unless something else is specified.
 
-Thresholds. The candidates t are the probabilities p of the second label that occur among held-out rows, in falling
+Thresholds. The candidates t are the probabilities p of the second label that occur among held-out rows, in descending
 order. With row weights,
 
-    TP(t) = weight of rows of the second label with p >= t,   FP(t) = that of rows of the first,   P, N = their totals
+    TP(t), FP(t) = total weights of the rows of the second and of the first label with p >= t,   P, N = their maxima
     recall = TP / P,  precision = TP / (TP + FP),  f1 = 2 TP / (P + TP + FP)
     balanced accuracy = (TP/P + 1 - FP/N) / 2
     mcc = (TP (N - FP) - FP (P - TP)) / sqrt((TP + FP)(P + N - TP - FP) P N)
 
-`best:NAME` takes the threshold with the highest value, the highest of equal ones; `recall=R` the highest threshold that
-reaches R; `precision=R` the lowest that does; `top=X%` the lowest that at most X per cent of the rows reach. 0 / 0
-counts as 0, and differences below 1e-12 do not count.
+`best:NAME` chooses the candidate with the highest value of a metric, the highest candidate if there are ties;
+`recall=R` the highest candidate that reaches R; `precision=R` the lowest that does; `top=X%` the lowest that at most X
+per cent of the rows reach. The threshold is halfway between this candidate and the next lower one, or 0. 0 / 0 counts
+as 0, and differences below 1e-12 do not count.
 
 Prediction sets (split conformal prediction). A held-out row has the conformity P(y_t | x_t) of its own label. With n
 such rows, weights w and their sum W, the set of a new row holds every label whose probability reaches
 
-    the highest conformity at or above which lie rows of weight (W + 1)(1 - alpha) or more,    w = 1: W = n,
+    the highest conformity such that rows of weight (W + 1)(1 - alpha) or more have at least this conformity,
 
-that is, the ceil((n + 1)(1 - alpha))-th largest. If the held-out rows and the new one are exchangeable, the set misses
-the true label with a probability of at most alpha (Vovk, Gammerman & Shafer 2005; the score of Sadinle, Lei & Wasserman
-2019, JASA 114). By class, each label has a threshold from its own rows, and the guarantee holds within each class. A
-set may be empty. A row of integer weight w counts as w rows.
+which with unit weights (W = n) is the ceil((n + 1)(1 - alpha))-th largest. If the held-out rows and the new one are
+exchangeable, the set misses the true label with a probability of at most alpha (Vovk, Gammerman & Shafer 2005; the
+score of Sadinle, Lei & Wasserman 2019, JASA 114). By class, each label has a threshold from its own rows, and the
+guarantee holds within each class. A set may be empty. A row of integer weight w counts as w rows.
 """
 
 from __future__ import annotations
@@ -54,9 +55,10 @@ _ROUNDING = 1e-9
 
 
 class DecisionOptions(NamedTuple):
-    """The options about decisions as typed; None if not given.
+    """The command-line options about decisions, each None if not given.
 
-    costs: `true:decision=cost,...`. threshold: a number or a criterion. sets: alpha. sets_by: "all" or "class".
+    costs: `true:decision=cost,...`. threshold: a number or a criterion, as a string. sets: alpha, the allowed error
+    rate of prediction sets. sets_by: "all" or "class".
     """
 
     costs: str | None = None
@@ -67,17 +69,18 @@ class DecisionOptions(NamedTuple):
 
     @property
     def need_held_out_rows(self) -> bool:
-        """Whether prediction sets are requested, or a threshold that is chosen on held-out rows."""
+        """Whether prediction sets are requested, or a threshold that must be chosen on held-out rows."""
         return self.sets is not None or (self.threshold is not None and parse_decimal(self.threshold) is None)
 
 
 def make_rule(
     options: DecisionOptions, labels: tuple[str, ...], class_name: str, stored: DecisionRule | None = None
 ) -> DecisionRule | None:
-    """Return the stored rule with the parts given by the options replaced, or None if there are neither.
+    """Return the stored rule with the parts given by the options replaced, or None without a rule and options.
 
-    A threshold is chosen on the held-out rows of the stored rule. Raises UsageError for options that do not fit these
-    labels, and BncliError if there are no such rows, or none that meet the criterion.
+    Costs replace a stored threshold, and a threshold replaces stored costs. A criterion chooses the threshold on the
+    held-out rows of the stored rule. Raises UsageError for options that do not fit these labels, and BncliError if
+    there are no such rows, or if no threshold meets the criterion.
     """
     if options == DecisionOptions():
         return stored
@@ -106,7 +109,7 @@ def make_rule(
 
 
 def check_options(options: DecisionOptions, labels: tuple[str, ...], class_name: str) -> None:
-    """Raise UsageError for options that can be refused before anything is learned."""
+    """Raise UsageError if `costs` or `threshold` do not fit the labels, before anything is learned."""
     if options.costs is not None:
         cost_matrix(options.costs, labels, class_name)
     if options.threshold is not None:
@@ -120,10 +123,10 @@ def _refuse_many_labels(labels: tuple[str, ...], class_name: str) -> None:
 
 
 def cost_matrix(text: str, labels: tuple[str, ...], class_name: str) -> tuple[tuple[float, ...], ...]:
-    """Return the matrix costs[true][decision] of `true:decision=cost,...`.
+    """Parse `true:decision=cost,...` into the matrix costs[true][decision].
 
-    Costs of correct decisions may be left out and are then 0. Raises UsageError for unknown labels, repeated pairs,
-    wrong decisions without a cost, negative costs, and costs that are all 0.
+    Costs of correct decisions may be left out and are then 0. Raises UsageError for ambiguous or malformed keys,
+    unknown labels, repeated pairs, wrong decisions without a cost, negative costs, and costs that are all 0.
     """
     costs: dict[tuple[str, str], float] = {}
     for key, cost in parse_label_numbers(text).items():
@@ -174,9 +177,9 @@ def without_held_out(rule: DecisionRule) -> DecisionRule | None:
 class DecidedRows:
     """The decisions for N rows.
 
-    codes: the labels, ABSTAINED for no decision. expected_costs: None without costs; if the rule abstains, those of the
-    decision that it would take otherwise. members (K, N): whether a label is in the row's prediction set; None without
-    sets.
+    codes (N,): the indices of the labels, ABSTAINED where there is no decision. expected_costs (N,): the expected cost
+    of each decision, also where the rule abstains from it; None without costs. members (K, N): whether a label is in
+    the row's prediction set; None without sets.
     """
 
     codes: Index
@@ -186,7 +189,10 @@ class DecidedRows:
 
 @dataclass(frozen=True)
 class Decider:
-    """A rule prepared for deciding rows; costs[true][decision] (K, K) and set_thresholds (K,) are None if not used."""
+    """A rule prepared for deciding rows.
+
+    costs[true][decision] (K, K) and set_thresholds (K,) are None if the rule has no costs or no prediction sets.
+    """
 
     rule: DecisionRule
     costs: Array | None
@@ -194,9 +200,10 @@ class Decider:
 
     @classmethod
     def of(cls, rule: DecisionRule, labels: tuple[str, ...]) -> Decider:
-        """Prepare a rule.
+        """Prepare a rule for deciding rows.
 
-        Raises BncliError if it has prediction sets and too few held-out rows, or none, or a label contains "|".
+        Raises BncliError for a rule with prediction sets if there are no held-out rows or too few, if the model was
+        learned from these rows too, or if a label contains "|".
         """
         costs = None if rule.costs is None else np.array(rule.costs)
         if rule.sets is None:
@@ -229,9 +236,9 @@ class Decider:
     def count_disagreements(
         self, p: Array, decided: Sequence[str | None], labels: tuple[str, ...], tolerance: float
     ) -> int:
-        """Return how many of the decisions `decided` (None: abstained) differ from this rule's for P(y | x_t) (K, N).
+        """Return how many of the decisions `decided` differ from this rule's decisions for P(y | x_t) (K, N).
 
-        Rows whose margin is at most `tolerance` do not count.
+        decided: labels, or None for abstentions. Rows whose margin is at most `tolerance` do not count.
         """
         positive = np.maximum(p, np.finfo(np.float64).tiny)
         expected = np.array([*labels, None], dtype=object)[self.decide(np.log(positive)).codes]
@@ -239,10 +246,10 @@ class Decider:
         return int(differs.sum())
 
     def margins(self, p: Array) -> Array:
-        """Return the margin of each decision, (N,), from P(y | x_t) (K, N): how far it is from another decision.
+        """Return the margin (N,) of each decision, its distance from another decision, from P(y | x_t) (K, N).
 
         It is a difference of probabilities, or with costs the difference between the two lowest expected costs, divided
-        by the largest cost.
+        by the largest cost. If the rule abstains below a probability, it is at most the distance from that probability.
         """
         if self.costs is not None:
             ascending = np.sort(self.costs.T @ p, axis=0) / self.costs.max()
@@ -258,16 +265,19 @@ class Decider:
 
 
 def decide_labels(rule: DecisionRule | None, labels: tuple[str, ...], log_p: Array) -> Index:
-    """Return the decisions (N,) for ln P (K, N): by the rule, or the most probable labels if it decides nothing."""
+    """Return the decisions (N,) for ln P(y | x_t) (K, N): by the rule, or the most probable labels if there is none.
+
+    A decision is the index of a label, or ABSTAINED.
+    """
     if rule is None or not rule.decides:
         return np.asarray(log_p[1] > log_p[0], np.intp) if len(log_p) == 2 else log_p.argmax(axis=0)
     return Decider.of(replace(rule, sets=None), labels).decide(log_p).codes
 
 
 def set_thresholds(sets: PredictionSets, scores: HeldOutScores, labels: tuple[str, ...]) -> Array:
-    """Return the lowest probability of each label in a prediction set, (K,), by the conformity of held-out rows.
+    """Return for each label the lowest probability, (K,), with which a prediction set includes it.
 
-    Raises BncliError if there are too few of them for this alpha.
+    The thresholds come from the conformity of held-out rows. Raises BncliError if these are too few for this alpha.
     """
     if not sets.by_class:
         together = tuple(p for of_label in scores.probabilities for p in of_label)
@@ -296,7 +306,11 @@ def _conformal_threshold(
 
 
 class ThresholdSteps(NamedTuple):
-    """The thresholds (S,), falling, and the weights true_positives and false_positives (S,) of the rows at or above."""
+    """The descending thresholds (S,), and the weights of the rows whose probability reaches each of them.
+
+    true_positives, false_positives (S,): the weights of such rows of the second and of the first label. positives,
+    negatives: the total weights of the two labels.
+    """
 
     thresholds: Array
     true_positives: Array
@@ -308,7 +322,7 @@ class ThresholdSteps(NamedTuple):
     def of(cls, p: Array, positive: Mask, weights: Array | None = None) -> ThresholdSteps:
         """Return the steps at the distinct values of p (N,), the probability of the second label.
 
-        positive (N,): whether a row has this label. Weights of None are 1.
+        positive (N,): whether a row has this label. weights (N,), or None if every row has weight 1.
         """
         row_weights = np.ones(len(p)) if weights is None else weights
         # ascending in -p, so thresholds fall
@@ -319,7 +333,7 @@ class ThresholdSteps(NamedTuple):
 
 
 def held_out_steps(scores: HeldOutScores) -> ThresholdSteps:
-    """Return the steps of held-out rows, from the probabilities of their true labels."""
+    """Return the steps of held-out rows from the stored probabilities of their true labels."""
     # the stored probabilities are those of the true labels: 1 - p for rows of the first label
     others, own = (np.array(of_label) for of_label in scores.probabilities)
     p = np.concatenate([1 - others, own])
@@ -328,7 +342,7 @@ def held_out_steps(scores: HeldOutScores) -> ThresholdSteps:
 
 
 def threshold_metrics(steps: ThresholdSteps) -> dict[str, Array]:
-    """Return the metrics at every step, (S,), by name."""
+    """Return the metrics at every step, (S,) each, keyed by name."""
     tp, fp, p, n = steps.true_positives, steps.false_positives, steps.positives, steps.negatives
     selected = tp + fp
     return {
@@ -343,7 +357,7 @@ def threshold_metrics(steps: ThresholdSteps) -> dict[str, Array]:
 
 
 def _ratio(part: Array, whole: Array | float) -> Array:
-    """Return part / whole, and 0 for 0 / 0."""
+    """Return part / whole, or 0 where `whole` is 0."""
     whole = np.broadcast_to(whole, part.shape)
     return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
 
@@ -351,7 +365,7 @@ def _ratio(part: Array, whole: Array | float) -> Array:
 def choose_threshold(criterion: str, steps: ThresholdSteps) -> Threshold:
     """Return the threshold chosen by `best:NAME`, `recall=R`, `precision=R` or `top=X%`.
 
-    Raises BncliError if no threshold meets the criterion, or if one of the labels has no row.
+    Raises BncliError if no threshold meets the criterion, or if one of the labels has no row of positive weight.
     """
     metrics = threshold_metrics(steps)
     if not steps.positives or not steps.negatives:
@@ -379,7 +393,11 @@ def choose_threshold(criterion: str, steps: ThresholdSteps) -> Threshold:
 
 
 def threshold_table(p: Array, positive: Mask, weights: Array | None, costs: Any = None) -> list[dict[str, float]]:
-    """Return the metrics at the thresholds 0, 0.01, ..., 1; with costs[true][decision] also the mean cost per row."""
+    """Return the metrics at each of the thresholds 0, 0.01, ..., 1, keyed by name.
+
+    p (N,): the probability of the second label. positive (N,): whether a row has it. With costs[true][decision], the
+    mean cost per row is included.
+    """
     steps = ThresholdSteps.of(p, positive, weights)
     grid = np.arange(TABLE_LINES) / (TABLE_LINES - 1)
     # the number of thresholds at or above each point of the grid, as an index into the counts with a 0 in front

@@ -1,6 +1,6 @@
 """Changes to a learned model: one effect edited by hand, or the two labels swapped.
 
-An edit changes one effect, keeps the others, and records what was replaced.
+An edit changes one effect by adding to one table, and records what was replaced.
 
 An effect g_T of a set of attributes T is the purified term of the score over T (`prediction.purification`). It is a
 linear function of the tables W_f of the families f that contain T:
@@ -8,18 +8,19 @@ linear function of the tables W_f of the families f that contain T:
     g_T = sum over f of R_f contrasts(W_f),    R_f = product over the axes i of f of   I - 1 q_i   if i is in T
                                                                                       q_i         otherwise
 
-with the training frequencies q_i. An edit adds D[x_T] to one table, the host: the one over the fewest attributes, or a
-new one if no table has the effect's binning. Rows in cells with D = 0 keep their scores. The effect becomes g_T + P D,
-where P = product over i in T of (I - 1 q_i), since an effect has mean 0 along each axis; the remainder of D goes to
-smaller effects and the constant.
+with the training frequencies q_i. An edit adds D[x_T] to one table, the host: the table over the fewest attributes
+among those that contain T in the effect's binning, or a new table if there is none. Rows in cells with D = 0 keep their
+scores. The effect becomes g_T + P D, where P = product over i in T of (I - 1 q_i), since an effect has mean 0 along
+each axis; the remainder of D goes to the effects of subsets of T and to the constant.
 
-- set: D makes the effect of each cell that is set equal to the number typed.
+- set: D makes the effect of each given cell equal to the given value.
 - flatten: the effect becomes 0.
-- smooth: each interval gets the mean of itself and its neighbours, weighted by frequencies, the neighbours by half.
+- smooth: each interval gets the mean of itself and its neighbours, weighted by frequencies, with neighbours at half
+  weight.
 - monotone: the isotonic regression of the curve, weighted by frequencies.
 
-Numbers are log-odds of a label against the geometric mean of the others, as `inspect --effects` shows them. With more
-than two labels a change of one label moves all others alike.
+Values are log-odds of a label against the geometric mean of the others, as `inspect --effects` shows them. With more
+than two labels, a change for one label changes the scores of all others equally.
 
 Thresholds, rates, effects and points of a scorecard refer to the second of two labels, the positive one. If another
 label is to be positive, the two are swapped throughout the model.
@@ -54,16 +55,16 @@ from bncli.errors import ModelError, UsageError
 
 _MOST_LISTED = 12
 ROUNDING = 1e-9
-"""The relative difference up to which an effect counts as equal to the number typed."""
+"""The relative difference up to which an effect counts as equal to the value that was given for it."""
 _MOST_LABELS_LISTED = 8
 
 
 @dataclass(frozen=True)
 class TablePart:
-    """The part of an effect in one table: R_f of array number `array` of the predictor, times `weight`.
+    """The part of an effect in one table: R_f applied to a parameter array of the predictor, times `weight`.
 
-    maps[i]: the factor of R_f for axis i of the family, (values of the effect on this axis, codes), or (1, codes) if
-    the effect lacks the attribute.
+    array: the index of the parameter array in `parameter_arrays`. maps[i]: the factor of R_f for axis i of the family,
+    (values of the effect on this axis, codes), or (1, codes) if the effect lacks the attribute.
     """
 
     array: int
@@ -76,9 +77,9 @@ class TablePart:
 class EditableEffect:
     """An effect as a linear function of the tables.
 
-    attributes: indices, ascending. axis_attributes: the attribute on each axis, as the effect bins it. frequencies:
-    those of the values on each axis. host: the table to which edits are added. temperature: the divisor of scores in
-    shown effects.
+    attributes: their indices, ascending. axis_attributes: the attribute on each axis, as the effect bins it.
+    frequencies: for each axis, the relative training frequencies of its values. host: the table to which edits are
+    added. temperature: the temperature by which displayed effects are divided, 1 if there is none.
     """
 
     attributes: tuple[int, ...]
@@ -95,7 +96,7 @@ class EditableEffect:
 
     @property
     def cells(self) -> dict[str, tuple[int, ...]]:
-        """The indices of each cell by the names of its values, such as `red & <=3`."""
+        """Maps the name of each cell, such as `red & <=3`, to the indices of its values."""
         names = [value_names(attribute)[: attribute.cardinality] for attribute in self.axis_attributes]
         return {" & ".join(cell): where for cell, where in zip(product(*names), np.ndindex(*self.shape), strict=True)}
 
@@ -104,7 +105,7 @@ class EditableEffect:
         return tuple(attribute.cardinality for attribute in self.axis_attributes)
 
     def read(self, arrays: Sequence[Array]) -> Array:
-        """Return the effect (n_1, ..., K), computed from the arrays of a predictor."""
+        """Compute the effect (n_1, ..., K) from the arrays of a predictor; missing arrays at the end count as 0."""
         total = np.zeros((*self.shape, self.n_labels))
         for part in self.parts:
             if part.array < len(arrays):
@@ -152,15 +153,15 @@ class EditableEffect:
         return values.transpose(*(order.index(a) for a in self.attributes), values.ndim - 1)
 
     def scores(self, change: Array) -> Array:
-        """Return the change of the host's scores, (n_1, ..., K), that raises the shown contrasts by `change`."""
+        """Return the change of the host's table, (n_1, ..., K), that adds `change` to the displayed contrasts."""
         factor = (self.n_labels - 1) / self.n_labels * self.temperature / self.host.weight
         return factor * change
 
 
 def editable_effect(model: Model, names: Sequence[str]) -> EditableEffect:
-    """Return the effect of these attributes.
+    """Return the effect of the attributes with these names.
 
-    Raises UsageError for an attribute that is unknown or named twice, and if no table contains them all; ModelError if
+    Raises UsageError if an attribute is unknown or named twice, or if no table contains them all. Raises ModelError if
     the model is not a sum of tables, or has a single label.
     """
     schema = model.schema
@@ -216,9 +217,9 @@ def editable_effect(model: Model, names: Sequence[str]) -> EditableEffect:
 
 
 def _weighted_families(model: Model) -> list[tuple[int, float, Family]]:
-    """Return (number of its array, weight of its component, family) for each table.
+    """Return (index of its parameter array, weight of its component, family) for each table.
 
-    Raises ModelError if missing values are marginalized, or if probabilities of several models are averaged.
+    Raises ModelError if missing values are marginalized, or if the probabilities of several models are averaged.
     """
     predictor = model.predictor
     if model.schema.marginalizes:
@@ -234,7 +235,7 @@ def _weighted_families(model: Model) -> list[tuple[int, float, Family]]:
 
 
 def _axis_map(schema: Schema, a: int, own: Grouping | None, groupings: Mapping[int, Grouping | None]) -> Array:
-    """Return the factor of R_f for attribute `a`, which the table bins as `own` and the effect as `groupings`.
+    """Return the factor of R_f for attribute `a`, which the table bins as `own` and the effect as groupings[a].
 
     Its shape is (values of the effect, codes of the table), or (1, codes) for an attribute that the effect lacks.
     """
@@ -252,7 +253,10 @@ def _axis_map(schema: Schema, a: int, own: Grouping | None, groupings: Mapping[i
 
 
 def parameter_arrays(predictor: Predictor) -> list[Array]:
-    """Return the bias, (K,), or (components, K) for an ensemble, and then the tables, component after component."""
+    """Return the parameter arrays: the bias, (K,) or (components, K) for an ensemble, then all tables (cells, K).
+
+    The tables of an ensemble are listed component by component.
+    """
     if isinstance(predictor, Tables):
         return [predictor.bias, *predictor.weights]
     assert isinstance(predictor, Ensemble)
@@ -261,7 +265,7 @@ def parameter_arrays(predictor: Predictor) -> list[Array]:
 
 
 def with_arrays(predictor: Predictor, arrays: Sequence[Array]) -> Predictor:
-    """Return the predictor with these arrays, in the order of `parameter_arrays`."""
+    """Return a copy of the predictor with these arrays, given in the order of `parameter_arrays`."""
     bias, *tables = arrays
     if isinstance(predictor, Tables):
         return replace(predictor, bias=bias, weights=tuple(tables))
@@ -276,7 +280,7 @@ def with_arrays(predictor: Predictor, arrays: Sequence[Array]) -> Predictor:
 
 
 def with_added_family(predictor: Predictor, family: Family) -> Predictor:
-    """Return the predictor with a table of zeros appended, in an ensemble to its last component."""
+    """Return the predictor with a table of zeros appended; an ensemble gets it in its last component."""
     if isinstance(predictor, Tables):
         table = np.zeros((family.n_cells, len(predictor.bias)))
         return replace(predictor, families=(*predictor.families, family), weights=(*predictor.weights, table))
@@ -300,11 +304,13 @@ def _without_last_family(predictor: Predictor) -> Predictor:
 def change_by_set(
     effect: EditableEffect, now: Array, typed: Sequence[str], label: int
 ) -> tuple[Array, dict[str, float]]:
-    """Return the change D for `VALUE=LOG_ODDS` texts, and the log-odds typed, by the name of the cell.
+    """Return the change D (n_1, ..., K) for `VALUE=LOG_ODDS` strings, and a map from cell names to the log-odds.
 
-    now (n_1, ..., K): the effect before the change. label: the class to which the log-odds refer.
+    now (n_1, ..., K): the effect before the change. label: the index of the label to which the log-odds refer. If the
+    log-odds are incompatible with a mean of 0, they hold up to a constant.
 
-    Raises UsageError for a value that the effect does not have, one typed twice, and a number that is not finite.
+    Raises UsageError for a value that the effect does not have, a value given twice, and log-odds that are missing or
+    not finite.
     """
     cells = effect.cells
     by_comma = {name.replace(" & ", ","): name for name in cells}
@@ -344,14 +350,14 @@ def change_by_set(
 
 
 def _one_against_others(label: int, n_labels: int) -> Array:
-    """Return the contrast (K,) of one label: 1 for it, and -1 / (K - 1) for each of the others."""
+    """Return the contrast (K,) of one label: 1 for this label, and -1 / (K - 1) for each of the others."""
     contrast = np.full(n_labels, -1 / (n_labels - 1))
     contrast[label] = 1.0
     return contrast
 
 
 def change_by_smoothing(effect: EditableEffect, now: Array) -> Array:
-    """Return the change D that smooths a curve over neighbouring intervals; a missing value keeps its effect."""
+    """Return the change D that smooths a curve over neighbouring intervals; D is 0 for the missing level."""
     attribute = _only_numeric_attribute(effect, "--smooth")
     n, frequencies = attribute.n_values, effect.frequencies[0][: attribute.n_values] + 1e-12
     distance = np.abs(np.arange(n)[:, np.newaxis] - np.arange(n))
@@ -365,7 +371,7 @@ def change_by_smoothing(effect: EditableEffect, now: Array) -> Array:
 
 
 def change_to_monotone(effect: EditableEffect, now: Array, label: int, *, rising: bool) -> Array:
-    """Return the change D by which a label's curve never falls, or never rises; a missing value keeps its effect."""
+    """Return the change D by which a label's curve never falls (`rising`) or never rises; 0 for the missing level."""
     from scipy.optimize import isotonic_regression  # takes longer to import than a small edit
 
     attribute = _only_numeric_attribute(effect, "--monotone")
@@ -378,7 +384,7 @@ def change_to_monotone(effect: EditableEffect, now: Array, label: int, *, rising
 
 
 def _only_numeric_attribute(effect: EditableEffect, option: str) -> NumericAttribute:
-    """Return the only attribute of the effect; raise UsageError if it has several, or is not numeric."""
+    """Return the attribute of the effect; raise UsageError unless there is exactly one and it is numeric."""
     attribute = effect.axis_attributes[0]
     if len(effect.axis_attributes) > 1 or not isinstance(attribute, NumericAttribute):
         what = f"{option} needs the effect of a single numeric attribute, but {effect.name} is not one"
@@ -387,7 +393,7 @@ def _only_numeric_attribute(effect: EditableEffect, option: str) -> NumericAttri
 
 
 def undo_edit(model: Model) -> Model:
-    """Return the model as it was before its last edit; raise UsageError if it has none."""
+    """Return the model as it was before its last edit; raise UsageError if it has no edits."""
     if not model.edits:
         raise UsageError("there is no edit to undo")
     last = model.edits[-1]
@@ -406,7 +412,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def check_positive(positive: str, class_name: str, labels: tuple[str, ...]) -> None:
-    """Raise UsageError for an unknown label, and if there are not two labels."""
+    """Raise UsageError if `positive` is not a label, or if there are not exactly two labels."""
     if positive not in labels:
         listed = ", ".join(map(repr, labels[:_MOST_LABELS_LISTED]))
         listed += ", ..." if len(labels) > _MOST_LABELS_LISTED else ""
@@ -417,9 +423,9 @@ def check_positive(positive: str, class_name: str, labels: tuple[str, ...]) -> N
 
 
 def with_positive_label(model: Model, positive: str | None) -> Model:
-    """Return the model with `positive` as the second of its two labels; with None, the model as it is.
+    """Return the model with `positive` as the second of its two labels; if it is None, return the model unchanged.
 
-    P(y | x) of each label and the costs stay the same; a threshold t for the old second label becomes 1 - t for the new
+    P(y | x) and the costs of each label stay the same; a threshold t for the old second label becomes 1 - t for the new
     one. Raises UsageError for an unknown label, and for a model that does not have two labels.
     """
     if positive is None:

@@ -1,30 +1,30 @@
 """Monitoring: counts of scored rows, compared with the training rows of the model that scored them.
 
-Drift of an attribute. With the shares a_v and e_v of value v among n new and N training rows that have one of the k
-values of training,
+Drift of an attribute. With the relative frequencies a_v and e_v of value v among n new and N training rows that have
+one of the k values of training,
 
     PSI = sum over v of (a_v - e_v) ln(a_v / e_v)
 
 is the population stability index, symmetric Kullback-Leibler divergence (Kullback & Leibler 1951), in nats. If both
 samples come from one distribution, PSI / (1/n + 1/N) is approximately chi-squared with k - 1 degrees of freedom
-(Yurdakul 2018), so that its mean is (1/n + 1/N)(k - 1); the usual limits 0.1 and 0.25 ignore n. `p` is that of
+(Yurdakul 2018), so the mean of PSI is (1/n + 1/N)(k - 1); the usual limits 0.1 and 0.25 ignore n. `p` is the p-value of
 Pearson's chi-squared test that the two samples are homogeneous. Values that never occurred in training are not part of
 these sums. If x of n new rows and none of N training rows have such values, the probability that chance puts all of
 them among the new rows is C(n, x) / C(n + N, x) (Fisher's exact test, one-sided).
 
 An attribute has drifted if its PSI is at least LEAST_PSI and p is at most the limit, or if at least the fraction
 LEAST_UNKNOWN of the rows has values that never occurred in training, and their probability by chance is at most the
-limit. The limit is ALPHA divided by the number of tests, two per attribute (Bonferroni): at most about 1 of 100 reports
-on rows like those of training shows any drift. In PSI a value that does not occur in one of the samples counts as half
-a row there. In the test, values of which less than one is expected among the new rows are pooled. Training rows count
-by their weights, scaled down if they sum to more than the number of rows.
+limit. The limit is ALPHA divided by the number of tests, two per attribute (Bonferroni): on new rows distributed like
+the training rows, at most about 1 in 100 reports shows any drift. In PSI a value that does not occur in one of the
+samples counts as half a row there. In the test, values with fewer than one expected new row are pooled. Training rows
+count by their weights, scaled down if the weights sum to more than the number of rows.
 
 Unusual rows. A row unlike the training rows has a low ln P(x) (`prediction.marginalization.JointModel`). A model may
 store the mean and quantiles of ln P(x) over its training rows, or over MOST_ROWS of them, evenly spaced. The
 distribution over a stream is stored as counts in 1 % wide intervals of -ln P(x), in nats (Masson, Rim & Lee 2019,
 DDSketch). Training rows have their weights in the data, never class weights.
 
-Expected figures: the accuracy, log-loss and AUC to be expected on rows without labels. If P(y | x_t) is calibrated, the
+Expected metrics: the accuracy, log-loss and AUC to be expected on rows without labels. If P(y | x_t) is calibrated, the
 label of row t is a draw from it, independent of the other rows. Then
 
     accuracy = mean over t of max_y P(y | x_t),         variance of a row: P (1 - P) at that label
@@ -42,7 +42,7 @@ tie changes the AUC by at most LOG_ODDS_WIDTH / 4, and the midpoint by at most L
 one count per interval is stored.
 
 Everything is a sum over rows, so memory does not grow with their number, and the counts of several streams can be
-added. Sums are exact, so neither the order of the rows nor how they are divided changes the last digit.
+added. Sums are exact, so the order of the rows and their division into blocks do not change even the last digit.
 """
 
 from __future__ import annotations
@@ -64,13 +64,16 @@ from bncli.engine.prediction.marginalization import JointModel
 from bncli.errors import ModelError
 
 ALPHA = 0.01
-"""Approximate probability that a report on rows like those of training shows any drift."""
+"""The approximate probability that a report on new rows distributed like the training rows shows any drift."""
 LEAST_PSI = 0.1
-"""A smaller change is not called drift, however significant; above 0.25 a change is usually called large."""
+"""A smaller PSI is not called drift, however significant; a PSI above 0.25 is usually called large."""
 LEAST_UNKNOWN = 0.05
-"""A smaller share of rows with a value that never occurred in training is not called drift."""
+"""A smaller fraction of rows with values that never occurred in training is not called drift."""
 MOST_ROWS = 10_000
-"""The most training rows that are evaluated: with more, the lowest quantile, 0.01, would hardly be more precise."""
+"""The maximum number of training rows whose ln P(x) is computed.
+
+More rows would hardly make the lowest quantile, 0.01, more precise.
+"""
 WIDTH = float(np.log(1.01))
 """The width of an interval of the sketch, on the scale of ln(-ln P(x))."""
 _BITS = 53
@@ -78,19 +81,19 @@ _BITS = 53
 LOG_ODDS_WIDTH = 0.001
 """The width of an interval of log-odds."""
 DRAWS = 500
-"""The number of times that labels are drawn for the interval of the AUC."""
+"""The number of draws of all labels for the interval of the AUC."""
 _Z = 1.959963984540054
 _FARTHEST = 700.0
 """Log-odds are clipped to this absolute value."""
 _DRAWN_AT_ONCE = 1 << 19
-"""The number of counts drawn at a time."""
+"""The approximate maximum number of counts drawn at a time."""
 
 
 class MonitoredModel(NamedTuple):
     """The model that scored the rows: a fingerprint of all its content, its class, labels and number of training rows.
 
-    held_out_log_loss: None if no rows were held out when it was learned. log_p: ln P(x) of training rows; None if the
-    model does not store it.
+    held_out_log_loss: nats per row, or None if no rows were held out when the model was learned. log_p: the
+    distribution of ln P(x) over training rows, or None if the model does not store it.
     """
 
     fingerprint: str
@@ -103,7 +106,10 @@ class MonitoredModel(NamedTuple):
 
 @dataclass(frozen=True)
 class Monitor:
-    """Counts of scored rows, and the model that scored them; `no_log_p`: why there is no ln P(x), empty if there is."""
+    """Counts of scored rows, and the model that scored them.
+
+    no_log_p: the reason why ln P(x) is not computed, or "" if it is.
+    """
 
     model: MonitoredModel
     tally: MonitorCounts
@@ -117,46 +123,47 @@ class Monitor:
 
     @property
     def n_tests(self) -> int:
-        """The number of tests, by which ALPHA is divided."""
+        """The number of tests by which ALPHA is divided: two per attribute, and at least 1."""
         return max(2 * len(self.tally.attributes), 1)
 
     @property
     def drifted(self) -> tuple[str, ...]:
-        """The attributes that have drifted, the most severe first."""
+        """The names of the attributes that have drifted, by decreasing severity."""
         pairs = zip(self.tally.attributes, self.drifts, strict=True)
         drifted = [(-drift.severity, attribute.name) for attribute, drift in pairs if drift.drifted]
         return tuple(name for _, name in sorted(drifted, key=lambda pair: pair[0]))
 
     @property
     def on_training_rows(self) -> bool:
-        """Whether the number of rows and the frequencies of all attributes are those of training."""
+        """Whether the number of rows and the counts of all attributes equal those of the training rows."""
         known = self.tally.attributes
         same = all(np.array_equal(a.counts, a.training) for a in known)
         return bool(known) and self.tally.rows == self.model.rows and same
 
     @property
     def below_training(self) -> float | None:
-        """The share of rows with ln P(x) below the lowest quantile of training rows, or None if either is not known."""
+        """The fraction of rows with ln P(x) below the lowest stored quantile of training rows; None if unknown."""
         if self.model.log_p is None or not self.tally.log_p.n:
             return None
         return self.tally.sketch.share_below(self.model.log_p.quantiles[0])
 
     @property
     def only_label(self) -> str | None:
-        """The label that all rows with a class have, or None if there are no such rows, or rows of other labels too."""
+        """The label that all labelled rows have, or None if no row is labelled or the labels differ."""
         counts = self.tally.classes
         return self.model.labels[int(counts.argmax())] if np.count_nonzero(counts) == 1 else None
 
     def predictions(self) -> Iterator[tuple[str, float]]:
-        """Yield each label and the share of the rows for which it was predicted."""
+        """Yield each label and the fraction of rows for which it is the most probable label, 0 without rows."""
         for label, count in zip(self.model.labels, self.tally.predictions.tolist(), strict=True):
             yield label, count / self.tally.rows if self.tally.rows else 0.0
 
     @cached_property
     def expected(self) -> dict[str, ExpectedFigure]:
-        """The expected accuracy, log_loss and auc of all rows, by name.
+        """The expected accuracy, log_loss and auc of all rows, keyed by name.
 
-        log_loss and auc are undefined if older versions counted some rows, and auc also unless there are two labels.
+        log_loss and auc are undefined if some rows were counted by older versions, which did not record what they need.
+        auc is also undefined unless there are two labels.
         """
         tally = self.tally
         sure = tally.confidence
@@ -171,12 +178,12 @@ class Monitor:
 
     @property
     def accuracy(self) -> float | None:
-        """The accuracy of the rows that have a label, or None if there are none, or if older versions counted some."""
+        """The accuracy on the labelled rows; None if there are none, or if older versions counted some of them."""
         return self.tally.correct.mean if self.tally.correct.n == self.tally.log_loss.n else None
 
     @property
     def auc(self) -> float | None:
-        """For two labels, the AUC of the rows that have a label; None where it is undefined or was not counted."""
+        """The AUC on the labelled rows if there are two labels; None if undefined or if older versions counted some."""
         log_odds = self.tally.log_odds
         n_counted = log_odds.others.total() + log_odds.events.total()
         return log_odds.measured_auc() if n_counted == self.tally.log_loss.n > 0 else None
@@ -184,10 +191,11 @@ class Monitor:
 
 @dataclass
 class MonitorCounts:
-    """Counts of all rows so far; log_loss, correct and classes are those of the rows that have a label.
+    """Counts of all rows so far; log_loss, correct and classes count only labelled rows.
 
-    entropy, loss_variance: mean and variance of a row's log-loss if its label is drawn from the prediction. log_odds:
-    those of the second label, if there are two.
+    predictions, classes (K,): the number of rows by predicted and by true label. confidence: the probabilities of the
+    predicted labels. log_p, sketch: ln P(x). entropy, loss_variance: the mean and variance of each row's log-loss if
+    its label is drawn from the prediction. log_odds: the log-odds of the second label, empty unless there are two.
     """
 
     attributes: list[AttributeCounts]
@@ -204,7 +212,7 @@ class MonitorCounts:
     log_odds: LogOddsCounts = field(default_factory=lambda: LogOddsCounts())
 
     def merge(self, other: MonitorCounts) -> None:
-        """Add the rows of other counts of the same model."""
+        """Add the counts of other rows that the same model scored."""
         for mine, theirs in zip(self.attributes, other.attributes, strict=True):
             mine.counts = mine.counts + theirs.counts
             mine.missing, mine.unseen = mine.missing + theirs.missing, mine.unseen + theirs.unseen
@@ -222,9 +230,11 @@ class MonitorCounts:
 
 @dataclass
 class AttributeCounts:
-    """Counts of one attribute: new rows per value of training, counts (k,), with a missing and with an unseen value.
+    """Counts of one attribute among the new rows.
 
-    training (k,): the weight of each value in training. If `missing_counts`, the last of these values is missing.
+    training (k,): the weight of each value in training. counts (k,): the number of new rows with each of these values.
+    missing_counts: whether the last of them stands for missing values. missing, unseen: the number of new rows with a
+    missing value, and with a value that never occurred in training.
     """
 
     name: str
@@ -236,7 +246,7 @@ class AttributeCounts:
 
     @property
     def unknown(self) -> int:
-        """Number of rows with a value that never occurred in training."""
+        """The number of rows with an unseen value, or with a missing one if no value was missing in training."""
         return self.unseen + (0 if self.missing_counts else self.missing)
 
 
@@ -249,7 +259,7 @@ class Moments:
     squares: Fraction = Fraction()
 
     def add(self, values: Array) -> None:
-        """Add values (rows,)."""
+        """Add the values (rows,) of more rows."""
         self.n += len(values)
         self.total += _exact_sum(values)
         self.squares += _exact_sum(values * values)
@@ -264,14 +274,17 @@ class Moments:
 
     @property
     def variance(self) -> float:
-        """The unbiased variance of the values; 0 for fewer than two."""
+        """The unbiased sample variance of the values, or 0 for fewer than two values."""
         if self.n < 2:
             return 0.0
         return float(max(self.squares - self.total * self.total / self.n, Fraction()) / (self.n - 1))
 
 
 def _exact_sum(values: Array) -> Fraction:
-    """Return the sum without rounding: both halves of the mantissas are summed as integers, for each exponent."""
+    """Return the sum of values (rows,) without rounding.
+
+    For each exponent, the upper and the lower halves of the mantissas are summed separately as integers.
+    """
     if not len(values):
         return Fraction()
     # value = mantissa * 2^exponent; the 53 bits of the mantissa are split into 27 and 26, so that sums of 2^26 rows are
@@ -288,7 +301,7 @@ def _exact_sum(values: Array) -> Fraction:
 
 
 class LogProbabilitySketch:
-    """Counts of -ln P(x) by interval: interval k holds exp((k - 1) WIDTH) to exp(k WIDTH) nats."""
+    """Counts of rows by intervals of -ln P(x): interval k reaches from exp((k - 1) WIDTH) to exp(k WIDTH) nats."""
 
     def __init__(self, counts: Mapping[int, int] | None = None) -> None:
         self.counts: Counter[int] = Counter(counts)
@@ -300,7 +313,7 @@ class LogProbabilitySketch:
         self.counts.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
 
     def quantile(self, q: float) -> float | None:
-        """Return the q-quantile of ln P(x), to within 1 %, or None if there are no rows."""
+        """Return the q-quantile of ln P(x) in nats, with a relative error of up to about 0.5 %; None without rows."""
         rank, total = q * sum(self.counts.values()), 0
         # from the most nats, the lowest ln P(x), up
         for interval in sorted(self.counts, reverse=True):
@@ -310,7 +323,7 @@ class LogProbabilitySketch:
         return None
 
     def share_below(self, log_p: float) -> float:
-        """Return the share of rows with a lower ln P(x), interpolated within an interval."""
+        """Return the fraction of rows with a lower ln P(x), interpolated within an interval; needs at least one row."""
         nats = max(-log_p, 1e-9)
         # position on the scale of intervals, for the share of the own interval that lies beyond
         place = float(np.log(nats) / WIDTH)
@@ -320,7 +333,10 @@ class LogProbabilitySketch:
 
 
 class ScoreMonitor:
-    """Counts the rows that a model scores; `used`: the schema's attributes whose codes it gets, ascending."""
+    """Counts the rows that a model scores.
+
+    used: the indices of the schema's attributes whose codes are given, ascending.
+    """
 
     def __init__(self, model: Model, used: Sequence[int]) -> None:
         self._model, self._used = model, used
@@ -333,7 +349,7 @@ class ScoreMonitor:
         self.begin()
 
     def begin(self) -> None:
-        """Start counting from zero."""
+        """Reset all counts to zero."""
         schema, n_rows, plain = self._model.schema, self._model.n_rows, self._model.plain_frequencies or {}
         attributes = []
         for i in self._used:
@@ -347,7 +363,7 @@ class ScoreMonitor:
         self.tally = MonitorCounts(attributes, np.zeros(len(schema.labels)), classes=np.zeros(len(schema.labels)))
 
     def add_values(self, encoded: EncodedAttributes, n_rows: int) -> None:
-        """Count the values of more rows."""
+        """Count the attribute values of `n_rows` more rows."""
         self.tally.rows += n_rows
         for tally, codes, unseen, missing in zip(
             self.tally.attributes, encoded.codes, encoded.unseen, encoded.missing, strict=True
@@ -361,7 +377,10 @@ class ScoreMonitor:
             tally.counts += counts
 
     def add_predictions(self, codes: Sequence[Codes], log_p: Array, labels: Integers | None) -> None:
-        """Count the predictions ln P(y | x_t) (K, rows) of more rows; labels (rows,), negative if missing."""
+        """Count the predictions ln P(y | x_t) (K, rows) of more rows.
+
+        codes: (rows,) for each attribute used. labels (rows,): label codes, negative if missing; None without labels.
+        """
         tally = self.tally
         predicted = log_p.argmax(axis=0)
         tally.predictions += np.bincount(predicted, minlength=len(log_p))
@@ -388,10 +407,12 @@ class Drift(NamedTuple):
 
     psi, p, psi_expected and psi_limit are None if no new row, or no training row, has a value of training.
 
-    - psi; p: the p-value of the test of homogeneity
-    - psi_expected: its mean without drift; psi_limit: the value that it exceeds without drift with probability ALPHA /
-      tests
-    - unknown: share of the rows with values that never occurred in training; unknown_p: their probability by chance
+    - psi: the population stability index in nats
+    - p: the p-value of the test of homogeneity
+    - psi_expected: the mean of PSI without drift
+    - psi_limit: the value that PSI exceeds with probability ALPHA / (number of tests) without drift
+    - unknown: the fraction of new rows with values that never occurred in training
+    - unknown_p: the probability that by chance all rows with such values are new ones
     """
 
     psi: float | None
@@ -404,13 +425,17 @@ class Drift(NamedTuple):
 
     @property
     def severity(self) -> float:
-        """The larger of PSI / LEAST_PSI and, if it is at least 1, the share of unknown values / LEAST_UNKNOWN."""
+        """The larger of PSI / LEAST_PSI and unknown / LEAST_UNKNOWN; the latter counts only if it is at least 1."""
         of_unknown = self.unknown / LEAST_UNKNOWN if self.unknown >= LEAST_UNKNOWN else 0.0
         return max((self.psi or 0.0) / LEAST_PSI, of_unknown)
 
 
 def drift_of(counts: Array, training: Array, n_unknown: int, n_tests: int) -> Drift:
-    """Return the drift, from counts (k,) and training weights (k,) of the values, and `n_unknown` other new rows."""
+    """Return the drift of an attribute from the new counts (k,) and training weights (k,) of its values.
+
+    n_unknown: the number of new rows with values that never occurred in training. n_tests: the number by which ALPHA is
+    divided.
+    """
     from scipy import special  # takes long to load
 
     n, n_training, level = float(counts.sum()), float(training.sum()), ALPHA / n_tests
@@ -427,7 +452,7 @@ def drift_of(counts: Array, training: Array, n_unknown: int, n_tests: int) -> Dr
 
 
 def population_stability(counts: Array, training: Array) -> float:
-    """Return the population stability index in nats from new counts and training weights, (k,) each, neither all 0."""
+    """Return the population stability index in nats of new counts and training weights, (k,) each, neither all 0."""
     a, e = (np.where(n > 0, n, 0.5) / n.sum() for n in (counts, training))
     return float(((a - e) * np.log(a / e)).sum())
 
@@ -435,9 +460,9 @@ def population_stability(counts: Array, training: Array) -> float:
 def homogeneity_p(counts: Array, training: Array) -> float:
     """Return the p-value of Pearson's chi-squared test that two samples, counts (k,) each, have the same distribution.
 
-    Values of which less than one is expected among the new rows are rare, and pooled. If only one group remains, the
-    p-value is that of Fisher's exact test that the rare values are not more frequent among the new rows, or 1 if all
-    values are rare.
+    Rare values, with fewer than one expected new row, are pooled, if necessary with the next rarest. If only one group
+    remains, this is the p-value of Fisher's one-sided exact test that the rare values are not more frequent among the
+    new rows, or 1 if all values are rare.
     """
     from scipy import special  # takes long to load
 
@@ -475,7 +500,7 @@ def _log_choose(n: float, k: Array | float) -> Array:
 
 
 def unknown_probability(n_unknown: int, n: float, n_training: float) -> float:
-    """Return the probability that `n_unknown` rows drawn at random from the new and the training rows are all new."""
+    """Return the probability that `n_unknown` rows, drawn from n new and n_training training rows, are all new."""
     from scipy import special  # takes long to load
 
     new, both = special.gammaln([n + 1, n + n_training + 1])
@@ -485,12 +510,12 @@ def unknown_probability(n_unknown: int, n: float, n_training: float) -> float:
 
 
 def sample_evenly(columns: Columns) -> Columns:
-    """Return at most MOST_ROWS evenly spaced rows."""
+    """Return the table reduced to at most MOST_ROWS evenly spaced rows."""
     return columns.take(np.arange(0, columns.n_rows, max(1, -(-columns.n_rows // MOST_ROWS))))
 
 
 def summarise_log_p(model: Model, columns: Columns, used: Sequence[int]) -> TrainingLogP:
-    """Return mean and quantiles of ln P(x) over training rows; `used`: the attributes.
+    """Return the weighted mean and quantiles of ln P(x) over training rows, for the attributes `used`.
 
     Raises ModelError if the model is not a network.
     """
@@ -506,9 +531,10 @@ def summarise_log_p(model: Model, columns: Columns, used: Sequence[int]) -> Trai
 
 
 def are_training_rows(rows: Columns, model: Model, used: Sequence[int]) -> bool:
-    """Return whether a table has the number of training rows, and in every used column the training frequencies.
+    """Return whether a table may be the training data: as many rows, and the same frequencies in every used column.
 
-    A model keeps nothing about single rows, so other rows with the same frequencies count as the training rows.
+    Columns that the table lacks are ignored. A model stores nothing about single rows, so other rows with the same
+    frequencies count as the training rows. The result is False if the table has no used column.
     """
     schema = model.schema
     present = [i for i in used if schema.attributes[i].name in rows.attributes]
@@ -526,7 +552,7 @@ def are_training_rows(rows: Columns, model: Model, used: Sequence[int]) -> bool:
 
 
 def count_plain_frequencies(model: Model, columns: Columns) -> dict[int, tuple[float, ...]]:
-    """Return, for each attribute that the model uses, the weights of the rows by code, those of unknown values last."""
+    """Return the total weight of the rows per code, for each attribute that the model uses; the last one is unknown."""
     used = sorted(model.attributes)
     encoded = encode_attributes(columns, model.schema, used)
     frequencies = {}
@@ -537,14 +563,14 @@ def count_plain_frequencies(model: Model, columns: Columns) -> dict[int, tuple[f
 
 
 class ExpectedFigure(NamedTuple):
-    """An expected figure and its 95 % interval, each None if it is undefined."""
+    """The expected value of a metric and its 95 % interval, each None if undefined."""
 
     value: float | None = None
     interval: tuple[float, float] | None = None
 
 
 def row_entropies(log_p: Array) -> tuple[Array, Array]:
-    """Return mean and variance of -ln P(y | x_t) over the labels, each (rows,), from ln P (K, rows)."""
+    """Return the mean and variance of -ln P(y | x_t) for y drawn from P(y | x_t), each (rows,), from ln P (K, rows)."""
     p = np.exp(log_p)
     losses = np.where(p > 0, -log_p, 0.0)
     entropies = (p * losses).sum(axis=0)
@@ -552,9 +578,9 @@ def row_entropies(log_p: Array) -> tuple[Array, Array]:
 
 
 def sum_of_draws(n: int, total: float, variance: float, highest: float) -> ExpectedFigure:
-    """Return the mean of n independent draws and its 95 % interval, clipped to [0, `highest`].
+    """Return the expected mean of n independent draws and its 95 % interval, clipped to [0, `highest`].
 
-    total, variance: the sums of the draws' expected values and variances.
+    total, variance: the sums of the draws' expected values and variances. The result is undefined if n is 0.
     """
     if not n:
         return ExpectedFigure()
@@ -563,7 +589,10 @@ def sum_of_draws(n: int, total: float, variance: float, highest: float) -> Expec
 
 
 class LogOddsCounts:
-    """Counts of rows by interval of the log-odds of the second label: of all rows, and of those with each label."""
+    """Counts of rows by intervals of the log-odds of the second label.
+
+    rows: all rows. others, events: the rows with the first and with the second label.
+    """
 
     def __init__(self) -> None:
         self.rows, self.others, self.events = Counter[int](), Counter[int](), Counter[int]()
@@ -583,17 +612,20 @@ class LogOddsCounts:
         self.events.update(other.events)
 
     def __iter__(self) -> Iterator[tuple[int, int, int, int]]:
-        """Yield for each interval, ascending, its number and the counts of rows, of first and of second labels."""
+        """Yield (index, rows, rows with the first label, rows with the second label) of each interval, ascending."""
         for place in sorted(self.rows):
             yield place, self.rows[place], self.others[place], self.events[place]
 
     def measured_auc(self) -> float | None:
-        """Return the AUC of the rows that have labels, or None if a label has no row."""
+        """Return the AUC on the labelled rows, or None if a label has no row."""
         counts = np.array([line[2:] for line in self], np.float64).reshape(-1, 2)
         return _aucs(counts[:, 1:], counts[:, :1])[0]
 
     def expected_auc(self) -> ExpectedFigure:
-        """Return the expected AUC, None if it is undefined; no interval if half of the draws or more have one label."""
+        """Return the expected AUC; it is undefined if it is almost certain that all rows have one label.
+
+        There is no interval if half of the draws or more contain only one label.
+        """
         lines = np.array([line[:2] for line in self], np.int64).reshape(-1, 2)
         odds, rows = lines[:, 0] * LOG_ODDS_WIDTH, lines[:, 1]
         p, q = np.exp(-np.logaddexp(0.0, -odds)), np.exp(-np.logaddexp(0.0, odds))
@@ -623,7 +655,7 @@ def _count(counter: Counter[int], intervals: Integers) -> None:
 
 
 def _aucs(events: Array, others: Array) -> list[float | None]:
-    """Return the AUC of each draw, from counts (intervals, draws) of both labels, or None if a label has no row."""
+    """Return the AUC of each draw from counts (intervals, draws) of both labels; None for a draw lacking a label."""
     pairs = events.sum(axis=0) * others.sum(axis=0)
     wins = (events * (np.cumsum(others, axis=0) - others / 2)).sum(axis=0)
     return [win / n if n > 0 else None for win, n in zip(wins.tolist(), pairs.tolist(), strict=True)]

@@ -2,15 +2,15 @@
 
     P(x, y) = P(y | pi(y)) prod over attributes i of theta_i(x_i | pi(i), y)
 
-Every node keeps its table, so a model of the network gives P(y | e) for whatever values e are known, by exact
-inference. Conventions:
+Every node keeps its table, so a model of the network gives P(y | e) by exact inference, whichever values e are known.
+Conventions:
 
 - States that are intervals become cuts: `(a,b]`, `(a-b]`, `[a,b)`, `<=b`, `<b`, `>a` and `>=a`, without gaps, in any
   order. Since b belongs to `(a,b]` and not to `[a,b)`, the cut of the latter is the next smaller floating-point number.
   The outermost bounds are ignored, since a model must code every number.
-- A last state called `missing` is the missing level of its attribute. Such a network does not marginalize.
-- Marginal probabilities replace the training frequencies of an attribute's values. In networks too dense for inference,
-  or too large, they are estimated from DRAWN_ROWS rows drawn from the network.
+- A last state called `missing` is the missing level of its attribute. Models of such networks do not marginalize.
+- Marginal probabilities replace the training frequencies of an attribute's values. If the network is too dense or too
+  large for inference, they are estimated from DRAWN_ROWS rows drawn from it.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from bncli.engine.structures.structure import CLASS, Dag
 from bncli.errors import BncliError, UsageError
 
 MOST_VALUES = 2_000
-"""Above this total number of values, marginal probabilities are estimated; computing them takes a row per value."""
+"""Above this total number of values, marginal probabilities are estimated, since exact ones take a row per value."""
 DRAWN_ROWS = 20_000
 CLASS_NAME = "class"
-"""The node that is the class if neither the file nor the user names one; without it, the last node."""
+"""The name of the node that is the class if neither the file nor the user names one."""
 _NUMBER = r"[+-]?(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|[iI]nf(?:inity)?)"
 _INTERVAL = re.compile(rf"(?P<opening>[(\[])\s*(?P<low>{_NUMBER})\s*[,;:-]\s*(?P<high>{_NUMBER})\s*(?P<closing>[)\]])")
 _HALF = re.compile(rf"(?P<sign><=|>=|<|>|≤|≥)\s*(?P<bound>{_NUMBER})")
@@ -45,9 +45,10 @@ def model_of_network(network: NamedNetwork, class_name: str | None = None) -> tu
     """Return a model that predicts the node `class_name` from all others, and whether the network is dense.
 
     In a dense network, inference for a row without known values would need tables that are too large; rows with few
-    missing values can be predicted. Without a name the class is the node that the file marks, else the one called
-    `class`, else the last one. The model marginalizes missing values, unless attributes have a missing level. Raises
-    UsageError if there is no such node, and BncliError if the class has a single state, or if there is no other node.
+    missing values can still be predicted. If `class_name` is None, the class is the node that the file marks. If the
+    file marks none, it is the node called CLASS_NAME, or the last node if there is no such node. The model marginalizes
+    missing values unless an attribute has a missing level. Raises UsageError if there is no node `class_name`, and
+    BncliError if the class has a single state or if there is no other node.
     """
     label = _class_node(network, class_name)
     others = [node for node in network.nodes if node is not label]
@@ -106,7 +107,7 @@ def model_of_network(network: NamedNetwork, class_name: str | None = None) -> tu
 
 
 def _class_node(network: NamedNetwork, class_name: str | None) -> Node:
-    """Return the node that is the class; raise UsageError if there is none of this name."""
+    """Return the node that is the class; raise UsageError if no node is called `class_name`."""
     names = list(network.by_name)
     if class_name is not None and class_name not in names:
         from difflib import get_close_matches
@@ -119,7 +120,7 @@ def _class_node(network: NamedNetwork, class_name: str | None) -> Node:
 
 
 def _attribute_of_node(node: Node) -> tuple[Attribute, Index]:
-    """Return the node as an attribute, and the position of each code's state among the node's states."""
+    """Return the node as an attribute, and for each code the index of its state in `node.states`."""
     states, has_missing = node.states, len(node.states) > 1 and node.states[-1] == MISSING_STATE
     values = states[:-1] if has_missing else states
     unknown = (0.0,) * len(states)
@@ -136,7 +137,7 @@ def _attribute_of_node(node: Node) -> tuple[Attribute, Index]:
 
 
 def _parse_interval(state: str) -> tuple[float, float] | None:
-    """Return the bounds a, b of the interval a < x <= b that a state names, or None if it names none."""
+    """Parse the name of a state as an interval a < x <= b; return (a, b), or None if it is not an interval."""
     interval, half = _INTERVAL.fullmatch(state.strip()), _HALF.fullmatch(state.strip())
     if interval is not None:
         low, high = float(interval["low"]), float(interval["high"])
@@ -154,8 +155,8 @@ def _parse_interval(state: str) -> tuple[float, float] | None:
 def _probability_table(node: Node, label: Node, orders: dict[str, Index]) -> Array:
     """Return the node's probabilities, normalised, with the axes (own value, parents without the class, class).
 
-    There is no class axis if the class is not a parent; the class node has the axes (parents, own value). orders[name]:
-    the index of the state of every code of a node.
+    There is no class axis if the class is not a parent. The table of the class node has the axes (parents, own value).
+    orders[name]: for each code of a node, the index of its state.
     """
     table = node.probabilities
     for axis, name in enumerate((*node.parents, node.name)):
@@ -173,7 +174,7 @@ def _probability_table(node: Node, label: Node, orders: dict[str, Index]) -> Arr
 def _marginal_probabilities(model: Model) -> tuple[tuple[float, ...], list[list[float]]]:
     """Return the probabilities of the labels, and of the values of each attribute, by inference in the network.
 
-    Those of nodes without an arc, which have no table in the model, are meaningless.
+    The probabilities returned for nodes without an arc are meaningless, since these have no table in the model.
     """
     schema = model.schema
     cardinalities = np.array(schema.cardinalities)

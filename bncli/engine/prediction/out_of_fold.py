@@ -1,18 +1,18 @@
 """Decision rules and calibration maps learned from predictions of rows that the predicting model has not seen.
 
-Decision rules. For prediction sets a stratified fifth of the rows is held out, and the model is learned from the others
-only: the guarantee of the sets needs that. A threshold alone is chosen by cross-validation, and the model is learned
-from all rows. If learning has held rows out itself, to choose a penalty or to combine models, the threshold is chosen
+Decision rules. For prediction sets a stratified fifth of the rows is held out, and the model is learned only from the
+others, as the guarantee of the sets requires. A threshold alone is chosen by cross-validation, and the model is learned
+from all rows. If learning itself has held out rows, to choose a penalty or to combine models, the threshold is chosen
 by its predictions of these rows: all rows or, if there are many, a fifth or a tenth of them. Otherwise there are five
-stratified folds. Rows have the weights of the data, never class weights. The model keeps the probabilities of at most
+stratified folds. Rows have the weights of the data, never class weights. The model stores the probabilities of at most
 MOST_KEPT held-out rows, a random sample if there are more.
 
 Calibration. The map is fitted to the predictions of all rows, each by a model learned from the four other folds, and is
 applied to the model learned from all rows. As that model has seen a quarter more rows, it may be slightly more
 confident than the map assumes. Weights of rows and of classes are used.
 
-Rows of one group are on the same side of every split. If the rows have times, the last fifth is held out once, instead
-of five folds.
+Rows of one group are on the same side of every split. If the rows have times, the last fifth is held out once, and
+there are no folds.
 
 Cost: for a threshold five more fits with chosen settings, and five complete ones for calibration.
 """
@@ -62,12 +62,12 @@ def learn_with_rule(
     seed: int,
     watch: Watch,
 ) -> tuple[T, DecisionRule | None]:
-    """Learn a model with `fit`, and the decision rule of the options from held-out rows.
+    """Learn a model with `fit`, and the decision rule requested by the options from held-out rows.
 
-    For prediction sets the model is learned from four fifths of the rows. For a threshold alone, models of folds are
-    learned with `fit_fold`, unless `fit` returns held-out predictions. The rule is None without options about
-    decisions, or if the table has no class. Raises BncliError if too few rows can be held out, and UsageError for
-    options that do not fit the labels.
+    For prediction sets the model is learned from four fifths of the rows. For a threshold alone, a model per fold is
+    learned with `fit_fold`, unless `fit` returns held-out predictions. The rule is None if no option about decisions is
+    given, or if the table has no class. Raises BncliError if too few rows can be held out, and UsageError for options
+    that do not fit the labels.
     """
     if columns.label is None:
         return fit(columns), None
@@ -108,7 +108,7 @@ def learn_with_rule(
 
 
 def _splits(columns: Columns, seed: tuple[int, int]) -> list[RowSplit]:
-    """Return the splits, each with about a fifth of the rows held out; raise BncliError if there are none."""
+    """Return the splits, each of which holds out about a fifth of the rows; raise BncliError if there are none."""
     assert columns.label is not None
     splits = inner_splits(columns.label.codes, FOLDS, seed, columns.split_by)
     if not splits:
@@ -135,7 +135,10 @@ def log_p_of_true_labels(log_p: Array, columns: Columns) -> Array:
 def _held_out_scores_of_rows(
     columns: Columns, rows: Index, log_p_true: Array, seed: int, *, split: bool
 ) -> HeldOutScores:
-    """Return the scores that a model stores for held-out rows of a table, whose ln P(y_t | x_t) are `log_p_true`."""
+    """Return the scores that a model stores for the held-out rows `rows` of a table.
+
+    log_p_true (len(rows),): their ln P(y_t | x_t). split: whether the model was learned without these rows.
+    """
     assert columns.label is not None
     weights = None if columns.weights is None else columns.weights[rows]
     n_labels = len(columns.label.levels)
@@ -145,7 +148,10 @@ def _held_out_scores_of_rows(
 def _held_out_scores(
     log_p_true: Array, codes: Integers, weights: Array | None, n_labels: int, seed: int, *, split: bool
 ) -> HeldOutScores:
-    """Return the scores that a model stores for held-out rows, from ln P(y_t | x_t), label codes and weights (N,)."""
+    """Return the scores that a model stores for held-out rows, from ln P(y_t | x_t), label codes and weights (N,).
+
+    If there are more than MOST_KEPT rows, a random sample of them is stored.
+    """
     if len(codes) > MOST_KEPT:
         kept = np.sort(np.random.default_rng((seed, 1)).choice(len(codes), MOST_KEPT, replace=False))
         log_p_true, codes, weights = log_p_true[kept], codes[kept], None if weights is None else weights[kept]
@@ -162,10 +168,13 @@ def _held_out_scores(
 def calibrate_out_of_fold(
     model: Model, columns: Columns, learn: Callable[[Columns], Model], watch: Watch
 ) -> tuple[Model, float, list[tuple[Array, Array]], list[RowSplit], HeldOutPredictions]:
-    """Return the calibrated model, the held-out log-loss per row, class weights per split, the splits, and predictions.
+    """Calibrate a model by predictions of rows that it was not learned from.
 
-    For the log-loss the predictions of a fold are calibrated by the map fitted to those of the other folds. The class
-    weights are those of the other rows and of the held-out ones, (K,) each. Raises BncliError for too few rows.
+    Returns the calibrated model, the held-out log-loss per row in nats, and for each split the weight of the rows of
+    each class, (K,), among the other rows and among the held-out ones; then the splits and the calibrated held-out
+    predictions. For these and the log-loss, the map for a fold is fitted to the predictions of the other folds. With a
+    single split, by time, it is fitted to the earlier half of the held-out rows and tested on the later half. Raises
+    BncliError if there are too few rows.
     """
     method, labels = model.recipe.calibrate, encode_labels(columns, model.schema)
     if columns.n_rows < FOLDS:
@@ -211,7 +220,7 @@ def calibrate_out_of_fold(
 
 
 def predict(model: Model, columns: Columns) -> Array:
-    """Return ln P(y | x_t) of rows, shape (K, N)."""
+    """Return ln P(y | x_t), shape (K, N), for the N rows of a table."""
     scorer = compile_scorer(model)
     codes = encode_attributes(columns, model.schema, scorer.used).codes
     return log_probabilities(scorer, codes, columns.n_rows)

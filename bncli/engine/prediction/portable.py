@@ -1,17 +1,17 @@
 """A model as plain tables, for programs and reports that do not use bncli.
 
-    S[t, r] = sum over the tables of a stage and those before it, since the last stage that begins `anew`, of
-              entries[r, cell]
+    S[t, r] = sum over the shifts[r] and entries[r, cell] of this stage and of the earlier ones, back to and including
+              the last stage that begins `anew`
     P(y | x_t) = sum over stages of weight softmax_y S[t, y]
 
-A calibrated model has a map that is applied to these probabilities. The score rows r are the classes, or for two
-classes the one difference S[t, 1] - S[t, 0]. A row of values becomes codes, one per input. Each table has a digit for
-every code, and the digits of its inputs make the cell number, the first one the most significant. The code one past the
-last, "unobserved", is averaged over, as in `prediction.scoring`, or has entries of its own.
+A calibrated model has a map that is applied to these probabilities. There is one score row r per class, or for two
+classes a single row, the difference S[t, 1] - S[t, 0]. A row of values becomes codes, one per input. Each table has a
+digit for every code, and the digits of its inputs make the cell number, the first one the most significant. The code
+one past the last, "unobserved", is averaged over, as in `prediction.scoring`, or has entries of its own.
 
-Conventions: in a model with one stage the tables are divided by the temperature, so that it needs no map. A model that
-marginalizes missing values over a network is refused, since it is not a sum of tables, unless leaving tables out is
-always enough. So is a path over regions whose tables with "unobserved" are too large.
+Conventions: in a model with one stage the shift and the tables are divided by the temperature, so that it needs no map.
+A model that marginalizes missing values over a network is refused, since it is not a sum of tables, unless leaving
+tables out is always enough. A path over regions is refused if its tables with "unobserved" are too large.
 
 The effects of a model can be written as tables as well, for scorecards and for programs that explain their scores:
 
@@ -52,18 +52,18 @@ from bncli.engine.structures.regrouping import relative_frequencies
 from bncli.errors import ModelError
 
 MOST_ENTRIES = 1 << 26
-"""The most entries of all tables together, those for "unobserved" included."""
+"""The maximum number of entries of all tables together, including the entries for "unobserved"."""
 MOST_CELLS = 1 << 22
-"""The most cells of all effects together."""
+"""The maximum number of cells of all effects together."""
 
 
 @dataclass(frozen=True)
 class Input:
-    """An input of the program: a number, coded by `cuts`, or a text, coded by `codes`; the other of the two is None.
+    """An input of the program: a number, coded by `cuts`, or a string, coded by `codes`; the other of the two is None.
 
     - A number has code i if cuts[i - 1] < value <= cuts[i].
-    - missing: the code of a missing value; unobserved: that of a text without a code. They are equal if no value was
-      missing in training.
+    - missing: the code of a missing value. unobserved: the code of a string that is not in `codes`. They are equal if
+      the attribute has no missing level.
     - frequencies (unobserved,): relative frequencies of the codes in training.
     """
 
@@ -83,7 +83,7 @@ class Input:
         return cls(attribute.name, None, dict(attribute.code_of), *rest)
 
     def code(self, value: float | str | None) -> int:
-        """Return the code of a value, as `engine.data.dataset` does; None is a missing value."""
+        """Return the code of a value, by the rules of `engine.data.dataset`; None is a missing value."""
         if value is None:
             return self.missing
         if self.codes is not None:
@@ -93,12 +93,12 @@ class Input:
 
 @dataclass(frozen=True)
 class PortableTable:
-    """A table over some of the inputs: entries (R, cells of `shape`).
+    """A table over some of the inputs: entries (R, cells), where R is the number of score rows.
 
-    digits[i][code]: the digit of a code on axis i; the last code is "unobserved", with the digit shape[i]. averages:
-    for each axis the frequencies of the digits, by which the table is averaged if the input is unobserved; None for an
-    axis along which the table is left out then. If `averages` itself is None, the table has entries for "unobserved",
-    whose digit is shape[i] - 1.
+    shape: the number of digits on each axis. digits[i][code]: the digit of a code on axis i; the last code is
+    "unobserved". averages[i]: the frequencies of the digits on axis i, by which the table is averaged if the input is
+    unobserved, or None if the table is then left out; "unobserved" has the digit shape[i], which has no entries. If
+    `averages` itself is None, the table has entries for "unobserved", whose digit is shape[i] - 1.
     """
 
     inputs: tuple[int, ...]
@@ -108,7 +108,7 @@ class PortableTable:
     averages: Averages | None = None
 
     def expanded(self) -> PortableTable:
-        """Return the table with entries for "unobserved"."""
+        """Return the table with entries for "unobserved" on every axis."""
         if self.averages is None:
             return self
         entries = expand(self.entries.reshape(-1, *self.shape), self.averages)
@@ -117,7 +117,7 @@ class PortableTable:
 
     @property
     def expanded_size(self) -> int:
-        """Number of entries of the expanded table."""
+        """The number of entries of the expanded table."""
         return len(self.entries) * math.prod(n + (self.averages is not None) for n in self.shape)
 
 
@@ -125,7 +125,7 @@ class PortableTable:
 class PortableStage:
     """A shift (R,) and tables that are added to the scores of the previous stage, or to 0 if `anew`.
 
-    weight: that of the resulting probabilities in the average.
+    weight: the weight of the resulting probabilities in the average over stages.
     """
 
     weight: float
@@ -135,9 +135,9 @@ class PortableStage:
 
 
 class PortableLine(NamedTuple):
-    """A piecewise linear function of P: for ends[i - 1] < P <= ends[i] it is levels[i] + slopes[i] (P - starts[i]).
+    """A piecewise linear function of P, equal to levels[i] + slopes[i] (P - starts[i]) for ends[i - 1] < P <= ends[i].
 
-    ends (J,), ascending; the others (J + 1,).
+    ends (J,): ascending. starts, levels and slopes: (J + 1,).
     """
 
     ends: tuple[float, ...]
@@ -147,11 +147,11 @@ class PortableLine(NamedTuple):
 
 
 class PortableMap(NamedTuple):
-    """A calibration map, by powers or by lines; the other is empty.
+    """A calibration map, given by `powers` or by `lines`; the other of the two is empty.
 
     - powers (scales, shifts), (K,) each: P'(y) is proportional to exp(scales[y] ln P(y) + shifts[y])
-    - lines, one per label: P'(y) is proportional to line(P(y)); for two labels there is that of the second only, and
-      the first gets the remainder
+    - lines, one per label: P'(y) is proportional to line(P(y)); for two labels there is only the line of the second,
+      and P' of the first label is 1 minus its value
     """
 
     powers: tuple[tuple[float, ...], ...] = ()
@@ -160,7 +160,7 @@ class PortableMap(NamedTuple):
 
 @dataclass(frozen=True)
 class PortableScorer:
-    """A model to be written as a program; the inputs are in the order of the schema."""
+    """A model in the form in which it is written as a program; the inputs are in the order of the schema."""
 
     class_name: str
     labels: tuple[str, ...]
@@ -174,7 +174,7 @@ class PortableScorer:
 
 
 def make_portable(model: Model) -> PortableScorer:
-    """Return the model as plain tables; raise ModelError if it has no such form, or too many entries."""
+    """Convert a model to plain tables; raise ModelError if it has no such form, or too many entries."""
     used, stages = _stages_of(model.predictor, model.schema)
     calibration = None if model.calibration is None else model.calibration.map
     if isinstance(calibration, Temperature) and len(stages) == 1:
@@ -249,16 +249,20 @@ def _stages_of(predictor: Predictor, schema: Schema) -> tuple[tuple[int, ...], t
 
 @dataclass(frozen=True)
 class PortableEffects:
-    """Effects to be added up: constant (K,), and tables with entries (K, cells), without averages, small sets first."""
+    """Effects that sum to the contrasts: constant (K,), and tables with entries (K, cells), small sets first.
+
+    The tables have entries for "unobserved", so their `averages` are None.
+    """
 
     constant: Array
     tables: tuple[PortableTable, ...]
 
 
 def make_portable_effects(model: Model, inputs: Sequence[Input], *, apart: bool = False) -> PortableEffects:
-    """Return the effects as tables over the inputs; raise ModelError if they are not a sum of tables, or too large.
+    """Convert the effects of a model to tables over the inputs.
 
-    Each set of attributes has one table, or with `apart` one per binning if these have fewer cells in total.
+    Each set of attributes has one table, or with `apart` one table per binning if these have fewer cells in total.
+    Raises ModelError if the effects are not a sum of tables, or have more than MOST_CELLS cells.
     """
     mixture, schema = mixture_of(model.predictor, model.schema), model.schema
     if len(mixture.weights) > 1:

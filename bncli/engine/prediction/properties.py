@@ -1,20 +1,20 @@
 """Properties of a model, proven or refuted over all inputs.
 
-An input gives each attribute that the model uses one of its codes, a missing level included. Four kinds:
+An input gives each attribute that the model uses one of its codes, a missing level included. There are four kinds of
+properties:
 
     ProbabilityBound    P(label | x) is never above (or below) a number, for inputs with some values fixed
     Trend               P(label | x) never falls (or rises) from one interval of a numeric attribute to the next
     DecidesAlone        no value of an attribute fixes the decision whatever the others are
-    Flip                no change of a single value changes the most probable label of an input whose probability is
-                        above a number
+    Flip                no change of a single value changes the most probable label of an input for which that label's
+                        probability is above a number
 
 Each is proven or refuted by a search for a counter-example: bounds on differences of scores (`prediction.least_scores`)
 show that there is none, or their minimisers are tried as counter-examples. Flips are first looked for by a local
 search, since bounds need a minimisation for each pair of values. With more than two classes, averages of models, or
-changes of a value, neither may succeed. Then the inputs are divided by the values of one attribute, and each part is
-treated in the same way, until a part has at most MOST_INPUTS inputs: these are scored one by one. So the answer is
-exact for every model whose inputs can be enumerated, and for most larger ones; `prove` gives up when the time has run
-out.
+changes of a value, neither may succeed. Then the inputs are split by the values of one attribute, and each part is
+treated in the same way, until a part has at most MOST_INPUTS inputs, which are all scored. So the answer is exact for
+every model whose inputs can be enumerated, and for most larger ones; `prove` gives up when the time has run out.
 
 Conventions: a counter-example is scored by the model itself, and a probability violates a property if it does so by
 more than TOLERANCE. Cost: a minimisation for each pair of classes and each part.
@@ -41,15 +41,18 @@ from bncli.engine.prediction.sufficient_reasons import Condition, ReasonSearch
 from bncli.errors import ModelError
 
 MOST_INPUTS = 1 << 16
-"""The most inputs that are scored one by one."""
+"""A part of the inputs with at most this many inputs is searched by scoring all of them."""
 TOLERANCE = 1e-12
 _STARTS = 8
-"""The number of inputs from which flips are searched."""
+"""The number of random inputs from which the local search for flips starts."""
 
 
 @dataclass(frozen=True)
 class ProbabilityBound:
-    """The property that P(label) is never above `bound` (sign 1) or below it (sign -1), for fixed codes `where`."""
+    """The property that P(label | x) is never above `bound` (sign 1) or never below it (sign -1).
+
+    where: the codes of the fixed attributes, keyed by position; the property concerns the inputs with these codes.
+    """
 
     label: int
     sign: int
@@ -59,7 +62,10 @@ class ProbabilityBound:
 
 @dataclass(frozen=True)
 class Trend:
-    """The property that P(label) never falls (sign 1) or rises (sign -1) along the numeric attribute at `position`."""
+    """The property that P(label | x) never falls (sign 1) or never rises (sign -1) along a numeric attribute.
+
+    position: the position of the attribute. n_values: the number of its intervals.
+    """
 
     label: int
     sign: int
@@ -76,7 +82,7 @@ class DecidesAlone:
 
 @dataclass(frozen=True)
 class Flip:
-    """The property that no single change flips a prediction whose probability is above `bound`."""
+    """The property that no change of a single value flips a prediction whose probability is above `bound`."""
 
     bound: float
 
@@ -85,14 +91,17 @@ Property = ProbabilityBound | Trend | DecidesAlone | Flip
 
 
 class CounterExample(NamedTuple):
-    """An input's codes by position; `changed`: those that differ in a second input, if the property compares two."""
+    """The codes of an input, keyed by position.
+
+    changed: the codes that differ in a second input, if the property compares two inputs; otherwise empty.
+    """
 
     codes: Mapping[int, int]
     changed: Mapping[int, int]
 
 
 class Verdict(NamedTuple):
-    """The result of a proof: whether the property holds, None if the time ran out, and a counter-example if not."""
+    """The result of a proof: whether the property holds (None if the time ran out), and a counter-example if not."""
 
     holds: bool | None
     counter_example: CounterExample | None = None
@@ -103,14 +112,14 @@ class _OutOfTimeError(Exception):
 
 
 class _Part(NamedTuple):
-    """A bound on a part of the inputs: whether it may contain a counter-example, and inputs to try (N, attributes)."""
+    """A bound for a part of the inputs: whether it may contain a counter-example, and inputs to try (N, attributes)."""
 
     may_violate: bool
     tries: Index
 
 
 class Prover:
-    """Proves or refutes properties of a model; `seconds`: the time for each property, measured by `clock`."""
+    """Proves or refutes properties of a model; `seconds`: the time limit for each property, measured by `clock`."""
 
     def __init__(self, model: Model, seconds: float, clock: Callable[[], float]) -> None:
         self.scorer = compile_scorer(model)
@@ -124,7 +133,7 @@ class Prover:
         self._calibration = calibration
         temperature = calibration.temperature if isinstance(calibration, Temperature) else 1.0
         self._temperature: float | None = temperature
-        """The temperature that divides the scores; None if the calibration map is of another kind."""
+        """The temperature that divides the scores: 1 without calibration, None for any other calibration map."""
         if calibration is not None and not isinstance(calibration, Temperature):
             self._temperature = None
         self._decide: Callable[[Array], Index] = partial(decide_labels, model.rule, model.schema.labels)
@@ -136,7 +145,7 @@ class Prover:
             pass  # without bounds for decisions, inputs are scored one by one
 
     def prove(self, stated: Property) -> Verdict:
-        """Return whether a property holds for all inputs, and if not, a counter-example."""
+        """Return whether a property holds for all inputs, and a counter-example if it does not."""
         self._deadline = self._clock() + self._seconds
         try:
             if isinstance(stated, ProbabilityBound):
@@ -150,9 +159,9 @@ class Prover:
             return Verdict(None)
 
     def decision_for(self, codes: Mapping[int, int]) -> str | None:
-        """Return the label decided for an input with these codes by position, or None if the model abstains.
+        """Return the label decided for an input with these codes, or None if the model abstains.
 
-        All other attributes have the code 0.
+        codes: keyed by position; all other attributes have the code 0.
         """
         decided = int(self._decide(self.log_p(np.maximum(self._all_inputs(codes), 0)[None]))[0])
         return None if decided < 0 else self._labels[decided]
@@ -170,8 +179,9 @@ class Prover:
     ) -> Index | None:
         """Return an input (attributes,) that violates the property, or None if there is none.
 
-        fixed: the codes of the fixed attributes, FREE for the others. bound: whether some input with given fixed codes
-        may violate the property, and inputs to try. is_violated: the indices of those inputs (N, attributes) that do.
+        fixed (attributes,): the codes of the fixed attributes, FREE for the others. bound: returns whether some input
+        with given fixed codes may violate the property, and inputs to try. is_violated: returns the indices of those
+        among inputs (N, attributes) that violate it. Raises _OutOfTimeError after the deadline.
         """
         stack = [fixed]
         while stack:
@@ -203,7 +213,10 @@ class Prover:
 
     @cached_property
     def _influence(self) -> Array:
-        """The approximate influence of each attribute on the scores: the sum of the ranges of its tables."""
+        """The approximate influence (attributes,) of each attribute on the scores.
+
+        It is the sum over its tables of the largest range of an entry along the attribute.
+        """
         influence = np.zeros(len(self._cardinalities))
         for component in self._components:
             for positions, values in component.tables:
@@ -348,8 +361,9 @@ class Prover:
     def _find_flip(self, bound: float) -> CounterExample | None:
         """Return a flip found by a local search from random inputs, or None if it finds none.
 
-        For each input, the label and the two codes of one attribute, before and after, that come closest to a flip are
-        taken; then the change of another attribute that brings them closest, until no change does.
+        For each input, the search takes the label and the two codes of one attribute, before and after, that come
+        closest to a flip. Then it makes the change of another attribute that brings both inputs closest to a flip. It
+        stops when no change brings any input closer.
         """
         sizes, n_attributes = self._cardinalities, len(self._cardinalities)
         if not n_attributes:
@@ -366,8 +380,8 @@ class Prover:
         def margins(inputs: Index) -> tuple[Array, Array]:
             """Return the margins of each label and of the best other label, each (K, inputs, changes).
 
-            The margin of the label is the lesser of its leads, in ln P, over the best other label and over `bound`.
-            That of the best other label is its lead over the label.
+            The margin of a label is the smaller of its leads, in ln P, over the best other label and over `bound`. The
+            margin of the best other label is its lead over the label.
             """
             tried = np.repeat(inputs[:, None], len(codes), axis=1)
             tried[:, changes, attributes_of_changes] = codes
@@ -411,12 +425,12 @@ class Prover:
 
 
 def _no_bound(part: Index) -> _Part:
-    """Return that a part may contain a counter-example, without inputs to try."""
+    """Return a bound that excludes nothing: the part may contain a counter-example, and there are no inputs to try."""
     return _Part(True, np.empty((0, len(part)), np.intp))
 
 
 def _with_code(inputs: Index, position: int, code: int) -> Index:
-    """Return the inputs with one code changed."""
+    """Return a copy of inputs (N, attributes) with `code` at one position."""
     changed = inputs.copy()
     changed[:, position] = code
     return changed
@@ -430,7 +444,7 @@ def _is_flip(before: Array, after: Array, bound: float) -> Mask:
 
 
 def _with_fixed_code(contrast: Contrast, position: int, code: int) -> Contrast:
-    """Return the contrast with one attribute fixed at a code, as a function of the others."""
+    """Return the contrast with one attribute fixed at a code, as a function of the other attributes."""
     constant, tables = contrast.constant, []
     for positions, values in contrast.tables:
         if position in positions:
@@ -444,7 +458,7 @@ def _with_fixed_code(contrast: Contrast, position: int, code: int) -> Contrast:
 
 
 def _change_of_code(contrast: Contrast, position: int, before: int, after: int) -> Contrast:
-    """Return the rise of the contrast from one code of an attribute to another, as a function of the others."""
+    """Return the contrast at code `after` minus the contrast at code `before`, as a function of other attributes."""
     constant, tables = 0.0, []
     for positions, values in contrast.tables:
         if position in positions:
@@ -459,7 +473,7 @@ def _change_of_code(contrast: Contrast, position: int, before: int, after: int) 
 
 
 def _flip_bound(contrast: Contrast, position: int, before: int, after: int, gap: float) -> Callable[[Index], _Part]:
-    """Return the `bound` of `_search` for inputs with a contrast above `gap` at `before` and at most 0 at `after`."""
+    """Return the `bound` for `_search` of inputs whose contrast is above `gap` at `before` and at most 0 at `after`."""
     first, second = (_with_fixed_code(contrast, position, code) for code in (before, after))
     negated = Contrast(first.cardinalities, -first.constant, tuple(Table(p, -values) for p, values in first.tables))
     # a flip has contrast > gap before and <= 0 after: change < -gap, -first < -gap and second <= 0

@@ -1,19 +1,20 @@
 """Verification: whether a model, or an export of it, still predicts what the model predicted when it was made.
 
-- Self-test. A model file holds artificial rows and the probabilities that the model gave them. The codes of each
-  attribute are about equally frequent, in random order, so that many cells of every table are looked up. Every fourth
-  row lacks about half of its values; no row does if that would take too large a table (missing values marginalized over
+- Self-test. A model file holds artificial rows and the probabilities that the model predicted for them. The codes of
+  each attribute are about equally frequent, in random order, so that many cells of every table are looked up. Every
+  fourth row lacks about half of its values, unless the model cannot predict such rows (missing values marginalized over
   a dense network). The random seed is fixed, so equal models have equal self-tests.
-- Probe rows, to compare a program with its model, contain every value that the model distinguishes. For a text: each
-  level, each value pooled into one, a text that no training row had, a missing value. For a number: each cut, the next
-  larger floating-point number, a number between neighbouring cuts, numbers far outside, a missing value. The other
-  values of such a row are drawn uniformly. Every HIDDEN-th row lacks about half of its values.
+- Probe rows, to compare a program with its model, contain every value that the model distinguishes. For a categorical
+  attribute these are each level, each value pooled into a level, a string that no training row had, and a missing
+  value. For a numeric attribute they are each cut, the next larger floating-point number, a number between neighbouring
+  cuts, numbers far outside, and a missing value. The other values of such a row are drawn at random. Every HIDDEN-th
+  row lacks about half of its values.
 - Networks. A network with named states is compared with the model on rows of uniform random codes, missing levels
   included. The model is evaluated by its scorer, the network independently of it by
 
       ln P(y, x) = sum over the class and its children of ln theta[parents, own state]
 
-  for every label y; nodes without the class in their table cancel. Cost: rows times table look-ups, twice.
+  for every label y; nodes without the class in their table cancel. Cost: two look-ups per row and table.
 
 No row is taken from the training data.
 """
@@ -38,14 +39,14 @@ from bncli.errors import BncliError, ModelError
 
 ROWS = 32
 LACKING = 4
-"""In a self-test, one row of this many lacks values."""
+"""In a self-test, one row in this many lacks values."""
 HIDDEN = 8
 EXPORT_ROWS = 10_000
-"""The fewest rows on which an export is compared with its model."""
+"""The minimum number of rows on which an export is compared with its model."""
 TOLERANCE = 1e-9
-"""Larger differences of probabilities are errors; smaller ones may come from the order of summation, or another exp."""
+"""Larger differences of probabilities are errors; smaller ones may come from another order of summation or exp()."""
 Value = float | str | None
-"""A value of an input: a number, a text, or None for a missing value."""
+"""A value of an input: a number, a string, or None for a missing value."""
 
 
 def with_self_test(model: Model) -> Model:
@@ -65,7 +66,7 @@ def with_self_test(model: Model) -> Model:
 
 
 def self_test_attributes(model: Model) -> tuple[int, ...]:
-    """Return the attributes, ascending, whose codes are in a self-test."""
+    """Return the indices of the attributes, ascending, whose codes are in a self-test."""
     return tuple(sorted(model.attributes))
 
 
@@ -77,14 +78,15 @@ def predict_self_test(model: Model, codes: Index) -> Array:
 
 
 def largest_change(model: Model, test: SelfTest) -> float:
-    """Return the largest absolute difference between the probabilities of the self-test and those predicted now."""
+    """Return the largest absolute difference between the stored probabilities of a self-test and new predictions."""
     return float(np.abs(predict_self_test(model, test.codes) - test.probabilities).max(initial=0.0))
 
 
 def largest_edit_difference(model: Model) -> float:
-    """Return the largest difference between effects and the values that edits recorded, before and after each edit.
+    """Return the largest absolute difference, in log-odds, between effects and the values that edits recorded.
 
-    Raises ModelError if an edit refers to an effect or a value that the model does not have.
+    Edits are undone one by one, and the effects before and after each of them are compared. Raises ModelError if an
+    edit refers to an effect or a value that the model does not have.
     """
     largest = 0.0
     # from the last edit back: each state of the model must have the effects that were recorded
@@ -120,7 +122,7 @@ class ProbeRows:
         return len(self.probabilities.T)
 
     def rows(self) -> list[dict[str, Value]]:
-        """Return every row as a dictionary, by the names of the inputs."""
+        """Return each row as a dictionary that maps the names of the inputs to their values."""
         if not self.values:
             return [{} for _ in range(self.n_rows)]
         names = [one.name for one in self.inputs]
@@ -128,7 +130,7 @@ class ProbeRows:
 
 
 def probe_rows(model: Model, n_rows: int, rng: np.random.Generator) -> ProbeRows:
-    """Draw at least `n_rows` rows, and enough for every value of every input to occur."""
+    """Draw at least `n_rows` rows, and enough that every probe value of every input occurs."""
     scorer = compile_scorer(model)
     inputs = tuple(Input.of(model.schema.attributes[i]) for i in scorer.used)
     values_of_inputs = [_probe_values(one) for one in inputs]
@@ -149,7 +151,7 @@ def probe_rows(model: Model, n_rows: int, rng: np.random.Generator) -> ProbeRows
 
 
 def _probe_values(one: Input) -> list[Value]:
-    """Return the values of an input that occur in probe rows; None, the missing value, is the first."""
+    """Return the values of an input that occur in probe rows; the first is None, the missing value."""
     if one.codes is not None:
         unseen = "never seen"
         while unseen in one.codes:  # any text may be a value of a table
@@ -163,9 +165,9 @@ def _probe_values(one: Input) -> list[Value]:
 
 
 def largest_difference(model: Model, network: NamedNetwork, rows: int, rng: np.random.Generator) -> float:
-    """Return the largest absolute difference between probabilities of a model and of a network, over random rows.
+    """Return the largest absolute difference between P(y | x_t) of a model and of a network over `rows` random rows.
 
-    The result is NaN if the network gives a row no probability.
+    The result is NaN if a row has probability 0 in the network.
     """
     scorer = compile_scorer(model)
     cardinalities = model.schema.cardinalities
@@ -175,7 +177,7 @@ def largest_difference(model: Model, network: NamedNetwork, rows: int, rng: np.r
 
 
 def network_posteriors(network: NamedNetwork, class_name: str, codes: Mapping[str, Index], rows: int) -> Array:
-    """Return P(y | x_t), shape (K, rows), of a network; codes[name] (rows,): the index of the attribute's state."""
+    """Return P(y | x_t), shape (K, rows), of a network; codes[name] (rows,): the index of the node's state."""
     log_joint = np.zeros((len(network.by_name[class_name].states), rows))
     with np.errstate(divide="ignore", invalid="ignore"):
         for node in network.nodes:
@@ -191,6 +193,6 @@ def network_posteriors(network: NamedNetwork, class_name: str, codes: Mapping[st
 
 
 def same_nodes(one: NamedNetwork, other: NamedNetwork) -> bool:
-    """Return whether both have the same class, and the same nodes, states and parents in the same order."""
+    """Return whether both networks have the same class, and the same nodes, states and parents in the same order."""
     nodes, others = ([(node.name, node.states, node.parents) for node in net.nodes] for net in (one, other))
     return nodes == others and one.class_name == other.class_name
