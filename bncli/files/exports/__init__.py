@@ -5,10 +5,10 @@ Each of these modules defines FORMAT, the record of its format:
     NetworkFormat, StructureFormat, ProgramFormat    `bncli export --to WORD`
     ScoreFormat                                      `bncli score --output-format WORD`
 
-To add a format, write its module and add its word to EXPORTS or SCORES below. Help, file name endings and the
-recognition of files by their content follow. Both lists contain words only, so that a command that uses one format
-loads no other. The help of `bncli export` shows the summaries of all records, so the modules of EXPORTS import NumPy
-and the engine only inside their functions.
+To add a format, write its module and add its word to EXPORTS or SCORES below. The help, the file name extensions and
+the recognition of files by their content follow from it. Both lists contain words only, so that a command that uses one
+format loads no other. The help of `bncli export` shows the summaries of all records, so the modules of EXPORTS import
+NumPy and the engine only inside their functions.
 
 - networks: `bif`, `xmlbif`; structures: `dot`, `json`
 - programs: `python`, `javascript`, `sql`, `onnx`, `scorecard`
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 EXPORTS = ("bif", "xmlbif", "dot", "json", "python", "javascript", "sql", "onnx", "scorecard")
 SCORES = ("csv", "jsonl", "parquet", "arrow")
-"""The first is the default, if neither an option nor the ending of the file name chooses another."""
+"""The first is the default, unless an option or the extension of the file name chooses another."""
 BLANK = rb"\A(?:\xef\xbb\xbf)?(?:\s++|//[^\n]*+|/\*(?s:.*?)\*/|\#[^\n]*+)*+"
 """For signatures: what may precede the first word of a file (a byte-order mark, blanks, comments as in C)."""
 NAME = rb"""(?:"[^"\n]*"|[^\s{}"]+)"""
@@ -62,9 +62,9 @@ class Signature(NamedTuple):
 class NetworkFormat(NamedTuple):
     """A format for networks with their probabilities.
 
-    endings: file name endings in lower case with the dot, the usual one first. `write` returns the text of the file.
-    `read`, if there is one, takes the bytes and the name of the file (for errors); a network that was written is then
-    read back and verified.
+    endings: file name extensions in lower case with the dot, the usual one first. `write` returns the text of the file.
+    `read`, if there is one, takes the bytes and the name of the file (for errors). A network in a format that can be
+    read is verified by reading it back.
     """
 
     word: str
@@ -90,11 +90,12 @@ class ProgramFormat(NamedTuple):
     """A format for programs that score rows without bncli.
 
     write: returns the program. run: runs a program on rows (values by column name, None is missing) and returns the
-    probabilities by label, or None if the software that it needs (`needs`, in words) is not installed. remark: a note
-    about the run, for example that it was run by another database than the one it is written for. decide: runs a
-    program that was written with a decision rule and returns a label per row, None if the rule abstains; it is None for
-    a format without decisions. decides: whether a program contains decisions. rounds: whether the option `digits`
-    rounds the numbers. is_text: if false, the format needs an output file.
+    probabilities of the labels per row, or None if the software that it needs (`needs`, in words) is not installed.
+    remark: returns a note about the run, for example that another database ran the program than the one it is written
+    for, or None. decide: runs a program that was written with a decision rule and returns a label per row, or None for
+    a row if the rule abstains; it is None for a format without decisions. decides: returns whether a program contains
+    decisions. rounds: whether the option `digits` rounds the points. is_text: if false, the format needs an output
+    file.
     """
 
     word: str
@@ -126,7 +127,7 @@ class ScoreWriter(Protocol):
     """
 
     def piece(self, predictions: Predictions) -> Piece:
-        """Return a batch of rows as a piece in the format."""
+        """Format a batch of rows as a piece."""
 
     def write(self, piece: Piece) -> None:
         """Write a piece."""
@@ -154,13 +155,13 @@ class ScoreFormat(NamedTuple):
 
 
 def export_format(word: str) -> ExportFormat:
-    """Return the record of one of EXPORTS; raise UsageError for any other word."""
+    """Import a format of EXPORTS and return its record; raise UsageError for any other word."""
     record: ExportFormat = _record(word, EXPORTS)
     return record
 
 
 def score_format(word: str) -> ScoreFormat:
-    """Return the record of one of SCORES; raise UsageError for any other word."""
+    """Import a format of SCORES and return its record; raise UsageError for any other word."""
     record: ScoreFormat = _record(word, SCORES)
     return record
 
@@ -182,6 +183,6 @@ def score_formats() -> tuple[ScoreFormat, ...]:
 
 
 def find_format(path: str | None, formats: tuple[ExportFormat, ...] | tuple[ScoreFormat, ...]) -> str | None:
-    """Return the word of the format to which the ending of a file name belongs, ignoring its case, or None."""
+    """Return the word of the first format with the extension of a path (in any case), or None if no format has it."""
     ending = os.path.splitext(path or "")[1].lower()
     return next((form.word for form in formats if ending in form.endings), None)

@@ -9,8 +9,8 @@ for the combinations without a row of their own; or `table` with all numbers, wh
 slowest and that of the last parent fastest. Commas can be omitted, names can stand in double quotes, and comments are
 those of C and C++. Nodes without parents are written as `table`, others as rows, numbers with all their digits.
 
-Files avoid everything that other readers (pgmpy, pyAgrum, bnlearn) misread: names are ASCII identifiers, states also
-whole numbers; no name is a keyword, and no two differ only in case. The original names stand in properties.
+Files avoid everything that other readers (pgmpy, pyAgrum, bnlearn) misread: names are ASCII identifiers, and states
+may also be integers; no name is a keyword, and no two differ only in case. The original names stand in properties.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     from bncli.engine.networks.network import NamedNetwork
 
 MAX_CELLS = 1 << 24
-"""The most numbers in a table with a `default` row."""
+"""The maximum number of entries in a table with a `default` row."""
 _PROPERTY = re.compile(r'(?:"[^"\n]*"|[^;"{}])*+;')
 _NUMBERS = re.compile(rf"(?:{NUMBER.pattern}(?:\s*,\s*|\s+|(?=;)))*+;", re.ASCII)
 _KEYWORDS = ("network", "variable", "probability", "property", "type", "discrete", "table", "default")
 
 
 def bif_text(network: NamedNetwork) -> str:
-    """Return the text of the BIF file, which is ASCII."""
+    """Format a network as BIF; the result is ASCII."""
     name, nodes, properties = escape_network(
         network,
         # pgmpy finds the blocks of a file by these words, even as parts of others.
@@ -117,7 +117,7 @@ class _Block:
 
 
 def read_bif(data: bytes, where: str) -> NamedNetwork:
-    """Return the network in a BIF file; raise BncliError with `where`, line and column if it is not a valid one."""
+    """Parse a BIF file; raise BncliError with `where`, line and column if it is not valid."""
     from bncli.files.json_documents import decode_utf8
 
     grammar = re.compile(
@@ -254,7 +254,7 @@ def _read_numbers(tokens: Tokens) -> list[float]:
 def _read_node(
     tokens: Tokens, variable: _Variable, variables: Mapping[str, _Variable], blocks: Mapping[str, _Block]
 ) -> EscapedNode:
-    """Return the node of a variable, with the table of its probability block; raise BncliError if that is not valid."""
+    """Build the node of a variable with the table of its probability block; raise BncliError if it is not valid."""
     import numpy as np
 
     block = blocks.get(variable.name)
@@ -279,7 +279,7 @@ def _read_node(
 
 
 def _table_of_rows(tokens: Tokens, variable: _Variable, block: _Block, states: list[tuple[str, ...]]) -> Array:
-    """Return the table (states of each parent, own states) that the rows and perhaps a default row of a block give."""
+    """Build a table (states of each parent, own states) from the rows of a block and its default row, if any."""
     import numpy as np
 
     size, sizes = len(variable.states), [len(listed) for listed in states]

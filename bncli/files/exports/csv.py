@@ -1,4 +1,4 @@
-"""CSV predictions, as in RFC 4180 but with Unix line ends.
+"""CSV predictions, as in RFC 4180 but with Unix line endings.
 
 A field is quoted only if it must be, and a missing value is an empty field.
 """

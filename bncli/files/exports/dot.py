@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from bncli.engine.structures.named_structure import NamedDag, NamedStructure
 
 MAX_DEPTH = 64
-"""The deepest nesting of subgraphs that is read."""
+"""The maximum depth of nested subgraphs."""
 MAX_ARCS = 2_000_000
-"""The most arcs of a graph; `{a b ...} -> {c d ...}` can describe more than fit in memory in a short file."""
+"""The maximum number of arcs; `{a b ...} -> {c d ...}` in a short file can describe more than fit in memory."""
 
 
 def dot_text(structure: NamedStructure) -> str:
-    """Return the text of the DOT file, to be encoded as UTF-8."""
+    """Format a structure as DOT, to be encoded as UTF-8."""
     from bncli.engine.structures.named_structure import NamedRegions
 
     if isinstance(structure, NamedRegions):
@@ -96,7 +96,7 @@ class _Graph:
 
 
 def read_dot(data: bytes, where: str) -> NamedDag:
-    """Return the structure in a DOT file; raise BncliError with `where`, line and column if it is not a valid one."""
+    """Parse a DOT file as a structure; raise BncliError with `where`, line and column if it is not valid."""
     from bncli.engine.structures.named_structure import NamedDag
     from bncli.files.json_documents import decode_utf8
 
@@ -137,7 +137,7 @@ def read_dot(data: bytes, where: str) -> NamedDag:
 
 
 def _read_identifier(tokens: Tokens) -> str:
-    """Read and return a word, a number, an HTML text, or the joined text of quoted texts with `+` between them."""
+    """Read and return a word, a number, an HTML string, or the concatenation of quoted strings joined by `+`."""
     if tokens.next.kind == "html":
         html = tokens.take_raw(re.compile(r"<[^<>]*(?:<[^<>]*>[^<>]*)*+>"))
         return html or tokens.fail("the HTML text is not closed")
@@ -191,7 +191,7 @@ def _read_statement(tokens: Tokens, graph: _Graph, depth: int) -> list[str]:
 
 
 def _read_attributes(tokens: Tokens) -> dict[str, str]:
-    """Read lists of attributes in brackets, if there are any, and return the attributes by name."""
+    """Read lists of attributes in brackets, if there are any, and return the values, keyed by name."""
     attributes: dict[str, str] = {}
     while tokens.take_if("["):
         while not tokens.take_if("]"):

@@ -1,6 +1,6 @@
 """An ES module that scores rows by itself, in browsers and Node: `predict_proba(row)` returns {label: probability}.
 
-Before the module is written it is run by Node, if Node is installed.
+Before the module is written, it is run by Node, if Node is installed.
 """
 
 from __future__ import annotations
@@ -214,9 +214,9 @@ def javascript_text(scorer: PortableScorer, target: ProgramTarget) -> str:
 def packed_javascript(scorer: PortableScorer, target: ProgramTarget) -> str:
     """Return the text of a module without decisions whose tables take seven or eight characters per entry.
 
-    An entry is a whole number of 40 or 48 bits in base64, times a step that depends on its row of scores. Its error is
-    at most 2^-40 (2^-48) of twice the largest entry of the row, or 1.2e-308 if that is more, and 0 stays exactly 0. 40
-    bits are used if the error over all tables together is then less than 2e-10.
+    An entry is an integer of 40 or 48 bits in base64, times a step that depends on its row of scores. Its error is at
+    most 2^-39 (2^-47) times the largest absolute entry of the row, or 1.2e-308 if that is more, and 0 stays exactly 0.
+    40 bits are used if the errors of all tables then sum to at most 2e-10.
     """
     together = sum(float(abs(table.entries).max(initial=0.0)) for table in scorer.tables)
     n_bytes = 5 if together * 2**-39 <= 2e-10 else 6
@@ -245,7 +245,7 @@ def _program(scorer: PortableScorer, target: ProgramTarget, **parts: str) -> str
 
 
 def _pack_entries(n_bytes: int, entries: Array) -> list[Any]:
-    """Return [step, base64 text] for each row of scores; steps are not subnormal, since these have too few digits."""
+    """Encode each row of scores as [step, base64 string]; a step is never subnormal, which would lose digits."""
     import base64
 
     packed: list[Any] = []
@@ -259,7 +259,7 @@ def _pack_entries(n_bytes: int, entries: Array) -> list[Any]:
 
 
 def _run(function: str, text: str, rows: list[dict[str, Any]]) -> list[Any] | None:
-    """Call a function of the program for every row in Node, and return its values; None without Node."""
+    """Call a function of the program for every row in Node; return the results, or None if Node is not installed."""
     import shutil
 
     node = shutil.which("node")

@@ -6,8 +6,8 @@ format cannot hold goes into properties, which other programs ignore (`NAME = VA
     of the network    bncli_name, bncli_method, bncli_options (a JSON object)
     of a node         bncli_role = class, bncli_name, bncli_states (separated by blanks)
 
-A property is written only if there is something to keep. `restore_network(escape_network(network, ...))` is the
-network.
+A property is written only if there is something to keep. `restore_network` undoes
+`escape_network`.
 
 The grammar of a parser is a regular expression whose named groups are the kinds of tokens; the group `skip` is skipped.
 The text is scanned one token at a time, so that a parser can also take a stretch of raw text.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bncli.engine.networks.network import NamedNetwork
 
 LegalName = Callable[[str], str]
-"""A function that turns any text into one that the format can hold; a text that it can hold is unchanged."""
+"""A function that turns any string into one that the format can hold, and leaves such strings unchanged."""
 NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 """A finite decimal number, as network files write it."""
 
@@ -122,7 +122,7 @@ def restore_network(escaped: EscapedNetwork, where: str) -> NamedNetwork:
 
 
 def original_name(properties: Mapping[str, str], name: str) -> str:
-    """Return the name that is written as `name` in the file."""
+    """Return the original name of what the file calls `name`."""
     return percent_decode(properties["bncli_name"]) if "bncli_name" in properties else name
 
 
@@ -135,7 +135,7 @@ def find_class(nodes: Iterable[tuple[str, Mapping[str, str]]]) -> str | None:
 
 
 def read_origin(properties: Mapping[str, str], where: str) -> tuple[str, dict[str, int | float | str | bool]]:
-    """Return the method and options of a structure; `file` and no options if the properties do not name them."""
+    """Parse the method (by default `file`) and the options (by default none) of a structure from its properties."""
     from bncli.files.exports.structure_json import read_options
     from bncli.files.json_documents import parse_json
 
@@ -148,7 +148,7 @@ def read_origin(properties: Mapping[str, str], where: str) -> tuple[str, dict[st
 
 
 def parse_property(text: str) -> tuple[str, str]:
-    """Return name and value of a property; the value is empty if the text has no `=`."""
+    """Split a property into its name and value, which is empty if there is no `=`."""
     name, _, value = text.partition("=")
     return name.strip(), value.strip()
 
@@ -156,8 +156,8 @@ def parse_property(text: str) -> tuple[str, str]:
 def legal_names(texts: Sequence[str], legal: LegalName, fold: Callable[[str], str] = str) -> tuple[str, ...]:
     """Return a legal name for each of the distinct `texts`, no two equal after `fold`.
 
-    A legal text keeps its name, wherever it stands in the list. Others are changed as little as possible, and numbered
-    (`name_2`, `name_3`, ...) if they would collide.
+    A legal text is unchanged, unless it collides with an earlier legal one. Others are changed as little as possible,
+    and numbered (`name_2`, `name_3`, ...) if they would collide.
     """
     taken: dict[str, str] = {}
     for text in texts:
@@ -198,9 +198,9 @@ def to_visible_line(text: str) -> str:
 
 
 def percent_encode(text: str) -> str:
-    """Return the text in percent-encoding (RFC 3986), with letters, digits and `%_.-~` only; `%` if it is empty.
+    """Percent-encode a string (RFC 3986) with letters, digits and `%_.-~` only; an empty string becomes `%`.
 
-    The words by which simple parsers of BIF find the blocks are broken up.
+    The keywords by which simple parsers of BIF find the blocks are broken up.
     """
     from urllib.parse import quote
 
@@ -209,7 +209,7 @@ def percent_encode(text: str) -> str:
 
 
 def percent_decode(text: str) -> str:
-    """Return the text that `percent_encode` encoded; raise BncliError if the bytes are not UTF-8."""
+    """Decode a string encoded by `percent_encode`; raise BncliError if the bytes are not UTF-8."""
     from urllib.parse import unquote
 
     try:
@@ -291,7 +291,7 @@ class Tokens:
 
 
 def quoted_token(token: Token) -> str:
-    """Return the token in quotes for an error message, at most 40 characters of it."""
+    """Return a token in quotes for an error message, truncated to 40 characters, or words for the end of the file."""
     if token.kind == "end":
         return "the end of the file"
     text = token.text if len(token.text) <= 40 else token.text[:37] + "..."

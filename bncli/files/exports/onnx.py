@@ -1,11 +1,11 @@
-"""ONNX, a graph that any ONNX runtime can score with.
+"""ONNX, a graph with which any ONNX runtime can score rows.
 
-The graph has one input per column, of shape (N, 1), and the outputs `label` (N,) and `probabilities` (N, K). Numbers
-are doubles, with NaN for a missing value; texts are strings. With the option `contributions` it also has the output
-`contributions` of shape (N, sets of attributes, K).
+The graph has one input per column, of shape (N, 1), and the outputs `label` (N,) and `probabilities` (N, K). Numeric
+columns are doubles, with NaN for a missing value; text columns are strings. With the option `contributions` it also has
+the output `contributions` of shape (N, sets of attributes, K).
 
-Writing needs the package onnx, and running what was written needs onnxruntime; both are in the extra `onnx`.
-`onnx_graph.py` makes the graph.
+Writing needs the package onnx, and running the graph needs onnxruntime; both are in the extra `onnx`.
+`onnx_graph.py` builds the graph.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROWS_PER_RUN = 4096
 
 
 def onnx_bytes(scorer: PortableScorer, target: ProgramTarget) -> bytes:
-    """Return the bytes of the file.
+    """Return the model as the bytes of an ONNX file.
 
     Raises UsageError if the package onnx is not installed, and ModelError if the model uses no column.
     """

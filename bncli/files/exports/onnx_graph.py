@@ -35,11 +35,11 @@ OPSET = 18
 ML_OPSET = 3
 IR_VERSION = 8
 MOST_TOGETHER = 64
-"""The most tables in a block, since looking up a block keeps one number per row and table in memory."""
+"""The maximum number of tables in a block; looking up a block keeps R numbers per row and table in memory."""
 LEAST_TOGETHER = 16
 """A block of at least this many tables ends where the number of inputs of a table changes."""
 MOST_MULTIPLIED = 64
-"""The most columns from which a matrix product selects; with fewer columns it is faster than a look-up."""
+"""The maximum number of columns from which a matrix product selects; with few columns it is faster than a look-up."""
 MOST_UNUSED = 4
 """If a block needs less than 1/MOST_UNUSED of the digits, these are selected before the matrix product."""
 ML = "ai.onnx.ml"
@@ -226,7 +226,7 @@ class _Digits:
 
 
 def _axes(table: PortableTable) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yield the input of each axis, and the digit of each of its codes."""
+    """Yield, for each axis, the index of its input and the digit of each of the input's codes."""
     return zip(table.inputs, table.digits, strict=True)
 
 
@@ -303,7 +303,7 @@ def _add_scores(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> list[
 
 
 def _blocks_of_tables(owned: Sequence[tuple[int, PortableTable]]) -> list[list[tuple[int, PortableTable]]]:
-    """Return the blocks of tables that are looked up together; each table comes with the number of its owner."""
+    """Return the blocks of tables that are looked up together; each table has the index of its owner."""
     blocks: list[list[tuple[int, PortableTable]]] = []
     for pair in owned:
         block = blocks[-1] if blocks else []
@@ -317,7 +317,7 @@ def _blocks_of_tables(owned: Sequence[tuple[int, PortableTable]]) -> list[list[t
 def _apply_lines(graph: _Graph, probabilities: str, calibration: PortableMap, n_labels: int) -> str:
     """Add nodes that calibrate probabilities (N, K) by lines; return the name of the result.
 
-    There is one line per label, but with two labels only that of the second.
+    There is one line per label, but with two labels only one, for the second.
     """
     if n_labels == 2:
         probabilities = graph.node("Gather", probabilities, graph.constant([1]), axis=1)

@@ -1,6 +1,6 @@
 """Write predictions to a file or to standard output, in one of the formats SCORES, one batch of rows at a time.
 
-If no format is named, the ending of the file name decides. Nearly all of the time is spent on the text of the numbers.
+If no format is named, the extension of the file decides. Nearly all of the time is spent on formatting numbers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DEFAULT, *_OTHERS = score_formats()
 _NAMES = [_DEFAULT.summary, *(f"{form.summary} ({form.endings[0]})" for form in _OTHERS)]
 SUPPORTED_FORMATS = f"predictions are written as {', '.join(_NAMES[:-1])} or {_NAMES[-1]}"
 UNSUPPORTED_ENDINGS = tuple(e for e in (".tsv", ".tab", ".xlsx") if not find_format(f"x{e}", score_formats()))
-"""File name endings of table formats in which predictions cannot be written."""
+"""File name extensions of table formats in which predictions cannot be written."""
 _ROWS_PER_BATCH = 1 << 16
 
 
@@ -53,9 +53,10 @@ class ScoreFile:
 
 @contextmanager
 def open_scores(output: str | None, output_format: str | None, layout: ScoreLayout) -> Iterator[ScoreFile]:
-    """Open `output` for predictions; None and `-` are standard output. A file is complete or does not appear.
+    """Open an output for predictions, which is the standard output if `output` is None or `-`.
 
-    output_format: one of SCORES; None for the format of the file's ending, else CSV.
+    A file appears only if the block succeeds. output_format: one of SCORES, or None for the format with the extension
+    of the file (CSV if there is none). Raises UsageError for any other format.
     """
     path = None if output == "-" else output
     form = _choose_format(path, output_format)
@@ -74,7 +75,7 @@ def _choose_format(path: str | None, word: str | None) -> ScoreFormat:
 
 
 def write_predictions(path: str, labels: tuple[str, ...], log_probabilities: Array, codes: Integers) -> None:
-    """Write the predictions and true labels of all rows to a file: ln P(y | x_t), shape (K, N), and codes (N,)."""
+    """Write the predictions of all rows, given as ln P(y | x_t), shape (K, N), and their true labels, as codes (N,)."""
     layout = ScoreLayout(labels, extra=(ExtraColumn("true_label", "text"),))
     with open_scores(path, None, layout) as scores:
         for start in range(0, len(codes), _ROWS_PER_BATCH):
@@ -97,7 +98,7 @@ class PieceMaker:
         explanation: Explanation | None,
         extra: Sequence[ExtraValues] = (),
     ) -> bytes:
-        """Return the bytes of these rows; the arguments are those of `ScoreFile.write`."""
+        """Format rows as bytes; the arguments are as in `ScoreFile.write`."""
         piece = self._writer.piece(Predictions.of(self._layout, keep, log_probabilities, explanation, extra))
         # `serialize` leaves out the rest of a longer batch that this one is a slice of.
         data: bytes = (piece.serialize() if isinstance(piece, pa.RecordBatch) else piece).to_pybytes()

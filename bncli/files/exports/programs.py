@@ -1,4 +1,4 @@
-"""The common part of exported programs: their data, as a text that is valid both in Python and in JavaScript.
+"""The common part of exported programs: their data, as a literal of both Python and JavaScript.
 
     {"class": NAME, "labels": [...], "missing_texts": [...], "missing_numbers": [...],
      "inputs": [{"name": ..., "cuts": [...] or "codes": [[text, code], ...], "missing": code, "frequencies": [...]}],
@@ -36,15 +36,15 @@ _INVISIBLE = re.compile(
     "[\\x7f-\\x9f\\xad\u0600-\u0605\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
 )
 _MOST_SECONDS = 3600
-"""The most seconds that a program may take to score the rows with which it is verified."""
+"""The maximum time, in seconds, for a program to score the rows with which it is verified."""
 
 
 class ProgramTarget(NamedTuple):
     """Settings of a program to write; each format uses those that concern it.
 
-    name: a name for the program. missing, missing_numbers: texts that mean a missing value, for texts and for numbers.
-    options: the options of the format. effects: computes the effects of the model over the inputs of the program. rule:
-    the decision rule, or None for a program that only returns probabilities.
+    name: a name for the program. missing, missing_numbers: strings that mean a missing value in text columns and in
+    numeric columns. options: the options of the format. effects: computes the effects of the model over the inputs of
+    the program. rule: the decision rule, or None for a program that only returns probabilities.
     """
 
     name: str
@@ -58,7 +58,7 @@ class ProgramTarget(NamedTuple):
 def data_text(
     scorer: PortableScorer, target: ProgramTarget, pack_entries: Callable[[Array], list[Any]] | None = None
 ) -> str:
-    """Return the data with one line per table; `pack_entries` encodes the entries of a table, by default as numbers."""
+    """Format the data with one line per table; `pack_entries` encodes a table's entries, by default as numbers."""
     inputs = []
     for column in scorer.inputs:
         coding = {"cuts": list(column.cuts or ())} if column.codes is None else {"codes": list(column.codes.items())}
@@ -111,7 +111,7 @@ def has_decision_rule(text: str) -> bool:
 
 
 def literal(value: Any) -> str:
-    """Return a literal of JSON, Python and JavaScript; `value` must not contain None, True or False."""
+    """Format a value as a literal of JSON, Python and JavaScript; it must not contain None, True or False."""
     import json  # imported here, because help and the recognition of files do not need it
 
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
@@ -119,10 +119,10 @@ def literal(value: Any) -> str:
 
 
 def run_program(command: Sequence[str], files: Mapping[str, str], rows: list[dict[str, Any]]) -> list[Any]:
-    """Run a program that reads rows as JSON from the standard input, and return the JSON that it prints.
+    """Run a program that reads rows as JSON from the standard input, and return the parsed JSON that it prints.
 
-    The files are written to a temporary folder, for which `{}` stands in the command. Raises BncliError if the program
-    fails.
+    The files are written to a temporary folder; `{}` in the command stands for its path. Raises BncliError if the
+    program fails.
     """
     import json
     import subprocess

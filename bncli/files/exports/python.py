@@ -1,6 +1,6 @@
 """A Python module that scores rows without any package: `predict_proba(row)` returns {label: probability}.
 
-Before the module is written it is run in a process of its own.
+Before the module is written, it is run in a separate process.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def python_text(scorer: PortableScorer, target: ProgramTarget) -> str:
 
 
 def _docstring_text(name: str) -> str:
-    """Return a name in quotes that cannot end the docstring around it."""
+    """Quote a name so that it cannot end the docstring around it."""
     return literal(name).replace('\\"', "'").replace("\\", "/")
 
 
@@ -198,7 +198,7 @@ print(json.dumps([{expression} for row in rows]))
 
 
 def _run(expression: str, text: str, rows: list[dict[str, Any]]) -> list[Any]:
-    """Evaluate an expression of `program` and `row` for every row, in an interpreter without packages."""
+    """Evaluate an expression of `program` and `row` for every row, in an interpreter without installed packages."""
     command = [sys.executable, "-I", "-S", "-c", _RUNNER.format(expression=expression), "{}"]
     return run_program(command, {"program.py": text}, rows)
 

@@ -1,4 +1,4 @@
-"""The columns of predictions: which there are, in which order, and how their numbers are written, also as text.
+"""The columns of predictions: their names, their order, and how their values are formatted.
 
 The columns are, in this order:
 
@@ -9,11 +9,11 @@ The columns are, in this order:
 - if rows are explained, log_odds = base + explain_1 + ... + explain_N + rest. `explain_k` is text, such as
   `size=large:+1.23` or `age<=27.5&colour=red:-0.4`; in JSON lines it is an object `{"attributes": ["size"],
   "values": ["large"], "contribution": 1.23}`. It is missing in a row with fewer contributions. `towards` is
-  the label that numbers above 0 favour: the prediction.
+  the label that positive contributions favour, which is the prediction.
 - extra columns that a command adds
 
-If the number of decimals is limited, every number is rounded on its own, except `rest`, which takes up the rounding, so
-that the printed numbers still add up.
+If the number of decimals is limited, every number is rounded independently, except that `rest` absorbs the rounding
+errors, so that the printed numbers still add up.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from bncli.errors import UsageError
 from bncli.files.exports import ScoreWriter
 
 MOST_DIGITS = 14
-"""A float64 between 0 and 1 always has this many decimals."""
+"""The maximum number of decimals; a float64 between 0 and 1 is accurate to at least this many."""
 SMALLEST = 1e-300
 LARGEST = 1.0 - 2.0**-53
 """Written probabilities are clipped to SMALLEST and LARGEST, so that a reader never takes the logarithm of 0."""
 Words = NDArray[np.uint64]
 ExtraValues = Sequence[Any] | Array
-"""The values of an extra column, one per row: texts, pairs or numbers."""
+"""The values of an extra column, one per row: strings, lists of pairs, or numbers."""
 
 
 class ExtraColumn(NamedTuple):
-    """A column beyond the prediction; `log_p` holds log-probabilities, which are written as probabilities are.
+    """A column beyond the prediction; `log_p` holds log-probabilities, which are written like those of the labels.
 
-    `values` holds pairs of an attribute and its value, which are written as `name=value` and joined by `|`. `abstain`
-    is not written: where it is not 0, the decision is missing.
+    `values` holds, per row, pairs of an attribute and its value, which are written as `name=value` and joined by `|`.
+    `abstain` is not written: where it is not 0, the decision is missing.
     """
 
     name: str
@@ -61,8 +61,9 @@ class ExtraColumn(NamedTuple):
 class ScoreLayout:
     """The columns of the output.
 
-    keep: input columns to copy. digits: number of decimals, None for full precision. explain: number of contributions
-    per row. rule: the decision rule, None to write no decisions.
+    keep: input columns to copy. labels_only: omit the columns `p_y`. log_proba: write ln P in them. digits: number of
+    decimals, None for full precision. explain: number of contributions per row. rule: the decision rule, None to write
+    no decisions.
     """
 
     labels: tuple[str, ...]
@@ -111,7 +112,7 @@ class ScoreLayout:
 
     @cached_property
     def decider(self) -> Decider | None:
-        """The decision rule compiled for rows, None without a rule; raise BncliError if sets lack held-out scores."""
+        """The decision rule compiled for rows, or None; raise BncliError if prediction sets lack held-out scores."""
         return None if self.rule is None else Decider.of(self.rule, self.labels)
 
     @property
@@ -154,7 +155,7 @@ class Predictions:
         explanation: Explanation | None = None,
         extra: Sequence[ExtraValues] = (),
     ) -> Predictions:
-        """Return the batch that the layout writes for ln P(y | x_t), shape (K, N); a tie goes to the first label."""
+        """Build the batch from ln P(y | x_t), shape (K, N), and other values; a tie goes to the first label."""
         probabilities: tuple[Array, ...] = ()
         if layout.log_proba and not layout.labels_only:
             probabilities = tuple(log_probabilities)
@@ -202,7 +203,7 @@ def most_probable(log_probabilities: Array) -> Index:
 
 
 def round_explanation(explanation: Explanation, digits: int | None) -> Explanation:
-    """Return the explanation with this number of decimals (None: all); the rounded numbers still add up."""
+    """Round an explanation to `digits` decimals, or not at all if it is None; the rounded numbers still add up."""
     if digits is None:
         return explanation
     log_odds, base = np.round(explanation.log_odds, digits), np.round(explanation.base, digits)
@@ -237,7 +238,7 @@ def _decision_columns(layout: ScoreLayout, log_probabilities: Array, abstains: M
 
 
 def record_batch(predictions: Predictions, layout: ScoreLayout) -> pa.RecordBatch:
-    """Return the rows as an Arrow record batch."""
+    """Convert predictions to an Arrow record batch."""
     labels = pa.array(layout.labels, pa.string()).take(pa.array(predictions.codes))
     probabilities = predictions.probabilities
     if layout.digits is not None:
@@ -251,7 +252,7 @@ def record_batch(predictions: Predictions, layout: ScoreLayout) -> pa.RecordBatc
 
 
 def contribution_texts(explanation: Explanation) -> list[pa.Array]:
-    """Return each column `explain_k` as text; null in a row with fewer contributions."""
+    """Return each column `explain_k` as strings, null in a row with fewer contributions."""
     return [
         pc.binary_join_element_wise(
             _per_row(explanation, k, _term_text),
@@ -264,7 +265,7 @@ def contribution_texts(explanation: Explanation) -> list[pa.Array]:
 
 
 def contribution_objects(explanation: Explanation) -> list[pa.Array]:
-    """Return each column `explain_k` as JSON objects; `null` in a row with fewer contributions."""
+    """Return each column `explain_k` as JSON objects, `null` in a row with fewer contributions."""
     return [
         pc.binary_join_element_wise(_per_row(explanation, k, _term_json), shortest(numbers), "}", "").fill_null("null")
         for k, numbers in enumerate(explanation.contributions)
@@ -272,7 +273,7 @@ def contribution_objects(explanation: Explanation) -> list[pa.Array]:
 
 
 def _per_row(explanation: Explanation, k: int, describe: Callable[[TermText], str]) -> pa.Array:
-    """Return the text before the number of each row's k-th contribution, made once per distinct term."""
+    """Return what precedes the number of each row's k-th contribution, formatted once per distinct term."""
     terms, term_numbers = np.unique(explanation.term_of[k], return_inverse=True)
     texts = [None if term < 0 else describe(explanation.terms[term]) for term in terms.tolist()]
     return pa.array(texts, pa.string()).take(pa.array(term_numbers.ravel()))
@@ -289,7 +290,7 @@ def _term_json(term: TermText) -> str:
 
 
 def shortest(values: Array) -> pa.Array:
-    """Return each number as the shortest text that reads back as the same float64 (about 70 ns per number)."""
+    """Format each number as the shortest string that reads back as the same float64 (about 70 ns per number)."""
     return pa.array(values + 0.0).cast(pa.string())  # + 0.0 turns -0 into 0
 
 
@@ -310,7 +311,7 @@ class FixedDecimals:
             self._lower = _to_words(f"\0\0\0\0{n:04d}" for n in range(10**4))
 
     def text(self, values: Array) -> pa.Array:
-        """Return each number as text, rounded half to even."""
+        """Format each number with fixed decimals, rounded half to even."""
         n, digits = len(values), self._digits
         rounded = np.rint(values * 10.0**digits).astype(np.int64)
         if digits <= 6:
@@ -328,23 +329,23 @@ class FixedDecimals:
         return pa.StringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(text))
 
     def _leading_word(self, millionths: NDArray[np.int64]) -> Words:
-        """Return the eight bytes `w.dddddd` of each number of millionths."""
+        """Return a machine word per value in millionths: the eight ASCII bytes of the value with six decimals."""
         thousandths = millionths // 1000
         words: Words = self._whole[thousandths] | self._thousands[millionths - thousandths * 1000]
         return words
 
 
 def _to_words(texts: Iterable[str]) -> Words:
-    """Return texts of eight bytes each as machine words."""
+    """Convert strings of eight ASCII characters to machine words."""
     return np.frombuffer("".join(texts).encode(), dtype=np.uint64)
 
 
 class LineFormat(NamedTuple):
     """A format of lines of text, as functions.
 
-    header: returns the bytes before the first row, given the column names. escape: returns a column of strings,
-    escaped. contributions: returns each column `explain_k` as text. join: returns the bytes of the rows, given the
-    column names and the columns, with numbers as text and strings escaped.
+    header: returns the bytes before the first row, given the column names. escape: escapes a column of strings.
+    contributions: returns the columns `explain_k` as escaped strings. join: returns the bytes of the rows, given the
+    column names and the columns, whose numbers are formatted and whose strings are escaped.
     """
 
     header: Callable[[Sequence[str]], bytes]
@@ -354,7 +355,7 @@ class LineFormat(NamedTuple):
 
 
 class TextScores(ScoreWriter):
-    """A writer of predictions as lines; numbers have the shortest text that reads back, or fixed decimals."""
+    """A writer of predictions as lines of text; if `digits` is set, probabilities have fixed decimals."""
 
     def __init__(self, file: BinaryIO, layout: ScoreLayout, piped: bool, lines: LineFormat) -> None:
         self._file = file
@@ -367,7 +368,7 @@ class TextScores(ScoreWriter):
         file.write(lines.header(layout.names))
 
     def piece(self, predictions: Predictions) -> pa.Buffer:
-        """Return the bytes of the rows."""
+        """Format a batch as the bytes of its lines."""
         escape = self._lines.escape
         columns = [escape(column) for column in predictions.keep]
         labels = self._labels.take(pa.array(predictions.codes))
@@ -413,7 +414,7 @@ def text_bytes(values: pa.Array) -> NDArray[np.uint8]:
 
 
 def all_bytes(lines: pa.Array) -> pa.Buffer:
-    """Return the bytes of an array of strings that is not a slice, without copying them."""
+    """Return the bytes of all strings of an array without copying them; the array must not be a slice."""
     _, offsets, data = lines.buffers()
     if not len(lines):
         return pa.py_buffer(b"")

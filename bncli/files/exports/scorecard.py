@@ -5,20 +5,20 @@
     factor = pdo / ln 2, offset = base - factor ln odds: `base` points mean odds of `odds` to 1, `pdo` more double them
 
 The tables are the purified effects of the model (`bncli.engine.prediction.portable`), so a pair has only the
-points that its two attributes alone cannot give. Each of the n single attributes also has offset/n and its share of the
-base rate.
+points that its two attributes alone cannot give. Each of the n single attributes also has 1/n of the offset and of the
+constant of the effects.
 
 A card (`--structure card`) has integer points of its own, which are written as they are unless a scale is given:
 
     P(second label) = 1 / (1 + exp(-(score - offset) / factor))
-    P(label) = exp((base + score) / factor) / the sum of that over labels, with more than two
+    P(label) = exp((base + score) / factor) / (the sum of this over the labels), with more than two labels
 
 Its tables are those of the model, and the rows of a pair are the values that have the same points. With more than two
 labels there is a column of points per label, and a row `(base)`.
 
 A value is written as it is, or in double quotes as in JSON if it could be misunderstood. Values with equal points are
-joined by ` | `, the values of several attributes by ` & `. Numbers are intervals: `(1.5, 2.5]` contains 2.5 but not
-1.5. `(missing)` and `(unseen)` have rows like any other value.
+joined by ` | `, the values of several attributes by ` & `. Numeric values are intervals: `(1.5, 2.5]` contains 2.5 but
+not 1.5. `(missing)` and `(unseen)` have rows like any other value.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class _Table(NamedTuple):
 
 
 class _Scale(NamedTuple):
-    """The scale on which log-odds become points; `digits` is the number of decimals, None for all."""
+    """The scale on which log-odds become points; `digits` is the number of decimals, None for full precision."""
 
     pdo: float
     base: float
@@ -151,7 +151,7 @@ def scorecard_text(scorer: PortableScorer, target: ProgramTarget) -> str:
 
 
 def probabilities_by_score(text: str, n_listed: int = SCORES_LISTED) -> list[tuple[int, float]]:
-    """Return up to `n_listed` pairs of a whole score that the CSV text allows, ascending, and P(second label) at it."""
+    """List up to `n_listed` evenly spaced integer scores of a CSV card, ascending, each with P(second label)."""
     *rows, formula = list(csv.reader(io.StringIO(text)))[1:]
     found = re.search(r"\(score - (\S+)\) / (\S+)\)\)", formula[1])
     assert found is not None
@@ -165,7 +165,7 @@ def probabilities_by_score(text: str, n_listed: int = SCORES_LISTED) -> list[tup
 
 
 def _tables(scorer: PortableScorer, target: ProgramTarget, scale: _Scale) -> list[_Table]:
-    """Return the tables of points, without sets of several attributes that give no points."""
+    """Return the tables of points, without sets of several attributes whose points are all 0."""
     assert target.effects is not None
     effects = target.effects()
     n_rows = sum(table.entries.shape[1] for table in effects.tables)
@@ -204,9 +204,9 @@ def _tables(scorer: PortableScorer, target: ProgramTarget, scale: _Scale) -> lis
 def _own_rows(
     scorer: PortableScorer, table: PortableTable, unit: float, digits: int | None
 ) -> list[tuple[tuple[str, ...], tuple[float, ...]]]:
-    """Return the rows of a table of a card: a text per attribute, and the points, one number per score row.
+    """Return the rows of a table of a card: a string per attribute, and the points of each score (R,).
 
-    Rows of values that training has seen come first; then those of missing and unseen ones, which are averages.
+    Rows of values seen in training come first, then rows with missing or unseen values, whose points are averages.
     """
     import numpy as np
 
@@ -243,7 +243,7 @@ def _own_rows(
 
 
 def _value_texts(column: Input, digits: tuple[int, ...], n_digits: int) -> list[str]:
-    """Return a text per digit: the values of an input that have the digit, joined by ` | `; empty if there are none."""
+    """Return a string per digit: the values of an input with that digit, joined by ` | `; empty if there are none."""
     members: list[list[str]] = [[] for _ in range(n_digits)]
     if column.cuts is not None:
         ends = [-math.inf, *column.cuts, math.inf]
@@ -260,12 +260,12 @@ def _value_texts(column: Input, digits: tuple[int, ...], n_digits: int) -> list[
 
 
 def quote_if_ambiguous(text: str) -> str:
-    """Return a name or a value in double quotes if it could be misunderstood, else as it is."""
+    """Return a name or a value in double quotes if it could be misunderstood, and otherwise unchanged."""
     return literal(text) if _AMBIGUOUS.search(text) or not text.isprintable() else text
 
 
 def _lines_of_json(head: Mapping[str, Any], tables: Sequence[tuple[tuple[str, ...], list[dict[str, Any]]]]) -> str:
-    """Return a JSON object with one line per key and per row of a table."""
+    """Format a JSON object with one line per key and one per row of a table."""
     parts = [f"  {literal(key)}: {literal(value)}" for key, value in head.items()]
     table_texts = []
     for attributes, rows in tables:
@@ -281,7 +281,7 @@ def _many_labels_text(
     base: Sequence[float],
     tables: Sequence[tuple[tuple[str, ...], list[tuple[tuple[str, ...], tuple[float, ...]]]]],
 ) -> str:
-    """Return a card of more than two labels: a column of points per label, their base points, and the formula."""
+    """Format a card of more than two labels: points per label and row, base points per label, and the formula."""
     factor = 1 / target.options[OWN_UNIT]
     if target.options.get("json"):
         head = {
@@ -312,9 +312,9 @@ def _many_labels_text(
 
 
 class _Axis:
-    """The values of one attribute of a table. Values that are in the same rows everywhere are one class of values.
+    """The values of one attribute of a table, in equivalence classes: values listed in the same rows are equivalent.
 
-    rows: the joined values of every row of the table.
+    rows: per row of the table, the list of this attribute's values that share the row.
     """
 
     def __init__(self, rows: Sequence[Sequence[str]]) -> None:
@@ -337,11 +337,14 @@ class _Axis:
         self._groups = groups
 
     def classes(self, members: Sequence[str]) -> list[int]:
-        """Return the classes of values that the joined values of a row contain."""
+        """Return the equivalence classes of the values that a row lists."""
         return self._of_group[self._groups[tuple(members)]]
 
     def find(self, value: float | str | None) -> int:
-        """Return the class of a value of a row of data; None is a missing value."""
+        """Return the equivalence class of a data value, where None is a missing value.
+
+        A string that no row lists has the class of UNSEEN, or -1 if there is no row for unseen values.
+        """
         if value is None:
             return self._class_of[MISSING]
         if isinstance(value, str):
@@ -355,7 +358,7 @@ def _interval(member: str) -> tuple[float, float] | None:
 
 
 def run_scorecard(text: str, rows: list[dict[str, Any]]) -> list[list[float]]:
-    """Return P of every label for every row, from the text of the scorecard alone; None is a missing value.
+    """Compute the probability of every label for each row from the text of a scorecard; None is a missing value.
 
     The text is read as a person would read it, to verify what `scorecard_text` wrote.
     """
@@ -409,7 +412,7 @@ def run_scorecard(text: str, rows: list[dict[str, Any]]) -> list[list[float]]:
 
 
 def split_values(text: str) -> list[list[str]]:
-    """Return the joined values of each attribute in a text such as `a | b & c`, still in quotes if they have any."""
+    """Split a string such as `a | b & c` into the list of values of each attribute; quotes are kept."""
     axes: list[list[str]] = [[]]
     for match in re.finditer(r'("(?:[^"\\]|\\.)*"|.*?)( \| | & |\Z)', text, re.DOTALL):
         axes[-1].append(match[1])
@@ -421,7 +424,7 @@ def split_values(text: str) -> list[list[str]]:
 
 
 def unquote(text: str) -> str:
-    """Return the name or value that was given to `quote_if_ambiguous`."""
+    """Return the name or value from which `quote_if_ambiguous` made this string."""
     import json
 
     return str(json.loads(text)) if text.startswith('"') else text

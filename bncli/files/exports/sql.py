@@ -1,16 +1,17 @@
 """Tables and a view that score the rows of a table inside a database: SQLite, DuckDB or PostgreSQL.
 
-    STEM_weights(cell, s0, ...)         the numbers of all tables of the model, one column per score
+    STEM_weights(cell, s0, ...)         the entries of all tables of the model, one column per score
     STEM_levels(input, level, code)     the levels of text columns
     STEM_scores                         the view: KEY, prediction, p_<label>, and decision if the model decides
 
 The cuts of numeric columns stand in the view itself. STEM is the name of the model, with `_` in place of characters
 that are not letters, digits or `_`. The first line of the file describes it for programs. Before the file is written
-its statements are run in a database: SQLite in memory, DuckDB if it is installed, or a PostgreSQL server of our own in
-a temporary folder, reachable only through a socket in that folder. Without PostgreSQL's programs, DuckDB runs its
-statements, which it takes as they are.
+its statements are run in a database: SQLite in memory, DuckDB if it is installed, or a temporary PostgreSQL
+server, reachable only through a socket in its temporary folder. If PostgreSQL is not installed, DuckDB runs the
+statements written for it unchanged.
 
-If the columns of two labels would have the same name in any case, the later ones end in `_2`, `_3`, ...
+If the columns of several labels would have names that are equal or differ only in case, the later ones end in `_2`,
+`_3`, ...
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ Rows = Sequence[dict[str, Any]]
 
 
 def sql_text(scorer: PortableScorer, target: ProgramTarget) -> str:
-    """Return the text of the file; raise ModelError if the database cannot hold its names or that many columns."""
+    """Return the SQL script; raise ModelError if the database does not allow its names or so many columns."""
     target = target._replace(options={**DEFAULTS, **target.options})
     dialect, key = BY_WORD[target.options["dialect"]], target.options["key"]
     stem = dialect.shorten(re.sub(r"\W", "_", target.name), spare=len("_weights"))
@@ -113,7 +114,7 @@ def _check_names(scorer: PortableScorer, target: ProgramTarget, dialect: Dialect
 
 
 def label_columns(labels: Sequence[str], dialect: Dialect, key: str) -> list[str]:
-    """Return the name of each label's column; no two differ only in case."""
+    """Return the column name of each label; no two names differ only in case, and none is the key or `prediction`."""
     taken, columns = {key.lower(), "prediction"}, []
     for label in labels:
         name, number = dialect.shorten(f"p_{label}"), 2
@@ -148,7 +149,7 @@ def _header(
 
 
 def _tables(inputs: Sequence[Input], numbers: Array, dialect: Dialect, stem: str) -> Iterator[str]:
-    """Yield the statements that create and fill the tables of levels and of numbers (R, cells)."""
+    """Yield the statements that create and fill the tables of levels and of `numbers` (scores, cells)."""
     levels, weights = (quote_identifier(f"{stem}_{part}") for part in ("levels", "weights"))
     level = 'level text COLLATE "C"' if dialect.has_arrays else "level TEXT"
     columns = f"input integer NOT NULL, {level} NOT NULL, code integer NOT NULL, PRIMARY KEY (input, level)"
@@ -167,7 +168,7 @@ def _tables(inputs: Sequence[Input], numbers: Array, dialect: Dialect, stem: str
 
 
 class _InputTable(NamedTuple):
-    """The table that the view reads: a key column with the numbers of the rows, and the columns of the rows.
+    """The table that the view reads: a key column with row numbers, and the columns of the rows.
 
     create: the statement that creates it. name: its quoted name. columns: the names of the columns in the rows. select:
     the query of the view.
@@ -180,7 +181,7 @@ class _InputTable(NamedTuple):
 
 
 def run_sql(text: str, rows: Rows) -> list[list[float]] | None:
-    """Return the probabilities of every row, or None if no database that can run the statements is installed."""
+    """Return the probabilities (labels) of each row, or None if no database that can run the script is installed."""
     scored, n_labels = _run_view(text, rows), len(_read_header(text)[0]["columns"])
     return None if scored is None else [[float(p) for p in row[2 : 2 + n_labels]] for row in scored]
 
@@ -192,7 +193,7 @@ def decide_sql(text: str, rows: Rows) -> list[str | None] | None:
 
 
 def remark(text: str) -> str | None:
-    """Return a note if another database ran the statements than the one they are written for, else None."""
+    """Return a note if the script is run by another database than the one it is written for, or None."""
     dialect = _read_header(text)[1]
     engine = _engine_of(dialect)
     if engine in (None, dialect.product):
@@ -201,7 +202,7 @@ def remark(text: str) -> str | None:
 
 
 def _engine_of(dialect: Dialect) -> str | None:
-    """Return the product that runs the dialect on this machine, or None."""
+    """Return the name of the installed database that runs the dialect, or None."""
     if dialect.word == "sqlite" or (dialect.word == "postgres" and postgres_programs()):
         return dialect.product
     try:
@@ -212,7 +213,7 @@ def _engine_of(dialect: Dialect) -> str | None:
 
 
 def _read_header(text: str) -> tuple[dict[str, Any], Dialect]:
-    """Return the first line of the file, and the dialect that it names."""
+    """Parse the first line of the file, and return it with the dialect that it names."""
     import json
 
     header: dict[str, Any] = json.loads(text.split("\n", 1)[0].removeprefix(HEADER_PREFIX))
@@ -220,7 +221,7 @@ def _read_header(text: str) -> tuple[dict[str, Any], Dialect]:
 
 
 def _run_view(text: str, rows: Rows) -> list[Sequence[Any]] | None:
-    """Return the rows of the view in the order of the input rows, or None if no database can run the statements."""
+    """Run the script, and return the rows of its view in input order, or None if no database can run it."""
     header, dialect = _read_header(text)
     engine = _engine_of(dialect)
     if engine is None:
@@ -309,13 +310,13 @@ def _database_errors(product: str, kind: type[Exception]) -> Iterator[None]:
 
 
 def _rejected(product: str, message: str) -> BncliError:
-    """Return the error with the first line of what the database reports."""
+    """Return an error with the first line of the database's message."""
     line = next((line.strip() for line in message.splitlines() if line.strip()), "no reason given")
     return BncliError(f"{product} rejects the exported statements: {line[:300]}")
 
 
 def run_psql(command: Sequence[str], stdin: str) -> str:
-    """Return the output of psql; raise BncliError if it fails."""
+    """Run psql and return its output; raise BncliError if it fails."""
     import subprocess
 
     done = subprocess.run(command, input=stdin.encode(), capture_output=True)
@@ -325,7 +326,7 @@ def run_psql(command: Sequence[str], stdin: str) -> str:
 
 
 def postgres_programs() -> Path | None:
-    """Return the folder with initdb, pg_ctl and psql, or None if there is none or no user to run a server as."""
+    """Return the folder with initdb, pg_ctl and psql, or None if they are missing or no user can run a server."""
     import glob
     import shutil
     from pathlib import Path
@@ -338,7 +339,7 @@ def postgres_programs() -> Path | None:
 
 
 def _server_user() -> str | None:
-    """Return the user that runs the server in place of root, whom PostgreSQL refuses, or None if there is none."""
+    """Return the user to run the server as in place of root, which PostgreSQL refuses, or None if there is none."""
     import pwd
 
     names = {entry.pw_name for entry in pwd.getpwall()}
@@ -347,7 +348,7 @@ def _server_user() -> str | None:
 
 @contextmanager
 def postgres_server(folder: str) -> Iterator[list[str]]:
-    """Run a server in the folder and yield the psql command that connects to it.
+    """Run a PostgreSQL server in the folder and yield the psql command that connects to it.
 
     Raises BncliError if it does not start.
     """

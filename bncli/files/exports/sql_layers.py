@@ -1,6 +1,6 @@
-"""The query of a model as layers (common table expressions), each computing its columns from those of the one before.
+"""The query of a model as layers (common table expressions), each computed from the previous layer.
 
-    valued    v0, ...       every input as a number or a text, NULL if it is missing
+    valued    v0, ...       every input as a number or a string, NULL if it is missing
     coded     c0, ...       its code, by the cuts, which stand in the query, or by the table of levels
     grouped   c..., ...     digits of codes that a table merges
     added     z<s>_<r>      the scores of stage s (shift and tables); d<s>_<r> if any stage continues the one before
@@ -32,14 +32,14 @@ and in all cases
 Stages are processed `STAGES` at a time, from `added` to `mixed`, to limit the width of a layer. With two labels there
 is one score, that of the second minus that of the first.
 
-The numbers of the model are one array, so that the query needs neither averages nor special cases:
+The table entries of the model form one array, so that the query needs neither averages nor special cases:
 
     score[r] of a stage = shift[r] + sum over its terms of numbers[r, base + sum over the axes of stride * digit]
 
 For this, tables are expanded ("unobserved" has entries of its own), the tables of a stage over one input are added up
 over the input's codes, and tables of a stage over the same digits are added up.
 
-The dialects are those of SQLite, DuckDB and PostgreSQL. DuckDB runs every statement of PostgreSQL's dialect as it is.
+The dialects are those of SQLite, DuckDB and PostgreSQL. DuckDB runs every statement of PostgreSQL's dialect unchanged.
 Its own dialect looks levels up in maps and has no fences between layers, because a fence would keep it from using
 several threads.
 """
@@ -63,16 +63,17 @@ HEADER_PREFIX = "-- bncli: "
 DIALECTS = ("sqlite", "duckdb", "postgres")
 _SQLITE_BLANKS = "' ' || char(9, 13, 10)"
 MOST_NUMBERS = 5_000_000
-"""The most numbers in a file, which then takes about 100 MB."""
+"""The maximum number of table entries in a file, which then takes about 100 MB."""
 STAGES = 16
 MOST_MAPPED_LEVELS = 64
-"""The most levels of an input that DuckDB looks up in a map, one level after the other; more are joined, which costs it
-planning time for every input.
+"""The maximum number of levels of an input that DuckDB looks up in a map, one after the other.
+
+Inputs with more levels are joined with the table of levels, each of which costs DuckDB planning time.
 """
 MOST_FLAT_CUTS = 8
-"""The most cuts that are compared one after the other; with more, the middle one is compared first."""
+"""The maximum number of cuts that are compared one after the other; with more, the middle one is compared first."""
 Coding = tuple[int, tuple[int, ...]]
-"""An input, and the digit of each of its codes."""
+"""The index of an input, and the digit of each of its codes."""
 _ZERO = "0.0e0"
 _LEAST_PROBABILITY = "1e-300"
 """Smaller probabilities are replaced by this one before their logarithm is taken."""
@@ -81,9 +82,10 @@ _LEAST_PROBABILITY = "1e-300"
 class Dialect(NamedTuple):
     """A dialect of SQL; its methods return names and SQL expressions.
 
-    columns: most columns of a table or a query. name_bytes: most bytes of an identifier, 0 for no limit. fence: ends a
-    query whose columns must be computed once, and not where they are used. ignores_case: identifiers that differ only
-    in the case of ASCII letters are the same.
+    columns: maximum number of columns of a table or query. name_bytes: maximum length of an identifier in bytes, 0 for
+    no limit. fence: SQL at the end of a query whose columns must be computed once, and not wherever they are used.
+    ignores_case: identifiers that differ only in the case of ASCII letters are the same. has_arrays: arrays and the
+    functions of PostgreSQL are available. has_maps: maps are available.
     """
 
     word: str
@@ -96,18 +98,18 @@ class Dialect(NamedTuple):
     has_maps: bool = False
 
     def fold_name(self, name: str) -> str:
-        """Return a key that is equal for two names of one column or table."""
+        """Return a name as the database compares it: truncated, and in lower case if it ignores the case of names."""
         name = self.shorten(name)
         return "".join(c.lower() if c.isascii() else c for c in name) if self.ignores_case else name
 
     def shorten(self, name: str, spare: int = 0) -> str:
-        """Return the name cut at the end of a character to the limit of the database, less `spare` bytes."""
+        """Truncate a name, between two characters, to the limit of the database minus `spare` bytes."""
         if not self.name_bytes:
             return name
         return name.encode()[: self.name_bytes - spare].decode(errors="ignore")
 
     def greatest(self, terms: Sequence[str]) -> str:
-        """Return the greatest of two or more terms."""
+        """Return SQL for the greatest of two or more terms."""
         if self.has_arrays:
             return f"greatest({', '.join(terms)})"
         if len(terms) <= 100:  # a function of SQLite takes 127 arguments, and max of one argument is an aggregate
@@ -116,11 +118,11 @@ class Dialect(NamedTuple):
         return f"max({self.greatest(terms[:half])}, {self.greatest(terms[half:])})"
 
     def exp(self, exponent: str) -> str:
-        """Return exp(x) for x <= 0; x is limited to -600, because PostgreSQL raises an error on underflow."""
+        """Return SQL for exp(x), x <= 0; x is clamped at -600 because PostgreSQL raises an error on underflow."""
         return f"exp({self.greatest([exponent, '-600.0e0'])})"
 
     def text_value(self, column: str, missing: Sequence[str]) -> str:
-        """Return the column as trimmed text, whole numbers without decimals, and NULL for one of the missing texts."""
+        """Return SQL for a column as trimmed text, integers without decimals, and NULL for the `missing` strings."""
         if self.has_arrays:
             text = f"CAST({column} AS text)"
             bare = f"CASE WHEN {_is_text(column)} THEN {text} ELSE regexp_replace({text}, '[.]0+$', '') END"
@@ -130,7 +132,7 @@ class Dialect(NamedTuple):
         return self._null_if_missing(self._trim(bare), missing)
 
     def number_value(self, column: str, missing: Sequence[str]) -> str:
-        """Return the column as a double, NULL for one of the missing texts; the database refuses any other text."""
+        """Return SQL for a column as a double, NULL for `missing` strings; the query fails for other text."""
         if self.has_arrays:
             text = self._null_if_missing(self._trim(f"CAST({column} AS text)"), missing)
             number = f"CAST({column} AS double precision)"
@@ -163,23 +165,23 @@ def _is_text(column: str) -> str:
 
 
 def quote_text(text: str) -> str:
-    """Return the text as a SQL constant."""
+    """Quote a string as an SQL constant."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def quote_identifier(name: str) -> str:
-    """Return a name in double quotes."""
+    """Quote a name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def number_constant(value: float) -> str:
-    """Return a double that reads back exactly, with an exponent, without which it would be read as a decimal."""
+    """Format a double so that it reads back exactly; without its exponent, SQL would read a decimal."""
     text = repr(float(value))
     return text if "e" in text else f"{text}e0"
 
 
 def sum_of(terms: Sequence[str]) -> str:
-    """Return the sum of the terms as a balanced tree, because databases limit the depth of expressions."""
+    """Return SQL for the sum of the terms, as a balanced tree because databases limit the depth of expressions."""
     if len(terms) <= 2:
         return " + ".join(terms) if terms else "0.0e0"
     half = len(terms) // 2
@@ -187,14 +189,14 @@ def sum_of(terms: Sequence[str]) -> str:
 
 
 class Term(NamedTuple):
-    """A table: its first cell, and per axis the position of the coding in `SqlModel.codings` and the stride."""
+    """A table: the index of its first cell; per axis, the index of its coding in `SqlModel.codings` and its stride."""
 
     base: int
     axes: tuple[tuple[int, int], ...]
 
 
 class SqlStage(NamedTuple):
-    """A stage as in PortableStage, with terms in place of tables."""
+    """A `PortableStage` with terms in place of tables."""
 
     weight: float
     anew: bool
@@ -203,7 +205,7 @@ class SqlStage(NamedTuple):
 
 
 class SqlModel(NamedTuple):
-    """A model as one array of numbers (R, cells); the first `codings` are those of the inputs, one digit per code."""
+    """A model as one array `numbers` (scores, cells); the first codings are the inputs' own, where code = digit."""
 
     codings: tuple[Coding, ...]
     stages: tuple[SqlStage, ...]
@@ -211,7 +213,7 @@ class SqlModel(NamedTuple):
 
 
 def sql_model(scorer: PortableScorer) -> SqlModel:
-    """Return the model as one array of numbers; raise ModelError if there are too many for a file."""
+    """Convert a model to one array; raise ModelError if it has more than MOST_NUMBERS table entries."""
     from dataclasses import replace
 
     import numpy as np
@@ -255,14 +257,14 @@ def sql_model(scorer: PortableScorer) -> SqlModel:
 
 
 class Layers:
-    """The layers so far; `texts` has the name and the query of each."""
+    """The layers so far; `texts` has a pair (name, query) per layer."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
         self.texts: list[tuple[str, str]] = []
 
     def add(self, name: str, columns: Sequence[tuple[str, str]], source: str = "") -> None:
-        """Add a layer with these columns, (expression, name) each, selected from `source` or from the last layer.
+        """Add a layer with these columns (expression, name), selected from `source`, by default the last layer.
 
         Raises ModelError for more columns than the database allows.
         """
@@ -276,17 +278,17 @@ class Layers:
         self.texts.append((name, f"  SELECT\n    {selected}\n  FROM {source}{self.dialect.fence}"))
 
     def text(self) -> str:
-        """Return the WITH clause."""
+        """Return the WITH clause that defines the layers."""
         return "WITH " + ",\n".join(f"{name} AS NOT MATERIALIZED (\n{text}\n)" for name, text in self.texts)
 
 
 def _unchanged(*names: str) -> list[tuple[str, str]]:
-    """Return columns that a layer takes from the one before."""
+    """Return columns that a layer takes unchanged from the previous layer."""
     return [(name, name) for name in names]
 
 
 def query_layers(scorer: PortableScorer, model: SqlModel, dialect: Dialect, target: ProgramTarget, stem: str) -> Layers:
-    """Return the layers of the query up to `whole`, or with costs up to `lowest`.
+    """Build the layers of the query up to `whole`, or up to `lowest` if the decision rule has costs.
 
     The rows come from the table `target.options["input"]`; the names of the model's own tables begin with `stem`.
     """
@@ -349,7 +351,7 @@ def _add_codes(layers: Layers, inputs: Sequence[Input], levels: str) -> list[str
 
 
 def _choose_by_cuts(value: str, cuts: Sequence[float], choices: Sequence[str]) -> str:
-    """Return the expression choices[i], where i is the number of cuts below the value."""
+    """Return SQL for choices[i], where i is the number of cuts below the value."""
     if len(cuts) <= MOST_FLAT_CUTS:
         tests = " ".join(f"WHEN {value} <= {number_constant(cut)} THEN {choices[i]}" for i, cut in enumerate(cuts))
         return f"CASE {tests} ELSE {choices[-1]} END" if cuts else choices[0]
@@ -448,7 +450,7 @@ def _add_mix(
 
 
 def _add_powers(layers: Layers, powers: Sequence[Sequence[float]], shares: Sequence[str], has_logs: bool) -> None:
-    """Add the calibrated q<y> from l<y>, or from q<y> without logarithms; `powers` are scales and shifts."""
+    """Add the calibrated q<y>, computed from l<y> if `has_logs`, or else from q<y>; `powers` are scales and shifts."""
     dialect = layers.dialect
     if not has_logs:
         layers.add("summed", [*_unchanged("row_key", *shares), (sum_of(shares), "t")])
@@ -465,7 +467,7 @@ def _add_powers(layers: Layers, powers: Sequence[Sequence[float]], shares: Seque
 
 
 def _add_lines(layers: Layers, lines: Sequence[PortableLine], shares: Sequence[str]) -> None:
-    """Add the calibrated q<y>; with two labels there is one line, for the second."""
+    """Add the q<y> calibrated by piecewise linear maps: one per label, but of two labels only for the second."""
     layers.add("summed", [*_unchanged("row_key", *shares), (sum_of(shares), "t")])
     divided = [(f"{q} / t", f"p{y}") for y, q in enumerate(shares)]
     layers.add("divided", [*_unchanged("row_key"), *divided])
@@ -485,7 +487,7 @@ def _add_lines(layers: Layers, lines: Sequence[PortableLine], shares: Sequence[s
 
 
 def add_costs(layers: Layers, costs: Sequence[Sequence[float]], shares: Sequence[str]) -> None:
-    """Add d<y>, the expected cost of each decision, and `cheapest`, the smallest; costs[true][decision]."""
+    """Add d<y>, the expected cost of deciding y, and `cheapest`, the lowest; `costs` has a row per true label."""
     carried = ["row_key", *shares, "t", "best"]
     names = [f"d{d}" for d in range(len(shares))]
     expected = []

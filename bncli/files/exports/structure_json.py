@@ -1,8 +1,8 @@
-"""A structure as JSON, with column names; the same in structure files, models and reports.
+"""A structure as JSON, with column names, in structure files, models and reports.
 
-A graph has the key `parents`: for each column the list of columns that it depends on. In a structure file it may have
-`arcs`: `cv` if the structure was learned without a method being named, so that `fit` lets held-out rows choose among
-its arcs; `all`, or no such key, to keep all arcs.
+A graph has the key `parents`, which maps each column to the list of columns that it depends on. In a structure file it
+may have `arcs`: `cv` if the structure was learned without a method being named, so that `fit` lets held-out rows choose
+among its arcs; `all`, or no such key, to keep all arcs.
 
 A list of regions has the key `regions`: sets of attributes that are looked up together with the class, in the order in
 which a search added them. Its optional keys:
@@ -11,10 +11,10 @@ which a search added them. Its optional keys:
   more than regions. A log posterior of null is minus infinity. `map_step` is the number of regions of the best model.
 - `bootstrap_log_loss`, one number per step, if it was computed.
 - `gains`: the candidate gain of each region when it was chosen, in nats, if the search reports it.
-- `bins`, if regions see attributes in coarser intervals than the cuts: the most intervals of an attribute in regions of
-  1, 2, 3, ... attributes, the last number for all larger ones (null: as cut).
+- `bins`, if regions use coarser intervals than the cuts: the maximum number of intervals of an attribute in regions of
+  1, 2, 3, ... attributes, where the last number applies to all larger regions (null: no maximum).
 - `cuts`, in place of `bins`, if regions have cuts of their own: per region an object with the cuts of its numeric
-  columns, a subset of those in the cuts file (all of them for a column that is left out).
+  columns, which are a subset of the cuts in the cuts file (all of them for a column that is left out).
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ _BOOTSTRAP = "bootstrap_log_loss"
 
 
 def dump_structure(structure: NamedStructure) -> str:
-    """Return the text of the structure file."""
+    """Format a structure as the content of a structure file."""
     return dump_json(structure_json(structure))
 
 
 def structure_json(structure: NamedStructure) -> dict[str, Any]:
-    """Return the content of the structure file."""
+    """Return the content of the structure file as a JSON object."""
     arcs = {"arcs": structure.arcs} if isinstance(structure, NamedDag) and structure.arcs != "all" else {}
     return {"format": "bncli-structure", "version": VERSION, **graph_json(structure), **arcs}
 
 
 def graph_json(structure: NamedStructure) -> dict[str, Any]:
-    """Return the class, the method and its options, and the content."""
+    """Return the class, the method and its options, and the parents or regions."""
     return {
         "class": structure.class_name,
         "method": structure.method,
@@ -83,12 +83,12 @@ def content_json(structure: NamedStructure) -> dict[str, Any]:
 
 
 def posterior_json(value: float) -> float | None:
-    """Return a log posterior for JSON, which has no infinity: None if the prior excludes the model."""
+    """Return a log posterior, or None for minus infinity, which JSON lacks (the prior excludes the model)."""
     return None if value == -math.inf else float(value)
 
 
 def parse_structure(data: bytes, path: str) -> NamedStructure:
-    """Return the structure in the content of a structure file; raise BncliError if it is not valid."""
+    """Parse the content of a structure file; raise BncliError if it is not valid."""
     document = parse_json(data, path)
     document.check_format("structure", VERSION)
     structure = read_graph(document, file_keys=("format", "version"), graph_keys=("arcs",))
@@ -101,7 +101,7 @@ def parse_structure(data: bytes, path: str) -> NamedStructure:
 
 
 def read_graph(node: Node, file_keys: tuple[str, ...] = (), graph_keys: tuple[str, ...] = ()) -> NamedStructure:
-    """Return the structure described by an object, in which method and options are optional.
+    """Parse a structure from a JSON object, in which the method and its options are optional.
 
     file_keys: further keys that the object has. graph_keys: further keys that a graph may have.
     """
@@ -147,7 +147,7 @@ def read_graph(node: Node, file_keys: tuple[str, ...] = (), graph_keys: tuple[st
 
 
 def read_options(nodes: Mapping[str, Node]) -> dict[str, int | float | str | bool]:
-    """Return the options of the method that learned a structure; options of structure learners are checked."""
+    """Parse the options of the method that learned a structure; known options of structure learners are checked."""
     options = {name: node.scalar() for name, node in nodes.items()}
     for name, value in options.items():
         try:
@@ -158,7 +158,7 @@ def read_options(nodes: Mapping[str, Node]) -> dict[str, int | float | str | boo
 
 
 def _read_trace(node: Node, fields: Mapping[str, Node]) -> SearchTrace | None:
-    """Return the statistics of the steps of a search, None without their keys; raise BncliError if some are missing."""
+    """Parse the statistics per search step, or return None without their keys; raise BncliError if some are missing."""
     missing = [key for key in _TRACE_KEYS if key not in fields]
     if len(missing) == len(_TRACE_KEYS) and _BOOTSTRAP not in fields:
         return None

@@ -8,8 +8,8 @@
 In a table the state of the node (FOR) changes fastest, then that of the last parent (GIVEN).
 
 XML can hold any visible text, so names are unchanged unless they contain line breaks, control characters or blanks that
-a reader would strip; their originals stand in properties (`network_text.py`). The document type is that of the
-definition of the format, by which Weka's reader validates.
+a reader would strip; their originals stand in properties (`network_text.py`). The document type is taken from
+the definition of the format, because Weka's reader validates against it.
 
 A document is read as a small tree that cannot grow beyond its text: entities of its own are refused, because nested
 entities turn a kilobyte into a gigabyte ("billion laughs"), and nothing outside the document is read.
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from bncli.engine.networks.network import NamedNetwork
 
 MAX_DEPTH = 64
-"""The deepest nesting of elements that is read."""
+"""The maximum depth of nested elements."""
 _DOCTYPE = """\
 <!DOCTYPE BIF [
   <!ELEMENT BIF ( NETWORK )*>
@@ -63,7 +63,7 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 def xmlbif_text(network: NamedNetwork) -> str:
-    """Return the text of the XMLBIF file, to be encoded as UTF-8."""
+    """Format a network as XMLBIF, to be encoded as UTF-8."""
     name, nodes, properties = escape_network(
         network, legal_network=to_visible_line, legal_node=to_visible_line, legal_state=to_visible_line
     )
@@ -94,9 +94,9 @@ def _indented(lines: list[str]) -> list[str]:
 
 
 def read_xmlbif(data: bytes, where: str) -> NamedNetwork:
-    """Return the network in an XMLBIF file; raise BncliError with `where` and the line if it is not a valid one.
+    """Parse an XMLBIF file; raise BncliError with `where`, and the line where it is known, if it is not valid.
 
-    The bytes are decoded as the document itself declares.
+    The bytes are decoded with the encoding that the document declares.
     """
     import numpy as np
 
@@ -154,7 +154,7 @@ def _read_properties(element: Element) -> dict[str, str]:
 
 
 class Element:
-    """An element of an XML document, with the number of its line."""
+    """An element of an XML document, with its line number."""
 
     def __init__(self, tag: str, attributes: Mapping[str, str], where: str, line: int) -> None:
         self.tag = tag
@@ -186,7 +186,7 @@ class Element:
 
 
 def parse_xml(data: bytes, where: str) -> Element:
-    """Return the root element of a document; raise BncliError if it is not valid XML, or defines entities."""
+    """Parse a document and return its root element; raise BncliError if it is not valid XML or defines entities."""
     from xml.parsers import expat
 
     builder = _TreeBuilder(where)
