@@ -38,20 +38,9 @@ LINES = {"tree": "--structure tan --arcs cv", "interactions": "--structure inter
 MOST = 10_000
 FOLDS = 5
 OLDER: tuple[str, ...] = (
-    "glass",
-    "horse_colic",
-    "wdbc",
-    "german",
-    "vehicle",
-    "vowel",
     "anneal",
-    "segment",
     "soybean_large",
     "movement_libras",
-    "spambase",
-    "splice",
-    "waveform_5000",
-    "covertype",
     "satimage",
     "texture",
     "optdigits",
