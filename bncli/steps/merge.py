@@ -17,7 +17,10 @@ from bncli.watch import Note, Progress, Run
 
 @dataclass(frozen=True)
 class MergeReport:
-    """The sum, the file it was written to, and the number of files added; `decay` is None if all have equal weight."""
+    """The sum of several counts files, the file it was written to, and their number.
+
+    decay: the factor by which earlier counts were multiplied, or None if all files have equal weight.
+    """
 
     counts: str
     counted: CountedRows
@@ -25,7 +28,7 @@ class MergeReport:
     decay: float | None
 
     def as_json(self) -> dict[str, Any]:
-        """Return every figure by name."""
+        """Return the summary of the sum, with its file, the number of files, and the decay."""
         return {"counts": self.counts, "files": self.files, "decay": self.decay} | counts_summary(self.counted)
 
 
@@ -34,9 +37,9 @@ def merge(
 ) -> MergeReport:
     """Add the counts in the files `paths`, and write the sum to `output`.
 
-    decay: the factor by which the sum of earlier files is multiplied before each file is added, in time order. Raises
-    BncliError if the files were not counted in the same way, or if the same rows (by their fingerprint) are in two of
-    them and `allow_repeated` is false.
+    decay: the factor by which the sum so far is multiplied before each further file is added, in the given order.
+    Raises BncliError if the files were not counted in the same way, or if the same rows (by their fingerprint) are in
+    two of them and `allow_repeated` is false.
     """
     check_outputs((output,), paths)
     total = read_counts(paths[0])
@@ -73,7 +76,7 @@ def merge(
 
 
 def _counting_differences(first: CountedRows, other: CountedRows) -> Iterator[tuple[str, str, str]]:
-    """Yield each difference in how two files were counted, with its value in `other` and in `first`."""
+    """Yield each difference in how two files were counted: (description, value in `other`, value in `first`)."""
     cuts, first_cuts = other.cuts, first.cuts
     if cuts.class_name != first_cuts.class_name:
         yield "the class differs from that", f"'{cuts.class_name}'", f"'{first_cuts.class_name}'"
@@ -110,7 +113,7 @@ def _shorten(value: object) -> str:
 
 
 def _describe_tables(counted: CountedRows, other: CountedRows) -> str:
-    """Return `pairs`, or the first table that the other file lacks, or else the number of tables."""
+    """Describe the counted tables: `pairs`, the first table that the other file lacks, or the number of tables."""
     if counted.requested is None:
         return "pairs"
     lacking = next((s for s in counted.requested if s not in (other.requested or ())), None)

@@ -26,7 +26,7 @@ from bncli.steps.run import with_memory_limit
 from bncli.watch import Note, Run
 
 _MOST_CURVES = 12
-"""The most curves of a picture; more could not be distinguished at a glance."""
+"""The maximum number of attributes in a plot; more curves could not be distinguished at a glance."""
 _LIMIT = f"limit {LEAST_PSI:g}"
 _FIGURES = (
     "rows",
@@ -43,14 +43,14 @@ _FIGURES = (
     "expected",
     "below_training",
 )
-"""The keys of a monitor's JSON that do not concern single attributes."""
+"""The keys of a monitor's JSON that do not refer to single attributes."""
 _SERIES = ("psi", "p", "missing", "unseen", "drift")
 """The keys of an attribute that are reported for every monitor."""
 
 
 @dataclass(frozen=True)
 class MonitorReport:
-    """Monitors, one per period, and the files that hold them."""
+    """Monitors, one per period, and their files."""
 
     files: tuple[str, ...]
     monitors: tuple[Monitor, ...]
@@ -66,7 +66,7 @@ class MonitorReport:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The attributes: those that drifted in any monitor first, then in decreasing order of drift."""
+        """The names of the attributes, those that drifted in any monitor first, in decreasing order of severity."""
         rank = {
             tally.name: min((not m.drifts[i].drifted, -m.drifts[i].severity) for m in self.monitors)
             for i, tally in enumerate(self.overall.tally.attributes)
@@ -75,19 +75,19 @@ class MonitorReport:
 
     @cached_property
     def short_names(self) -> list[str]:
-        """The files without their folders, unless two of them would have the same name."""
+        """The file names without folders, or the full paths if two file names are equal."""
         names = [os.path.basename(path) for path in self.files]
         return names if len(set(names)) == len(names) else list(self.files)
 
     @property
     def named_monitors(self) -> list[tuple[str, Monitor]]:
-        """The monitors with the short names of their files and, if there are several, one of all rows as "all"."""
+        """The monitors with the short names of their files and, if there are several, the overall one as "all"."""
         monitors = list(zip(self.short_names, self.monitors, strict=True))
         return [*monitors, ("all", self.overall)] if len(monitors) > 1 else monitors
 
     @cached_property
     def notes(self) -> list[str]:
-        """Notes about files without rows, without labels, or with labels of one kind only."""
+        """Notes about files without rows, without labels, or with a single label in all labelled rows."""
         named = list(zip(self.short_names, self.monitors, strict=True))
         empty = [name for name, monitor in named if not monitor.tally.rows]
         unlabelled = [name for name, monitor in named if monitor.tally.rows and not monitor.tally.log_loss.n]
@@ -101,12 +101,12 @@ class MonitorReport:
         return notes
 
     def drifts(self, name: str) -> list[Drift]:
-        """Return the drift of an attribute in each monitor."""
+        """Return the drift of the attribute `name` in each monitor."""
         i = next(i for i, tally in enumerate(self.overall.tally.attributes) if tally.name == name)
         return [monitor.drifts[i] for monitor in self.monitors]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the figures of all rows together, of each monitor, and of each attribute in every monitor."""
+        """Return the metrics of all rows together, of each monitor, and of each attribute in every monitor."""
         single = [monitor_json(monitor) for monitor in self.monitors]
         together = monitor_json(self.overall)
         attributes = []
@@ -125,9 +125,9 @@ class MonitorReport:
 
 
 def monitor(paths: Sequence[str], svg: str | None = None) -> MonitorReport:
-    """Join monitor files, and draw the PSI of the attributes over time to the file `svg`.
+    """Join monitor files and, if `svg` is given, plot the PSI of the attributes over time to this file.
 
-    Raises ModelError for monitors of different models.
+    Raises ModelError if the monitors belong to different models.
     """
     check_outputs((svg,), paths)
     monitors = [read_monitor(path) for path in paths]
@@ -159,7 +159,8 @@ def monitor_rows(
 ) -> MonitorReport:
     """Count the rows of a table, as `score --monitor` does, without writing predictions.
 
-    `output` is the monitor file to write, which can be joined with others.
+    output: the monitor file to write, which can be joined with others. svg: a file for a plot of the PSI. unseen: how
+    to treat unseen values, or None for the model's setting.
     """
     check_outputs((output, svg), (*source.paths, model_path))
     model = read_model(model_path)
@@ -180,7 +181,7 @@ def monitor_rows(
 
 
 def _draw_psi_curves(report: MonitorReport, path: str) -> None:
-    """Draw a PSI curve for each of the attributes that drifted most, and the limit above which drift counts."""
+    """Plot a PSI curve for each of the attributes that drifted most, and the limit above which drift is reported."""
     curves = {}
     for name in report.names[:_MOST_CURVES]:
         drifts = enumerate(report.drifts(name), 1)

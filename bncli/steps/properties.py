@@ -1,7 +1,7 @@
-"""Parse properties stated in words, and prove or refute them for a model.
+"""Parse properties stated as sentences, and prove or refute them for a model.
 
-FORMS lists the sentences. Words in capitals stand for a label of the class, columns that the model uses, values, and
-probabilities P. Labels, columns and values may be quoted.
+FORMS lists the sentences. Words in capitals are placeholders for a label of the class, columns that the model uses,
+values, and probabilities P. Labels, columns and values may be quoted.
 """
 
 from __future__ import annotations
@@ -44,11 +44,12 @@ _LISTED_VALUES = 12
 
 @dataclass(frozen=True)
 class ProvenProperty:
-    """A property, whether it holds (None: the time limit was reached), and a counter-example if it does not.
+    """A property, whether it holds, and a counter-example if it does not.
 
-    values: the counter-example, a value per column; changed: the values that differ in a second input, if the property
-    is about two. probabilities: by label, for the first and the second input; empty for a value that decides alone.
-    decision: the decision for that value. shown: the counter-example as text.
+    holds: None if the time limit was reached. values: the counter-example, one value per column. changed: the values
+    that differ in a second input, if the property compares two inputs. probabilities: the probabilities by label for
+    each input; empty for a value that decides alone. decision: the decision that such a value forces, or None to
+    abstain. shown: the counter-example as a string.
     """
 
     text: str
@@ -79,7 +80,7 @@ class ProvenProperty:
 
 
 def prove_properties(model: Model, texts: Sequence[str], seconds: float) -> tuple[ProvenProperty, ...]:
-    """Prove or refute properties, each within `seconds`; raise UsageError for a text that `parse_property` refuses."""
+    """Prove or refute properties, each within `seconds`; raise UsageError for a sentence that cannot be parsed."""
     attributes = [model.schema.attributes[a] for a in compile_scorer(model).used]
     stated = [parse_property(text, model.schema, attributes) for text in texts]
     prover = Prover(model, seconds, time.monotonic)
@@ -90,9 +91,10 @@ def prove_properties(model: Model, texts: Sequence[str], seconds: float) -> tupl
 
 
 def parse_property(text: str, schema: Schema, attributes: Sequence[Attribute]) -> Property:
-    """Return the property that a text states about a model with these attributes.
+    """Parse a sentence that states a property of a model with these attributes.
 
-    Raises UsageError if none of FORMS fits, or if the text names a label, column or value that the model lacks.
+    Raises UsageError if the sentence has none of the FORMS, if it names a label, column or value that the model lacks,
+    or if a condition or probability is invalid.
     """
     sentence = " ".join(text.split()).rstrip(".")
     names = [attribute.name for attribute in attributes]
@@ -160,7 +162,7 @@ def _unquoted(text: str) -> str:
 def _proven_property(
     text: str, verdict: Verdict, stated: Property, prover: Prover, schema: Schema, attributes: Sequence[Attribute]
 ) -> ProvenProperty:
-    """Return the verdict, with the counter-example in values of the columns."""
+    """Return the result of a proof, with the counter-example, if any, expressed as values of columns."""
     example = verdict.counter_example
     if example is None:
         return ProvenProperty(text, verdict.holds)
@@ -198,7 +200,7 @@ def _shown(attributes: Sequence[Attribute], codes: Any) -> str:
 
 
 def _value_of_code(attribute: Attribute, code: int) -> float | str | None:
-    """Return a value of the column that has this code; None for a missing one."""
+    """Return a value of the column that has this code, or None for the code of missing values."""
     if code >= attribute.n_values:
         return None
     if not isinstance(attribute, NumericAttribute):

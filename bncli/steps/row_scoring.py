@@ -1,7 +1,7 @@
-"""Score rows, batch by batch: probabilities, explanations, answers to what-if questions, and counts for a monitor.
+"""Score rows in batches: probabilities, explanations, answers to what-if questions, and counts for a monitor.
 
-`score`, `monitor` and the Python API all score rows with a `RowScorer`. No block of probabilities holds more than 2^21
-numbers, however many classes there are.
+`score`, `monitor` and the Python API all score rows with a `RowScorer`. A block of probabilities has at most 2^21
+values (or a single row), however many classes there are.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from bncli.watch import Run
 
 NUMBERS_PER_BLOCK = 1 << 21
 _NUMBERS_PER_CONTRIBUTION = 16
-"""The assumed memory of a contribution and its text, in float64 numbers."""
+"""The assumed memory of a contribution and its description, as a number of float64 values."""
 _LISTED_LEVELS = 10
 
 
@@ -58,13 +58,14 @@ _LISTED_LEVELS = 10
 class WhatIfQuestions:
     """The questions to answer about each row in addition to its prediction.
 
-    next_best: which missing value is expected to be most informative about the class.
-    changes: pairs (column, value) that are set in every row, to predict it again; an empty value means missing.
-    flip: the fewest changes that lead to another decision, of at most `flip_changes` values and among the columns
-        `flip_columns` (none: all).
-    surprise: -ln P(x).
-    because: seconds per row to look for a smallest set of values that alone fixes the decision; None: no search.
-    labels_only: leave out the probabilities with `changes`.
+    next_best: whether to find the missing value with the highest expected information about the class.
+    changes: pairs (column, value) to set in every row before predicting it again; an empty value means missing.
+    flip: whether to find the smallest change of values that leads to another decision; it changes at most
+        `flip_changes` values, all in the columns `flip_columns` (empty: any column).
+    surprise: whether to compute -ln P(x).
+    because: time limit in seconds per row for finding a smallest set of values that alone fixes the decision; None for
+        no search.
+    labels_only: whether to leave out the probabilities after `changes`.
     """
 
     next_best: bool = False
@@ -78,17 +79,18 @@ class WhatIfQuestions:
 
     @property
     def any(self) -> bool:
-        """Whether there is any question."""
+        """Whether any question is asked."""
         return self.next_best or bool(self.changes) or self.flip or self.surprise or self.because is not None
 
 
 @dataclass
 class ScoreCounts:
-    """Counts over the rows scored so far: unseen and missing values by column of the table.
+    """Counts over the rows scored so far.
 
-    highest: the largest ln P of the second of two labels in any row. unproven: rows whose set of values that fixes the
-    decision may not be the smallest; excess: the most values by which one of these may be too large. unknown_labels:
-    rows that are monitored and have a class that is not a label of the model.
+    unseen, missing: number of such values by column of the table. highest: with two labels, the largest ln P of the
+    second label in any row. unproven: number of rows for which a smaller set of values that fixes the decision may
+    exist. excess: the maximum number of values by which such a smaller set may be smaller. unknown_labels: number of
+    monitored rows with a class that is not a label of the model.
     """
 
     rows: int = 0
@@ -100,7 +102,7 @@ class ScoreCounts:
     unknown_labels: int = 0
 
     def add(self, other: ScoreCounts) -> None:
-        """Add the counts of rows that were scored elsewhere."""
+        """Add the counts of rows that another scorer has scored."""
         self.rows += other.rows
         self.unseen.update(other.unseen)
         self.missing.update(other.missing)
@@ -111,7 +113,7 @@ class ScoreCounts:
 
     @property
     def notes(self) -> list[str]:
-        """Notes about rows that the measured figures of a monitor do not include."""
+        """Notes about rows that are excluded from the measured metrics of a monitor."""
         if not self.unknown_labels:
             return []
         one = self.unknown_labels == 1
@@ -120,7 +122,11 @@ class ScoreCounts:
 
 
 class ScoredBlock(NamedTuple):
-    """A block of consecutive rows: the rows, log P(y | x_t) (K, rows), explanation, answers to what-if questions."""
+    """A block of consecutive rows.
+
+    rows: their positions in the batch. log_p: ln P(y | x_t), (K, rows). why: the explanation, or None if not requested.
+    answers: the values of the additional output columns.
+    """
 
     rows: slice
     log_p: Array
@@ -131,11 +137,11 @@ class ScoredBlock(NamedTuple):
 class RowScorer:
     """A scorer of batches of rows with a model, which also counts the rows.
 
-    strict: raise an error for a value not seen in training. explain: number of contributions to the prediction to
-    report per row. shift: shift (K,) of the log-odds for another prior, None for the model's own. questions: what-if
-    questions, about decisions by `rule`. monitored: also count the rows for a monitor, with the class if the table has
-    it. level: also compute intervals that hold the true probabilities with this probability. abstain_wider: also report
-    in which rows the interval of the predicted label is wider than this.
+    strict: whether a value not seen in training is an error. explain: number of contributions to report per row. shift:
+    shift (K,) of the log-odds for another prior, or None for the model's own. questions: what-if questions; `rule`
+    makes the decisions that they are about. monitored: whether to count the rows for a monitor, with the class if the
+    table has it. level: the probability with which reported intervals contain the true probabilities, or None for no
+    intervals. abstain_wider: if given, also report in which rows the interval of the predicted label is wider.
 
     Raises UsageError or ModelError for a question that the model cannot answer. `needed` are the columns that the model
     uses, and the class for a monitor.
@@ -180,7 +186,7 @@ class RowScorer:
             self.needed = (*self.needed, model.schema.class_name)
 
     def open(self, source: Source, run: Run, keep: Sequence[str] | Literal["all"] = ()) -> Batches:
-        """Open the table whose batches are to be scored; `keep` are columns to copy to the output as text."""
+        """Open the table whose batches are to be scored; `keep` lists columns to copy to the output as strings."""
         # An error about an unseen value shows its text.
         texts = [a.name for a in self._attributes if isinstance(a, CategoricalAttribute) and self.strict]
         batches = Batches(source, self._schema, self.needed, keep=keep, texts=texts, run=run)
@@ -188,7 +194,7 @@ class RowScorer:
         return batches
 
     def score(self, batch: Batch) -> Iterator[ScoredBlock]:
-        """Yield the rows of a batch in order, in blocks; a strict scorer raises ModelError for an unseen value."""
+        """Yield the scored rows of a batch in blocks; a strict scorer raises ModelError for an unseen value."""
         n_rows = batch.columns.n_rows
         if not n_rows:
             return
@@ -244,10 +250,10 @@ class RowScorer:
         return shift_log_probabilities(raw if calibration is None else calibration.apply(raw), self._shift)
 
     def _explanation(self, codes: Sequence[Codes], raw: Array, predicted: Index) -> Explanation | None:
-        """Return the explanation by the model's tables, or None if none was requested.
+        """Return the explanation based on the model's tables, or None if none was requested.
 
-        A temperature divides all contributions, and the shift of a prior is part of the base. Other calibration maps
-        are left out.
+        All contributions are divided by the temperature of the calibration, if it has one; other calibration maps are
+        not included. The shift for another prior is part of the base.
         """
         if self._explainer is None:
             return None
@@ -261,7 +267,7 @@ class RowScorer:
         return replace(why, log_odds=why.log_odds + added, base=why.base + added)
 
     def _refuse_unseen(self, batch: Batch) -> None:
-        """Raise ModelError for the first value, row by row, that was not seen in training."""
+        """Raise ModelError for the first row with a value that was not seen in training, if there is one."""
         first: tuple[int, str] | None = None
         for name in self.needed:
             column = batch.columns.attributes.get(name)
@@ -275,7 +281,7 @@ class RowScorer:
             raise ModelError(what, where=batch.locate(row), hint="add --unseen average to score such rows")
 
     def in_column_order(self, counts: Counter[str]) -> dict[str, int]:
-        """Return the counts that are not 0, in the order of the columns."""
+        """Return the nonzero counts, in the order of the columns."""
         return {name: counts[name] for name in dict.fromkeys(self._columns) if counts[name]}
 
     def monitor(self) -> Monitor:
@@ -287,10 +293,11 @@ class RowScorer:
 class WhatIfAnswers:
     """The answers to what-if questions about rows.
 
-    used: the schema's attributes that the codes belong to. score: returns the final log P(y | x_t) (K, N) of codes.
-    finish: returns the same for the log-probabilities (K, N) of the tables. shift: as in RowScorer. rule: decides rows
-    for `flip` and `because`; without a rule, or if it has only prediction sets, the decision is the most probable
-    label. Raises UsageError or ModelError for questions that the model cannot answer.
+    used: positions of the schema's attributes to which the codes belong. score: a function that returns the final
+    ln P(y | x_t) (K, N) for codes. finish: a function that computes it from the log-probabilities (K, N) of the tables.
+    shift: as in RowScorer. rule: makes the decisions for `flip` and `because`; without a rule, or if it has only
+    prediction sets, the decision is the most probable label. Raises UsageError or ModelError for questions that the
+    model cannot answer.
     """
 
     def __init__(
@@ -338,9 +345,9 @@ class WhatIfAnswers:
     def answer(
         self, columns: Columns, rows: slice, codes: Sequence[Codes], log_p: Array, counts: ScoreCounts
     ) -> tuple[ExtraValues, ...]:
-        """Return the values of the output columns for these rows of a batch, given their codes and log P (K, N).
+        """Return the values of the output columns for these rows of a batch, given their codes and ln P (K, N).
 
-        Rows whose sufficient reason may not be the smallest are counted in `counts`.
+        Rows for which a smaller sufficient reason may exist are counted in `counts`.
         """
         answers: list[ExtraValues] = []
         if self._changed_codes:
@@ -384,7 +391,7 @@ def _is_missing(columns: Columns, attribute: Attribute, rows: slice) -> NDArray[
 def codes_of_values(
     changes: Iterable[tuple[str, str]], attributes: Sequence[Attribute], schema: Schema
 ) -> list[tuple[int, int]]:
-    """Return (position, code) of each column to set; raise UsageError if it is set twice or cannot have the value."""
+    """Return (position, code) of each column to set; raise UsageError for an invalid column or value."""
     names = [attribute.name for attribute in attributes]
     codes: dict[int, int] = {}
     for name, text in changes:
@@ -411,7 +418,7 @@ def codes_of_values(
 
 
 def position_of_column(name: str, names: Sequence[str], schema: Schema) -> int:
-    """Return the position of a column that the model uses; raise UsageError for any other name."""
+    """Return the position of the column `name` in `names`, which the model uses; raise UsageError for another name."""
     if name in names:
         return names.index(name)
     if name == schema.class_name:

@@ -3,8 +3,8 @@
 - `Stopwatch` and `Recorder` are watches: they record what the engine reports, and pass every event on.
 - `PipelineStage` works on items in a thread of its own, fed through a short queue. Stages that read, score and write
   overlap in this way.
-- `free_memory` returns how many bytes this process may still take, and `with_memory_limit` limits a run to them. The
-  number is the least of these limits; a limit that cannot be read does not count:
+- `free_memory` returns how many bytes this process may still allocate, and `with_memory_limit` limits a run to them. It
+  is the smallest of these limits; a limit that cannot be read is ignored:
 
       system     MemAvailable: what Linux can give without swapping; on other systems all physical memory
       cgroup v2  memory.max and memory.high less memory.current, of the process's group and of every group around it
@@ -51,7 +51,7 @@ class Stopwatch:
         self._watch(event)
 
     def seconds(self) -> dict[str, float]:
-        """Return the seconds of each stage so far, in order, then the `total` since the stopwatch was made."""
+        """Return the seconds of each stage so far, in order, then the `total` since the stopwatch was created."""
         self._end_stage()
         return {**self._seconds, "total": self._clock() - self._begin}
 
@@ -105,9 +105,9 @@ class Recorder(Stopwatch):
     def write_trace(self, path: str) -> None:
         """Write the optimizer's iterations as CSV, one row per iteration, with the seconds since its start.
 
-        If there were several optimizer runs, only the selected one is written, or the last one if none is selected.
-        Flops are empty if the cost model does not cover the optimizer and the parameters. One of the columns `cll` and
-        `ll` is empty: `ll` unless the joint log-likelihood of class and attributes is maximised.
+        If there were several optimizer runs, only the selected one is written, or the last one if none was selected.
+        The column `flops` is empty if the cost model does not cover the optimizer or the parameters. The column `cll`
+        is empty if the joint log-likelihood of class and attributes is maximised; otherwise the column `ll` is empty.
         """
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
@@ -118,9 +118,9 @@ class Recorder(Stopwatch):
 
 T = TypeVar("T")
 _QUEUE_ITEMS = 2
-"""A short queue, so that memory does not grow with the stream."""
+"""The maximum number of items in the queue, which is short so that memory does not grow with the input."""
 _INTERRUPT_SECONDS = 1.0
-"""The seconds that an interrupted stage may take to finish its item."""
+"""The maximum number of seconds to wait for an interrupted stage to finish its item."""
 
 
 class _End:
@@ -128,12 +128,12 @@ class _End:
 
 
 class PipelineStage(Generic[T]):
-    """A stage that works on items one by one, in a thread of its own, in the order in which they were put.
+    """A stage that processes items one by one, in its own thread, in the order in which they were put.
 
-    As a context manager it waits at the end until all items are done. If the work raises an exception, the stage stops
-    working, and the next `put`, or else the end of the context, raises it: so it travels up the stream to the thread
-    that feeds the stage. An exception of the feeding thread lets the stage finish the items it has. On ^C no further
-    item is begun, and a stage that hangs in a write is left behind.
+    As a context manager it waits at the end until all items are processed. If the work raises an exception, the stage
+    stops working, and the next `put` or the end of the context raises the exception in the thread that feeds the stage.
+    If the feeding thread raises an ordinary exception, the stage still finishes the items in its queue. After an
+    interrupt (^C), no further item is begun, and a stage that hangs in a write is abandoned.
     """
 
     def __init__(self, work: Callable[[T], None]) -> None:
@@ -144,7 +144,7 @@ class PipelineStage(Generic[T]):
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def put(self, item: T) -> None:
-        """Give an item to the stage; wait while the queue is full."""
+        """Put an item into the queue, waiting while it is full; raise the exception of the stage if it has failed."""
         if self._failure is not None:
             raise self._failure
         self._items.put(item)
@@ -185,13 +185,13 @@ class PipelineStage(Generic[T]):
 
 
 def with_memory_limit(run: Run) -> Run:
-    """Return the run with a clock and, unless it has a memory limit, with the memory that is free as its limit."""
+    """Return the run with a clock and a memory limit; the free memory is the limit unless the run has one."""
     memory = free_memory() if run.memory is None else run.memory
     return run._replace(memory=memory, clock=run.clock or time.monotonic)
 
 
 def free_memory() -> int | None:
-    """Return the bytes that this process may still take, at least 0, or None if no limit is known."""
+    """Return how many bytes this process may still allocate (at least 0), or None if no limit is known."""
     limits = [*_cgroup_limits()]
     try:
         lines = (PROC / "meminfo").read_text().splitlines()
@@ -211,7 +211,7 @@ def free_memory() -> int | None:
 
 
 def _cgroup_limits() -> Iterator[int]:
-    """Yield the bytes that each memory limit of the process's control groups leaves."""
+    """Yield, for each memory limit of the process's control groups, the number of bytes that are still available."""
     root = PurePosixPath("/")
     own: dict[str, PurePosixPath] = {}  # the path of the process's group, by controller; "" stands for version 2
     try:

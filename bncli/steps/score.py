@@ -1,10 +1,10 @@
 """Score a table with a model: write one prediction per row, in order, in bounded memory.
 
-Reading and parsing, scoring, and formatting and writing overlap, each in a thread of its own, so the output begins
-before the input ends. The caller's thread reads, because it must notice ^C even while it waits for input.
+Reading and parsing, scoring, and formatting and writing overlap, each in its own thread, so the output begins before
+the input ends. The caller's thread reads, because it must notice ^C even while it waits for input.
 
-On a cluster each file of the table is a task: a worker reads, scores and formats it, and this process writes its rows
-when they are next. Bytes, counts and the first error are those of one process.
+On a cluster each file of the table is a task: a worker reads, scores and formats it, and this process writes the
+results in the order of the files. The output, the counts and the first error are the same as without a cluster.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ class MonitorSummary:
     monitor: Monitor
 
     def as_json(self) -> dict[str, Any]:
-        """Return the file, which attributes have drifted, and the expected figures."""
+        """Return the file, the attributes that have drifted, and the expected metrics."""
         drifted = {"drift": bool(self.monitor.drifted), "drifted": list(self.monitor.drifted)}
         return {"file": self.file, **drifted, "expected": expected_json(self.monitor.expected)}
 
     def sentence(self) -> str:
-        """Return a sentence on the attributes that drifted, largest drift first, and the share of improbable rows."""
+        """Describe in a sentence which attributes drifted, largest drift first, and how many rows are improbable."""
         monitor = self.monitor
         total, drifted = len(monitor.tally.attributes), monitor.drifted
         if not monitor.tally.rows:
@@ -92,7 +92,7 @@ class MonitorSummary:
         return f"drift in {len(drifted):,} of {total:,} attributes: {listed}{more}{improbable}"
 
     def expected_sentence(self) -> str:
-        """Return a sentence with the expected accuracy and other expected figures of the rows, with 95 % intervals."""
+        """Return a sentence with the expected accuracy and other expected metrics of the rows, with 95 % intervals."""
         parts = []
         for name, figure in self.monitor.expected.items():
             if figure.value is not None:
@@ -101,7 +101,7 @@ class MonitorSummary:
         return f"expected from the probabilities: {', '.join(parts) or 'nothing, because there are no rows'}"
 
     def measured_sentences(self) -> list[str]:
-        """Return one sentence with the figures measured on the rows that have a class, or [] without such rows."""
+        """Return a list with one sentence about the metrics on the labelled rows, or [] without such rows."""
         monitor, n_rows = self.monitor, self.monitor.tally.log_loss.n
         if not n_rows:
             return []
@@ -117,7 +117,7 @@ class MonitorSummary:
 
 
 def _describe_drift(drift: Drift) -> str:
-    """Return the reason why an attribute counts as drifted: its PSI, its unseen values, or both."""
+    """Describe why an attribute counts as drifted: by its PSI, its values never seen in training, or both."""
     if drift.psi is None:
         return "no value from training"
     unseen = f"{100 * drift.unknown:.3g} % never seen in training" if drift.unknown >= LEAST_UNKNOWN else ""
@@ -128,14 +128,15 @@ def _describe_drift(drift: Drift) -> str:
 
 @dataclass(frozen=True)
 class ScoreOutput:
-    """The output of scoring: where predictions are written (None or `-`: standard output), and their columns.
+    """The output of scoring: where predictions are written, and their columns.
 
-    keep: input columns to copy. digits: decimals, None for full precision. explain: number of contributions to the
-    prediction. prior: the class frequencies to assume, as probabilities by label or `training`; None for those of the
-    model. decisions: settings that replace those of the model. questions: what-if questions. positive: the label that
-    is the event, None for the model's. rows: first and last row to score, counted from 1 without malformed rows.
-    level: probability of the intervals, None for no intervals. abstain_wider: decide nothing if the interval of the
-    predicted label is wider, None for no limit.
+    path: the file; None or `-` for the standard output. keep: input columns to copy. digits: number of decimals, or
+    None for full precision. explain: number of contributions to the prediction. prior: the class frequencies to assume,
+    as probabilities by label or `training`; None for no correction. decisions: settings that replace those of the
+    model. questions: what-if questions. positive: the label of the event, or None for the model's. rows: the first and
+    the last row to score, counted from 1 without malformed rows, or None for all. level: probability of the intervals,
+    or None for no intervals. abstain_wider: abstain if the interval of the predicted label is wider than this; None for
+    no limit.
     """
 
     path: str | None = None
@@ -158,9 +159,9 @@ class ScoreOutput:
 class ScoreReport:
     """The result of scoring a table.
 
-    unseen, missing: number of such values by column that the model uses, except `absent_columns`, which the table lacks
-    and whose values are unknown in every row. output: None for the standard output. monitor: the monitor that was
-    written, None unless requested.
+    unseen, missing: number of such values in each column that the model uses, for columns that have any.
+    absent_columns: columns of the model that the table lacks; their values are not counted. output: None for the
+    standard output. monitor: the monitor that was written, or None unless requested.
     """
 
     model: str
@@ -191,10 +192,10 @@ def score(
     monitor: str | None = None,
     run: Run = Run(),
 ) -> ScoreReport:
-    """Score `source` and write the predictions.
+    """Score the rows of `source` with the model in the file `model_path`, and write the predictions.
 
-    `unseen` and the missing tokens of the source replace the model's, unless they are None. `monitor` is a file for
-    counts of the rows, to compare them with the training rows.
+    unseen: how to treat unseen values; it and the missing tokens of `source` override the model's unless they are None.
+    monitor: a file for counts of the rows, which are compared with the training rows.
     """
     path = None if output.path == "-" else output.path
     refuse_ending(path, UNSUPPORTED_ENDINGS, SUPPORTED_FORMATS)
@@ -282,16 +283,16 @@ def score(
 
 
 _Block = tuple[list[Any], Array, Explanation | None, tuple[ExtraValues, ...]]
-"""Rows for the output: kept columns, log P(y | x_t) (K, rows), explanation, answers to what-if questions."""
+"""Rows for the output: kept columns, ln P(y | x_t) (K, rows), explanation, values of additional columns."""
 
 
 def _score_here(
     batches: Batches, scorer: RowScorer, scores: ScoreFile, n_kept: int, rows: tuple[int, int] | None
 ) -> None:
-    """Read in this thread, and score and write in a stage each.
+    """Read in this thread, and score and write in one pipeline stage each.
 
-    n_kept: number of columns to copy, which come first among the columns read as text. rows: first and last row to
-    score, None for all. Raises BncliError if the table ends before the first of these rows.
+    n_kept: number of columns to copy, which come first among the columns read as strings. rows: the first and the last
+    row to score, or None for all. Raises BncliError if the table ends before the first row to score.
     """
     with (
         PipelineStage[_Block](lambda block: scores.write(*block)) as writing,
@@ -353,7 +354,7 @@ def _score_on_cluster(
 
 
 def _serve_scoring(plan: _Plan) -> Callable[[tuple[str, ...]], Any]:
-    """Return, on a worker, the function that scores a file."""
+    """Return the function with which a worker scores a file."""
     scorer = RowScorer(
         plan.model,
         strict=plan.strict,
@@ -370,10 +371,10 @@ def _serve_scoring(plan: _Plan) -> Callable[[tuple[str, ...]], Any]:
 
 
 def _score_last_file(plan: _Plan, scorer: RowScorer, maker: PieceMaker, paths: tuple[str, ...]) -> tuple[Any, ...]:
-    """Score, on a worker, the last of some files; the first one has the columns that all must have.
+    """Score, on a worker, the last of several files; the first one determines the columns that all must have.
 
-    Returns the blocks, each as its malformed rows and the bytes to write for the others; the counts; the counts for a
-    monitor, or None; and the error that ended the file, or None.
+    Returns the blocks, each as its malformed rows and the bytes to write for the other rows; the counts; the counts for
+    a monitor, or None; and the error that stopped the work on the file, or None.
     """
     scorer.counts = ScoreCounts()
     if scorer.watcher is not None:
@@ -398,7 +399,7 @@ def _score_last_file(plan: _Plan, scorer: RowScorer, maker: PieceMaker, paths: t
 
 
 def decision_options(words: Mapping[str, Any]) -> DecisionOptions:
-    """Return the options about decisions from values by keyword; raise TypeError for an unknown keyword."""
+    """Return the decision options given by keyword; raise TypeError for an unknown keyword."""
     if unknown := [word for word in words if word not in DECISION_KEYS]:
         raise TypeError(f"there is no option {unknown[0]!r}; the options for decisions are {', '.join(DECISION_KEYS)}")
     typed = {key: value for key, value in words.items() if value is not None}
@@ -408,9 +409,10 @@ def decision_options(words: Mapping[str, Any]) -> DecisionOptions:
 
 
 def rule_to_score(model: Model, options: DecisionOptions, has_other_prior: bool, watch: Watch) -> DecisionRule | None:
-    """Return the model's decision rule as changed by the options, or None if nothing is to be decided.
+    """Return the model's decision rule as changed by the options, or None if there is no rule.
 
-    Warns if a threshold or prediction sets were chosen on held-out rows, and the probabilities get another prior.
+    Warns if a threshold or prediction sets were chosen on held-out rows and the probabilities are corrected for another
+    prior.
     """
     stored = model.rule
     has_sets = stored is not None and stored.sets is not None
@@ -426,7 +428,7 @@ def rule_to_score(model: Model, options: DecisionOptions, has_other_prior: bool,
 
 
 def warn_about_threshold(rule: DecisionRule | None, labels: tuple[str, ...], highest: float, watch: Watch) -> None:
-    """Warn if no row reaches the threshold; highest: the largest ln P of the second label, -inf without rows."""
+    """Warn if no row reaches the threshold; `highest` is the largest ln P of the second label, or -inf without rows."""
     if rule is None or rule.threshold is None or highest == -math.inf:
         return
     value, most = rule.threshold.value, math.exp(highest)

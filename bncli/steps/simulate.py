@@ -1,8 +1,8 @@
 """Draw rows from a model, or from a random network, and write them and the true model.
 
 Drawing and writing overlap, and memory does not grow with the number of rows. The seed determines the network first,
-and then the rows: more rows of the same network begin with the same rows. Missing values have a random stream of their
-own from the same seed, so the values that stay are those of the rows without missing values.
+and then the rows: if more rows are drawn from the same network, the first rows are the same. Missing values have their
+own random stream from the same seed, so the remaining values are the same as without missing values.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LISTED = 5
 
 @dataclass(frozen=True)
 class SimulateOutputs:
-    """The files to write: rows (None or `-`: standard output) and their format, the network, the true model."""
+    """The files to write: the rows (None or `-` for the standard output) and their format, the network, the model."""
 
     rows: str | None = None
     format: str | None = None
@@ -52,12 +52,13 @@ class SimulateOutputs:
 
 @dataclass(frozen=True)
 class SimulateReport:
-    """The result of a simulation, with the files written (None: not written; `output` None: standard output).
+    """The result of a simulation.
 
-    model, network: the model file that rows were drawn from, or the name of a random network; the other is None.
-    perfect: whether the graph is perfect. probabilities: number of entries of all tables. missing: the probability of a
-    missing value that was requested (None: none), or `model` if every attribute has its own from the model. holes:
-    number of missing values, regardless of the reason.
+    model, network: the model file from which rows were drawn, or the name of a random network; the other is None.
+    output: the file of the rows, or None for the standard output. perfect: whether the graph is perfect. probabilities:
+    number of entries of all tables. missing: the requested probability of a missing value, or `model` if each attribute
+    has its own probability from the model; None if not requested. holes: number of missing values, regardless of the
+    reason. network_file, model_file: None if not written.
     """
 
     model: str | None
@@ -91,9 +92,10 @@ def simulate(
 ) -> SimulateReport:
     """Draw `rows` rows from `origin`, and write them.
 
-    The origin is the path of a model, a kind of random network, or the exponent of the conditioning experiment. Every
-    attribute value is removed with probability `missing`, or with the share that its attribute had in training. A model
-    with the true tables can only be written for a network that was made here.
+    origin: the path of a model, a kind of random network, or the exponent of the conditioning experiment. missing: the
+    probability with which each attribute value is removed, or "model" for the proportion of missing values that its
+    attribute had in training. outputs.model: a file for a model with the true tables, which the command line accepts
+    for random networks only.
     """
     output = None if outputs.rows == "-" else outputs.rows
     model_path = origin if isinstance(origin, str) else None
@@ -160,7 +162,7 @@ def simulate(
 
 
 class _Tally:
-    """Counts over the rows drawn: rows with each code of each attribute, and missing values of each attribute."""
+    """Counts of the rows drawn: for each attribute, the rows with each code and the missing values."""
 
     def __init__(self, network: Network) -> None:
         self._names = [attribute.name for attribute in network.schema.attributes]

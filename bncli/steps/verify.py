@@ -1,13 +1,13 @@
 """Verify a model: score the rows stored in it again, and compare an export with it.
 
 The self-test (`bncli.engine.prediction.verification`) checks that this machine, with its libraries, gives the same
-probabilities as the machine that fitted the model. A program or a network is compared with the model on synthetic rows:
-for a program rows with every level, both sides of every cut, missing and unseen values; for a network random states.
-The decisions of a program that decides are compared too.
+probabilities as the machine that fitted the model. A program or a network is compared with the model on synthetic rows.
+For a program these rows include every level, both sides of every cut, missing values and unseen values; for a network
+they are random. If a program makes decisions, these are compared too.
 
-Properties stated in words are proven or refuted over all inputs (`bncli.steps.properties`).
+Properties stated as sentences are proven or refuted over all inputs (`bncli.steps.properties`).
 
-Numbers that differ by at most TOLERANCE agree. A program is run, so it should be one that the user trusts.
+Probabilities agree if they differ by at most TOLERANCE. A program is run, so it should be one that the user trusts.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _EXPORT_AGAIN = "give an export of this model, or export the model again"
 
 
 class ComparedDecisions(NamedTuple):
-    """The number of rows, and the number of rows on which an export decides otherwise, apart from near ties."""
+    """The number of rows, and the number of rows on which an export decides differently, apart from near ties."""
 
     rows: int
     others: int
 
 
 class LargestDifference(NamedTuple):
-    """The number of rows, and the largest difference of a probability on them."""
+    """The number of rows, and the largest difference in a probability on them."""
 
     rows: int
     max_dp: float
@@ -72,9 +72,10 @@ class LargestDifference(NamedTuple):
 class VerifyReport:
     """The results of the comparisons.
 
-    self_test: None if the model has no self-test. export: None if no export is named. rounded: the format of the export
-    may round numbers. decisions: None if the model or the export does not decide. own_rule: the export decides, and the
-    model does not. properties: None if none was stated. disclosure: None if not requested.
+    self_test: None if the model has no self-test. against, format, export: the export, its format and the comparison
+    with it; None without an export. rounded: whether the format of the export may round numbers. decisions: None if the
+    model or the export makes no decisions. own_rule: whether the export makes decisions, but the model does not.
+    properties: None if none were stated. disclosure: None if not requested.
     """
 
     model: str
@@ -91,7 +92,7 @@ class VerifyReport:
 
     @property
     def fault(self) -> BncliError | None:
-        """The error about the first disagreement, or about a property refuted or left open; None if there is none."""
+        """The error about the first disagreement or about a property that is refuted or left open, or None."""
         if self.self_test is not None and not self.self_test.agrees:
             what = f"the model predicts differently from when it was fitted: {self.self_test}"
             return ModelError(what, where=self.model, hint=f"it was fitted by bncli {self.bncli_version}; fit it again")
@@ -119,7 +120,7 @@ class VerifyReport:
         return ModelError(what, where=self.against or "", hint=hint)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report as JSON values; `rows` and `max_dp` are of all comparisons together."""
+        """Return the report as JSON values; `rows` is the sum and `max_dp` the maximum over the comparisons."""
         parts = {"self_test": self.self_test, "export": self.export}
         compared = [part for part in parts.values() if part is not None]
         disclosed = {}
@@ -153,13 +154,14 @@ def verify(
     disclosure: int | None = None,
     seed: int = 0,
 ) -> VerifyReport:
-    """Compare a model with its self-test, and with the export `against`; `fault` of the report is the verdict.
+    """Compare a model with its self-test and with the export `against`; failures are in `fault` of the report.
 
-    `properties` are proven or refuted (see `steps.properties`), each in at most `property_seconds`.
-    `disclosure`: list what the model discloses about fewer training rows than this number.
+    properties: sentences to prove or refute (see `steps.properties`), each within `property_seconds`. disclosure: list
+    what the model discloses about groups of fewer training rows than this number. seed: the seed of the synthetic rows.
 
-    Raises ModelError if there is nothing to compare, because the model has no self-test and no export is named, and for
-    an export that cannot be one of this model; BncliError if nothing is installed that can run the export.
+    Raises ModelError if there is nothing to verify, for a recorded edit that does not match the tables, and for an
+    export that cannot be one of this model; UsageError if the format of the export cannot be determined; BncliError if
+    no program is installed that can run the export.
     """
     # The format that belongs to the ending of the export, if it has probabilities.
     form = None
@@ -226,7 +228,11 @@ def verify(
 def _compare_program(
     report: VerifyReport, model: Model, form: ProgramFormat, content: bytes, where: str, rng: np.random.Generator
 ) -> VerifyReport:
-    """Return the report with the comparison with a program; raise ModelError if it fails, or has other labels."""
+    """Add the comparison with a program to the report.
+
+    Raises ModelError if the program fails or returns another number of probabilities, and BncliError if its interpreter
+    is not installed.
+    """
     probes = probe_rows(model, EXPORT_ROWS, rng)
     text: str | bytes = content
     if form.is_text:
@@ -260,7 +266,7 @@ def _compare_program(
 
 
 def _run_program(run: Callable[..., T], text: str | bytes, probes: ProbeRows, where: str) -> T:
-    """Return the answers of a program; raise ModelError if it fails."""
+    """Run a program on the probe rows and return its answers; raise ModelError if it fails."""
     try:
         return run(text, probes.rows())
     except UsageError:
@@ -271,7 +277,7 @@ def _run_program(run: Callable[..., T], text: str | bytes, probes: ProbeRows, wh
 
 
 def _one_line_reason(error: Exception) -> str:
-    """Return the reason for an error in one line; for a BncliError without its location and hint."""
+    """Return the reason for an error in one line, without the location and hint of a BncliError."""
     if isinstance(error, (LookupError, TypeError, ValueError)):
         return "bncli did not write it, or it needs columns that the model does not use"
     text = error.what if isinstance(error, BncliError) else str(error)
