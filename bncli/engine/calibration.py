@@ -2,7 +2,7 @@
 
 A calibration map changes the probabilities of a model after it was fitted. With l_c = ln P(c | x) of the model:
 
-    temperature   P'(c) ~ exp(l_c / T)                       one number; the most probable label stays the same
+    temperature   P'(c) ~ exp(l_c / T)                       one parameter; the most probable label stays the same
     per-class     P'(c) ~ exp(a_c l_c + b_c),  a_c >= 0      scale and shift per class (vector scaling)
     isotonic      P'(c) ~ g_c(P(c)),  g_c non-decreasing     piecewise linear, each class against all others
 
@@ -11,9 +11,10 @@ each divided by its sum over the classes. With two classes, per-class is beta ca
 scaling: Guo, Pleiss, Sun & Weinberger (2017). Isotonic, one class against the others: Zadrozny & Elkan (2002).
 
 `fit_calibration` learns a map from predictions, the true labels and row weights. Temperature and per-class maximise the
-likelihood of the labels. With z = a l + b, its gradient is sum over rows of w_t (P'(c) - [c = y_t]) (l_c, 1). The
-log-likelihood of the temperature is concave in 1/T: the root of its slope is bracketed. Isotonic minimises the weighted
-squares of [c = y_t] - g_c by pooling adjacent violators.
+likelihood of the labels. For per-class, the gradient of the negative log-likelihood with respect to (a_c, b_c) is the
+sum over rows t of w_t (P'(c) - [c = y_t]) (l_c, 1). For the temperature, the log-likelihood is concave in 1/T, and its
+maximum is found by bracketing the root of its slope. Isotonic minimises the weighted squares of [c = y_t] - g_c by
+pooling adjacent violators.
 
 Conventions:
 
@@ -26,7 +27,7 @@ Conventions:
 - Isotonic adds one row of the label at the lowest probability and one of the other labels at the highest, so that no
   value is 0 or 1: without rows of the label at the low end, the value there is 1 / (rows + 1).
 
-Cost: applying a map takes a few operations per row and class; fitting takes dozens of passes over (K, N) numbers, or a
+Cost: applying a map takes a few operations per row and class; fitting takes dozens of passes over (K, N) arrays, or a
 sort per label.
 """
 
@@ -44,7 +45,7 @@ from bncli.errors import BncliError, UsageError
 
 MOST_TEMPERATURE = 100.0
 FEWEST_ROWS = 5
-"""The fewest rows of every label that a method with one map per label takes."""
+"""The minimum number of rows (or groups of rows) of each label for a method with one map per label."""
 FEW_FOR_ISOTONIC = 200
 """With fewer rows, isotonic maps overfit."""
 
@@ -119,7 +120,7 @@ class Calibration(NamedTuple):
 
 
 def fit_calibration(method: str, log_p: Array, labels: Integers, weights: Array | None = None) -> Calibration:
-    """Fit a map to ln P(c | x_t), (K, N), the true labels (N,), and the row weights (N,) (None: all 1)."""
+    """Fit a map by one of METHODS to predictions ln P(c | x_t), (K, N), of labels (N,) with weights (N,) or None."""
     row_weights = np.ones(len(labels)) if weights is None else weights
     fitted: CalibrationMap
     if method == Temperature.method:
@@ -212,7 +213,7 @@ def _fit_knots(probabilities: Array, has_label: Array, weights: Array) -> Knots:
 def refuse_few(method: str, names: tuple[str, ...], labels: Integers, units: Integers | None = None) -> None:
     """Raise BncliError if the method has a map per label and a label has fewer than FEWEST_ROWS rows.
 
-    With `units` (N,), the units that contain rows of a label are counted instead of its rows.
+    If `units` (N,) is given, the units that contain rows of a label are counted instead of its rows.
     """
     if method == Temperature.method:
         return
@@ -229,7 +230,7 @@ def refuse_few(method: str, names: tuple[str, ...], labels: Integers, units: Int
 
 
 def refuse_directed(method: str, n_labels: int) -> None:
-    """Raise UsageError if the map may break monotone directions: a map per label with three or more labels."""
+    """Raise UsageError if the map may violate monotonicity constraints: a map per label with three or more labels."""
     if method != Temperature.method and n_labels > 2:
         what = f"{method} calibration fits a map for each of {n_labels} labels, which may violate monotone directions"
         raise UsageError(what, hint="use --method temperature, which keeps them")

@@ -464,8 +464,8 @@ class TriedStructure(NamedTuple):
 ARC_SETS = ("class", "none", "supported", "all")
 """The sets of arcs that held-out rows may choose from, from few arcs to many.
 
-The sets are: no arcs at all (`class`), only arcs from the class (`none`), these and the arcs that the data support
-(`supported`), and all arcs learned (`all`).
+`class` has no arcs at all, `none` has no arcs between attributes, `supported` has those with the highest BIC, and `all`
+has all arcs that were learned.
 """
 
 

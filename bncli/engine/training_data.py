@@ -11,11 +11,11 @@ probabilities, cuts and levels come from the training rows of each fold, and so 
 Newton's method finds with the earlier weights fixed. Attributes that are redundant, or whose many values merely
 identify single rows, therefore come late. Information that only pairs of attributes carry is not detected.
 
-Conventions: f has 1 added to every count, P has one row spread evenly over the values of each class. A gain is computed
-again only while it may be the largest, because the gain of an attribute hardly ever grows when others are added. Ties
-go to the attribute that comes first in the table. There are FOLDS stratified folds of at most MOST_ROWS rows in total,
-fewer with many classes. If there are more than MOST_RANKED attributes, only those with the highest mutual information
-with the class, averaged over the folds, are ranked.
+Conventions: f is estimated with 1 added to every count, and P with one row added to each class, spread evenly over the
+values. A gain is computed again only while it may be the largest, because the gain of an attribute hardly ever grows
+when others are added. Ties go to the attribute that comes first in the table. There are FOLDS stratified folds of at
+most MOST_ROWS rows in total, fewer with many classes. If there are more than MOST_RANKED attributes, only those with
+the highest mutual information with the class, averaged over the folds, are ranked.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ from bncli.recipe import Recipe
 from bncli.watch import Note, Run, Stage, silent
 
 MOST_ROWS, MOST_SCORES = 20_000, 200_000
-"""The most rows used, and the most rows times classes; at least FEWEST_ROWS are used if there are as many."""
+"""The maximum number of rows used, and the maximum of rows times classes; but at least FEWEST_ROWS are used."""
 FEWEST_ROWS = 2_000
 MOST_RANKED = 500
-"""The most attributes that are ranked, unless twice the number to keep is larger."""
+"""The maximum number of attributes that are ranked, unless twice the number to keep is larger."""
 NEWTON_STEPS = 4
 RIDGE = 1.0
 """The precision of the normal prior of each weight, in rows."""
@@ -58,9 +58,10 @@ MOST_NAMED = 5
 
 
 def keep_needed(columns: Columns, recipe: Recipe, run: Run) -> Columns:
-    """Return the columns with only the attributes selected by held-out rows, in table order; all without a limit.
+    """Return the columns with the attributes that held-out rows select, in table order.
 
-    A note lists the attributes left out.
+    All attributes are kept if `recipe.max_attributes` is None or not below their number, or if there are no rows. A
+    note names the first MOST_NAMED attributes left out.
     """
     most = recipe.max_attributes
     if most is None or len(columns.attributes) <= most or columns.n_rows == 0:
@@ -79,9 +80,9 @@ def encode_needed(
 ) -> Dataset:
     """Select attributes if the recipe limits them, and encode the rows as `encode_training_rows` does.
 
-    Monotone directions of attributes that are left out are ignored. For skdb, rows that belong together or have times
-    are also encoded with the cuts of folds, since cuts that follow the labels of a unit would favour attributes that
-    identify the unit.
+    Monotonicity constraints of attributes that are left out are ignored. For skdb, if rows belong together or have
+    times, they are also encoded with cuts learned within folds, since cuts that follow the labels of a unit would
+    favour attributes that identify the unit.
     """
     needed = keep_needed(columns, recipe, run)
     left_out = columns.attributes.keys() - needed.attributes.keys()
@@ -156,7 +157,10 @@ def rank_attributes(columns: Columns, recipe: Recipe, n: int, run: Run) -> list[
 
 @dataclass
 class _FoldState:
-    """The classifier of one fold: log-scores (K, rows) of its training and held-out rows, and the held-out loss."""
+    """The classifier of one fold: the log-scores (K, rows) of its training and held-out rows, and its held-out loss.
+
+    The loss is in nats, summed over the held-out rows.
+    """
 
     training: Dataset
     held_out: Dataset
@@ -172,7 +176,7 @@ class _FoldState:
         return cls(training, fold.rows, scores, held_out_scores, _log_loss(held_out_scores, fold.rows))
 
     def gain(self, i: int) -> float:
-        """Return how much attribute i would lower the total log-loss of the held-out rows, in nats."""
+        """Return by how much attribute i would lower the total log-loss of the held-out rows, in nats."""
         if not self.training.schema.attributes[i].informative:
             return 0.0
         _, held_out_scores = self._scores_with(i)
@@ -201,7 +205,7 @@ class _FoldState:
 
 
 def _best_weight(scores: Array, own: Array, data: Dataset) -> float:
-    """Return the w in [0, LARGEST_WEIGHT] of highest penalised likelihood for scores + w * own, both (K, N)."""
+    """Return the w in [0, LARGEST_WEIGHT] that maximises the penalised likelihood of scores + w * own, both (K, N)."""
     of_rows = np.ones(data.n_rows) if data.weights is None else data.weights
     of_label = own[data.labels, np.arange(data.n_rows)]
     weight = 0.0
@@ -217,7 +221,7 @@ def _best_weight(scores: Array, own: Array, data: Dataset) -> float:
 
 
 def _log_loss(scores: Array, data: Dataset) -> float:
-    """Return the summed log-loss of the rows in nats."""
+    """Return the log-loss summed over the rows, multiplied by their weights, in nats; scores is (K, N)."""
     highest = scores.max(axis=0)
     norm = highest + np.log(np.exp(scores - highest).sum(axis=0))
     losses: Array = norm - scores[data.labels, np.arange(data.n_rows)]
@@ -273,5 +277,5 @@ def cuts_of_schema(schema: Schema, recipe: Recipe) -> Cuts:
 
 
 def missing_policy(recipe: Recipe) -> MissingPolicy:
-    """Return "marginalize" or "level"; None, in recipes of models older than the option, means "level"."""
+    """Return the missing-value policy of a recipe; None, as in models older than this option, means "level"."""
     return "marginalize" if recipe.missing_policy == "marginalize" else "level"

@@ -2,7 +2,7 @@
 
 - `columns`: raw and coded columns, and tables of them: where reading ends and the engine begins; class weights
 - `schema`: the class, its labels, the cuts or levels of every attribute, and how numbers and dates are written
-- `cutting`: learn a schema from columns, and encode the columns with it; monotone directions
+- `cutting`: learn a schema from columns, and encode the columns with it; monotonicity constraints
 - `dataset`: encode columns under a schema that exists; encoded rows in blocks, and sums over them (`Dataset.reduce`)
 - `splits`: stratified folds and samples: the one place where rows are split
 """

@@ -1,12 +1,12 @@
-"""Raw tables as the engine takes them: one column per name, as it was read, before any cut is known.
+"""Raw tables, the input of the engine: columns by name as they were read, before any cut is known; class weights.
 
-Class weights: the weight of a row is multiplied by a number of its class before anything is learned.
+Class weights: the weight of a row is multiplied by the factor v of its class before anything is learned.
 
-    w_t' = w_t v_{y_t}        balanced: v_k = n / (K n_k),    n_k = sum of w_t over the rows of class k, n of all
+    w_t' = w_t v_{y_t}        balanced: v_k = n / (K n_k),    n_k = sum of w_t over the rows of class k
 
-K counts the classes that have rows. A model learned with class weights predicts as if the classes had the weighted
-frequencies; `bncli.engine.prediction.scoring` converts its predictions to others. A whole number v is the same as v
-copies of each row.
+K is the number of classes that have rows, and n the sum of all n_k. A model learned with class weights predicts as if
+the classes had the weighted frequencies; `bncli.engine.prediction.scoring` converts its predictions to other
+frequencies. An integer v is the same as v copies of each row.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ BALANCED = "balanced"
 
 @dataclass(frozen=True)
 class NumericColumn:
-    """The number in each row, shape (N,): float64 with NaN for missing, or a narrower dtype that holds all of them.
+    """The numeric value of each row, (N,): float64 with NaN for missing values, or a narrower type that holds them all.
 
-    `form` is how the numbers were written, or None for plain numbers.
+    `form` is the form in which the values were written, or None for plain numbers.
     """
 
     values: NDArray[np.generic]
@@ -65,7 +65,10 @@ Column = NumericColumn | CategoricalColumn
 
 
 def is_constant(column: Column | CodedColumn | None) -> TypeGuard[CategoricalColumn]:
-    """Return whether a categorical column has the same level in every row; wide tables may have very many of these."""
+    """Return whether a column is categorical, and has a single level and no missing value.
+
+    Wide tables may have very many of these columns.
+    """
     return isinstance(column, CategoricalColumn) and len(column.levels) == 1 and not column.codes.any()
 
 
@@ -73,7 +76,7 @@ def is_constant(column: Column | CodedColumn | None) -> TypeGuard[CategoricalCol
 class CodedColumn:
     """A column that is already encoded; `attribute` has the cuts or levels, without frequencies.
 
-    The code of a missing value is the one after those of the values, even if no row has it.
+    The code of a missing value is the number of values, even if no row has it.
     """
 
     codes: ChunkedColumn
@@ -87,9 +90,9 @@ class CodedColumn:
 class ChunkedColumn:
     """A column of codes in parts: the record batches of a memory-mapped file, or blocks that were read one by one.
 
-    The parts, (rows,) each, are in row order and of one type. Only a range across the ends of parts, or the whole
-    column, is copied. `release` is called after each pass over a mapped file: it gives back the pages that were read,
-    which count as memory of the process until then, and raises BncliError if the file has become shorter.
+    The parts, (rows,) each, are in row order and of one type. Rows are copied only if a range spans several parts.
+    `release` is called after each pass over a mapped file: it gives back the pages that were read, which count as
+    memory of the process until then, and raises BncliError if the file has become shorter.
     """
 
     parts: tuple[Codes, ...]
@@ -107,7 +110,7 @@ class ChunkedColumn:
         return self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
 
     def rows(self, start: int, stop: int) -> Codes:
-        """Return the codes of rows start .. stop - 1: a view if they lie in one part."""
+        """Return the codes of rows start .. stop - 1: a view if they lie in one part, otherwise a copy."""
         bounded = zip(self.parts, itertools.pairwise(self._edges), strict=True)
         pieces = [part[max(start - a, 0) : stop - a] for part, (a, b) in bounded if a < stop and start < b]
         if not pieces:
@@ -115,7 +118,7 @@ class ChunkedColumn:
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
     def count(self, n: int, weights: Array | None = None) -> Array:
-        """Return the number, or weight, of the rows with each code, (at least n,), summed in row order."""
+        """Return the number of rows with each code, or their weight with weights (N,), in at least `n` elements."""
         if weights is not None:
             return np.bincount(self.joined(), weights, n).astype(np.float64)
         counted = self._counted.astype(np.float64)
@@ -123,7 +126,7 @@ class ChunkedColumn:
 
     @cached_property
     def _counted(self) -> NDArray[np.int64]:
-        """The number of rows with each code up to the largest; used to validate a file of codes, and as frequencies."""
+        """The number of rows with each code up to the largest one that occurs."""
         counted = np.zeros(0, np.int64)
         for part in self.parts:
             for start in range(0, len(part), ROWS_AT_A_TIME):
@@ -133,7 +136,10 @@ class ChunkedColumn:
 
 
 class ColumnsJoinedOnDemand(Sequence[Codes]):
-    """A sequence of columns in parts whose elements are whole arrays, joined at each access and not kept."""
+    """A sequence of the codes of several columns, each joined from its parts to one array when it is accessed.
+
+    The joined arrays are not kept.
+    """
 
     def __init__(self, columns: Sequence[ChunkedColumn]) -> None:
         self.columns = tuple(columns)
@@ -142,7 +148,7 @@ class ColumnsJoinedOnDemand(Sequence[Codes]):
         return len(self.columns)
 
     def release(self) -> None:
-        """Give back the pages of mapped files."""
+        """Call the `release` of all columns, once each, which gives back the pages of mapped files."""
         for release in {column.release for column in self.columns}:
             if release is not None:
                 release()
@@ -160,7 +166,8 @@ class Origin:
     """Facts about the table from which coded columns were made.
 
     - missing_tokens: as in `Schema`
-    - sample: raw rows for choosing a penalty, drawn with `seed` (seed None: all rows in order); None if none were kept
+    - sample: raw rows for choosing a penalty, drawn with `seed`, or all rows in order if `seed` is None; None if no raw
+      rows were kept
     - file: whether the codes were read from a file, with cuts learned elsewhere
     - sampled_rows: as in `Cuts`
     """
@@ -172,7 +179,7 @@ class Origin:
     sampled_rows: int | None = None
 
     def drawn(self, seed: int) -> Columns | None:
-        """Return the raw rows drawn with this seed, or None if they were not kept."""
+        """Return the raw rows kept if they are all rows or were drawn with this seed, otherwise None."""
         return self.sample if self.seed in (None, seed) else None
 
     def take(self, rows: Index) -> Origin:
@@ -183,9 +190,9 @@ class Origin:
 
 @dataclass(frozen=True)
 class KnownCuts:
-    """Cuts found for some numeric columns, by name, by a discretizer without options, for rows of these labels.
+    """Cuts that a discretizer without options found for some numeric columns, keyed by column name.
 
-    They hold only for these very columns and labels, for rows without weights.
+    They are valid only for these very column objects and this label column, and for rows without weights.
     """
 
     discretizer: str
@@ -193,7 +200,7 @@ class KnownCuts:
     cuts: dict[str, tuple[NumericColumn, tuple[float, ...]]]
 
     def of(self, columns: Columns, name: str) -> tuple[float, ...] | None:
-        """Return the cuts of a column, or None if they are not known for the rows of `columns`."""
+        """Return the cuts of the column `name`, or None if they are not known for the rows of `columns`."""
         column, cuts = self.cuts.get(name, (None, ()))
         is_same = columns.weights is None and columns.label is self.label and columns.attributes.get(name) is column
         return cuts if is_same and column is not None else None
@@ -205,8 +212,8 @@ class Columns:
 
     `label` is None if the rows have no class column (scoring); `weights` is None if every row weighs 1. `origin` is
     None unless columns are coded. `split_by` is None if each row is a unit and the rows have no order in time.
-    `known_cuts` saves a discretizer the sorting of columns that were sorted before. Levels are in numeric order if all
-    are numbers, else in the order of code points.
+    `known_cuts` saves a discretizer the sorting of columns that were sorted before. The levels of a column are in
+    numeric order if all are numbers, and in the order of code points otherwise.
     """
 
     n_rows: int
@@ -224,7 +231,7 @@ class Columns:
         return {name: column for name, column in self.attributes.items() if not isinstance(column, CodedColumn)}
 
     def take(self, rows: Index) -> Columns:
-        """Return the given rows, in the given order; the class keeps all its labels."""
+        """Return the given rows, in the given order, without `known_cuts`; the class keeps all its labels."""
         return Columns(
             len(rows),
             {name: column.take(rows) for name, column in self.attributes.items()},
@@ -237,9 +244,10 @@ class Columns:
 
 
 def parse_class_weights(words: str | None, columns: Columns) -> Array | None:
-    """Return the factor of each label, (K,), from `balanced` or `label=number,...`; labels not named there have 1.
+    """Parse `balanced` or `label=number,...`, and return the factor of each label, (K,), 1 for labels not named.
 
-    Returns None without words or without a class column. Raises UsageError for a label that the class does not have.
+    Returns None if `words` is None or there is no class column. Raises UsageError for a label that the class does not
+    have.
     """
     if words is None or columns.label is None:
         return None
@@ -257,16 +265,16 @@ def parse_class_weights(words: str | None, columns: Columns) -> Array | None:
 
 
 def unknown_label_error(label: str, labels: tuple[str, ...], option: str, class_name: str) -> UsageError:
-    """Return the error for an option that names a label which the class does not have."""
+    """Build the error for an option that names a label which the class does not have."""
     known = ", ".join(labels[:10]) + (", ..." if len(labels) > 10 else "")
     what = f"{option} names {label!r}, which is not a label of the class {class_name!r}"
     return UsageError(what, hint=f"its labels are {known}")
 
 
 def apply_class_weights(columns: Columns, class_weights: Array) -> Columns:
-    """Return the columns with the weight of every row multiplied by the factor of its class, from `class_weights` (K,).
+    """Return the columns with the weight of each row multiplied by the factor of its class, from `class_weights` (K,).
 
-    The weights in the kept sample of raw rows are multiplied likewise.
+    The weights in the sample of raw rows that `origin` keeps are multiplied in the same way.
     """
     assert columns.label is not None
     weights = class_weights[columns.label.codes]

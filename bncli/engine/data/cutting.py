@@ -2,34 +2,34 @@
 
 Only training rows are used. A numeric column is cut by the chosen discretizer. A categorical column keeps the levels
 that occur with positive weight, in their order, pooled if there are too many. An attribute has a missing level if these
-rows have a missing value, unless missing values are marginalized; then they are not counted. The class keeps every
-label it was read with, so that the folds of one table agree on the classes. Frequencies are counted on the codes of the
-rows, and these codes are the data set, so a column is read once.
+rows have a missing value, unless missing values are marginalized; then their weight is kept separately. The class keeps
+every label it was read with, so that the folds of one table agree on the classes. Frequencies are counted on the codes
+of the rows, and the data set consists of the same codes, so a column is encoded once.
 
 Pooling: a table over an attribute of hundreds of levels has more cells than there are rows, and it fits noise. The
 levels of such an attribute are pooled by their class proportions, as far as the rows show differences
 (`bncli.engine.kernels.value_grouping`). If the rows show none, one level is left, and the attribute is not informative.
 With the rule `auto`, an attribute is pooled if it has more than FEW levels and more than the square root of the
-training weight, because a table of two such attributes would have more cells than there are rows; with a number, if it
-has more levels than that.
+training weight, because a table of two such attributes would have more cells than there are rows. With an integer as
+the rule, an attribute is pooled if it has more levels than that.
 
 With `shrinks` (interactions and `--structure auto`), the rule `auto` pools only levels of fewer than LEAST_ROWS rows,
 and those beyond the MOST_KEPT most frequent. The effects of the others are shrunk by their penalty
 (`bncli.engine.parameters.effect_coding`), which on tables with names of 30 to 1,000 levels lowers the log-loss by 1 to
 2 % (`tests/published/levels.md`). If levels do not vary beyond chance, one level is left here, too.
 
-Missing values stay a separate level. Pooled levels are in the order of the first value of each, and a level of several
-values is named after its most frequent ones; no name is a value or is used twice.
+Missing values stay a separate level. Pooled levels are ordered by the first value of each, and a level of several
+values is named after its most frequent ones; such a name is never a value and is never used twice.
 
 Conventions: with supplied cuts the attributes are those of the cuts, in their order, and their cuts and levels are used
 as they are. Other columns are left out. A level that occurs in the rows but not in the cuts is an error. An attribute
 that has a missing level in the cuts keeps it even if no value of these rows is missing. Columns are encoded by several
-threads; the result does not depend on their number. Cost: that of the discretizer, per column.
+threads; the result does not depend on their number. Cost: one run of the discretizer per column.
 
-Monotone directions: the log-odds of a label never fall, or never rise, along a numeric attribute.
+Monotonicity constraints: as a numeric attribute increases, the log-odds of a label never decrease, or never increase.
 
-The direction is stored with the attribute in the schema, and the label in the schema itself, so that every learner
-finds both there. With two labels, the label is the second one unless another is named.
+The direction of a constraint is stored with the attribute in the schema, and the label in the schema itself, so that
+every learner finds both there. With two labels, the label is the second one unless another is named.
 """
 
 from __future__ import annotations
@@ -79,19 +79,19 @@ from bncli.errors import BncliError, UsageError
 from bncli.watch import Note, Progress, Run
 
 PoolingRule = int | str | None
-"""`auto`, `off` (or None), or the most levels that an attribute may have without being pooled."""
+"""`auto`, `off` (or None), or the maximum number of levels that an attribute may have without being pooled."""
 CutPoints = Callable[..., tuple[float, ...]]
 """A discretizer, as `bncli.engine.discretizers` describes it."""
 FEW = 20
 """With the rule `auto`, attributes of at most this many levels are not pooled."""
 LEAST_ROWS, MOST_KEPT = 2.0, 1_000
-"""If effects of levels are shrunk, at most MOST_KEPT levels of LEAST_ROWS rows or more have effects of their own."""
+"""If effects of levels are shrunk, the MOST_KEPT most frequent levels with LEAST_ROWS rows or more are not pooled."""
 LEAST_EVIDENCE = 2.0
 """An attribute is left out if letting effects vary between its levels raises the log-likelihood by fewer nats."""
 MOST_NAMED_WHOLE, NAMED, LONGEST_VALUE = 3, 2, 24
 """A pooled level of at most MOST_NAMED_WHOLE values is named after all of them, a larger one after NAMED of them."""
 MOST_LISTED = 8
-"""The most attributes that a note lists."""
+"""The maximum number of attributes that a note lists."""
 ROWS_PER_THREAD = 1 << 12
 """Columns of fewer rows are cut in the calling thread: handing them to others costs more."""
 COLUMNS_AT_A_TIME = 1 << 12
@@ -112,10 +112,12 @@ def learn_dataset(
 ) -> Dataset:
     """Learn a schema from labelled training rows, and return the rows encoded with it.
 
-    The discretizer, a name or a function, makes the cuts unless `cuts` are supplied; `options` are its options, where
-    None means its default. `shrinks`: whether the learner shrinks the effects of many levels; `few_digits`: whether the
-    discretizer's cuts are rounded to few digits, so that each still separates the same rows. Raises BncliError for rows
-    without a class, and if the cuts do not fit the columns.
+    - discretize, options: the name or the function of the discretizer, which makes the cuts unless `cuts` are supplied,
+      and its options; None as the value of an option means its default
+    - shrinks: whether the learner shrinks the effects of many levels
+    - few_digits: whether cuts are rounded to few digits, such that each still separates the same rows
+
+    Raises BncliError for rows without a class, and if the cuts do not fit the columns.
     """
     if columns.label is None or (columns.label.codes < 0).any():
         raise BncliError(f"the class {columns.class_name!r} is missing in some rows")
@@ -181,9 +183,9 @@ class _ColumnEncoder:
 
     - cut_points: the discretizer; None with supplied attributes
     - units: the weights of the rows as integer multiples of a unit, and the unit (`whole_units`)
-    - supplied: attributes by name, or None to learn them
+    - supplied: the supplied attributes, keyed by name, or None to learn them
     - uncut: numeric columns without missing values that are known to have no cut
-    - zeros: the codes (N,) of an uninformative attribute, without memory
+    - zeros: the codes (N,) of an uninformative attribute, as a view of a single 0
     - total_weight: the weight of all rows, as the frequencies of an attribute with a single code
     """
 
@@ -264,9 +266,9 @@ class _ColumnEncoder:
         return NumericAttribute(name, False, (), round_cuts(cuts, values) if self.few_digits else cuts, column.form)
 
     def _adopt(self, name: str) -> Attribute:
-        """Return the supplied attribute, with frequencies if it is categorical.
+        """Return the supplied attribute, with frequencies if its column is categorical and not coded.
 
-        Raises BncliError if the column does not fit.
+        Raises BncliError if the column is missing or does not fit.
         """
         assert self.supplied is not None
         attribute, column = self.supplied[name], self.columns.attributes.get(name)
@@ -289,9 +291,10 @@ class _ColumnEncoder:
 
 
 def _surely_uncut(columns: Columns, labels: Codes, module: Any) -> frozenset[str]:
-    """Return the columns without missing values that certainly have no cut, by the discretizer's `uncut`, if any.
+    """Return the numeric columns without missing values in which the discretizer's function `uncut` rules out any cut.
 
-    The result is empty if rows are weighted, or if there are more rows than that test allows.
+    The result is empty if the discretizer has no such function, if rows are weighted, or if there are more rows than
+    the discretizer's FEW_ROWS.
     """
     if not hasattr(module, "uncut") or columns.weights is not None or columns.label is None:
         return frozenset()
@@ -315,7 +318,7 @@ def _has_missing(column: NumericColumn) -> bool:
 
 
 def _occurring_levels(name: str, column: CategoricalColumn, weights: Array | None) -> CategoricalAttribute:
-    """Return an attribute with the levels that occur, in their order, and their frequencies."""
+    """Return an attribute with the levels that occur with positive weight, in their order, and their frequencies."""
     n = len(column.levels)
     if weights is None:
         counts = np.zeros(n + 2, np.int64)  # of UNSEEN, MISSING and the levels
@@ -339,7 +342,8 @@ def _frequencies(
 ) -> tuple[bool, tuple[float, ...]]:
     """Return whether missing values (code n) are a level, and the weight of each code, including n if they are.
 
-    They are a level if their rows have weight, or if `level` is True.
+    codes, weights: (N,), where the weights may be None; codes are at most n. Missing values are a level if their rows
+    have weight, or if `level` is True.
     """
     # (n + 1,): one more than the values, for missing ones
     sums = ChunkedColumn((codes,)).count(n + 1, weights)  # type: ignore[arg-type]
@@ -349,7 +353,7 @@ def _frequencies(
 
 
 def _with_frequencies(attribute: CategoricalAttribute, occurring: CategoricalAttribute) -> CategoricalAttribute:
-    """Return the attribute with the frequencies of `occurring`, whose levels are all among its own."""
+    """Return the attribute with the frequencies of `occurring`, whose levels are all levels or values of it."""
     missing = occurring.missing or attribute.missing
     counted = np.zeros(attribute.n_values + missing)
     for level, weight in zip(occurring.levels, occurring.frequencies, strict=False):
@@ -368,7 +372,7 @@ def needs_pooling(attribute: CategoricalAttribute, rule: PoolingRule) -> bool:
 
 
 def has_many_levels(attribute: Attribute) -> bool:
-    """Return whether an attribute has more than FEW levels, and two like it more joint levels than there are rows."""
+    """Return whether an attribute is categorical and has more levels than both FEW and the root of its total weight."""
     n = attribute.n_values
     return isinstance(attribute, CategoricalAttribute) and n > FEW and n * n > sum(attribute.frequencies)
 
@@ -383,9 +387,12 @@ def _pool_levels(
     *,
     shrinks: bool,
 ) -> CategoricalAttribute:
-    """Pool the levels of an attribute to at most `most`; return it without frequencies, or unchanged if none is pooled.
+    """Pool the levels of an attribute; return it without frequencies, or unchanged if no levels are pooled.
 
-    labels (N,): the class of every row; units: the weights of the rows and their unit, as `whole_units` returns them.
+    - labels: the class of every row, (N,)
+    - units: the weights of the rows and their unit, as `whole_units` returns them
+    - most: the maximum number of levels left, or None; it has no effect if `shrinks`
+    - shrinks: whether only rare levels are pooled, or all if the class does not depend on the levels
     """
     weights, unit = units
     position = {level: code for code, level in enumerate(attribute.levels)}
@@ -417,7 +424,7 @@ def _pool_levels(
 
 
 def _name_groups(attribute: CategoricalAttribute, members: Sequence[list[int]]) -> tuple[str, ...]:
-    """Return a name for each group: its only value, or its most frequent values and the number of others."""
+    """Return a name for each group of level codes: its only value, or its most frequent values and how many others."""
     taken = set(attribute.levels)
     names = []
     for group in members:
@@ -473,10 +480,11 @@ def cuts_of(schema: Schema, method: str, options: Mapping[str, Any]) -> Cuts:
 
 
 def set_directions(data: Dataset, increasing: Sequence[str], decreasing: Sequence[str], towards: str | None) -> Dataset:
-    """Return the data with a schema that has these directions of attributes, and their label.
+    """Return the data with a schema that has monotonicity constraints of these attributes, and the label they refer to.
 
-    Raises UsageError for a name that is not a numeric attribute, for a label that the class does not have, if there are
-    more than two labels and `towards` is None, and if there is only one label.
+    The data are returned unchanged if no attribute is named. Otherwise, raises UsageError for a name that is not a
+    numeric attribute, for a label that the class does not have, if there are more than two labels and `towards` is
+    None, and if there is only one label.
     """
     if not increasing and not decreasing:
         return data

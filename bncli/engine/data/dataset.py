@@ -1,20 +1,20 @@
 """Encoded rows, the sums over them that all learners use, and the encoding of raw columns under a schema.
 
-Learners request sums over rows; they never loop over rows. `data.reduce(kernel, *broadcast)` cuts the rows into at most
-16 row blocks (more for very many rows), lets `kernel(block, *broadcast)` sum over each, and adds the partial results in
-order. `data.map` returns the results of all blocks instead, for state per row. The blocks depend on N alone, and
-partial sums are added in block order, so neither the number of threads nor the machines that hold the blocks change a
-bit of the result. Kernels are module-level functions of arrays.
+Learners request sums over rows; they never loop over rows. `data.reduce(kernel, *broadcast)` divides the rows into at
+most 16 row blocks (more for very many rows), lets `kernel(block, *broadcast)` sum over each, and adds the partial
+results in order. `data.map` returns the results of all blocks instead, for state per row. The blocks depend only on the
+number of rows N, and partial sums are added in block order, so neither the number of threads nor the machines that hold
+the blocks change a bit of the result. Kernels are module-level functions of arrays.
 
-Under a schema every value of a raw column becomes a small whole number:
+A schema maps every value of a raw column to a small integer, its code:
 
     numeric      the interval of the value, 0 .. m
     categorical  the position of the level in the schema's order, by name, or of the level that it was pooled to
     missing      the missing level (the last code), if training rows had missing values
-    unknown      one past the last code: a value never seen in training, or a missing one if training had none
+    unknown      one past the last code: a value never seen in training, or a missing value if training had none
 
-The columns may list their levels in another order than the schema, or more of them (in a fold of a table): codes are
-translated by a small table of names. Cost: one pass per column.
+The columns may list their levels in another order than the schema, or more of them (in a fold of a table); their codes
+are translated by the names of the levels. Cost: one pass per column.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ ROWS_PER_BLOCK = 1 << 16
 """A row block has at least this many rows, unless it is the only one; smaller ones are not worth a thread."""
 MAX_BLOCKS = 16
 MORE_BLOCKS = ((1 << 24, 64), (1 << 30, 256))
-"""(rows, blocks): from this many rows on there are up to this many blocks, so that more machines help."""
+"""Pairs (rows, blocks): with at least this many rows, there are up to this many blocks, so that more machines help."""
 ROWS_PER_SLICE = 1 << 14
 """Kernels process a row block in slices of this many rows, whose temporaries stay in the second-level cache."""
 T = TypeVar("T")
@@ -58,7 +58,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class RowBlock:
-    """Consecutive rows: codes[i] (rows,) of attribute i, labels (rows,), weights (rows,) or None, and any row state."""
+    """Consecutive rows: codes[i] (rows,) of attribute i, labels (rows,), weights (rows,) or None, and optional state.
+
+    `state` is what a kernel keeps for these rows, for example an array of scores.
+    """
 
     codes: tuple[Codes, ...]
     labels: Codes
@@ -70,7 +73,7 @@ class RowBlock:
         return len(self.labels)
 
     def __sizeof__(self) -> int:
-        """Return the bytes of the arrays; a cluster weighs them before it moves a block."""
+        """Return the size of codes, labels and weights in bytes; a cluster uses it to decide where to move a block."""
         arrays = (*self.codes, self.labels, *(() if self.weights is None else (self.weights,)))
         return sum(array.nbytes for array in arrays)
 
@@ -82,12 +85,13 @@ class RowBlock:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Encoded training rows: codes[i] (N,) of schema attribute i in the narrowest unsigned type, labels (N,).
+    """Encoded training rows: codes[i] (N,) of schema attribute i and labels (N,), in narrow unsigned types.
 
-    weights (N,) are positive; None means that every row weighs 1. If the schema marginalizes missing values, the code
-    of a missing value is the cardinality of its attribute; otherwise every code is below the cardinality. split_by has
-    the groups and times that splits of the rows respect, if any. recut has, for some splits, the same rows encoded with
-    cuts and levels that were learned from the training rows of the split alone.
+    - weights: positive row weights (N,), or None if every row weighs 1
+    - codes: if the schema marginalizes missing values, the code of a missing value is the cardinality of its attribute;
+      otherwise every code is below the cardinality
+    - split_by: the groups and times that splits of the rows respect, or None
+    - recut: for some splits, the same rows encoded with cuts and levels learned only from the split's training rows
     """
 
     schema: Schema
@@ -108,7 +112,7 @@ class Dataset:
 
     @property
     def total_weight(self) -> float:
-        """N of the formulas: the sum of row weights."""
+        """The sum of the row weights."""
         return float(self.n_rows if self.weights is None else self.weights.sum())
 
     @cached_property
@@ -118,9 +122,9 @@ class Dataset:
 
     @cached_property
     def n_missing(self) -> tuple[int, ...]:
-        """The number of rows in which each attribute is unobserved, or 0 if it is uninformative.
+        """The number of rows in which each attribute is unobserved; 0 for an uninformative attribute.
 
-        If missing values are a level, all numbers are 0.
+        All elements are 0 if missing values are a level.
         """
         if not self.schema.marginalizes:
             return (0,) * len(self.codes)
@@ -129,11 +133,11 @@ class Dataset:
 
     @cached_property
     def radices(self) -> tuple[int, ...]:
-        """The number of codes of each attribute that occur: its cardinality, and one more if values are unobserved."""
+        """The number of codes of each attribute: its cardinality, plus 1 if any of its values are unobserved."""
         return tuple(r + (n > 0) for r, n in zip(self.schema.cardinalities, self.n_missing, strict=True))
 
     def take(self, rows: Index) -> Dataset:
-        """Return the given rows in the given order, copied."""
+        """Return a copy of the given rows, in the given order, without `recut`."""
         return replace(
             self,
             codes=tuple(c[rows] for c in self.codes),
@@ -144,11 +148,11 @@ class Dataset:
         )
 
     def bounds(self) -> list[tuple[int, int]]:
-        """Return the first row of every block, and the row after its last."""
+        """Return the first row of every block, and the row after its last one."""
         return block_bounds(self.n_rows)
 
     def row_blocks(self, states: Sequence[Any] | None = None) -> list[RowBlock]:
-        """Return the rows as row blocks (views, no copies), each with its element of `states`."""
+        """Return the rows as row blocks, each with its element of `states`; codes are copied only to join parts."""
         if states is None:
             return self._stateless_blocks
         # built explicitly, for `replace` takes longer than a pass over few rows
@@ -195,7 +199,10 @@ class Dataset:
         return total
 
     def _results(self, kernel: Callable[..., T], broadcast: Any, states: Sequence[Any] | None) -> Iterator[T]:
-        """Yield results in block order; at most two per thread exist at a time, since partial sums may be large."""
+        """Yield `kernel(block, *broadcast)` of every block, in block order.
+
+        At most two results per thread exist at a time, since partial sums may be large.
+        """
         blocks = self.row_blocks(states)
         threads = min(self.threads, len(blocks))
         if threads <= 1:
@@ -217,7 +224,7 @@ class Dataset:
 
 
 class _Task(Generic[T]):
-    """A call of a kernel on a row block, made by whichever thread is free first: one of the pool, or the caller's."""
+    """A call of a kernel on a row block, made by a thread of the pool, or by the calling thread with `run_here`."""
 
     def __init__(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> None:
         self._work, self._future = work, pool.submit(work)
@@ -257,7 +264,7 @@ class BlockKeeper(Protocol):
 class DistributedDataset(Dataset):
     """Training rows whose blocks are on other machines.
 
-    `keeper` computes sums over the rows there; they are bit-identical to those of a local Dataset. Codes, labels and
+    `keeper` calls kernels on the blocks there; sums are bit-identical to the sums of a local Dataset. Codes, labels and
     weights are also available in this process. `take` (for folds and samples) copies these and returns a Dataset.
     """
 
@@ -274,7 +281,7 @@ class DistributedDataset(Dataset):
 
 
 def block_bounds(n_rows: int) -> list[tuple[int, int]]:
-    """Return the first row of every block, and the row after its last.
+    """Return the first row of every block of `n_rows` rows, and the row after its last one.
 
     The number of blocks is a power of two, at most 16 (more for very many rows, see MORE_BLOCKS); no block has fewer
     than ROWS_PER_BLOCK rows unless it is the only one.
@@ -304,7 +311,7 @@ def _add(a: Any, b: Any) -> Any:
 
 @dataclass(frozen=True)
 class EncodedAttributes:
-    """The codes (N,) of several attributes, and in how many rows the value of each is unseen, and is missing."""
+    """The codes (N,) of several attributes, and for each the numbers of rows with unseen and with missing values."""
 
     codes: tuple[Codes, ...]
     unseen: tuple[int, ...]
@@ -313,7 +320,7 @@ class EncodedAttributes:
 
 @dataclass(frozen=True)
 class EncodedColumn:
-    """The codes (N,) of one attribute, and in how many rows its value is unseen, and is missing."""
+    """The codes (N,) of one attribute, and the numbers of rows with unseen and with missing values."""
 
     codes: Codes
     unseen: int
@@ -345,10 +352,10 @@ def encode_attributes(
 
 
 def encode_column(column: Column | CodedColumn, attribute: Attribute) -> EncodedColumn:
-    """Encode a column.
+    """Encode a column with the cuts or levels of an attribute.
 
-    Raises ModelError if it is numeric and the attribute categorical, or the other way round, and if it is coded with
-    other cuts.
+    Raises ModelError if the column is numeric and the attribute categorical, or vice versa, or if the column is already
+    coded with other cuts.
     """
     unknown = attribute.cardinality
     if isinstance(column, CodedColumn):
@@ -414,5 +421,5 @@ def encode_labels(columns: Columns, schema: Schema) -> Codes:
 
 
 def _translation(own: tuple[str, ...], code_of: Mapping[str, int], unknown: int) -> NDArray[np.int64]:
-    """Return the code of each level of `own`, or `unknown` if it has none; one more entry is `unknown`."""
+    """Return the code of each level of `own`, or `unknown` if it has none, followed by one more entry `unknown`."""
     return np.array([*(code_of.get(level, unknown) for level in own), unknown], np.int64)

@@ -1,8 +1,8 @@
 """The schema of a model: names, cuts or levels of its columns, frequencies of their codes, and how to read new rows.
 
-The values of a numeric attribute may be written in another form than plain numbers: as parts of dates, with decimal
-commas and so on. The engine only passes such a form on, from a column to its attribute and to model files. The readers
-of tables interpret it.
+The values of a numeric attribute may be written in a form other than plain numbers, for example as dates or with
+decimal commas. The engine only passes such a form on, from a column to its attribute and to model files; the readers of
+tables interpret it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ DATE_PARTS: tuple[DatePart, ...] = ("year", "month", "day", "weekday", "hour", "
 
 @dataclass(frozen=True)
 class NumberForm:
-    """A number with the decimal mark `decimal`, perhaps thousands separators, and a currency or percent sign `affix`.
+    """The form of numbers with the decimal mark `decimal`, optional thousands separators, and a sign `affix` or "".
 
-    words: texts of the column that are not numbers, such as "k.A."; they are read as missing values.
+    - affix: a currency or percent sign
+    - words: strings of the column that are not numbers, such as "k.A."; they are read as missing values
     """
 
     decimal: str
@@ -33,11 +34,11 @@ class NumberForm:
 
 @dataclass(frozen=True)
 class DateForm:
-    """A part of the date, or the time of day, in the column `source`, in local time as written.
+    """The form of one part of the dates, or times of day, in the column `source`, in local time as written.
 
     - order: `dmy` or `mdy` for dates of three numbers with the year last; `ymd` if the column has no such date, `yymd`
       if the year comes first and has two digits, `time` for times of day
-    - part: `weekday` counts from Monday = 1; `days` counts from the day `origin`, itself in days since 1970-01-01
+    - part: `weekday` is 1 for Monday; `days` is the number of days since `origin`, which is in days since 1970-01-01
     """
 
     source: str
@@ -55,7 +56,7 @@ class _Attribute:
     missing: bool
     frequencies: tuple[float, ...]
     missing_weight: float = field(default=0.0, kw_only=True)
-    """Training weight of the rows in which the attribute was unobserved; 0 if missing values are a level."""
+    """Training weight of the rows in which the attribute was unobserved; 0 unless missing values are marginalized."""
 
     @property
     def n_values(self) -> int:
@@ -69,7 +70,7 @@ class _Attribute:
 
     @property
     def informative(self) -> bool:
-        """Whether the attribute has more than one code; others take no part in the structure."""
+        """Whether the attribute has more than one code; other attributes take no part in the structure."""
         return self.cardinality > 1
 
 
@@ -77,8 +78,9 @@ class _Attribute:
 class NumericAttribute(_Attribute):
     """Intervals (-inf, c1], (c1, c2], ..., (cm, inf) coded 0..m; `frequencies` is the training weight of each code.
 
-    `form` is how tables write the numbers, or None for plain numbers. `direction` is 1 if the log-odds of a label of
-    the class (`Schema.towards`) never fall along the attribute, -1 if they never rise, 0 if they may do both.
+    `form` is how tables write the values, or None for plain numbers. `direction` is a monotonicity constraint: with 1,
+    the log-odds of the label `Schema.towards` never decrease as the attribute increases; with -1, they never increase;
+    0 means no constraint.
     """
 
     cuts: tuple[float, ...] = ()
@@ -94,8 +96,9 @@ class NumericAttribute(_Attribute):
 class CategoricalAttribute(_Attribute):
     """Levels coded 0..m in their order; `frequencies` is the training weight of each code.
 
-    A level may stand for several values that were pooled. Then `groups` lists the values of every level (a level that
-    was not pooled has only itself); it is empty if nothing was pooled. The name of a pooled level is not a value.
+    A level may stand for several values that were pooled. In this case `groups` lists the values of every level, which
+    is only the level itself if it was not pooled; `groups` is empty if nothing was pooled. The name of a pooled level
+    is never a value.
     """
 
     levels: tuple[str, ...] = ()
@@ -107,7 +110,7 @@ class CategoricalAttribute(_Attribute):
 
     @cached_property
     def code_of(self) -> Mapping[str, int]:
-        """The code of every level, and of every value that was pooled.
+        """The code of every level, and of every value that was pooled, keyed by its string.
 
         A pooled level's name has a code too, so that rows simulated from a model, and binned tables, can be read.
         """
@@ -120,13 +123,13 @@ Attribute = NumericAttribute | CategoricalAttribute
 
 
 def source_column(attribute: Attribute) -> str:
-    """Return the table column that the attribute is made from: the date column of a date part, else its own name."""
+    """Return the table column that an attribute is made from: the date column for a date part, otherwise its name."""
     form = attribute.form if isinstance(attribute, NumericAttribute) else None
     return form.source if isinstance(form, DateForm) else attribute.name
 
 
 def direction_of(schema: Schema, i: int) -> int:
-    """Return the monotone direction of attribute i: 1, -1, or 0 for none; a categorical attribute has none."""
+    """Return the monotonicity constraint of attribute i: 1 (increasing), -1 (decreasing), or 0 (none)."""
     attribute = schema.attributes[i]
     return attribute.direction if isinstance(attribute, NumericAttribute) else 0
 
@@ -139,8 +142,8 @@ Unseen = Literal["average", "error"]
 class ReadingRules:
     """The rules by which a model reads new rows; stored in its schema, without effect on learning.
 
-    missing_tokens: the texts that mean a missing value, or None for the reader's defaults. unseen: whether a value that
-    did not occur in training is treated as unknown ("average") or is an error.
+    - missing_tokens: the strings that mean a missing value, or None for the reader's defaults
+    - unseen: "average" treats a value that did not occur in training as unknown; "error" makes it an error
     """
 
     missing_tokens: tuple[str, ...] | None = None
@@ -151,9 +154,10 @@ class ReadingRules:
 class Cuts:
     """Cuts and levels without frequencies, and how they were made.
 
-    An attribute with a missing level (`missing`) keeps it for any rows; others get one if rows have missing values.
-    `method` is a discretizer's name, or `file` for cuts written by hand; `options` are its options. `sampled_rows` is
-    the size of the sample of the table from which they were learned, or None for all rows.
+    An attribute with a missing level (`missing`) keeps it for any rows; the other attributes get one if rows have
+    missing values. `method` is a discretizer's name, or `file` for cuts written by hand; `options` are the
+    discretizer's options. `sampled_rows` is the number of sampled rows from which the cuts were learned, or None if
+    they were learned from all rows.
     """
 
     class_name: str
@@ -169,11 +173,11 @@ class Schema:
 
     - missing_tokens, unseen: as in `ReadingRules`
     - missing_policy: with `level`, a missing value is one more level of an attribute that had missing values in
-      training; with `marginalize`, it is unobserved in training and in scoring, no attribute has a missing level, and
-      the code of a missing value is the cardinality
+      training; with `marginalize`, it is treated as unobserved in training and in scoring, no attribute has a missing
+      level, and the code of a missing value is the cardinality
     - label_frequencies: the training weight of each label; empty if it was not counted
-    - towards: the label whose log-odds against every other label follow the attributes' directions; None means the
-      second of two labels
+    - towards: the label whose log-odds against every other label satisfy the attributes' monotonicity constraints; None
+      means the second of two labels
     """
 
     class_name: str
@@ -207,12 +211,12 @@ class Schema:
 
     @property
     def directed(self) -> bool:
-        """Whether any attribute has a monotone direction."""
+        """Whether any attribute has a monotonicity constraint."""
         return any(direction_of(self, i) for i in range(len(self.attributes)))
 
     @property
     def direction_label(self) -> int:
-        """The position of the label whose log-odds follow the directions of the attributes."""
+        """The position of the label whose log-odds the monotonicity constraints refer to."""
         return 1 if self.towards is None else self.labels.index(self.towards)
 
     def index(self, name: str) -> int:

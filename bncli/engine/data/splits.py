@@ -1,7 +1,7 @@
 """Splits of rows into training and held-out rows, and samples of rows: the one place where rows are split.
 
 **Units.** A unit is a set of rows that belong together, such as the visits of a patient. Rows of one unit are never on
-both sides of a split, and a sample takes whole units. Without groups each row is a unit.
+both sides of a split, and a sample takes whole units unless they are very large. Without groups each row is a unit.
 
 Stratified folds of single rows: the rows of each class are shuffled, the classes laid end to end, and the rows dealt to
 the folds in turn:
@@ -14,21 +14,22 @@ class counts. Each goes to the fold for which
 
     sum over classes c of the standard deviation over folds f of n[f, c] / n[c]
 
-becomes least (ties: the fold with fewer rows, then the first). If each unit is one row, the folds are those of single
-rows.
+becomes smallest, where n[f, c] is the number of rows of class c in fold f, and n[c] is their number in all folds (ties:
+the fold with fewer rows, then the first). If each unit is one row, the folds for single rows are used.
 
-**Time.** The rows are cut into blocks of about equal numbers of rows, with rows of equal times in one block. A block is
-held out, and the rows of earlier blocks are learned from. Rows within a gap before the first time of the block are left
+**Time.** The rows are divided into blocks of about equal size, with rows of equal times in one block. A block is held
+out, and the rows of earlier blocks are training rows. Rows within a gap before the first time of the block are left
 out. Rows of the block are held out only if their unit has no training row. To choose a setting within training rows,
 the last of these rows are held out once.
 
-**Samples.** A stratified sample takes rows at even distances. Nested samples are the beginnings of one order, in which
-the m-th of the n_c rows of class c has the position
+**Samples.** A stratified sample takes every so many rows of all rows, ordered by class and shuffled within classes.
+Nested samples are prefixes of one order of the rows, in which the m-th of the n_c rows of class c has the position
 
     (m + 1/2) / n_c,    m = 0 .. n_c - 1
 
-so that n rows are apportioned to the classes by the method of Sainte-Laguë (Webster). A sample of units, nested or not,
-is the longest such beginning of the units, each with its most frequent label, that has at most n rows.
+so that n rows are apportioned to the classes by the method of Sainte-Laguë (Webster). For a sample of units, nested or
+not, the units are put in this order, each with its most frequent label; the sample is the longest prefix that has at
+most n rows.
 """
 
 from __future__ import annotations
@@ -46,22 +47,22 @@ from bncli.errors import BncliError, UsageError
 
 Seed = int | Sequence[int]
 RowSplit = tuple[Index, Index]
-"""The rows to learn from and the rows held out, both ascending."""
+"""The indices of the training rows and of the held-out rows, both ascending."""
 LEAST_UNITS = 5
-"""A sample of whole units has at least as many, so that each of five folds can hold out one."""
+"""The minimum number of units in a sample of whole units, so that each of five folds can hold out one."""
 BLOCKS = 5
 """The default number of blocks in time order."""
 FEW_HELD_OUT = 0.25
-"""If at most this share of the last rows belongs to new units, units of the last rows are left out of training."""
+"""If at most this fraction of the last rows belongs to new units, units of the last rows are left out of training."""
 
 
 @dataclass(frozen=True)
 class SplitBy:
     """The units of rows and their order in time, which splits respect.
 
-    - units: the number of the unit of each row, (N,), or None if each row is a unit
+    - units: the identifier of each row's unit, (N,), or None if each row is a unit
     - times: the time of each row, (N,), in seconds or in the unit of a numeric column, or None if rows have no order
-    - gap: the least time between a training row and the first held-out row, in the same unit as `times`
+    - gap: training rows are earlier than the first held-out row by more than this, in the unit of `times`
     - columns: the names of the columns of groups and of time
     - is_date: whether times are seconds since 1970
     """
@@ -93,7 +94,7 @@ class SplitRecord(NamedTuple):
 
 
 def record_split(n_rows: int, by: SplitBy | None) -> SplitRecord:
-    """Return the record of how `n_rows` rows are split."""
+    """Return a record of how `n_rows` rows are split."""
     if by is None:
         return SplitRecord("rows", (), n_rows)
     kinds = [*(["group"] if by.units is not None else []), *(["time"] if by.times is not None else [])]
@@ -131,8 +132,9 @@ def stratified_folds(labels: Integers, n_folds: int, seed: Seed, by: SplitBy | N
 def inner_splits(labels: Integers, n_folds: int, seed: Seed, by: SplitBy | None = None) -> list[RowSplit]:
     """Split training rows to choose a setting, or to fit a calibration map, on held-out rows.
 
-    Return stratified folds, at most as many as there are units, or, if the rows have times, one split that holds out
-    the last of `n_folds` equal parts. The list is empty if no row can be held out.
+    If the rows have times, return a single split, which holds out about the last 1 / n_folds of the rows. Otherwise
+    return `n_folds` stratified folds, or as many as there are units if these are fewer. The list is empty if no row can
+    be held out.
     """
     if by is not None and by.times is not None:
         block_of = _cut_by_time(by.times, [len(labels) - len(labels) // n_folds])
@@ -143,17 +145,17 @@ def inner_splits(labels: Integers, n_folds: int, seed: Seed, by: SplitBy | None 
 
 
 def splits_of_folds(fold_of: Index) -> list[RowSplit]:
-    """Return one split per fold, which holds out the rows of that fold."""
+    """Return one split per fold, in order, which holds out the rows of that fold; fold_of is (N,)."""
     n_folds = int(fold_of.max()) + 1
     return [(np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)) for fold in range(n_folds)]
 
 
 def time_splits(by: SplitBy, n_blocks: int, window: int | None = None) -> list[RowSplit]:
-    """Cut the rows into blocks in time order; return one split per block after the first, which holds it out.
+    """Divide the rows into blocks in time order, and return one split for each block but the first, which is held out.
 
-    window: how many blocks before the held-out one to learn from; None means all. Raises BncliError for fewer than 2
-    blocks, if too many rows have equal times, or if a split has no row on one of its sides, and UsageError for a window
-    that leaves out no block.
+    window: the number of blocks before the held-out one to learn from, or None for all. Raises BncliError for fewer
+    than 2 blocks, if too many rows have equal times, or if a split has no training rows or no held-out rows, and
+    UsageError for a window that leaves out no block.
     """
     assert by.times is not None
     n = len(by.times)
@@ -183,9 +185,9 @@ def time_splits(by: SplitBy, n_blocks: int, window: int | None = None) -> list[R
 
 
 def latest_rows(by: SplitBy, window: int) -> Index:
-    """Return the rows of the last `window` of BLOCKS blocks of rows in time order, ascending.
+    """Return the indices, ascending, of the rows in the last `window` of BLOCKS blocks in time order.
 
-    Raises UsageError for a window of all blocks.
+    Raises UsageError for a window of BLOCKS or more blocks.
     """
     assert by.times is not None
     _refuse_wide(window, BLOCKS)
@@ -205,8 +207,8 @@ def _before_block(
 ) -> RowSplit:
     """Return the training rows before a block, and the held-out rows of the block; either may be empty.
 
-    give_up_training_units: if few rows of the block belong to new units, hold out all of the block, and leave its units
-    out of the training rows instead.
+    give_up_training_units: if at most the fraction FEW_HELD_OUT of the block's rows belongs to new units, hold out the
+    whole block, and leave its units out of the training rows instead.
     """
     assert by.times is not None
     rows = np.flatnonzero(block_of == block)
@@ -225,10 +227,11 @@ def _before_block(
 
 
 def stratified_sample(labels: Integers, n_rows: int, seed: Seed, by: SplitBy | None = None) -> Index:
-    """Draw at most `n_rows` rows, ascending; every class keeps its share within one row, or roughly for units.
+    """Draw at most `n_rows` rows, and return their indices, ascending.
 
-    Whole units are drawn. If they are so large that the sample would have fewer than LEAST_UNITS of more units, rows of
-    all units are drawn instead.
+    Every class keeps its proportion, within one row for single rows and roughly for units. Whole units are drawn,
+    unless the sample would have fewer than LEAST_UNITS units although there are more; then single rows are drawn from
+    all units.
     """
     if len(labels) <= n_rows:
         return np.arange(len(labels))
@@ -237,13 +240,13 @@ def stratified_sample(labels: Integers, n_rows: int, seed: Seed, by: SplitBy | N
         whole = next(_samples_of_units(labels, units, [n_rows], seed))
         if len(distinct(units[whole])) >= min(LEAST_UNITS, int(units.max()) + 1):
             return whole
-    # in whole numbers, so that rounding cannot take a row twice
+    # in integers, so that rounding cannot take a row twice
     evenly = np.arange(n_rows) * len(labels) // n_rows
     return np.sort(_shuffled_by_class(labels, seed)[evenly])
 
 
 def nested_samples(labels: Integers, sizes: Sequence[int], seed: Seed, by: SplitBy | None = None) -> Iterator[Index]:
-    """Yield a stratified sample of each size, as ascending row numbers; larger samples contain smaller ones."""
+    """Yield a stratified sample of each size, as ascending row indices; larger samples contain smaller ones."""
     units = units_of_several_rows(by)
     if units is not None:
         yield from _samples_of_units(labels, units, sizes, seed)
@@ -266,32 +269,32 @@ def nested_order(labels: Integers, seed: Seed) -> Index:
 
 
 def units_of_several_rows(by: SplitBy | None) -> Index | None:
-    """Return the units of the rows, numbered from 0, or None if each row is a unit."""
+    """Return the unit of each row, (N,), numbered from 0, or None if each row is a unit of its own."""
     if by is None or by.units is None or len(distinct(by.units)) == len(by.units):
         return None
     return np.unique(by.units, return_inverse=True)[1]
 
 
 def _shuffled_by_class(labels: Integers, seed: Seed) -> Index:
-    """Return all rows, ordered by class and shuffled within each class."""
+    """Return the indices of all rows, ordered by class and shuffled within each class."""
     shuffled = np.random.default_rng(seed).permutation(len(labels))
     return shuffled[np.argsort(labels[shuffled], kind="stable")]
 
 
 def _class_counts(labels: Integers, units: Index) -> tuple[Index, Index, Index]:
-    """Return the unit, the label and the number of rows of every pair that occurs, sorted by unit and label."""
+    """Return the unit, the label and the number of rows of every such pair that occurs, sorted by unit and label."""
     n_labels = int(labels.max()) + 1
     pairs, counts = np.unique(units * n_labels + labels, return_counts=True)
     return pairs // n_labels, pairs % n_labels, counts
 
 
 def _folds_of_units(labels: Integers, units: Index, n_folds: int, seed: Seed) -> Index:
-    """Assign a fold to every row, so that units stay together and every class is spread over the folds."""
+    """Assign a fold to every row, such that units stay together and every class is spread over the folds."""
     n_units = int(units.max()) + 1
     owner, label, counts = _class_counts(labels, units)
     n_classes = len(distinct(labels))
     sizes = np.bincount(owner, counts)
-    # the square of the standard deviation times n_classes ** 2, in whole numbers, so that equal units tie
+    # the square of the standard deviation times n_classes ** 2, in integers, so that equal units tie
     spread = n_classes * np.bincount(owner, counts * counts) - sizes * sizes
     shuffled = np.random.default_rng(seed).permutation(n_units)
     order = shuffled[np.argsort(-spread[shuffled], kind="stable")]
@@ -349,7 +352,7 @@ def _samples_of_units(labels: Integers, units: Index, sizes: Sequence[int], seed
 
 
 def _cut_by_time(times: Array, positions: Sequence[int]) -> Index:
-    """Cut the rows, in time order, at the changes nearest to `positions`; return the block of every row."""
+    """Cut the rows, in time order, at the changes of time nearest to `positions`; return each row's block, (N,)."""
     ascending = np.sort(times)
     # where the time changes: only there may a block end
     starts = np.flatnonzero(np.diff(ascending)) + 1

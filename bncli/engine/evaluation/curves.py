@@ -1,19 +1,19 @@
 """ROC, precision-recall, gains and reliability curves of each label against all others, and calibration metrics.
 
-With s_t = P(c | x_t), and T(u), F(u) the weights of the rows with label c, and of the other rows, with s_t >= u:
+With s_t = P(c | x_t), and T(u), F(u) the weights of the rows with s_t >= u that have label c, or another label:
 
     ROC:               true positive rate T(u) / T(0) over the false positive rate F(u) / F(0)
     precision-recall:  precision T(u) / (T(u) + F(u)) over recall T(u) / T(0)
-    gains:             recall T(u) / T(0) over the share of all rows, (T(u) + F(u)) / (T(0) + F(0))
-    reliability:       in bins of equal weight, the share of rows with label c over the mean of s_t
+    gains:             recall T(u) / T(0) over the fraction of rows selected, (T(u) + F(u)) / (T(0) + F(0))
+    reliability:       in bins of equal weight, the relative frequency of label c over the mean of s_t
 
 A curve has one threshold u per distinct probability, from the highest down, after a first point without threshold for
 "no row selected": (0, 0), or (0, 1) for precision-recall. auc is the area under the ROC curve (by trapezoids, so that
 ties count half), and average_precision = sum over u of (recall(u) - recall(before u)) precision(u). Both are computed
 from all points of the curve.
 
-Calibration: with bins b of weight N_b, mean probability p_b and share o_b of label c, and o its share among all rows,
-the Brier score has the parts (Murphy 1973), summed over the labels:
+Calibration: bin b has the weight N_b, the mean probability p_b and the relative frequency o_b of label c; the relative
+frequency of c among all rows is o. The Brier score has these parts (Murphy 1973), summed over the labels:
 
     reliability = sum over b of N_b / N (p_b - o_b)^2      0 if the probabilities are calibrated
     resolution  = sum over b of N_b / N (o_b - o)^2        the higher the better
@@ -48,9 +48,9 @@ from bncli.engine.kernels.arrays import Array, Index, Integers, Mask
 
 BINS = 10
 POINTS = 100
-"""The most points per curve."""
+"""The maximum number of points per curve."""
 ALL_POINTS = 2000
-"""The most points of the curves of all labels together, but every curve may have FEWEST points."""
+"""The maximum number of points of one kind of curve for all labels together; each curve may have FEWEST points."""
 FEWEST = 20
 GRID = 1000
 _ON_THE_LINE = 1e-12
@@ -71,7 +71,7 @@ class Curve:
 
 
 class Reliability(NamedTuple):
-    """The mean probability, the share of the label and the weight of each bin, in order of increasing probability."""
+    """The mean probability, relative frequency of the label, and weight of each bin, in order of probability."""
 
     predicted: Array
     observed: Array
@@ -88,9 +88,9 @@ class LabelCurves:
 
 
 class ThresholdTable(NamedTuple):
-    """The weight of the rows at or above each threshold with the label (found) and without it (false alarms).
+    """The weight of the rows whose probability is at or above each threshold: with the label (found) and without it.
 
-    positives and negatives are the weights of all rows with and without the label.
+    `positives` and `negatives` are the weights of all rows with and without the label.
     """
 
     thresholds: Array
@@ -101,9 +101,10 @@ class ThresholdTable(NamedTuple):
 
 
 class Bin(NamedTuple):
-    """The rows whose probability of a label lies from `low` to `high`.
+    """The rows whose probability of `label` lies from `low` to `high`.
 
-    frequency is the share of rows with the label, and low95 and high95 are its 95 % interval.
+    rows is their weight, mean_p their mean probability, and frequency the relative frequency of the label, with its
+    95 % interval from low95 to high95.
     """
 
     label: str
@@ -127,7 +128,7 @@ class BrierParts(NamedTuple):
 
 @dataclass(frozen=True)
 class CalibrationFigures:
-    """The bins of the reported labels (of two, the second), ascending, and the calibration metrics of all labels."""
+    """The bins of each reported label (the second of two, otherwise all), and the calibration metrics of all labels."""
 
     bins: tuple[Bin, ...]
     brier_parts: BrierParts
@@ -135,7 +136,7 @@ class CalibrationFigures:
 
 
 def label_curves(log_probabilities: Array, labels: Integers, weights: Array | None = None) -> list[LabelCurves]:
-    """Return the curves of every label, from ln P(c | x_t) (K, N), labels (N,) and weights (N,) (None: all 1)."""
+    """Return the curves of every label, from ln P(c | x_t) (K, N), labels (N,) and weights (N,) (all 1 if None)."""
     weights = np.ones(len(labels)) if weights is None else weights
     has_weight = weights > 0
     if not has_weight.all():
@@ -170,9 +171,9 @@ def _thinned_curve(thresholds: Array, x: Array, y: Array, area: float, most: int
 
 
 def thin(x: Array, y: Array, most: int) -> Index:
-    """Return ascending positions of at most `most` points of a line in the unit square that preserve its shape.
+    """Return the ascending positions of at most `most` points that preserve the shape of a line in the unit square.
 
-    Both ends are included. Points on the line through the others are left out even if there is room for them.
+    Both ends are included. Points that lie on the line drawn through the others are left out even if there is room.
     """
     candidates = np.arange(len(x))
     if len(x) > GRID:
@@ -194,7 +195,7 @@ def thin(x: Array, y: Array, most: int) -> Index:
 
 
 def _push_farthest(pending: list[tuple[float, int, int, int]], x: Array, y: Array, first: int, last: int) -> None:
-    """Push the point between two others that is farthest from the segment between them, unless all lie on it."""
+    """Push the inner point that is farthest from the segment between `first` and `last`, unless all lie on it."""
     if last - first < 2:
         return
     inner = slice(first + 1, last)
@@ -209,9 +210,9 @@ def _push_farthest(pending: list[tuple[float, int, int, int]], x: Array, y: Arra
 
 
 def _equal_mass_bins(ascending: Array, own_weights: Array, weights: Array) -> tuple[Index, Array, Array, Array]:
-    """Bin ascending probabilities; return the first position, mean probability, share of the label and weight per bin.
+    """Divide ascending probabilities into bins; return their first positions, mean probabilities, frequencies, weights.
 
-    own_weights are the weights, with 0 for rows of other labels.
+    own_weights are the weights, with 0 for rows without the label; the frequencies are the label's, per bin.
     """
     cumulative = np.cumsum(weights)
     edges = ascending[np.searchsorted(cumulative, cumulative[-1] * np.arange(1, BINS) / BINS)]
@@ -222,9 +223,9 @@ def _equal_mass_bins(ascending: Array, own_weights: Array, weights: Array) -> tu
 
 
 def gains(roc: Curve, share: float) -> tuple[Array, Array]:
-    """Return the share of rows selected, and the recall, at the points of an ROC curve.
+    """Return the fraction of rows selected, and the recall, at the points of an ROC curve.
 
-    `share` is that of the rows with the label.
+    `share` is the fraction of all rows that have the label.
     """
     return share * roc.y + (1 - share) * roc.x, roc.y
 
@@ -232,9 +233,10 @@ def gains(roc: Curve, share: float) -> tuple[Array, Array]:
 def threshold_table(
     log_probabilities: Array, own: Mask, weights: Array | None = None, also: Sequence[float] = ()
 ) -> ThresholdTable:
-    """Return the counts at THRESHOLDS and at the thresholds in `also`, so their number does not depend on the rows.
+    """Return the counts at THRESHOLDS and at the thresholds in `also`, whose number does not depend on the rows.
 
-    ln P of one label, whether a row has the label (`own`), and the weights (None: all 1) have shape (N,).
+    log_probabilities: ln P of one label, (N,). own: whether each row has the label, (N,). weights: (N,), or None if all
+    are 1.
     """
     thresholds = np.union1d(THRESHOLDS, also)
     weights = np.ones(len(own)) if weights is None else weights
@@ -250,7 +252,7 @@ def threshold_table(
 def measure_calibration(
     labels: tuple[str, ...], log_p: Array, true: Integers, weights: Array | None = None
 ) -> CalibrationFigures:
-    """Measure the calibration of ln P(c | x_t), (K, N), for true labels (N,) and weights (N,) (None: all 1)."""
+    """Compute calibration metrics of ln P(c | x_t), (K, N), for labels (N,) and weights (N,) (all 1 if None)."""
     weights = np.ones(len(true)) if weights is None else weights
     probabilities = np.exp(log_p)
     squares = np.square(probabilities - (np.arange(len(log_p))[:, None] == true)).sum(axis=0)
@@ -278,7 +280,7 @@ def measure_calibration(
 
 
 def _calibration_bins(probabilities: Array, hits: Mask, weights: Array) -> tuple[Array, Array, Array, Array, Array]:
-    """Return the lowest, the highest and the mean probability, the share of hits, and the weight of each bin."""
+    """Return the lowest, highest and mean probability, the proportion of hits, and the weight of each bin."""
     order = np.argsort(probabilities, kind="stable")
     ascending, weights = probabilities[order], weights[order]
     starts, means, shares, masses = _equal_mass_bins(ascending, np.where(hits[order], weights, 0.0), weights)

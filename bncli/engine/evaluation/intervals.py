@@ -9,26 +9,29 @@ metrics here are functions of sums over units, so the sums of all replicates are
     sums[b, m] = sum over u of c[b, u] S[u, m],    S[u, m]: weighted sum over the rows t of unit u of x[t, m]
 
 The AUC of two classes is linear in the counts of each class, up to a term of order 1/n (DeLong, DeLong &
-Clarke-Pearson 1988). With V_t the share of the rows of the other class that row t is ranked correctly against,
+Clarke-Pearson 1988). With V_t the fraction of the rows of the other class against which row t is ranked correctly, and
+* for values in a replicate,
 
-    auc* = mean* of V over the rows of one class + mean* of V over those of the other - auc
+    auc* = mean* of V over the rows of one class + mean* of V over the rows of the other - auc
 
 For more classes V_t is the mean over the pairs that include the class of row t. Rows are ranked within the fold that
 predicted them.
 
-The interval is BCa (bias-corrected and accelerated; Efron 1987, JASA 82): with theta the metric, z0 = Phi^-1(share of
-replicates below theta), d_u = mean of the jackknife values - the value without unit u, and z = -+1.96, its ends are the
-quantiles of the replicates at
+The interval is BCa (bias-corrected and accelerated; Efron 1987, JASA 82): with theta the metric, z0 = Phi^-1(fraction
+of replicates below theta), d_u = mean of the jackknife values - the value without unit u, and z = -+1.96, its ends are
+the quantiles of the replicates at
 
     Phi( z0 + (z0 + z) / (1 - a (z0 + z)) ),    a = sum of d_u^3 / (6 (sum of d_u^2)^(3/2))
 
-Under cross-validation the models of different folds share training rows: a row that one model is tested on is learned
-from by the others. The resampled units do not show that. To second order in 1/n, the mean of n test losses varies by
+Under cross-validation the models of different folds share training rows: a row on which one model is tested is a
+training row of the others. Resampling units does not reflect this. To second order in 1/n, the mean of n test losses
+has the variance
 
     s^2 / n + tr(C^2) / n^2,    C = E[psi g'],    and test loss - training loss = -tr(C) / n
 
-where s^2 is the variance of the test losses of the fitted models, g is the gradient of a row's loss by the parameters,
-and psi / n is what a row adds to their estimates. By maximum likelihood C is minus the identity, so that for n units
+where s^2 is the variance of the test losses of the fitted models, g is the gradient of a row's loss with respect to the
+parameters, and psi / n is the contribution of a row to their estimates. For maximum likelihood, C is minus the
+identity, so that for n units
 
     overlap variance = (test log-loss - training log-loss) / n        (`overlap_variance`; 0 if that is negative)
 
@@ -46,13 +49,14 @@ Conventions:
 - If there are more than MOST_GROUPS units, they are assigned at random to that many groups, which are resampled instead
   of single units. The variance of a mean is the same on average, and the cost does not grow with the number of units.
 - Row weights are multiplicities: a row of weight 3 counts as three units, unless units are given.
-- The replicates of a share of exactly 0 or 1 do not vary, so its interval is Wilson's (1927): all shares p with
-  |p^ - p| <= z sqrt(p (1 - p) / n), where n is the number of units, divided by the square of the factor. The same holds
-  for auc and balanced accuracy, where n is the number of units of the rarest class.
+- The replicates of a proportion of exactly 0 or 1 do not vary, so its interval is Wilson's (1927): all proportions p
+  with |p^ - p| <= z sqrt(p (1 - p) / n), where n is the number of units, divided by the square of the widening factor.
+  Wilson's interval is also used for an auc or a balanced accuracy of 0 or 1, where n is multiplied by the proportion of
+  rows of the rarest class.
 - There is no interval (None) if there are fewer than two units, or fewer than two rows of a class for the AUC of two
   classes. ECE has none: in a sample it is biased upwards, so resampling does not show where the true value is.
 
-Cost: a sort of the rows per class for auc, B times at most MOST_GROUPS random numbers, and one matrix product.
+Cost: a sort of the rows per class for auc, at most B times MOST_GROUPS random numbers, and one matrix product.
 """
 
 from __future__ import annotations
@@ -75,7 +79,7 @@ Z = _NORMAL.inv_cdf(0.975)
 REPLICATES = 1000
 MOST_GROUPS = 5000
 _MOST_COPIES = 2_000_000
-"""The most units into which weighted rows are divided."""
+"""The approximate maximum number of units into which weighted rows are divided."""
 _BLOCK_ROWS = 1 << 16
 _BLOCK_REPLICATES = 250
 _RANGES = {
@@ -88,7 +92,10 @@ _RANGES = {
 
 
 class PredictedBlock(NamedTuple):
-    """Rows predicted by one model: positions (n,), ln P(c | x_t) (K, n), decisions (n,) (negative: none) or None."""
+    """Rows predicted by one model: their positions (n,), ln P(c | x_t) (K, n), and decisions (n,) or None.
+
+    A negative decision means that the row is not decided.
+    """
 
     rows: Index
     log_p: Array
@@ -97,10 +104,12 @@ class PredictedBlock(NamedTuple):
 
 @dataclass(frozen=True)
 class MetricIntervals:
-    """Intervals of metrics by name, and for each label those of precision, recall, f1 and rates; None if undefined.
+    """Intervals of metrics, keyed by name; an interval is None if undefined.
 
-    method: a description of the method, with the number of units. overlap_variance: the variance that the log-loss has
-    because models share training rows, in squared nats, which has widened the intervals.
+    - by_label: for each label, the intervals of precision, recall, f1 and the rates of `groups`, keyed by name
+    - method: a description of the method, with the number of units
+    - overlap_variance: the variance of the log-loss that is due to shared training rows, in squared nats, by which the
+      intervals were widened
     """
 
     metrics: dict[str, Interval | None]
@@ -121,9 +130,11 @@ def measure_intervals(
 ) -> MetricIntervals:
     """Return the intervals of the `reported` metrics of predictions, which are means over the blocks.
 
-    labels, weights (None: all 1) and units (None: each row is one) have shape (N,); every row is in at least one block.
-    Metrics of single labels are computed from the decisions if the blocks have them. overlap_variance: the variance
-    that the log-loss has because the models share training rows, in squared nats.
+    - labels: (N,); weights: (N,), or None if all are 1; units: (N,), or None if each row is a unit. Every row is in at
+      least one block
+    - overlap_variance: the variance of the log-loss that is due to shared training rows, in squared nats
+
+    Metrics of single labels are computed from the decisions if the blocks have them.
     """
     n_labels, n_rows = len(blocks[0].log_p), len(labels)
     n_units = n_rows if units is None else len(distinct(units))
@@ -186,8 +197,8 @@ def measure_intervals(
 def overlap_variance(test_log_loss: float, training_log_loss: float, n_units: float) -> float:
     """Return the variance of a cross-validated log-loss that is due to shared training rows, in squared nats.
 
-    training_log_loss: the mean log-loss of the fitted models on rows that they were trained on. Returns 0 if that is
-    not lower, or if a log-loss is infinite.
+    training_log_loss: the mean log-loss of the fitted models on rows that they were trained on. Returns 0 if it is not
+    lower than the test log-loss, or if the difference is not finite.
     """
     gap = test_log_loss - training_log_loss
     return gap / n_units if 0 < gap < math.inf else 0.0
@@ -204,19 +215,20 @@ def _clip_interval(ends: Interval | None, limits: Interval) -> Interval | None:
 
 
 def _is_extreme(share: float) -> bool:
-    """Return whether a share is 0 or 1, up to rounding."""
+    """Return whether a proportion is 0 or 1, up to rounding."""
     return min(abs(share), abs(1 - share)) < 1e-12
 
 
 def _sums_of_groups(
     blocks: Sequence[PredictedBlock], labels: Integers, weights: Array, units: Integers | None, seed: int
 ) -> Array:
-    """Return the sums over the rows of each group of units, (G, m), from which all metrics are computed.
+    """Return the weighted sums over the rows of each group of units, (G, m), from which all metrics are computed.
 
-    The columns are: the weight of all rows and of the correctly classified ones, log-loss, squares of 1 - P(true
-    class), Brier score; then for each class the sum of V minus its mean, the weight of the rows of the class, of those
-    predicted as the class, and of those in both; then, if there are decisions, the last three again for the decisions,
-    over the rows with a decision.
+    The first five columns are the weight of all rows, the weight of the correctly classified rows, and the sums of the
+    log-loss, of the squares of 1 - P(true class), and of the Brier score. Then follow four columns for each class: the
+    sum of V minus its mean, the weight of the rows of the class, the weight of the rows predicted as the class, and the
+    weight of the rows in both. If there are decisions, the last three follow again, for the decisions in place of the
+    predictions and over the rows with a decision.
     """
     rng = np.random.Generator(np.random.PCG64((seed, 1)))
     if units is None:
@@ -264,14 +276,14 @@ def _sums_of_groups(
 
 
 def _ranking_deviations(blocks: Sequence[PredictedBlock], labels: Integers, weights: Array) -> list[Array]:
-    """Return, for the rows of every block, V minus its mean over the class, in the block and in all blocks.
+    """Return, for the rows of each block, V minus a mean of V over their class.
 
-    The mean is half that of the block and half that of all blocks. With that of the block alone, the units of a block
-    would seem to vary less by a share of 1 / (number of its units), and not at all if each block is one unit; the other
-    half restores the variation between blocks, once in both classes together.
+    Half of this mean comes from the block and half from all blocks. If it came from the block alone, the units of a
+    block would seem to vary less, by the fraction 1 / (number of its units), and not at all if each block is one unit;
+    the other half restores the variation between blocks, once in both classes together.
 
-    The values are scaled so that means over all rows of a class are means over blocks. V is 0 in a block with only one
-    class.
+    The values are scaled such that means over all rows of a class are means over blocks. V is 0 in a block with only
+    one class.
     """
     n_labels = len(blocks[0].log_p)
     found, masses = list[Array](), np.zeros((len(blocks), n_labels))
@@ -307,7 +319,7 @@ def _ranking_deviations(blocks: Sequence[PredictedBlock], labels: Integers, weig
 
 
 def _shares_below(scores: Array, others: Array, weights: Array) -> Array:
-    """Return, for each score, the share of the weight of `others` that lies below it, with ties counting half."""
+    """Return, for each score, the fraction of the weight of `others` that lies below it, with ties counting half."""
     order = np.argsort(others, kind="stable")
     cumulative = np.concatenate(([0.0], np.cumsum(weights[order])))
     below = cumulative[np.searchsorted(others[order], scores, side="left")]
@@ -316,7 +328,7 @@ def _shares_below(scores: Array, others: Array, weights: Array) -> Array:
 
 
 def _numerators_and_denominators(sums: Array, n_labels: int) -> dict[str, tuple[Array, Array]]:
-    """Return the numerator and the denominator, (R,), of each metric that is a share of rows, from sums (R, m)."""
+    """Return numerator and denominator, (R,) each, of every metric that is a proportion of rows, from sums (R, m)."""
     total, right = sums[:, 0], sums[:, 1]
     parts = np.split(sums[:, 5:], sums[:, 5:].shape[1] // n_labels, axis=1)
     rows = parts[1]
@@ -332,9 +344,9 @@ def _numerators_and_denominators(sums: Array, n_labels: int) -> dict[str, tuple[
 
 
 def _metrics_of_resamples(sums: Array, n_labels: int, n_rows: float) -> dict[str, Array]:
-    """Return each metric, (R,), NaN where undefined, from sums (R, m); cll is that of `n_rows` rows.
+    """Return each metric, (R,), keyed by name, NaN where undefined, from sums (R, m) as in `_sums_of_groups`.
 
-    The value under "auc" is auc* - auc.
+    The value for "cll" is for `n_rows` rows, and the value for "auc" is auc* - auc.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         figures = {
@@ -358,10 +370,10 @@ def _metrics_of_resamples(sums: Array, n_labels: int, n_rows: float) -> dict[str
 
 
 def bootstrap(sums: Array, figures: Callable[[Array], dict[str, Array]], seed: int) -> dict[str, Interval | None]:
-    """Resample units, and return the BCa interval of each figure, or None if it is undefined.
+    """Resample units, and return the BCa interval of each metric, or None if it is undefined.
 
-    sums (G, m) are those of each unit; `figures` maps sums of R samples of units, (R, m), to figures by name, each
-    (R,).
+    sums (G, m) has the sums of each unit; `figures` is a function from the sums of R samples of units, (R, m), to
+    metrics keyed by name, (R,) each.
     """
     n = len(sums)
     rng = np.random.Generator(np.random.PCG64(seed))
@@ -400,7 +412,7 @@ def bca_interval(estimate: float, replicates: Array, jackknife: Array) -> Interv
 
 
 def wilson_interval(share: float, n: float) -> Interval:
-    """Return Wilson's 95 % interval of a share of n > 0 rows.
+    """Return Wilson's 95 % interval of a proportion of n > 0 rows.
 
     >>> [round(end, 4) for end in wilson_interval(0.0, 10)]
     [0.0, 0.2775]

@@ -1,6 +1,6 @@
 """Tests of whether methods differ: pairs of methods, several methods over many data sets, and mean ratios of losses.
 
-Pairs of methods. Each data set gives a pair of figures a_i, b_i. Under the null hypothesis the differences d_i = a_i -
+Pairs of methods. Each data set gives a pair of results a_i, b_i. Under the null hypothesis the differences d_i = a_i -
 b_i are symmetric about 0. Wilcoxon's signed-rank test (1945, Biometrics Bulletin 1) drops the d_i that are 0, ranks the
 n others by |d_i| and sums:
 
@@ -21,7 +21,7 @@ Machine Learning 52) increase the variance to correct for the overlap:
 The 95 % interval of the difference is the mean -+ the standard error times the 97.5 % quantile of Student's
 distribution with n - 1 degrees of freedom; it excludes 0 if and only if p < 0.05.
 
-With folds of equal size, n_test / n_train = s / (1 - s), with s = 1 / folds the share of the rows that is tested.
+With folds of equal size, n_test / n_train = s / (1 - s), where s = 1 / folds is the fraction of the rows in a test set.
 
 Among m true null hypotheses tested at level 0.05, one in twenty is rejected by chance. Holm's correction (1979,
 Scandinavian Journal of Statistics 6) keeps the probability of any such rejection below the level, regardless of the
@@ -39,7 +39,7 @@ that depends on its kind, with N_i the number of rows of data set i:
 
 - `mean`, a mean over rows (error, log-loss, Brier score, bias, variance): 0.5 / N_i, half an error
 - `root`, the square root of such a mean (RMSE): sqrt(0.5 / N_i)
-- `count`, a mean of whole numbers (iterations, passes over the rows): 0.5
+- `count`, a mean of integers (iterations, passes over the rows): 0.5
 - `seconds`: a nanosecond, since a clock may report 0 for a fast step
 - `plain`, a quantity that is always positive (ratios themselves): no floor
 
@@ -48,8 +48,8 @@ Conventions:
 - Without such ties and for n <= 50 the p-value is exact, from the number of subsets of {1, ..., n} for every sum.
   Otherwise W+ is treated as normal with mean n (n + 1) / 4 and variance [n (n + 1) (2n + 1) - sum of (t^3 - t) / 2] /
   24, where t are the sizes of the groups of equal |d_i|, without continuity correction.
-- A difference below 1e-12 of the larger figure counts as 0; other differences are rounded to 12 significant digits, so
-  that 0.768 - 0.763 ties with 0.936 - 0.931.
+- A difference of at most 1e-12 of the larger value counts as 0; other differences are rounded to 12 significant digits,
+  so that 0.768 - 0.763 ties with 0.936 - 0.931.
 - Every p-value is 1 if all pairs are equal. t is infinite if all pairs differ by the same amount.
 
 Cost: a sort per test; exact distributions O(n^3).
@@ -61,13 +61,13 @@ in the denominator, is
 
     chi^2 = 12 n / (k (k + 1)) * sum over j of (R_j - (k + 1) / 2)^2  /  [1 - sum of (t^3 - t) / (n k (k^2 - 1))]
 
-where t are the sizes of the groups of equal figures within a data set. It is chi-squared with k - 1 degrees of freedom.
+where t are the sizes of the groups of equal results in a data set. It is chi-squared with k - 1 degrees of freedom.
 The test is conservative; Iman & Davenport (1980, Communications in Statistics A9) improve on it with
 
     F = (n - 1) chi^2 / (n (k - 1) - chi^2),    F distribution with k - 1 and (k - 1) (n - 1) degrees of freedom
 
 Both approximations need many data sets and methods (Demsar 2006 says more than 10 and more than 5). For few, the exact
-p-value is the share of all arrangements of the ranks within data sets whose chi^2 is at least the observed one.
+p-value is the fraction of all arrangements of the ranks within data sets whose chi^2 is at least the observed one.
 
 If the test rejects, two methods differ significantly if their average ranks differ by at least Nemenyi's critical
 difference (Demsar 2006, JMLR 7):
@@ -75,8 +75,8 @@ difference (Demsar 2006, JMLR 7):
     CD = q / sqrt(2) * sqrt(k (k + 1) / (6 n)),   q: the range of k standard normals exceeds it with probability alpha
 
 Conventions:
-- Equal figures share the average of their ranks. Neighbours in sorted order that differ by less than 1e-12 of the
-  larger one are equal.
+- Equal results share the average of their ranks. Neighbours in sorted order that differ by at most 1e-12 of the larger
+  one are equal.
 - p is 1 if all methods tie on every data set, or if there is only one data set.
 - F is infinite and its p 0 if all data sets give the same ranks; the exact p is then known for any size.
 
@@ -102,11 +102,11 @@ from bncli.engine.kernels.information import rounded
 from bncli.errors import BncliError
 
 MOST_EXACT = 50
-"""The most pairs for which the distribution of W+ is counted: 2^50 subsets are still exact in 64 bits."""
+"""The maximum number of pairs for an exact distribution of W+: counts of up to 2^50 subsets are exact in 64 bits."""
 NO_DIFFERENCE = 1e-12
 LossKind = Literal["mean", "root", "count", "seconds", "plain"]
 MOST_ARRANGEMENTS = 50_000
-"""Sums of ranks that are enumerated for an exact p-value: 3 methods on up to 37 data sets, 4 on 10, 5 on 4."""
+"""The maximum number of sums of ranks to enumerate for an exact p-value: 3 methods on 37 data sets, 4 on 10, 5 on 4."""
 _FARTHEST = 9.0
 """Beyond this, the standard normal density is below 1e-17."""
 _STEP = 1 / 32
@@ -133,7 +133,7 @@ class SignedRanks:
 
 @dataclass(frozen=True)
 class WinDrawLoss:
-    """The numbers of wins (first figure higher), draws and losses, and the two-sided p-value of the sign test."""
+    """The numbers of wins (first value higher), draws and losses, and the two-sided p-value of the sign test."""
 
     wins: int
     draws: int
@@ -158,7 +158,10 @@ class PairedT:
 
 
 def paired_differences(first: ArrayLike, second: ArrayLike) -> Array:
-    """Return first - second, both (n,) and finite, rounded so that equal figures differ by exactly 0."""
+    """Return first - second, both (n,), rounded so that values equal up to rounding differ by exactly 0.
+
+    Raises BncliError if the shapes differ or a value is not finite.
+    """
     a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
     if a.shape != b.shape or a.ndim != 1:
         raise BncliError(f"expected two lists of the same length, not arrays of shapes {a.shape} and {b.shape}")
@@ -170,7 +173,7 @@ def paired_differences(first: ArrayLike, second: ArrayLike) -> Array:
 
 
 def signed_ranks(first: ArrayLike, second: ArrayLike) -> SignedRanks:
-    """Apply Wilcoxon's signed-rank test to paired figures, both (n,) and finite."""
+    """Apply Wilcoxon's signed-rank test to paired values, both (n,) and finite."""
     from scipy.special import ndtr
 
     differences = paired_differences(first, second)
@@ -205,10 +208,10 @@ def _exact_tail(n: int, w: int) -> float:
 
 
 def paired_t(first: ArrayLike, second: ArrayLike, overlap: float = 0.0) -> PairedT:
-    """Apply the t-test of equal means to paired figures, both (n,) and finite.
+    """Apply the t-test of equal means to paired values, both (n,) and finite.
 
     The squared standard error of the mean difference is (1 / n + overlap) times the variance. t is infinite if all
-    pairs differ by the same amount.
+    pairs differ by the same amount other than 0.
     """
     from scipy.special import stdtr, stdtrit
 
@@ -230,7 +233,7 @@ def paired_t(first: ArrayLike, second: ArrayLike, overlap: float = 0.0) -> Paire
 def corrected_resampled_t(differences: ArrayLike, test_share: float) -> PairedT:
     """Apply Nadeau & Bengio's test to differences per fold, (n,), of the first method minus the second.
 
-    test_share is the share of the rows that is tested in each fold, 0 < test_share < 1.
+    test_share is the fraction of the rows in the test set of each fold, 0 < test_share < 1.
     """
     d = np.asarray(differences, np.float64)
     if not 0 < test_share < 1:
@@ -239,7 +242,7 @@ def corrected_resampled_t(differences: ArrayLike, test_share: float) -> PairedT:
 
 
 def win_draw_loss(first: ArrayLike, second: ArrayLike) -> WinDrawLoss:
-    """Count wins (higher), draws and losses of the first figures, and apply the sign test, which ignores draws."""
+    """Count wins (higher), draws and losses of the first values, and apply the sign test, which ignores draws."""
     differences = paired_differences(first, second)
     wins, losses = int((differences > 0).sum()), int((differences < 0).sum())
     return WinDrawLoss(wins, len(differences) - wins - losses, losses, sign_test(wins, losses))
@@ -272,7 +275,9 @@ def holm(p_values: ArrayLike) -> Array:
 
 
 def geometric_mean_ratio(first: ArrayLike, second: ArrayLike, rows: ArrayLike, kind: LossKind = "mean") -> float:
-    """Return the geometric mean of first / second, or 1 without data sets; losses and `rows` have shape (n_data,).
+    """Return the geometric mean of first / second after raising both to the floors, or 1 without data sets.
+
+    The losses `first` and `second`, and the numbers of rows behind each mean, have shape (n_data,).
 
     >>> round(geometric_mean_ratio([0.1, 0.4], [0.2, 0.2], rows=[100, 100]), 12)  # half on one, twice on the other
     1.0
@@ -369,7 +374,8 @@ def friedman(losses: ArrayLike) -> Friedman:
 def _squares_of_sums(rows: tuple[tuple[int, ...], ...]) -> dict[int, float] | None:
     """Return the distribution of the sum of squares of column sums if each row is in random order.
 
-    Returns None if more than MOST_ARRANGEMENTS sums would have to be enumerated.
+    The result maps each value to its probability; it is None if more than MOST_ARRANGEMENTS sums would have to be
+    enumerated.
     """
     # The order of the columns does not matter, so sums are kept sorted and the first row needs no arrangement.
     sums: dict[tuple[int, ...], float] = {rows[0]: 1.0}
@@ -425,7 +431,7 @@ def range_quantile(alpha: float, k: int) -> float:
 def cliques(ranks: Sequence[float], difference: float) -> tuple[tuple[int, ...], ...]:
     """Return the maximal groups of methods whose average ranks differ by less than the critical difference.
 
-    Methods are positions in `ranks`, best first. Groups of one and groups contained in another one are left out.
+    Methods are positions in `ranks`, the best first. Groups of one, and groups contained in another, are left out.
 
     >>> cliques([1.0, 3.75, 1.5, 2.25], difference=1.0)
     ((0, 2), (2, 3))

@@ -1,43 +1,44 @@
-"""Check a table for problems that make held-out figures too good: rows that belong together, leaks, drift over time.
+"""Check a table for problems that make held-out metrics too good: rows that belong together, leaks, drift over time.
 
 - `repeated-rows`: many rows have a copy or a near copy. Between two rows the distance in a numeric attribute is four
-  times the difference of their ranks, as shares of the rows and at most 1, and in a categorical one 0 or 1. Their
-  distance d is the mean over the attributes; a quarter of the numeric ones with more than FEW_VALUES values, those in
-  which the two differ most, is left out, so that a date or a score may differ. With d_1 <= d_2 <= ... the distances of
-  a row to all others, the row has near copies if for some j <= MOST_COPIES
+  times the difference of their ranks, divided by the number of rows, but at most 1; in a categorical attribute it is 0
+  or 1. Their distance d is the mean over the attributes. Of the numeric attributes with more than FEW_VALUES values,
+  the quarter in which the two rows differ most is left out, so that a date or a score may differ. With d_1 <= d_2 <=
+  ... the distances of a row to all others, the row has near copies if for some j <= MOST_COPIES
 
       (d_(j+1) + e) / (d_j + e) > GAP,    e = mean over attributes of (chance that two rows tie) / number of attributes
 
   In a table of independent rows neighbours become more distant step by step, so such gaps are rare. If no attribute has
   more than FEW_VALUES values, rows may be equal by chance: then j must also be at least three times the number of rows
-  that would equal this one if the attributes were independent. In other tables, rows that are equal in every attribute,
-  at least three times as many, are copies too if COPIED of the rows have them. Noisier copies are found by their
-  labels: with kappa_1 the agreement with the nearest row by the mean over all attributes, and kappa_F with the
-  neighbours F to 2 F, F = 10 or, in large classes, 20, each above chance as below, the finding needs
+  that would equal this one if the attributes were independent. In other tables, rows that are equal in every attribute
+  are copies too, if they are at least three times as many as expected by chance and the fraction COPIED of the rows has
+  them. Noisier copies are found by their labels. Let kappa_1 be the agreement of labels with the nearest row, by the
+  mean distance over all attributes, and kappa_F the agreement with the neighbours F to 2 F, where F is 10 or, in large
+  classes, 20. Both are corrected for chance, as defined below. The finding needs
 
       kappa_1 >= SAME_LABEL,    kappa_F <= FADED kappa_1
 
   Rows of small classes, whose neighbours F must be of other classes, do not count. In tables of independent rows labels
   change slowly with the distance, unless a rule makes the labels of a design; so the nearest rows must also be nearer
   than those of a table with every column shuffled, by more than three standard errors.
-- `grouped-rows`: a column of names or whole numbers whose rows with the same value have the same label far more often
-  than rows of neighbouring values. With A the chance that two such rows agree and C that of any two rows, the agreement
-  is (A - C) / (1 - C), as Cohen's kappa.
-- `leak`: an attribute that almost determines the class. The share of the class entropy that it explains is at least
-  LEAK, measured by predicting each row from the others with the same value (numbers: in 32 intervals of equal weight),
-  or from those of other units.
-- `drift`: along a date the class, or many attributes, change.
+- `grouped-rows`: a column of names or integers whose rows with the same value have the same label far more often than
+  rows with neighbouring values. With A the probability that two rows with the same value have the same label, and C
+  the probability for any two rows, the agreement is (A - C) / (1 - C), as in Cohen's kappa.
+- `leak`: an attribute that almost determines the class. It explains at least the fraction LEAK of the class entropy,
+  estimated by predicting each row from the other rows with the same value (for numbers, in the same of 32 intervals of
+  equal weight), or, if rows belong to units, from the rows of other units.
+- `drift`: the class frequencies, or many attributes, change along a date.
 - `too-good`: nothing else was found, the held-out log-loss is near 0, and no attribute explains half of the entropy.
   Rules over attributes of few values can be learned without error (tic-tac-toe), so either a tenth of the rows must
   have near copies, or most attributes must have many values.
 
-Thresholds were chosen so that there is no finding in about 60 public data sets, whose rows are independent (only in
-`mushroom` an attribute nearly determines the class), and one in tables with such defects (tests/table_defects.py).
+The thresholds were chosen such that about 60 public data sets with independent rows have no finding (except `mushroom`,
+where an attribute nearly determines the class), and tables with such defects have one (tests/table_defects.py).
 
 Conventions:
-- At most 2 x MOST_ROWS rows are compared. They are rows that agree in the attributes with the most values, since a
-  random sample of rows would hold few copies.
-- Codes of encoded tables are not checked. Row weights are ignored.
+- At most 2 x MOST_ROWS rows are compared. They are rows with similar values in the attributes with the most values,
+  since a random sample of rows would hold few copies.
+- Encoded tables are not checked. Row weights are ignored.
 
 Cost: two sorts of the values of each attribute, and N_QUERIES x MOST_ROWS distances. Ranks of rows are not kept.
 """
@@ -78,7 +79,7 @@ FEW_VALUES = 20
 MOST_COPIES = 100
 GAP = 4.5
 COPIED = 0.25
-"""A finding is reported if at least this share of the rows has near copies."""
+"""A finding is reported if at least this fraction of the rows has near copies."""
 SAME_LABEL, FADED, NEARER = 0.45, 0.25, 0.9
 LEAST_QUERIES = 40
 """With fewer usable rows, the labels of neighbours are not informative enough."""
@@ -88,12 +89,15 @@ _SLIGHTLY_COPIED = 0.1
 _INTERVALS = 32
 _BLOCK = 1 << 16
 _ROWS_PER_THREAD = 1 << 14
-"""Tables of fewer rows are checked by the calling thread, and their columns are not put in order with the classes."""
+"""Tables of fewer rows are checked in the calling thread, and their columns are not sorted with the classes."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A problem of a table that makes held-out figures misleading; `option` is the option that would help."""
+    """A problem of a table that makes held-out metrics misleading; `option` is the option that would help.
+
+    `rows` is the number of rows concerned, which is estimated for `repeated-rows`.
+    """
 
     kind: str
     columns: tuple[str, ...]
@@ -113,12 +117,13 @@ class Finding:
 
 @dataclass(frozen=True)
 class TableCheck:
-    """The findings of a table, and the figures that `too_good` needs.
+    """The findings of a table, and the values that `too_good` needs.
 
-    copied: share of rows with near copies. many_values: whether at least half of the attributes have more than
-    FEW_VALUES values. best_attribute, explained: the attribute that explains the largest share of the entropy of the
-    class, and that share. running_numbers: the numeric attributes in which every row has a whole number of its own, in
-    a range of fewer than two numbers per row; they may be identifiers.
+    - copied: fraction of the rows that have near copies
+    - many_values: whether at least half of the attributes have more than FEW_VALUES values
+    - best_attribute, explained: the attribute that explains most of the class entropy, and the fraction it explains
+    - running_numbers: the numeric attributes with a different integer in every row, in a range of fewer than two
+      integers per row; they may be sequential identifiers
     """
 
     findings: tuple[Finding, ...]
@@ -131,7 +136,11 @@ class TableCheck:
 
 
 class _ColumnFacts(NamedTuple):
-    """The number of values of a column, the agreement of labels within them, and the entropy that they explain."""
+    """Facts about a column: its number of distinct values, and how its values relate to the class.
+
+    agreement: the agreement of labels among rows with the same value. explained: the fraction of the class entropy that
+    the values explain.
+    """
 
     n_values: int
     agreement: float
@@ -141,10 +150,11 @@ class _ColumnFacts(NamedTuple):
 def check_table(
     table: Columns, left_out: Mapping[str, Column], threads: int = 1, *, known_cuts: KnownCuts | None = None
 ) -> TableCheck | None:
-    """Check a table with labels; return None if it is encoded, has no labels or has too few rows.
+    """Check a table with labels; return None if it is encoded, has no labels or has fewer than LEAST_ROWS rows.
 
-    left_out: further columns of the same rows, which are not used for learning but may identify rows that belong
-    together. known_cuts: a place for the MDL cuts of columns that the checks put in order, if rows have no weights.
+    - left_out: further columns of the same rows, which are not used for learning but may identify rows that belong
+      together
+    - known_cuts: receives the MDL cuts of columns that the checks sort, unless rows have weights
     """
     label, n_rows, by = table.label, table.n_rows, table.split_by
     if label is None or n_rows < LEAST_ROWS or any(isinstance(c, CodedColumn) for c in table.attributes.values()):
@@ -234,7 +244,10 @@ def check_table(
 def _examine_in_order(
     table: Columns, name: str, known: dict[str, RankedValues], known_cuts: KnownCuts | None
 ) -> _ColumnFacts | None:
-    """Return the facts of a column of numbers and store its ranks and cuts; return None for levels and few numbers."""
+    """Return the facts about a numeric column, from sorting it with the classes; store its cuts, and ranks if small.
+
+    Return None for a categorical column, and where `order_numbers` returns None.
+    """
     column, label = table.attributes[name], table.label
     assert label is not None
     if not isinstance(column, NumericColumn):
@@ -251,7 +264,10 @@ def _examine_in_order(
 
 
 def too_good(check: TableCheck, log_loss: float | None, base_log_loss: float | None) -> Finding | None:
-    """Return the finding that a held-out log-loss is too good to be true, or None if it is not, or if others exist."""
+    """Return the finding that a held-out log-loss is too good to be true, or None.
+
+    None is also returned if the check has findings, or if a log-loss is unknown.
+    """
     if check.findings or log_loss is None or not base_log_loss or check.explained > 0.5:
         return None
     most = 0.1 if check.copied >= _SLIGHTLY_COPIED else 0.03 if check.many_values else 0.0
@@ -281,7 +297,7 @@ def _count_pairs(first: Integers, second: Integers, n_first: int, n_second: int)
 
 
 def _may_group(column: Column) -> bool:
-    """Return whether the values are names or whole numbers, which may identify units, and not dates."""
+    """Return whether the values are names or integers, which may identify units, and not parts of dates."""
     if isinstance(column, CategoricalColumn):
         return True
     if isinstance(column.form, DateForm):
@@ -293,7 +309,7 @@ def _may_group(column: Column) -> bool:
 
 
 def _agreement_within(ranked: RankedValues, labels: Integers, n_labels: int) -> float:
-    """Return the agreement of labels within the values of a column, or 0 if the values do not look like units."""
+    """Return the agreement of labels among rows with the same value, or 0 if the values do not look like units."""
     n_rows, sizes = len(labels), ranked.sizes
     n_values = np.count_nonzero(sizes)
     # units are many and small, and most rows share theirs with others
@@ -319,7 +335,7 @@ def _agreement_within(ranked: RankedValues, labels: Integers, n_labels: int) -> 
 
 
 def _similar_rows(columns: Mapping[str, Column], n_values: Mapping[str, int], n_rows: int) -> Index:
-    """Return at most 2 x MOST_ROWS rows, ascending, that agree in the attributes with the most values."""
+    """Return at most 2 x MOST_ROWS ascending row indices, of rows with similar values in the most varied attributes."""
     rng = np.random.Generator(np.random.PCG64(0))
     rows = np.arange(n_rows)
     for name in sorted(columns, key=lambda each: -n_values[each]):
@@ -339,7 +355,7 @@ def _similar_rows(columns: Mapping[str, Column], n_values: Mapping[str, int], n_
 
 
 class LabelAgreement(NamedTuple):
-    """The share of rows with the label of certain neighbours, and how far it is above chance, as Cohen's kappa."""
+    """The probability that a row and certain neighbours have the same label, and Cohen's kappa of this agreement."""
 
     agreement: float
     kappa: float
@@ -348,9 +364,10 @@ class LabelAgreement(NamedTuple):
 class Neighbours(NamedTuple):
     """The rows that were searched for near copies, and their nearest neighbours.
 
-    queries: which rows were tried, as positions among the rows. copies: those with near copies, each with its copies.
-    near, far: how labels agree with the nearest row and with neighbours a little further away. are_noisy: whether this
-    shows that the nearest rows are noisy copies.
+    - queries: the rows that were tried, as positions in the rows given
+    - copies: each query that has near copies, with the positions of the copies
+    - near, far: the agreement of labels with the nearest row, and with neighbours a little further away
+    - are_noisy: whether this agreement shows that the nearest rows are noisy copies
     """
 
     queries: Index
@@ -369,7 +386,9 @@ def find_copies(
 ) -> Neighbours:
     """Search for near copies of N_QUERIES of the rows, and compare their labels with those of their neighbours.
 
-    n_values: the number of different values of each attribute, missing ones included. known: the ranks of some.
+    - rows: the indices of the rows to compare
+    - n_values: the number of distinct values of each attribute, where missing values count as one
+    - known: the ranks of some attributes, keyed by name
     """
     rng = np.random.Generator(np.random.PCG64((0, 1)))
     names = [
@@ -452,9 +471,10 @@ def find_copies(
 
 
 def _compared(column: Column, ranked: RankedValues, rows: Index) -> tuple[Array, Array, float]:
-    """Return a number for each of some rows, the share of rows of equal value, and the chance that two rows tie.
+    """Return a number for each of `rows`, the fraction of all rows with its value, and the probability of a tie.
 
-    The distance of two rows is the difference of their numbers, at most 1.
+    The distance between two rows in this attribute is the difference of their numbers, but at most 1. The last result
+    is the probability that two random rows have the same value.
     """
     n_rows = len(column.codes if isinstance(column, CategoricalColumn) else column.values)
     before, upto = ranked.positions(rows)
@@ -471,7 +491,10 @@ def _compared(column: Column, ranked: RankedValues, rows: Index) -> tuple[Array,
 
 
 def _nearest(distances: Array, most: int) -> tuple[Index, Array]:
-    """Return the `most + 1` nearest rows of each query in order, and their distances; distances is (queries, rows)."""
+    """Return the `most + 1` nearest rows of each query, nearest first, and their distances.
+
+    distances is (queries, rows); both results are (queries, most + 1).
+    """
     nearest = np.argpartition(distances, most, axis=1)[:, : most + 1]
     steps = np.take_along_axis(distances, nearest, axis=1)
     order = np.argsort(steps, axis=1, kind="stable")
@@ -479,7 +502,7 @@ def _nearest(distances: Array, most: int) -> tuple[Index, Array]:
 
 
 def _column_of_copies(grouping: Mapping[str, Column], rows: Index, copies: Sequence[tuple[int, Index]]) -> str:
-    """Return the column whose rows of equal values are the copies found, or "" if there is none."""
+    """Return the column in which copies, and hardly any other rows, have the same value, or "" if there is none."""
     best, most = "", 0.8
     for name, column in grouping.items():
         own = rank_values(column).ranks(rows)
@@ -495,9 +518,9 @@ def _column_of_copies(grouping: Mapping[str, Column], rows: Index, copies: Seque
 def _explained(
     ranked: RankedValues, column: Column, labels: Integers, n_labels: int, units: Index | None = None
 ) -> float:
-    """Return the share of the class entropy that an attribute explains, predicting each row from the others.
+    """Return the fraction of the class entropy that an attribute explains; each row is predicted from other rows.
 
-    With units (N,), each row is predicted from the rows of the other units.
+    With units (N,), each row is predicted from the rows of other units. The fraction may be negative.
     """
     n_rows = len(labels)
     counts = ranked.pairs if units is None else None
@@ -526,7 +549,7 @@ def _explained(
 
 
 def _share_explained(counts: NDArray[np.int64]) -> float:
-    """Return the share of the class entropy that values explain, given the rows of each value and class, (n, K)."""
+    """Return the fraction of the class entropy that values explain, from the row counts per value and class, (n, K)."""
     table, n_rows = counts.astype(np.float64), int(counts.sum())
     shares = table.sum(axis=0) / n_rows
     entropy = -float((shares[shares > 0] * np.log(shares[shares > 0])).sum())
@@ -538,7 +561,7 @@ def _share_explained(counts: NDArray[np.int64]) -> float:
 
 
 def _drifts(table: Columns, labels: Integers) -> list[Finding]:
-    """Return a finding for each date along which the class or many attributes change."""
+    """Return a finding for each date column along which the class frequencies or many attributes change."""
     findings, columns_as_read = list[Finding](), table.as_read
     for column in columns_as_read.values():
         if not (isinstance(column, NumericColumn) and isinstance(column.form, DateForm) and column.form.part == "days"):
@@ -564,7 +587,10 @@ def _drifts(table: Columns, labels: Integers) -> list[Finding]:
 
 
 def _coarse(column: Column, n_groups: int) -> Integers:
-    """Return the group of each row's value, of at most `n_groups` groups of adjacent values of about equal weight."""
+    """Divide the values into at most `n_groups` groups of adjacent values with about equally many rows.
+
+    Return the group of each row, (N,).
+    """
     ranked = rank_values(column)
     middles = (np.cumsum(ranked.sizes) - ranked.sizes / 2) / ranked.sizes.sum()
     return ranked.groups_of_rows(np.minimum((middles * n_groups).astype(np.int64), n_groups - 1))

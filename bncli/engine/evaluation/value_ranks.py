@@ -1,7 +1,7 @@
-"""Rank the values of a column: which distinct values there are, in their order, and which of them each row has.
+"""Rank the values of a column: find its distinct values in order, and which of them each row has.
 
-A column is sorted, or counted if it has few different whole numbers, but its row numbers are not: sorting values alone
-is about six times faster than sorting rows by value. The rank of a row is found by search, where it is needed.
+The values of a column are sorted, or counted if they are integers in a small range, but the row indices are not sorted
+with them: sorting values alone is about six times faster. The rank of a row is found by search where it is needed.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from bncli.engine.kernels.binning import interval_codes, ordered
 _BLOCK = 1 << 16
 _FEW = 1 << 12
 _FEW_ROWS = 1 << 16
-"""Up to this many rows, the sizes of all values are found faster than the values near the ends of intervals."""
+"""Up to this many rows, counting the rows of all values is faster than searching for the ends of intervals."""
 
 
 class RankedValues(Protocol):
     """The distinct values of a column in their order, missing values last.
 
-    sizes (n_values,): the number of rows with each value; 0 for a level that no row has. pairs (n_values, K): the rows
-    of each class among them, or None if they were not counted. is_small: whether this takes little memory beside the
-    column.
+    - sizes: the number of rows with each value, (n_values,); 0 for a level that no row has
+    - pairs: the number of rows with each value and class, (n_values, K), or None if they were not counted
+    - is_small: whether the object takes little memory in addition to the column
     """
 
     sizes: NDArray[np.int64]
@@ -38,7 +38,7 @@ class RankedValues(Protocol):
 
     @abstractmethod
     def ranks(self, rows: Index | None = None) -> Integers:
-        """Return the rank of the value in each of the rows (None: all rows)."""
+        """Return the rank, from 0, of the value of each of the given rows, or of all rows if `rows` is None."""
 
     @abstractmethod
     def groups_of_rows(self, groups: Integers) -> Integers:
@@ -49,26 +49,32 @@ class RankedValues(Protocol):
         return len(self.sizes)
 
     def positions(self, rows: Index) -> tuple[Index, Index]:
-        """Return for each of the rows how many rows have lower values, and how many do not have higher ones."""
+        """Return, for each of the given rows, the number of rows with lower values, and with lower or equal values."""
         own, ends = self.ranks(rows), np.cumsum(self.sizes)
         return ends[own] - self.sizes[own], ends[own]
 
     def intervals_of_values(self, n: int) -> Integers:
-        """Return the interval of each value, (n_values,), of n that divide the rows evenly: that of its middle row."""
+        """Return the interval of each value, (n_values,), where n intervals divide the sorted rows evenly.
+
+        A value belongs to the interval of the middle one of its rows.
+        """
         middles = (np.cumsum(self.sizes) - self.sizes / 2) / self.sizes.sum()
         return np.asarray(np.minimum((middles * n).astype(np.int64), n - 1))
 
     def intervals(self, n: int) -> tuple[Integers, int]:
-        """Return the interval of each row, (N,), of n < 255 and one of missing values, and the number of the last."""
+        """Return the interval of each row, (N,), and the highest interval used, for n < 255 intervals.
+
+        Some kinds of columns have missing values in an interval of their own, n.
+        """
         of_value = self.intervals_of_values(n)
         return self.groups_of_rows(of_value), int(of_value[-1])
 
 
 def rank_values(column: Column, labels: Integers | None = None, n_labels: int = 1) -> RankedValues:
-    """Rank the values of a column. Cost: a sort of the values, or one pass if they are levels or few whole numbers.
+    """Rank the values of a column.
 
-    With labels (N,), levels and few whole numbers are counted with the classes if the counts take no more memory than
-    the column.
+    With labels (N,), levels and integers in a small range are counted together with the classes, unless the counts
+    would take much memory. Cost: a sort of the values, or one pass for levels and integers in a small range.
     """
     if isinstance(column, CategoricalColumn):
         return _Levels(column, labels, n_labels)
@@ -81,9 +87,10 @@ def rank_values(column: Column, labels: Integers | None = None, n_labels: int = 
 
 
 def order_numbers(column: Column, labels: Integers, n_labels: int) -> OrderedNumbers | None:
-    """Return the numbers of a column in order with the classes of their rows, or None for levels and few whole numbers.
+    """Sort the numbers of a column together with the classes of their rows.
 
-    Cost: a sort, or one pass if the numbers are whole or have few decimals.
+    Returns None for a categorical or empty column, for integers in a small range, and if a number is infinite or all
+    are missing. Cost: a sort, or one pass if the numbers are integers or have few decimals.
     """
     if isinstance(column, CategoricalColumn) or not len(column.values):
         return None
@@ -99,7 +106,10 @@ def order_numbers(column: Column, labels: Integers, n_labels: int) -> OrderedNum
 def _count(
     codes: NDArray[Any], low: int, n_codes: int, labels: Integers | None, n_labels: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
-    """Return the number of rows with each code, counted from `low`, and with each code and label, if that is asked."""
+    """Return the number of rows with each code, minus `low`, and with each such code and label.
+
+    The second result is None if `labels` is None, or if the counts would take much memory.
+    """
     if labels is None or n_codes * n_labels > max(len(codes) // 8, _FEW):
         labels, n_labels = None, 1
     counts = np.zeros(n_codes * n_labels, np.int64)
@@ -137,7 +147,7 @@ class _Levels(RankedValues):
 
 
 class _FewNumbers(RankedValues):
-    """Whole numbers from `low` to `high`, which are not many more than there are rows."""
+    """Integers from `low` to `high`, a range with fewer integers than there are rows, or fewer than _FEW."""
 
     def __init__(self, values: NDArray[Any], low: int, high: int, labels: Integers | None, n_labels: int) -> None:
         self._values, self._low = values, low
@@ -162,9 +172,9 @@ class _FewNumbers(RankedValues):
 
 
 class OrderedNumbers:
-    """Numbers that are not few whole ones, with the classes of their rows, in the order of the numbers.
+    """Numbers in ascending order with the classes of their rows.
 
-    n_values: the number of different numbers, where NaN counts as one. column: the finite numbers, ordered.
+    n_values: the number of distinct numbers, where NaN counts as one. column: the numbers that are not missing.
     """
 
     def __init__(self, values: NDArray[Any], labels: Integers, n_labels: int) -> None:
@@ -179,7 +189,7 @@ class OrderedNumbers:
         self.n_values = int(np.count_nonzero(self.column.is_last)) + self._has_missing
 
     def repeated(self, values: NDArray[Any]) -> RepeatedNumbers | None:
-        """Return the ranks of the values, as they were given, if many rows have the same."""
+        """Return the ranks of `values`, the unsorted numbers, or None if there are more than N / 16 distinct ones."""
         if self.n_values > self._n_rows // 16:
             return None
         column, distinct = self.column, self.column.values
@@ -190,7 +200,10 @@ class OrderedNumbers:
         return RepeatedNumbers(values, distinct, sizes)
 
     def interval_counts(self, n: int) -> NDArray[np.int64]:
-        """Return the number of rows of each interval (see `RankedValues.intervals`) and class, (at most n + 1, K)."""
+        """Return the number of rows in each interval and class, (at most n + 1, K).
+
+        The intervals are as in `RankedValues.intervals`, with missing values in the interval n.
+        """
         column, n_items = self.column, len(self.column.labels)
         is_plain = column.weights is None and self.n_values - self._has_missing == n_items
         ends = range(1, n_items + 1) if is_plain else column.ends  # of the items of each value
@@ -214,7 +227,7 @@ class OrderedNumbers:
 
 
 class RepeatedNumbers(RankedValues):
-    """Numbers of which few are different: `distinct` (n_values,), ascending, NaN last, with the rows of each."""
+    """Numbers with few distinct values: `distinct` (n_values,), ascending, NaN last, and their numbers of rows."""
 
     pairs = None
     is_small = True
@@ -245,7 +258,7 @@ class _Numbers(RankedValues):
 
     @cached_property
     def _is_first(self) -> Mask:
-        """Whether the value of each row, in the order of the values, differs from that of the row before it."""
+        """Whether each of the sorted values differs from the one before it."""
         is_first = np.ones(len(self._values), np.bool_)
         is_first[1:] = self._ascending[1:] != self._ascending[:-1]
         is_first[self._n_present + 1 :] = False  # a missing value differs from itself
@@ -286,7 +299,7 @@ class _Numbers(RankedValues):
         return self._groups(self._ascending[self._starts[ends]], of_group, int(groups[-1]) if len(groups) else 0)
 
     def _groups(self, cuts: NDArray[Any], of_group: Integers, missing: int) -> Integers:
-        """Return the element of `of_group` for each row, by the number of cuts below its value."""
+        """Return of_group[number of cuts below the value] for each row, and `missing` for rows without a value."""
         of_group = of_group.astype(np.uint8)
         groups = interval_codes(self._values, cuts.tolist(), np.dtype(np.uint8))
         if (of_group != np.arange(len(of_group))).any():
@@ -303,7 +316,7 @@ class _Numbers(RankedValues):
         ascending, n_present, n_rows = self._ascending[: self._n_present], self._n_present, len(self._values)
 
         def value_at(position: int) -> tuple[int, int, int]:
-            """Return the first row of the value at a position, the row after its last, and its interval."""
+            """Return the first sorted position of the value at a position, the one after its last, and its interval."""
             value = ascending[position]
             first, stop = int(np.searchsorted(ascending, value)), int(np.searchsorted(ascending, value, side="right"))
             return first, stop, min(int((first + stop) / 2 / n_rows * n), n - 1)
