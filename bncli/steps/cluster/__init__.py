@@ -1,4 +1,4 @@
-"""Work done by the workers of a Dask cluster; the results are the same as without one.
+"""Work on a Dask cluster, with the same results as without a cluster.
 
 - `connection`: connects to a cluster and submits tasks; the only module that imports dask
 - `tasks`: checks the workers; runs folds, comparisons and the files of a table as independent tasks

@@ -1,19 +1,20 @@
 """The connection to a Dask cluster: the only module that imports dask.
 
     tcp://HOST:PORT    a running scheduler (tls:// uses the certificates in dask's own configuration)
-    file:PATH          the same; `dask scheduler --scheduler-file PATH` has written its address to the file
+    file:PATH          a running scheduler whose address `dask scheduler --scheduler-file PATH` has written to the file
     local:N            N worker processes on this machine, started here and stopped when the command ends
 
 Every request to a cluster ends in bounded time:
 
 - A scheduler that does not answer within CONNECT_SECONDS counts as absent.
-- A cluster without workers for ALONE_SECONDS is given up. Before that, a nanny may restart a worker that died.
-- A task whose worker dies is run again elsewhere, after its inputs have been computed again. A task during which
-  RETRIES + 1 workers have died is reported as the cause.
+- The command fails if the cluster has no workers for ALONE_SECONDS. Before that, a nanny may restart a worker that
+  died.
+- A task whose worker dies is run again elsewhere, after its inputs have been computed again. If RETRIES + 1 workers
+  have died during the same task, the command fails.
 
 Dask pauses a worker near its memory limit, and the worker then takes no more tasks. If the memory consists of mapped
-pages of its own row blocks, nothing ever frees it. Beyond the limit the nanny kills the worker and starts another one,
-which the scheduler sees as a new worker, and no task is reported as the cause. `WorkerMonitor` recognises both cases.
+pages of its own row blocks, nothing ever frees it. Beyond the limit, the nanny kills the worker and starts another one,
+which the scheduler sees as a new worker, and Dask does not blame any task. `WorkerMonitor` recognizes both cases.
 
 Dask's own warnings and log messages never reach the standard error.
 """
@@ -40,31 +41,31 @@ from bncli.errors import BncliError, UsageError
 
 CONNECT_SECONDS = 10
 ANSWER_SECONDS = 60.0
-"""The time for a worker's first answer: it may have to load this package from a slow disk."""
+"""The maximum time in seconds for a worker's answer: it may first have to load this package from a slow disk."""
 ALONE_SECONDS = 20.0
 STUCK_SECONDS = 20.0
 RETRIES = 3
 BROADCAST_BYTES = 256 << 10
-"""Operands of at most this size are sent inside each task, larger ones once to every worker."""
+"""Operands of at most this many bytes are sent inside each task, larger ones once to every worker."""
 MORE_MEMORY = "give workers more memory (dask worker --memory-limit), or start more workers"
 _MOST_RESTARTS = 4
-"""The number of times that each worker may end, on average, before any task is done."""
+"""The maximum number of times, on average per worker, that workers may end while no task is done."""
 _POLL_SECONDS = 1.0
-"""The time between two checks whether any worker is left to wait for."""
+"""The seconds between two checks of whether any worker is left to wait for."""
 Future = Any
 """A value that is, or will be, in the memory of a worker."""
 
 
 class ClusterGoneError(BncliError):
-    """Raised when the cluster has shut down, so that no task can be retried."""
+    """Raised when the cluster has shut down or its workers no longer make progress, so that no task can be retried."""
 
 
 class LostResultsError(Exception):
-    """Raised when values were lost together with a worker; computing them again helps."""
+    """Raised when values on workers were lost or could not be sent, so that they must be computed or sent again."""
 
 
 class Worker(NamedTuple):
-    """A worker as the scheduler sees it: threads, memory limit in bytes (0: none), whether paused, whether busy."""
+    """The scheduler's view of a worker: threads, memory limit in bytes (0: none), whether paused, whether busy."""
 
     threads: int
     limit: int = 0
@@ -84,7 +85,11 @@ class WorkerMonitor:
     _since: dict[str, float] = field(default_factory=dict)
 
     def check(self, workers: Mapping[str, Worker]) -> None:
-        """Raise ClusterGoneError if waiting has become pointless."""
+        """Raise ClusterGoneError if waiting has become pointless.
+
+        That is the case if workers keep ending, if there have been none for ALONE_SECONDS, or if for STUCK_SECONDS some
+        have been paused and none has been busy.
+        """
         if workers:
             self.n_ends += len(self.known.difference(workers))
             most = _MOST_RESTARTS * max(len(self.known), 1)
@@ -105,7 +110,7 @@ class WorkerMonitor:
             raise ClusterGoneError(f"{what} (limit {limit / 1e6:,.0f} MB)", hint=MORE_MEMORY)
 
     def _seconds_in(self, state: str, is_in: bool) -> float:
-        """Return the number of seconds for which the cluster has been in a state, 0 if it is not."""
+        """Return the number of seconds for which the cluster has been in a state, or 0 if it is not in it now."""
         if not is_in:
             self._since.pop(state, None)
             return 0.0
@@ -113,7 +118,7 @@ class WorkerMonitor:
 
 
 class Cluster:
-    """The workers of a cluster. They run functions of modules, which are sent by name and which they must have too."""
+    """The workers of a cluster; functions are sent to them by module and name, so they need the same modules."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -133,13 +138,13 @@ class Cluster:
 
     @property
     def n_threads(self) -> int:
-        """Number of threads of all workers together, at least 1."""
+        """The total number of threads of all workers, at least 1."""
         return max(sum(worker.threads for worker in self.workers.values()), 1)
 
     def ask_all(self, function: Callable[..., Any], *arguments: Any) -> Mapping[str, Any]:
-        """Return each worker's answer by its address: what the function returns, or the exception it raises there.
+        """Call a function on every worker, and return its results, or the exceptions that it raises, by address.
 
-        The answer is a TimeoutError if it does not come within ANSWER_SECONDS.
+        A worker that does not answer within ANSWER_SECONDS has a TimeoutError.
         """
 
         async def ask(address: str) -> Any:
@@ -155,7 +160,7 @@ class Cluster:
         return {address: answer.result() for address, answer in coming.items()}
 
     def submit(self, function: Callable[..., Any], *arguments: Any, worker: str | None = None) -> Future:
-        """Return the future of a task, which runs on `worker` if that is possible; arguments may be futures."""
+        """Submit a task, which runs on `worker` if possible, and return its future; arguments may be futures."""
         where = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
         return self._client.submit(function, *arguments, pure=False, retries=RETRIES, **where)
 
@@ -166,7 +171,7 @@ class Cluster:
     def broadcast(self, value: Any) -> Future:
         """Send a value to every worker, for use in one round, and return its future.
 
-        Nothing can make the value again if it is lost. Raises LostResultsError if it cannot be sent.
+        The value cannot be computed again if it is lost. Raises LostResultsError if it cannot be sent.
         """
         try:
             return self._client.scatter(value, broadcast=True, hash=False, timeout=ALONE_SECONDS)
@@ -174,9 +179,9 @@ class Cluster:
             raise LostResultsError(str(error)) from error
 
     def values(self, futures: Sequence[Future]) -> list[Any]:
-        """Return the results of the tasks in their order.
+        """Wait for the tasks, and return their results in the order of `futures`.
 
-        Raises what a task raised, and LostResultsError if the tasks must be run again.
+        Raises the error of a task that failed, and LostResultsError if the tasks must be run again.
         """
 
         async def gather() -> list[Any]:
@@ -202,7 +207,7 @@ class Cluster:
             _raise_translated(error)
 
     def _wait(self, poll: Callable[[], Collection[Any]]) -> list[Any]:
-        """Call `poll` until it returns something, as long as there are workers to wait for."""
+        """Call `poll` until it returns something; raise ClusterGoneError if waiting becomes pointless."""
         monitor = WorkerMonitor(set(self.workers))
         while True:
             with suppress(TimeoutError):  # dask raises this while nothing is done yet
@@ -221,7 +226,7 @@ def _identity(value: Any) -> Any:
 
 
 def _raise_translated(error: Exception) -> NoReturn:
-    """Raise dask's errors as errors of this program, and errors of a task unchanged."""
+    """Raise dask's errors as errors of bncli, and the errors of a task unchanged."""
     name = type(error).__name__
     if name == "KilledWorker":
         what = f"{RETRIES + 1} workers died during the same task"
@@ -252,16 +257,16 @@ _PRELOAD = """import logging, signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 logging.getLogger("tornado.application").setLevel(logging.CRITICAL)
 """
-"""The code that a local worker runs as it starts: ^C in the terminal reaches all processes, and this one ends the
-others.
+"""The code that a local worker runs when it starts.
 
-A heartbeat that fails because the scheduler has ended is not an error worth logging.
+The worker ignores ^C, which the terminal sends to all processes, because the main process ends its workers. It does not
+log a heartbeat that fails because the scheduler has ended.
 """
 
 
 @contextmanager
 def connected(address: str) -> Iterator[Cluster]:
-    """Yield the cluster at an address, with at least one worker; whatever was started here is stopped afterwards.
+    """Yield the cluster at an address, with at least one worker; processes started here are stopped afterwards.
 
     Raises UsageError for a malformed address or a missing package, BncliError if no scheduler or worker is found.
     """
@@ -303,7 +308,7 @@ def connected(address: str) -> Iterator[Cluster]:
 
 
 def _parse_address(address: str) -> tuple[str, str]:
-    """Return the kind of an address, and the number of workers or the address of the scheduler."""
+    """Parse an address; return its kind, and the number of workers (for local:N) or the address of the scheduler."""
     kind, _, target = address.partition(":")
     if kind == "local" and re.fullmatch("[1-9][0-9]{0,3}", target):
         return kind, target
@@ -325,7 +330,7 @@ def _parse_address(address: str) -> tuple[str, str]:
 
 @contextmanager
 def _connect(kind: str, target: str, address: str) -> Iterator[Any]:
-    """Yield a client of the scheduler at `target`, or of a local cluster of `target` workers."""
+    """Yield a client of the scheduler at `target`, or of a new local cluster of `target` workers if `kind` is local."""
     from distributed import Client, LocalCluster
 
     what = f"no scheduler answered at {address} (within {CONNECT_SECONDS} seconds)"
@@ -353,7 +358,10 @@ def _connect(kind: str, target: str, address: str) -> Iterator[Any]:
 
 
 def _is_scheduler(target: str) -> bool:
-    """Return whether a scheduler answers at `target`; dask itself would wait for ever for a server that is silent."""
+    """Return whether a scheduler answers at `target` within CONNECT_SECONDS; with tls, whether the port is open.
+
+    Dask itself would wait forever for a server that is silent.
+    """
     deadline = time.monotonic() + CONNECT_SECONDS
     while (left := deadline - time.monotonic()) > 0:
         try:

@@ -1,15 +1,15 @@
 """Fit on a cluster: its workers hold the rows of a `.codes` file as row blocks and compute the sums over them.
 
-This serves networks whose learners need nothing but sums over coded rows.
+This works for networks whose learners need only sums over coded rows.
 
-- Any other table is first encoded, on the cluster too, into a file beside the model. The file is removed when the fit
-  ends, however it ends.
-- What needs single rows, or keeps more than the codes of each row, is refused with a reason before anything is read.
+- Any other table is first encoded, also on the cluster, into a file beside the model. The file is removed when the fit
+  ends, even if it fails.
+- Options that need single rows, or more than the codes of each row, are refused with a reason before anything is read.
 - The penalty is chosen by this process, on at most 50,000 rows.
 - Every worker maps the file itself. A block is the result of a task and not data that was sent. If a worker is lost,
-  its blocks, and the row state computed from them, are made again elsewhere.
+  its blocks, and the row state computed from them, are computed again elsewhere.
 - A round is one task per thread. The task runs the kernel on its blocks and returns the partial result of each. The
-  partial results are added here in block order, so the bytes are those of one process.
+  partial results are added here in block order, so the sums are bit for bit the sums of a single process.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ from bncli.steps.learning_inputs import SuppliedFiles, read_supplied
 from bncli.watch import Note, Run, Watch
 
 SECONDS_THAT_PAY = 1.0
-"""A pass shorter than this on this machine is not worth the time that messages to the workers and back take."""
+"""A pass that takes fewer seconds than this on one machine is not worth the time for messages to and from workers."""
 WORK_BYTES = 16 << 20
-"""The least memory in bytes that a pass takes in addition to the codes."""
+"""The minimum memory in bytes that a pass takes in addition to the codes."""
 PAUSED_FROM = 0.8
-"""The share of its memory limit at which Dask pauses a worker (distributed.worker.memory.pause)."""
+"""The fraction of its memory limit at which Dask pauses a worker (distributed.worker.memory.pause)."""
 _ATTEMPTS = 4
 _STRUCTURES = ("nb", "tan", "kdb")
 _PARAMETERS = ("map", "weighted", "discriminative", "extended")
 
 
 def refuse_on_cluster(source: Source, recipe: Recipe, supplied: SuppliedFiles) -> None:
-    """Raise UsageError for a fit that needs more than the sums that workers compute."""
+    """Raise UsageError for a fit that needs more than the sums that workers compute, or files that they cannot read."""
     if supplied.region_method or (supplied.structure is None and recipe.structure not in _STRUCTURES):
         word = supplied.region_method or recipe.structure
         what = f"--structure {word} needs single rows, which stay on the workers of a cluster"
@@ -93,10 +93,10 @@ def refuse_on_cluster(source: Source, recipe: Recipe, supplied: SuppliedFiles) -
 def rows_on_cluster(
     source: Source, recipe: Recipe, supplied: SuppliedFiles, model_path: str, run: Run
 ) -> Iterator[tuple[Source, SuppliedFiles, Run]]:
-    """Yield the source to fit from, so that the workers of the run's cluster hold the rows.
+    """Yield the source, supplied files and run for a fit in which the workers of the run's cluster hold the rows.
 
-    That is a `.codes` file, the supplied files with its cuts, and the run with a function that distributes row blocks.
-    Without a cluster all three are yielded as they are.
+    The source is a `.codes` file, the supplied files include its cuts if it was encoded here, and the run has a
+    function that distributes the row blocks. Without a cluster, all three are yielded unchanged.
     """
     if run.cluster is None:
         yield source, supplied, run
@@ -116,7 +116,10 @@ def rows_on_cluster(
 
 @contextmanager
 def _encoded_table(source: Source, recipe: Recipe, supplied: SuppliedFiles, model_path: str, run: Run) -> Iterator[str]:
-    """Yield the path of a temporary `.codes` file of the table, beside the model or else beside the data."""
+    """Yield the path of a temporary `.codes` file of the table.
+
+    The file is beside the model, or beside the data if the model is not written to a regular file.
+    """
     beside_path = source.paths[0].rstrip(os.sep) if is_special(model_path) else model_path
     path = f"{beside_path}.{secrets.token_hex(4)}.codes"
     try:
@@ -129,7 +132,7 @@ def _encoded_table(source: Source, recipe: Recipe, supplied: SuppliedFiles, mode
 
 
 class WorkerState(NamedTuple):
-    """Row state of a block that stays with a worker."""
+    """Row state of a block that stays on a worker."""
 
     future: Future
 
@@ -138,9 +141,9 @@ class WorkerState(NamedTuple):
 class WorkerBlocks:
     """The row blocks of a file on the workers; implements `BlockKeeper`.
 
-    preferred_workers[s]: the address of the worker that should hold block s. groups: for each thread of a worker, the
-    worker's address and the numbers of the blocks that the thread sums over. rounds, sent, received: number of rounds
-    of tasks, bytes sent to the workers and received from them.
+    preferred_workers[s]: the address of the worker that should hold block s. groups: for each thread in use, the
+    worker's address and the indices of the blocks that the thread sums over. rounds: the number of rounds of tasks.
+    sent, received: the number of bytes sent to the workers and received from them.
     """
 
     cluster: Cluster
@@ -154,7 +157,10 @@ class WorkerBlocks:
     def results(
         self, kernel: Callable[..., Any], broadcast: Sequence[Any], states: Sequence[Any] | None
     ) -> Sequence[Any]:
-        """Return `kernel(block, *broadcast)` for every block, in block order, from one round of tasks."""
+        """Return `kernel(block, *broadcast)` for every block, in block order, from one round of tasks.
+
+        Raises BncliError if the operands are lost repeatedly.
+        """
         size = len(pickle.dumps(tuple(broadcast), protocol=5))
         for attempt in range(_ATTEMPTS):
             try:
@@ -180,9 +186,9 @@ class WorkerBlocks:
         raise AssertionError
 
     def keep(self, kernel: Callable[..., Any], broadcast: Sequence[Any], states: Sequence[Any] | None) -> list[Any]:
-        """Compute `kernel(block, *broadcast)` for every block; return the results as WorkerStates, left with workers.
+        """Submit `kernel(block, *broadcast)` for every block; return WorkerStates, whose values stay on the workers.
 
-        A large operand is shared and not broadcast, because the results may have to be made again much later.
+        Large operands are shared and not broadcast, because the results may have to be computed again much later.
         """
         size, operands = len(pickle.dumps(tuple(broadcast), protocol=5)), tuple(broadcast)
         is_large = size > BROADCAST_BYTES
@@ -207,9 +213,10 @@ class WorkerBlocks:
 def distribute_rows(
     data: Dataset, *, path: str, cluster: Cluster, watch: Watch, distributed: list[WorkerBlocks]
 ) -> DistributedDataset:
-    """Return the rows of the `.codes` file at `path` with their blocks distributed over the threads of the workers.
+    """Distribute the row blocks of the `.codes` file at `path` over the threads of the workers, and return the data.
 
-    The blocks are also appended to `distributed`. Raises BncliError if a worker would reach its memory limit.
+    The WorkerBlocks are also appended to `distributed`. Raises BncliError if Dask would pause a worker because of its
+    memory limit.
     """
     # Each thread gets a run of consecutive blocks; with fewer blocks than threads, the last threads get none.
     bounds = data.bounds()
@@ -249,7 +256,10 @@ def distribute_rows(
 
 
 def refuse_memory_limits(cluster: Cluster, shares: Mapping[str, int]) -> None:
-    """Raise BncliError for the first worker that Dask would pause because of its share of the codes, in bytes."""
+    """Raise BncliError for the first worker that Dask would pause for the memory of its row blocks.
+
+    shares: the bytes of codes that each worker will map, by address.
+    """
     for address, used in cluster.ask_all(_resident_bytes).items():
         worker, share = cluster.workers.get(address), shares.get(address, 0)
         if worker is None or isinstance(used, BaseException) or not worker.limit:
@@ -274,12 +284,12 @@ def _resident_bytes() -> int:
 
 
 def _stamp(file: CodesFile) -> int:
-    """Return a checksum of the counts in a file, by which different files with the same name are distinguished."""
+    """Return a checksum of the counts in a file, which distinguishes different files with the same path."""
     return zlib.crc32(repr((file.header.rows, file.counts)).encode())
 
 
 def _load_block(path: str, schema: Schema, stamp: int, number: int, n_rows: int) -> RowBlock:
-    """Return, on a worker, a row block as views of the mapped file; raise BncliError if that is another file."""
+    """Load a row block on a worker as views of the mapped file; raise BncliError if it is a different file."""
     keep_freed_memory()
     file = _open_codes(path)
     if _stamp(file) != stamp or file.batches[number].num_rows != n_rows:
@@ -295,12 +305,12 @@ def _load_block(path: str, schema: Schema, stamp: int, number: int, n_rows: int)
 
 @lru_cache(1)
 def _open_codes(path: str) -> CodesFile:
-    """Open the file, which is mapped once for all blocks of a worker."""
+    """Load the codes at `path`, which a worker maps only once for all its blocks."""
     return read_codes(path)
 
 
 def _with_futures(state: Any) -> Any:
-    """Return row state in which each WorkerState is replaced by its future, which becomes the value on the worker."""
+    """Replace each WorkerState in row state by its future, in place of which Dask passes the value to the task."""
     if isinstance(state, WorkerState):
         return state.future
     return type(state)(map(_with_futures, state)) if type(state) in (tuple, list) else state
@@ -313,11 +323,11 @@ def _n_bytes(result: Any) -> int:
 def _apply_each(
     kernel: Callable[..., Any], operands: tuple[Any, ...], blocks: Sequence[RowBlock], states: Sequence[Any] | None
 ) -> list[Any]:
-    """Return, on a worker, the kernel's result for each of its blocks."""
+    """Apply the kernel to each of the blocks on a worker, and return the results in order."""
     own_states = [None] * len(blocks) if states is None else states
     return [_apply(kernel, operands, block, state) for block, state in zip(blocks, own_states, strict=True)]
 
 
 def _apply(kernel: Callable[..., Any], operands: tuple[Any, ...], block: RowBlock, state: Any) -> Any:
-    """Return, on a worker, the kernel's result for one block."""
+    """Apply the kernel to one block, with row state if there is any, on a worker."""
     return kernel(block if state is None else RowBlock(block.codes, block.labels, block.weights, state), *operands)

@@ -1,16 +1,16 @@
 """Independent tasks on a cluster: check its workers, then give each task to a worker that is free.
 
-The results are those of one process, because the tasks share nothing but their inputs.
+The results are the same as in a single process, because the tasks share only their inputs.
 
-- Before the work every worker reports its versions and the files it sees, and the first difference is an error. Python
-  (by its minor version), bncli and numpy must be those of this process, or bytes could differ. A file must have the
-  same absolute path and the same size everywhere. Workers should run numpy's BLAS on one thread, or the last bits of
-  sums may differ: that is a warning.
-- A worker builds the object that runs the tasks (such as one that has read the table) once per thread, and keeps that
-  of the most recent command.
-- In a table of several files, a task reads one file. Its result stays with its worker until it is next in the order of
+- Before the work begins, every worker reports its versions and the files it sees, and the first difference is an error.
+  The versions of Python (major and minor), bncli and numpy must be the same as in this process, or results could
+  differ. A file must have the same absolute path and the same size everywhere. Workers should run numpy's BLAS on one
+  thread; otherwise the last bits of sums may differ, and there is a warning.
+- A worker builds the object that runs the tasks (such as one that has read the table) once per thread, and keeps only
+  the object of the most recent command.
+- In a table of several files, a task reads one file. Its result stays on its worker until it is next in the order of
   the files, so that this process holds the results of one file at a time. Workers use absolute paths; errors show paths
-  as the user typed them.
+  as they were given on the command line.
 """
 
 from __future__ import annotations
@@ -47,23 +47,26 @@ from bncli.watch import Note, Progress, Run, Watch
 
 Task = TypeVar("Task")
 Serve = Callable[[Any], Callable[[Any], Any]]
-"""Takes what all tasks share and returns the function that runs one task; it is a module's function, sent by name."""
+"""A function of a module, sent by name, that takes what all tasks share and returns the function that runs a task."""
 _QUEUED_PER_THREAD = 2
-"""The number of tasks submitted per thread of the cluster: one that runs, and one that waits."""
+"""The maximum number of tasks submitted per thread of the cluster: one that runs, and one that waits."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _local = threading.local()
 
 
 @contextmanager
 def checked_cluster(address: str, paths: Sequence[str], watch: Watch) -> Iterator[Cluster]:
-    """Yield the cluster at an address, whose workers have the versions and see the files of this process."""
+    """Yield the cluster at an address after checking that its workers have the same versions and see the same files."""
     with connected(address) as cluster:
         check_workers(cluster, paths, watch)
         yield cluster
 
 
 def check_workers(cluster: Cluster, paths: Sequence[str], watch: Watch) -> None:
-    """Raise BncliError if a worker does not answer, has other versions, or does not see the files in `paths`."""
+    """Raise BncliError if a worker does not answer, has other versions, or does not see the same files at `paths`.
+
+    A worker that may run its BLAS on several threads causes a warning.
+    """
     versions, sizes, _ = worker_facts(paths)
     for address, answer in cluster.ask_all(worker_facts, list(paths)).items():
         if isinstance(answer, TimeoutError):
@@ -97,9 +100,9 @@ def check_workers(cluster: Cluster, paths: Sequence[str], watch: Watch) -> None:
 
 
 def worker_facts(paths: Sequence[str]) -> tuple[dict[str, str], list[int | None], bool]:
-    """Return the versions of this process, the size of each file (None: missing), and whether BLAS has one thread.
+    """Return the versions of this process, the size of each file in bytes, and whether BLAS is set to one thread.
 
-    The memory of the process is also set up for the work.
+    The size of a missing file is None. Also makes the process keep freed memory, for the work that follows.
     """
     keep_freed_memory()
     major, minor, _ = platform.python_version_tuple()
@@ -114,7 +117,7 @@ def worker_facts(paths: Sequence[str]) -> tuple[dict[str, str], list[int | None]
 
 
 def keep_freed_memory() -> None:
-    """Make the C library keep freed memory; otherwise every pass maps its temporaries of 128 KB anew.
+    """Make the C library keep freed memory; otherwise every pass maps its large temporary arrays (128 KB) anew.
 
     Dask's nannies set MALLOC_TRIM_THRESHOLD_, which also stops the library from raising its own threshold.
     """
@@ -127,7 +130,7 @@ def keep_freed_memory() -> None:
 
 
 def files_of(sources: Iterable[Source]) -> list[str]:
-    """Return the absolute path of every file of the tables; raise UsageError for a pipe, which no worker can read."""
+    """Return the absolute paths of all files of the tables, with their schema files; raise UsageError for a pipe."""
     paths: list[str] = []
     for source in sources:
         for table_file in find_inputs(source.paths, keep=True):
@@ -142,7 +145,7 @@ def files_of(sources: Iterable[Source]) -> list[str]:
 
 
 def for_workers(source: Source) -> Source:
-    """Return the source with absolute paths, which hold in any working folder."""
+    """Return the source with absolute paths, which are valid in any working directory."""
     schema_file = read_schema_file(source).place
     schema_file = None if schema_file is None else os.path.abspath(schema_file)
     return replace(source, paths=tuple(os.path.abspath(path) for path in source.paths), schema_file=schema_file)
@@ -151,10 +154,10 @@ def for_workers(source: Source) -> Source:
 def run_tasks(
     cluster: Cluster, serve: Serve, shared: Any, tasks: Iterable[Task], skip: Callable[[Task], bool]
 ) -> Iterator[tuple[Task, Any]]:
-    """Yield each task with its result, in the order in which they finish.
+    """Yield each task with its result, in the order in which the tasks finish.
 
-    `skip(task)` is called when the task's turn comes, and True leaves it out. The result is a BncliError if the task
-    raised one, or if workers died with it.
+    `skip(task)` is called when a task is about to be submitted; if it is true, the task is left out. The result is a
+    BncliError if the task raised one, or if too many workers died during the task.
     """
     run_task = partial(_run_task, serve, uuid.uuid4().hex, shared)
     waiting: dict[Any, Task] = {}
@@ -169,7 +172,7 @@ def run_tasks(
 
 
 def results_in_order(cluster: Cluster, serve: Serve, shared: Any, tasks: Iterable[Task]) -> Iterator[Any]:
-    """Yield the result of each task in the order of the tasks; earlier results wait on their workers.
+    """Yield the result of each task in the order of the tasks; finished results stay on their workers until then.
 
     `shared` is sent to the cluster once.
     """
@@ -184,7 +187,7 @@ def results_in_order(cluster: Cluster, serve: Serve, shared: Any, tasks: Iterabl
 
 
 def _run_task(serve: Serve, command: str, shared: Any, task: Any) -> Any:
-    """Run a task on a worker, with the function that this thread made for the command."""
+    """Run a task on a worker, with the function that `serve` returned to this thread for the command."""
     if getattr(_local, "command", None) != command:
         _local.run = None  # frees the table of the previous command before the next one is read
         _local.run, _local.command = serve(shared), command
@@ -192,7 +195,7 @@ def _run_task(serve: Serve, command: str, shared: Any, task: Any) -> Any:
 
 
 def _finished(cluster: Cluster, waiting: dict[Any, Task]) -> Iterator[tuple[Task, Any]]:
-    """Wait until a task is done, and yield all that are, removing them from `waiting`."""
+    """Wait until at least one task is done, remove all finished tasks from `waiting`, and yield them with results."""
     with _loss_as_gone():
         futures = cluster.first(list(waiting))
     for future in futures:
@@ -212,7 +215,7 @@ def _result(cluster: Cluster, future: Future) -> Any:
 
 @contextmanager
 def _loss_as_gone() -> Iterator[None]:
-    """Raise LostResultsError as ClusterGoneError, since only a cluster that shuts down cancels these tasks."""
+    """Raise ClusterGoneError for LostResultsError, since only a cluster that shuts down cancels these tasks."""
     try:
         yield
     except LostResultsError as error:
@@ -221,9 +224,9 @@ def _loss_as_gone() -> Iterator[None]:
 
 @contextmanager
 def reading_on_cluster(source: Source, run: Run) -> Iterator[Run]:
-    """Yield the run with `each_file` set to a function that has the cluster read the files of `source`.
+    """Yield the run with `each_file` set to a function that reads the files of `source` on the run's cluster.
 
-    Without a cluster the run stays as it is.
+    Without a cluster, the run is yielded unchanged.
     """
     if run.cluster is None:
         yield run
@@ -247,13 +250,13 @@ def _read_each_file(
     work: Callable[..., Iterable[Any]],
     arguments: Callable[[], tuple[Any, ...]],
 ) -> Iterator[tuple[str, list[Any], BncliError | None]]:
-    """Implement `Run.each_file`: yield for every file its path, what `work` yields for it, and its error."""
+    """Implement `Run.each_file`: yield each file's path, the list of what `work` yields, and its error or None."""
     results = each_file_in_turn(
         cluster,
         _serve_reading,
         for_workers(source),
         source.paths,
-        # The arguments may depend on results of earlier files, so they are asked for when the task is handed out.
+        # The arguments may depend on results of earlier files, so they are computed when the task is submitted.
         lambda paths: (paths, work, arguments()),
         watch,
     )
@@ -271,8 +274,9 @@ def each_file_in_turn(
 ) -> Iterator[tuple[str, Any, dict[str, str]]]:
     """Run one task per file of a table, and report progress in bytes.
 
-    `make_task` gets the absolute paths of the first file, which determines the columns of all, and of the file itself.
-    Yields for every file its typed path, the result, and the typed path of each absolute path in the task.
+    `make_task` gets the absolute paths of the first file, which determines the columns of all files, and of the file
+    itself (only one path for the first file). Yields for every file its path as given on the command line, the result,
+    and a mapping from each absolute path in the task to the path as given.
     """
     typed = [table_file.path for table_file in find_inputs(paths, keep=False)]
     absolute = [os.path.abspath(path) for path in typed]
@@ -285,7 +289,7 @@ def each_file_in_turn(
 
 
 def with_typed_paths(error: BncliError, typed: Mapping[str, str]) -> BncliError:
-    """Return the error with every absolute path replaced by the path that was typed."""
+    """Return the error with every absolute path in `typed` replaced by the path given on the command line."""
     texts = [error.what, error.where, error.hint]
     for path in sorted(typed, key=len, reverse=True):
         texts = [text.replace(path, typed[path]) for text in texts]
@@ -298,7 +302,7 @@ def _serve_reading(source: Source) -> Callable[[Any], tuple[list[Any], BncliErro
 
 
 def _read_last_file(source: Source, task: Any) -> tuple[list[Any], BncliError | None]:
-    """Return, on a worker, what `work` yields for the last file of the task, and the error that ended it."""
+    """Return, on a worker, what `work` yields for the last file of the task, and the error that ended it or None."""
     paths, work, arguments = task
     items: list[Any] = []
     try:

@@ -2,11 +2,11 @@
 
 - TRIPOD+AI: 27 items, some of them in parts, about a prediction model (Collins et al. 2024, BMJ 385:e078378).
 - Model validation in banks: conceptual soundness, ongoing monitoring and outcomes analysis, as in SR 26-2 of the
-  Federal Reserve (2026), the successor of SR 11-7 (2011), with what governance needs to know.
+  Federal Reserve (2026), the successor of SR 11-7 (2011), with items on governance and disclosure.
 - Annex IV of Regulation (EU) 2024/1689: the technical documentation of a high-risk AI system.
 
 An answer consists of fields of ABOUT.toml (`FIELDS`), which only a person can fill in, and of facts, which follow from
-the model and its test rows (`facts.facts_of`).
+the model and its test rows (`dossier.facts_of`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STATUSES = ("provided", "partly provided", "not provided")
 
 
 class Item(NamedTuple):
-    """An item of a checklist: its number there, its title, its question, and the fields and facts that answer it."""
+    """An item of a checklist: its number, title and question, and the names of the fields and facts that answer it."""
 
     number: str
     title: str
@@ -37,7 +37,7 @@ class Item(NamedTuple):
 class Answer(NamedTuple):
     """The answer to an item: what a person wrote, what follows from the model, and which fields are empty.
 
-    status: `provided`, `partly provided` if fields are empty, `not provided` if there is nothing.
+    status: `not provided` if there is neither text nor fact, `partly provided` if some field is empty, or `provided`.
     """
 
     item: Item
@@ -52,7 +52,7 @@ class Answer(NamedTuple):
         return STATUSES[1] if self.missing else STATUSES[0]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the answer with its item."""
+        """Return the answer and its item as JSON values."""
         return {
             "item": self.item.number,
             "title": self.item.title,
@@ -65,7 +65,7 @@ class Answer(NamedTuple):
 
 
 class Checklist(NamedTuple):
-    """A checklist: its word in the JSON, its title, its subject, and its items."""
+    """A checklist: its key in the JSON, its title, its subject, and its items."""
 
     word: str
     title: str
@@ -279,7 +279,7 @@ FIELDS: Mapping[str, str] = {
     "standards": "Standards that were applied, in full or in part",
     "conformity": "The declaration of conformity: its place, its date and its signatory",
 }
-"""The fields by name, each with a description of its content."""
+"""The fields of ABOUT.toml by name, each with a description of its content."""
 
 
 @dataclass(frozen=True)
@@ -291,7 +291,7 @@ class About:
 
 
 def template() -> str:
-    """Return an ABOUT.toml with all fields, all of them empty."""
+    """Return the text of an ABOUT.toml in which all fields are empty."""
     lines = ["# What only you know about the model. An empty field is reported as not provided."]
     for name, text in FIELDS.items():
         lines += ["", f"# {text}.", f'{name} = ""']
@@ -300,10 +300,10 @@ def template() -> str:
 
 
 def read_about(path: str) -> About:
-    """Return the fields and properties in a file.
+    """Load the fields that are not empty, and the properties, from a file.
 
-    Raises BncliError if it is not TOML, or has unknown keys, or values other than text (for `properties`, a list of
-    texts).
+    Raises BncliError if the file cannot be read, is not valid TOML, or has unknown keys or values other than strings
+    (for `properties`, a list of strings that are not blank).
     """
     try:
         with open(path, "rb") as file:

@@ -1,14 +1,17 @@
 """Write the dossier of a model: one page and one JSON file.
 
-The page has the checklists, then the report page of the model, then what only a dossier has. The JSON file is:
+The page has the checklists, then the sections of the model's report page, then sections that only a dossier has. The
+JSON file is:
 
-    {"format": "bncli-dossier", "version": 1, "model": "m.bnc", "about": {"intended_use": null, ...},
+    {"format": "bncli-dossier", "version": 1, "bncli_version": ..., "model": "m.bnc", "rows": ...,
+     "unlabelled_rows": ..., "about": {"intended_use": null, ...},
      "checklists": {"tripod_ai": [{"item": "1", "title": ..., "status": "not provided", ...}, ...], ...},
      "evaluation": {...}, "periods": [...], "monitor": {...}, "sensitivity": {...}, "challengers": [...],
      "verification": {...}, "data": {...}, "specification": {...}, "files": [{"kind", "path", "sha256"}, ...]}
 
-`evaluation` has the keys of `evaluate --json`, `monitor` those of `monitor --json`, `verification` those of
-`verify --json`, and `specification` those of `inspect --json`.
+`evaluation` has the keys of `evaluate --json` except `seconds`, with two classes also `gains` and `net_benefit`.
+`monitor` has the keys of `monitor --json`, and `verification` the keys of `verify --json`. `specification` has the keys
+of `inspect --json`, the command that fits the model, and a Python program, if the model has them.
 """
 
 from __future__ import annotations
@@ -54,14 +57,17 @@ VERSION = 1
 _CALIBRATION = ("calibration_slope", "calibration_intercept", "calibration_in_the_large")
 _MOST_LINES = 1000
 _FEW_EVENTS = 100
-"""With fewer rows of the rarest label, figures are too uncertain for a verdict (Collins, Ogundimu & Altman 2016)."""
+"""With fewer rows of the rarest label, metrics are too uncertain for a verdict (Collins, Ogundimu & Altman 2016)."""
 
 
 _NAMES = {"accuracy": "accuracy", "log_loss": "log-loss", "auc": "AUC", "brier": "Brier score"}
 
 
 class DossierReport(NamedTuple):
-    """The two files that were written, and the number of items of each checklist by status."""
+    """The two files that were written, the numbers of rows with and without a class, and what was found.
+
+    items: the number of items by checklist and status. properties_refuted: the number of refuted properties.
+    """
 
     model: str
     page: str
@@ -72,7 +78,7 @@ class DossierReport(NamedTuple):
     properties_refuted: int
 
     def as_json(self) -> dict[str, Any]:
-        """Return every field by name."""
+        """Return all fields by name."""
         return self._asdict()
 
 
@@ -115,7 +121,7 @@ def dossier(model_path: str, sources: DossierSources, *, output: str, run: Run =
 def _content(
     found: Findings, model_path: str, about: About, answers: Mapping[str, Sequence[Answer]]
 ) -> Mapping[str, Any]:
-    """Return the content of the JSON file; it does not depend on when or how fast it was made."""
+    """Return the content of the JSON file, which does not depend on the time or the duration of the run."""
     evaluated = found.scored.report
     evaluation = evaluated.as_json()
     if evaluated.two_class is not None:
@@ -172,7 +178,7 @@ def _content(
 def dossier_page(
     found: Findings, model_path: str, sources: DossierSources, about: About, answers: Mapping[str, Sequence[Answer]]
 ) -> Page:
-    """Return the page: the checklists, the sections of the model's page, and further findings."""
+    """Return the page: the checklists, the sections of the model's report page, and further findings."""
     paths = sources.source.paths
     words = ["bncli", "dossier", model_path, "--data", *paths, *([] if found.time is None else ["--time", found.time])]
     words += [word for name in sources.by for word in ("--by", name)]
@@ -200,7 +206,7 @@ def dossier_page(
 
 
 def _checklist_blocks(checklist: Checklist, answers: Sequence[Answer]) -> Iterator[Block]:
-    """Yield the number of items answered, the fields to fill in, and a line per item."""
+    """Yield the number of items by status, the empty fields of ABOUT.toml, and a table with one row per item."""
     numbers = [f"{sum(answer.status == status for answer in answers):,} {status}" for status in STATUSES]
     note = "The items are paraphrased; only the original text is authoritative."
     yield Paragraph(f"{checklist.subject}. {count(len(answers), 'item')}: {', '.join(numbers)}. {note}")
@@ -220,7 +226,7 @@ def _checklist_blocks(checklist: Checklist, answers: Sequence[Answer]) -> Iterat
 
 
 def _stability_blocks(found: Findings) -> Iterator[Block]:
-    """Yield the figures of each period, and the expected beside the measured figures."""
+    """Yield the measured and the expected metrics of each period, and a table of both over all rows."""
     if not found.periods:
         yield Paragraph("Figures by period need a time column: add --time COLUMN.", "gap")
     else:
@@ -258,7 +264,7 @@ def _with_interval(value: float | None, ends: tuple[float, float] | None) -> str
 
 
 def _sensitivity_blocks(found: Findings) -> Iterator[Block]:
-    """Yield the changes of the predictions with each attribute, and the properties."""
+    """Yield a table of how much predictions change when each attribute is permuted, and a table of the properties."""
     order = sorted(found.sensitivities.items(), key=lambda pair: -pair[1].log_loss_increase)
     rows = [
         (name, f"{own.log_loss_increase:.4f}", f"{own.mean_change:.4f}", percent(own.changed))
@@ -276,7 +282,7 @@ def _sensitivity_blocks(found: Findings) -> Iterator[Block]:
 
 
 def _disclosure_blocks(found: Findings) -> Iterator[Block]:
-    """Yield what the model file discloses about few training rows: values, cells of tables, and held-out rows."""
+    """Yield what the model file discloses about small numbers of training rows: values, table cells, held-out rows."""
     disclosed = found.verified.disclosure
     assert disclosed is not None
     few = f"fewer than {disclosed.min_rows} training rows"
@@ -310,7 +316,7 @@ def _data_blocks(found: Findings) -> Iterator[Block]:
 
 
 def facts_of(found: Findings) -> Mapping[str, str]:
-    """Return the facts by key, without those that do not apply."""
+    """Return the facts that answer items of the checklists, keyed by name, without those that do not apply."""
     facts = _facts_of_model(found) | _facts_of_rows(found) | _facts_of_figures(found)
     return {word: text for word, text in facts.items() if text}
 
@@ -540,9 +546,9 @@ def _facts_of_figures(found: Findings) -> dict[str, str]:
 
 
 def unexpected_figures(found: Findings) -> str:
-    """Return a sentence on the periods whose figures are outside the intervals that the probabilities imply.
+    """Return a sentence on the metrics of periods that are outside the intervals implied by the probabilities.
 
-    It is "" if no figure can be compared. Periods with rows without a class are left out.
+    It is "" if no metric can be compared. Periods in which any row has no class are left out.
     """
     outside, n_compared = [], 0
     for period in found.periods:
@@ -566,7 +572,7 @@ def unexpected_figures(found: Findings) -> str:
 
 
 def _lowest_and_highest_text(where: str, groups: Sequence[Group]) -> str:
-    """Return where the log-loss and the AUC of groups are lowest and highest."""
+    """Return a sentence, beginning with `where`, on the lowest and the highest log-loss and AUC of the groups."""
     parts = []
     for name in ("log_loss", "auc"):
         known = [(own, group.value or "missing") for group in groups if (own := group.metrics[name]) is not None]

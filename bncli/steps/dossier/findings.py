@@ -1,9 +1,11 @@
-"""Collect the figures of a model for its dossier; each comes from the step that computes it.
+"""Collect the findings on a model for its dossier; each comes from the step that computes it.
 
-Rows without a class take no part in figures of performance; the monitor counts them too, and so do the figures that
-are expected of each period. Periods are the calendar periods of a column of dates (days, months, quarters or years, the
-finest of which there are at most MOST_PERIODS), the values of a column of at most as many numbers, or tenths of the
-rows.
+Performance is computed only from rows with a class. The monitor and the expected performance of each period also
+include rows without a class.
+
+The periods of a column of dates are days, months, quarters or years: the finest unit with at most MOST_PERIODS periods,
+or years if there is none. The periods of a numeric column are its values if there are at most MOST_PERIODS of them, and
+otherwise tenths of the rows.
 """
 
 from __future__ import annotations
@@ -47,15 +49,15 @@ from bncli.watch import Note, Run, Stage
 MOST_PERIODS = 24
 _TENTHS = 10
 SENSITIVITY_ROWS = 1000
-"""The number of evenly spaced rows on which sensitivities are measured."""
+"""The maximum number of evenly spaced rows on which sensitivities are computed."""
 FEW_ROWS = 10
-"""Values with fewer training rows are listed."""
+"""Values with fewer training rows than this are listed."""
 _PROPERTY_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
 class DossierSources:
-    """The inputs of a dossier besides the model: test rows, columns of groups, ABOUT.toml and challengers."""
+    """The inputs of a dossier besides the model: test rows, columns that define groups, ABOUT.toml and challengers."""
 
     source: Source
     by: Sequence[str] = ()
@@ -64,10 +66,10 @@ class DossierSources:
 
 
 class Period(NamedTuple):
-    """A period of time: the figures of its rows with a class, and those expected of all its rows.
+    """A period of time: the metrics of its rows with a class, and the metrics expected for all its rows.
 
-    rows: their number with and without a class. group: None if no row has a class. figures: of two classes; None for
-    more classes, and if no row has a class.
+    rows: the number of all its rows. group: the metrics of the rows with a class, or None if there are none. figures:
+    the two-class metrics of these rows, or None with more classes or without such rows.
     """
 
     name: str
@@ -79,14 +81,15 @@ class Period(NamedTuple):
 
 @dataclass(frozen=True)
 class Findings:
-    """All figures of a model that its dossier contains.
+    """All findings on a model that its dossier contains.
 
     - scored: the rows with a class and their evaluation. unlabelled: the number of rows without a class.
-    - periods: in time order; () without a time column, which is `time` otherwise.
+    - time: the name of the time column, or None. periods: in time order; () without a time column.
     - monitored: all rows compared with the training rows. verified: self-test, properties, disclosure.
     - sensitivities: by attribute, on `sensitivity_rows` rows. challengers: other models on the same rows.
-    - data: the description of the test table. specification: the model in numbers, and as a program if it has one.
-    - files: kind, path and SHA-256 of every file.
+    - data: the description of the test table. specification: the tables and effects of the model, with the command that
+      fits it and a Python program, each None if there is none.
+    - files: kind, path and SHA-256 of every file; the SHA-256 is "" if the file cannot be read again.
     """
 
     model: Model
@@ -105,7 +108,10 @@ class Findings:
 
 
 def find_all(model_path: str, sources: DossierSources, about: About, run: Run) -> Findings:
-    """Return all figures of the model in a file; raises what the steps raise."""
+    """Compute all findings on the model at `model_path`.
+
+    Raises UsageError for standard input, BncliError if no row has a class, and the errors of the steps.
+    """
     source, watch = sources.source, run.watch
     if "-" in source.paths:
         raise UsageError(
@@ -196,7 +202,7 @@ def find_all(model_path: str, sources: DossierSources, about: About, run: Run) -
 
 
 def _monotone_properties(model: Model) -> Iterator[str]:
-    """Yield a statement per attribute whose direction was required in learning."""
+    """Yield a statement for each attribute in use that was fitted with a monotonicity constraint."""
     schema = model.schema
     for i, attribute in enumerate(schema.attributes):
         if i in model.attributes and (direction := direction_of(schema, i)):
@@ -214,7 +220,7 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 def _periods(everything: Columns, scored: ScoredTable, model: Model, allow_missing: bool) -> Iterator[Period]:
-    """Yield each period, in time order; `everything` has the rows without a class too."""
+    """Yield each period, in time order; `everything` also has the rows without a class."""
     by = everything.split_by
     if by is None or by.times is None:
         return
@@ -241,7 +247,10 @@ def _periods(everything: Columns, scored: ScoredTable, model: Model, allow_missi
 
 
 def _name_periods(times: np.ndarray[Any, Any], is_date: bool) -> tuple[Any, tuple[str, ...]]:
-    """Return the number of the period of each row, and the names of the periods in time order."""
+    """Return the index of the period of each row, (N,), and the names of the periods in time order.
+
+    times: the time of each row, (N,), in seconds since 1970 if it is a date.
+    """
     if is_date:
         days = times.astype("datetime64[s]").astype("datetime64[D]")
         months = days.astype("datetime64[M]").astype(np.int64)
