@@ -79,7 +79,7 @@ _NO_VALUE = re.compile(
     "a|above|and|are|can|cannot|columns|gives|has|holds|is|keeps|leaves|makes|must|names|needs?|of|or|out|reads|takes"
     "|was|with|would"
 )
-"""A word after an option that takes any text, such as the name of a column, that is not its value."""
+"""Words that are not taken as the value of the option before them, even if its value may be any string."""
 _OPENBLAS_NAMES = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "openblas_{}_num_threads")
 _REDRAW_SECONDS = 0.1
 
@@ -98,14 +98,14 @@ def python_call(progress: ProgressOption = None) -> Iterator[Watch]:
 
 
 def make_run(threads: int, watch: Watch = silent) -> Run:
-    """Return a `Run` with this number of threads; raise UsageError unless it is a whole number of at least 1."""
+    """Return a `Run` with this number of threads; raise UsageError unless it is an integer of at least 1."""
     if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1:
         raise UsageError(f"threads is {threads!r}; it should be a whole number of at least 1")
     return Run(int(threads), watch=watch)
 
 
 def error_in_keywords(error: BncliError) -> BncliError:
-    """Return the error with keywords in place of flags, without a hint that has a flag without a keyword."""
+    """Return the error with keywords in place of flags; its hint is dropped if a flag in it has no keyword."""
     hint = in_keywords(error.hint)
     hint = "" if _FLAG.search(hint) else hint
     return type(error)(in_keywords(error.what), where=in_keywords(error.where), hint=hint)
@@ -126,7 +126,7 @@ def _keyword(match: re.Match[str], keywords: dict[str, str]) -> str:
 
     A switch becomes `k=True`, and a flag without a keyword is unchanged. Values are words that the option accepts,
     numbers, names in capital letters, anything in quotes or with a dot or comma inside, and most words after an option
-    about a table that takes any text (see _NO_VALUE).
+    about a table whose value may be any string (see _NO_VALUE).
     """
     flag, word = match[1], match[2]
     if flag not in keywords:
@@ -231,7 +231,7 @@ def one_blas_thread() -> Iterator[None]:
 
 @cache
 def _blas_functions() -> tuple[tuple[Callable[[], int], Callable[[int], Any]], ...]:
-    """Return for each BLAS of numpy and scipy the functions that get and set its threads; empty if none is found."""
+    """Return the functions that get and set the number of threads of each BLAS; empty if no BLAS is found."""
     functions = _openblas_functions()
     if functions:
         return functions
@@ -246,7 +246,11 @@ def _blas_functions() -> tuple[tuple[Callable[[], int], Callable[[int], Any]], .
 
 
 def _openblas_functions() -> tuple[tuple[Callable[[], int], Callable[[int], Any]], ...]:
-    """Return for each OpenBLAS in the wheels of numpy and scipy the functions that get and set its threads."""
+    """Return pairs of functions that get and set the number of threads of the OpenBLAS of numpy and of scipy.
+
+    A library has one pair per known naming scheme that it exports. Only the folders `numpy.libs` and `scipy.libs` of
+    wheels are searched, so the result is empty for other installations.
+    """
     import scipy
 
     functions = []
@@ -293,7 +297,7 @@ _ARROW = (pa.Table, pa.RecordBatch)
 def source_options(
     options: Mapping[str, Any], allowed: Sequence[str] = (*COLUMN_OPTIONS, *FILE_OPTIONS)
 ) -> dict[str, Any]:
-    """Return options about a table as fields of `Source`.
+    """Convert options about a table to fields of `Source`; options with the value None are left out.
 
     Raises TypeError for an option that is not `allowed`, and UsageError for an invalid value.
     """
@@ -377,9 +381,9 @@ def source_of(data: Any, *, in_memory: bool = False, **options: Any) -> Iterator
 
 
 def table_of(data: Any) -> pa.Table:
-    """Return data as an Arrow table of types that can be written and sorted.
+    """Convert data to an Arrow table of types that can be written and sorted.
 
-    Raises UsageError for anything but a table.
+    Raises UsageError for anything but a table, and for duplicate column names.
     """
     names = data.schema.names if isinstance(data, _ARROW) else data if isinstance(data, Mapping) else ()
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, _ARROW):
@@ -407,7 +411,7 @@ def table_of(data: Any) -> pa.Table:
 
 
 def _arrow_table(data: Any) -> pa.Table:
-    """Return an object with the Arrow C interface as an Arrow table, without the index of a pandas data frame.
+    """Convert an object with the Arrow C interface to an Arrow table, without the index of a pandas data frame.
 
     Where Arrow does not know the type of a column, the values of the column are converted one by one.
     """
@@ -428,7 +432,7 @@ def _arrow_table(data: Any) -> pa.Table:
 
 
 def _plain_type(arrow_type: pa.DataType) -> pa.DataType:
-    """Return the type without what Arrow cannot sort: extension types and views of strings (as Polars has)."""
+    """Replace types that Arrow cannot sort: extension types by their storage, string views (Polars) by strings."""
     if isinstance(arrow_type, pa.BaseExtensionType):
         return _plain_type(arrow_type.storage_type)
     if pa.types.is_dictionary(arrow_type):
@@ -442,9 +446,10 @@ def _is_extension(arrow_type: pa.DataType) -> bool:
 
 
 def column_of(values: Any, name: str) -> pa.Array:
-    """Return values as an Arrow column; if Arrow refuses them, as numbers if all are numbers, otherwise as strings.
+    """Convert values to an Arrow column; if Arrow refuses them, to numbers if all are numbers, otherwise to strings.
 
-    Raises UsageError, which mentions `name`, for values that are no list or array, and for lists or dicts among them.
+    Raises UsageError, which mentions `name`, for values that are not a list or an array, and for lists or dicts among
+    them.
     """
     if isinstance(values, str) or not hasattr(values, "__iter__"):
         what = f"column {name!r} is of type {type(values).__name__}; it should be a list or an array"

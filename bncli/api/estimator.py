@@ -5,8 +5,8 @@
   values are numbers, and otherwise text.
 - Missing values and values not seen in training are treated as by `bncli score`.
 - Class labels may be anything that scikit-learn allows. With a single class the model is constant.
-- Rows are sorted before folds are drawn, and a row with a whole weight w becomes w rows (up to MOST_ROWS in all). So
-  neither the order of the rows nor their repetition changes the model.
+- Rows are sorted before folds are drawn. If all weights are integers, a row of weight w becomes w rows (up to MOST_ROWS
+  in total). So neither the order of the rows nor their repetition changes the model.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return classes
 
     def _columns(self, X: Any, reset: bool) -> dict[str, pa.Array]:
-        """Return the columns of X by name, after the checks that scikit-learn requires."""
+        """Return the columns of X, keyed by name, after the checks that scikit-learn requires."""
         if hasattr(X, "__arrow_c_stream__") and hasattr(X, "columns"):
             validate_data(self, X, reset=reset, skip_check_array=True)
             table = table_of(X)
@@ -271,7 +271,7 @@ def _unused_name(name: str, columns: Mapping[str, Any]) -> str:
 
 
 def _array_column(values: NDArray[Any]) -> pa.Array:
-    """Return a column of an array for Arrow; NaN becomes missing, and strings become numbers if all can be read so.
+    """Convert an array to an Arrow column; NaN becomes missing, and an array of strings numeric if all are numbers.
 
     Raises TypeError for values that are dicts, lists, sets or tuples.
     """

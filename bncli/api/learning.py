@@ -49,7 +49,7 @@ def fit(
 
     - about learning: `structure`, `param`, `k`, `penalty`, `seed`, ...; `structure` may also be a file, `cuts` is one;
       `log_p_quantiles=True`; `intervals=True` for `model.predict_interval`; `alternatives=N` for other cards
-    - about the table: `class_` (the column to predict; by default the column `class`, else the last one), `ignore`,
+    - about the table: `class_` (the column to predict; by default the column `class`, or the last one), `ignore`,
       `categorical`, `numeric`, `use` (lists of columns; `use` are the only columns to learn from), `weights` (a
       column), `missing` (strings that mean a missing value), `dates`, `decimal`, `schema` (a file), `drop_unlabelled`,
       `drop_incomplete`, `positive` (the label that is the event), `on_bad_row`
@@ -165,14 +165,14 @@ def compare(
 
 
 def _split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the options about the table as fields of a source, and the options about learning."""
+    """Split options into fields of a `Source` and options about learning."""
     of_table = (*COLUMN_OPTIONS, *FILE_OPTIONS)
     reading = source_options({key: value for key, value in options.items() if key in of_table})
     return reading, {key: value for key, value in options.items() if key not in of_table}
 
 
 def _parse_learning(words: Mapping[str, Any]) -> LearningOptions:
-    """Return the recipe and the supplied files for options about learning; raise TypeError for an unknown option."""
+    """Resolve options about learning to a recipe and supplied files; raise TypeError for an unknown option."""
     known = typed_options()
     for word in words:
         if word not in known and word != "seed":
@@ -198,9 +198,9 @@ def _parse_learning(words: Mapping[str, Any]) -> LearningOptions:
 def simulate(
     model: Model | str | os.PathLike[str], rows: int, *, seed: int = 0, missing: float | None = None
 ) -> pa.Table:
-    """Return rows drawn from a model that is a network, with the class, as an Arrow table.
+    """Draw rows, including the class, from a model that is a network; return them as an Arrow table.
 
-    missing: the probability with which each attribute value is removed; None removes none.
+    missing: the probability with which each attribute value is removed, or None to remove none.
 
     Raises UsageError for fewer than 1 row, ModelError for a model that is not a network.
     """

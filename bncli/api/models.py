@@ -61,8 +61,8 @@ class RowExplanation(NamedTuple):
 class SufficientReason(NamedTuple):
     """The smallest set of values of a row that was found to fix its decision, whatever the other values are.
 
-    values: by attribute, as the model writes them. exact: whether it is proven that no smaller set fixes the decision.
-    See `bncli help what-if`.
+    values: keyed by attribute, as the model writes them. exact: whether it is proven that no smaller set fixes the
+    decision. See `bncli help what-if`.
     """
 
     values: dict[str, str]
@@ -70,7 +70,7 @@ class SufficientReason(NamedTuple):
 
 
 class Decisions(NamedTuple):
-    """Decisions about rows: labels (N,), None for an abstention; expected costs (N,) and prediction sets, if any."""
+    """Decisions about rows: labels (N,), None for an abstention; expected costs (N,) and prediction sets, or None."""
 
     labels: NDArray[Any]
     expected_costs: Array | None
@@ -132,7 +132,7 @@ class Model:
     ) -> Array:
         """Return the interval of each probability, shape (N, K, 2): its lower and its upper end.
 
-        level: the probability with which an interval holds the true P(y | x_t), between 0 and 1. prior: as in
+        level: the probability with which an interval contains the true P(y | x_t), between 0 and 1. prior: as in
         `predict_proba`. Raises ModelError for a model that was not learned with `intervals=True`.
         """
         if not 0 < level < 1:
@@ -255,10 +255,10 @@ class Model:
         allow_missing_columns: bool = False,
         **options: Any,
     ) -> list[str]:
-        """Return for each row the smallest set of changes (`A=v; B=w`) that changes the decision, or an empty string.
+        """Return the smallest set of changes (`A=v; B=w`) that changes each row's decision, or "" if there is none.
 
-        The decision follows the model's rule, or else is the most probable label. At most `changes` values change, and
-        only in `columns`, or in any column if it is empty.
+        The decision follows the model's rule, or is the most probable label if there is no rule. At most `changes`
+        values change, and only in `columns`, or in any column if it is empty.
         """
         questions = {"flip": True, "flip_columns": tuple(columns), "flip_changes": changes}
         answers = self._answer(questions, table, allow_missing_columns, options)
@@ -267,11 +267,11 @@ class Model:
     def because(
         self, table: Any, seconds: float = 1.0, *, allow_missing_columns: bool = False, **options: Any
     ) -> list[SufficientReason]:
-        """Return for each row a smallest set of values that fixes its decision, whatever the other attributes are.
+        """Return a smallest set of values of each row that fixes its decision, whatever the other attributes are.
 
-        The decision is that of the model's rule, or else the most probable label. After `seconds` seconds per row, the
-        smallest set found so far is returned. Raises ModelError if the model decides in a way that no sum of tables
-        expresses.
+        The decision follows the model's rule, or is the most probable label if there is no rule. After `seconds`
+        seconds per row, the smallest set found so far is returned. Raises ModelError if the model decides in a way that
+        no sum of tables expresses.
         """
         if not seconds > 0:
             raise UsageError(f"seconds is {seconds!r}; it should be a number above 0")
@@ -283,15 +283,18 @@ class Model:
         ]
 
     def next_best(self, table: Any, *, allow_missing_columns: bool = False, **options: Any) -> list[str]:
-        """Return for each row the missing column whose value is expected to be most informative about the class.
+        """Return each row's missing column with the largest mutual information with the class, given the known values.
 
-        The text is empty for a row without missing values.
+        The string is empty for a row without missing values.
         """
         answers = self._answer({"next_best": True}, table, allow_missing_columns, options)
         return [str(text) for (texts,) in answers for text in texts]
 
     def surprise(self, table: Any, *, allow_missing_columns: bool = False, **options: Any) -> Array:
-        """Return -ln P(x_t) in nats, shape (N,); raise ModelError if the model is not a network with probabilities."""
+        """Return -ln P(x_t) in nats per row, shape (N,).
+
+        Raises ModelError if the model is not a network with probabilities.
+        """
         answers = self._answer({"surprise": True}, table, allow_missing_columns, options)
         values = [column for (column,) in answers]
         return np.concatenate(values) if values else np.empty(0)
@@ -344,7 +347,8 @@ class Model:
         properties: one or several, in the words of `bncli help properties`. seconds: time for each. Each result has
         `property`, `holds` (None if the time ran out) and `counter_example` (value by column, or None). With a
         counter-example it has the probabilities `p`, or for a value that decides alone the `decision`; for a property
-        of two inputs also `changed` and `p_changed`. Raises UsageError for a text that states no property of the model.
+        of two inputs also `changed` and `p_changed`. Raises UsageError for a string that states no property of the
+        model.
         """
         from bncli.api.calls import python_call
         from bncli.steps.properties import prove_properties
@@ -374,11 +378,11 @@ class Model:
         allow_missing_columns: bool = False,
         **options: Any,
     ) -> dict[str, Any]:
-        """Return how well the model predicts a labelled table, as `bncli evaluate --model --json` prints it.
+        """Evaluate the model on a labelled table; return what `bncli evaluate --model --json` prints.
 
         `by` and `reliability` are as in `bncli.evaluate`. Options: about the table `class_`, `weights`, `missing`,
         `drop_unlabelled`, `on_bad_row`, `positive`, `group`, and for a file how to read it, as in `fit`; about
-        decisions those of `decide`, which replace the model's.
+        decisions as in `decide`, in place of the model's rule.
         """
         from bncli.api.calls import LABELLED_OPTIONS, check_word, make_run, python_call, source_of, source_options
         from bncli.steps.evaluate.evaluate import EvaluateOutputs, evaluate_fitted
@@ -417,7 +421,7 @@ class Model:
             return Model(calibrate_model(self._model, source, method, run=make_run(threads))[0], self.report)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model file, with the bytes that `bncli fit` writes."""
+        """Write the model file, with the same bytes as `bncli fit` writes."""
         from bncli.files.atomic import write_bytes
 
         write_bytes(os.fspath(path), dump_model(self._model))
@@ -451,7 +455,7 @@ class Model:
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """Return the model in a file; raise ModelError if the file is damaged or not a model."""
+    """Load a model from a file; raise ModelError if it cannot be read, is not a valid model, or is too new."""
     return Model(read_model(os.fspath(path)))
 
 

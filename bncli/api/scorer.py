@@ -22,7 +22,7 @@ from bncli.files.reading.source import list_names
 LEAST, LARGEST = 1e-300, 1.0 - 2.0**-53
 """The bounds of the probabilities that bncli writes."""
 _EXACT = 1 << 53
-"""Whole numbers up to this one are exact in float64."""
+"""Integers up to this one are exact in float64."""
 _N_NAMED = 3
 _PLAIN = (str, int, bool, type(None), np.int64, np.str_, np.bool_)
 _REAL = (float, np.float64)
@@ -100,10 +100,10 @@ class Scorer:
         return probabilities
 
     def plain_row(self, table: Any) -> Mapping[str, Any] | None:
-        """Return the row of a table of one row if it can be scored without reading the table, else None.
+        """Return the row of a one-row table if it can be scored without reading it as a table, and otherwise None.
 
-        This needs values that mean the same in every table: strings, whole numbers, truth values, missing values, and
-        other numbers in numeric columns.
+        This requires values that mean the same in every table: strings, integers, Booleans, missing values, and other
+        numbers in numeric columns.
         """
         if isinstance(table, Mapping):
             names, columns = table.keys(), table.values()
@@ -139,7 +139,7 @@ class Scorer:
     def _values_in_order(self, row: Any) -> Sequence[Any]:
         """Return the value of each attribute; the row is in the order of `columns` or of `all_columns`.
 
-        Raises UsageError if the row is no sequence, and ModelError if it has another number of values.
+        Raises UsageError if the row is not a sequence, and ModelError if it has another number of values.
         """
         if isinstance(row, np.ndarray) and row.ndim == 1:
             row = row.tolist()
@@ -182,12 +182,12 @@ class Scorer:
 
 
 def bounded(probabilities: Array) -> Array:
-    """Return the probabilities clipped to the range of probabilities that bncli writes."""
+    """Clip probabilities to the range from LEAST to LARGEST, which bncli writes."""
     return np.asarray(np.minimum(np.maximum(probabilities, LEAST), LARGEST))
 
 
 def _getter(keys: Sequence[Any]) -> Callable[[Any], Sequence[Any]]:
-    """Return a function that returns the values of these keys of a row."""
+    """Return a function from a row to the sequence of its values at these keys."""
     if len(keys) > 1:
         return itemgetter(*keys)
     return lambda row: [row[key] for key in keys]

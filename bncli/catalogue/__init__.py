@@ -1,8 +1,9 @@
-"""Every word a user may type for a method, and the learning options that each method takes, as data.
+"""Every word that chooses a method, and the learning options that each method takes, as data.
 
 The flags of the command line, their help, the refusal of options without effect, the tables of the manual, and the
 conformance tests follow from these entries. A new method is a module in its folder of the engine and an entry here; the
-docstring of that folder describes what the module must contain, and which other lists may have to name the method.
+docstring of that folder describes what the module must contain, and which other lists may have to name the method. The
+entry of a discretizer must include `*LEVEL_GROUPING` in its options, as all discretizers do.
 
 - `choices`: the types of the entries
 - `option_kinds`: the kinds of values that an option may have
@@ -222,10 +223,11 @@ NETWORKS = Choice(
 def refuse_options_without_effect(
     typed: Collection[str], chosen: Mapping[str, str], choices: Collection[Choice] = CHOICES
 ) -> None:
-    """Raise UsageError if a typed option has no effect with the chosen methods.
+    """Raise UsageError if an option given by the user has no effect with the chosen methods.
 
-    typed: flags. chosen: the word of each choice, by flag; a choice without an entry plays no part in the run, and a
-    word that is not a method (a file) takes no options. choices: the choices of the running command.
+    typed: the flags of these options. chosen: the word of each choice, keyed by flag; a choice without an entry is not
+    used in the run, and a word that is not a method (a file) takes no options. choices: the choices of the running
+    command.
     """
     for flag in typed:
         takers = [choice for choice in choices if flag in choice.method_options]
@@ -249,7 +251,7 @@ def refuse_options_without_effect(
 
 
 def as_typed(choice: Choice, word: str) -> str:
-    """Return a method as the user chooses it, such as `--param map`.
+    """Return the option and word that choose a method, such as `--param map`.
 
     Parameters that have the same word as a structure (auto) are chosen by that structure: `--structure auto`.
     """

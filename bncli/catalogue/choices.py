@@ -29,30 +29,30 @@ OPTIMIZATION = (
 """Options of numerical optimization; a parameter learner receives them together, as one settings object."""
 
 LEVEL_GROUPING = ("--group-levels",)
-"""Options of all discretizers that concern categorical columns."""
+"""Options about categorical columns, which every discretizer must list."""
 
 DIRECTIONS = ("--increasing", "--decreasing", "--towards")
-"""Options whose values the schema stores, so that methods read them there."""
+"""Options of monotonicity constraints; methods read their values from the schema."""
 
 
 class Method(NamedTuple):
-    """A word that may follow a choosing option, such as `kdb` after `--structure`.
+    """A method, chosen by a word after an option, such as `kdb` after `--structure`.
 
     All methods:
         word, summary: the word and its line in the help.
         options: flags of the options that the method takes.
         number: default of the number that may follow the word after a colon; "" if no number may follow.
         defaults: flags whose usual default this method replaces, with the replacement.
-        fixed: flags whose value the method sets itself; it is recorded, and no other value may be typed.
+        fixed: flags whose value the method sets itself; it is recorded, and no other value may be given.
         has_module: whether the folder of the choice has a module for the method.
         module: the name of that module if several methods share it; "" if it is the word.
 
     Structures:
         params: parameters that can be learned for the structure, the default first; empty for networks, which take any.
         without_effect: flags that have no effect with the structure, and the reason as the end of a sentence.
-        single_attribute_limit: an option and its largest value with which every table has a single attribute; the
-            option is "" if they always have, and the pair is None if they need not.
-        requires: triples of a flag, an option, and a limit: the flag has an effect only if the option is above it.
+        single_attribute_limit: an option and the largest of its values for which every table has a single attribute;
+            ("", 0) if this holds for all options, None if it holds for none.
+        requires: triples (flag, option, limit): the flag has an effect only if the option is above the limit.
 
     Parameters:
         networks: whether they can be learned for networks.
@@ -152,8 +152,8 @@ class Choice(NamedTuple):
 class Option(NamedTuple):
     """A learning option that does not choose a method.
 
-    default: the default as it would be typed, "" if there is none. default_words: the default in words, if the help
-    should say more than the value. everyday: whether `--help` shows the option. none_if_default: whether a recipe
+    default: the default as given on the command line, "" if there is none. default_words: the default in words, if the
+    help should say more than the value. everyday: whether `--help` shows the option. none_if_default: whether a recipe
     stores None instead of the default; this keeps the bytes of model files that were written before the option existed.
     """
 

@@ -1,4 +1,4 @@
-"""Kinds of option values: what may be typed, or passed by a program, for an option.
+"""Kinds of option values: what may be given for an option on the command line or in Python.
 
 `parse` of a kind returns the value as a recipe stores it, and raises ValueError with the reason if the value is not of
 that kind. `json_schema` describes the values of a kind as JSON Schema.
@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
 
 class Integer(NamedTuple):
-    """A whole number from `least` to `most`, or one of `words`."""
+    """An integer from `least` to `most`, or one of `words`."""
 
     least: int = 0
     most: int = 10**18
@@ -42,7 +42,7 @@ class Integer(NamedTuple):
 
 
 class Real(NamedTuple):
-    """A finite number of at least 0 (with `above` greater than 0) and less than `below`, or one of `words`."""
+    """A finite number of at least 0 (above 0 if `above` is true) and less than `below`, or one of `words`."""
 
     above: bool = False
     below: float = math.inf
@@ -73,7 +73,7 @@ class Word(NamedTuple):
 
 
 class NumberChoice(NamedTuple):
-    """One of `numbers`, stored as `type`."""
+    """One of `numbers`, which are written as strings, converted to `type`."""
 
     numbers: tuple[str, ...]
     type: type[int] | type[float] = int
@@ -86,7 +86,7 @@ class NumberChoice(NamedTuple):
 
 
 class Switch(NamedTuple):
-    """A truth value; on the command line, true if the option is given."""
+    """A Boolean; on the command line the option takes no value, and its presence means True."""
 
     def parse(self, value: object) -> bool:
         if not isinstance(value, bool):
@@ -106,7 +106,7 @@ class ClassPairPrior(NamedTuple):
     """
 
     def parse(self, value: object) -> str:
-        """Return the shortest text that specifies the distribution."""
+        """Return the canonical string of the prior: without blanks, and with numbers in their shortest form."""
         text = "".join(str(value).split())
         shape, *draws_and_seed = text.split(":")
         name, shape_numbers = ("beta,", shape[5:]) if shape.startswith("beta,") else ("", shape)
@@ -136,7 +136,7 @@ class Label(NamedTuple):
     """A label of the class, as it is written in tables."""
 
     def parse(self, value: object) -> str:
-        """Return the text without surrounding blanks; an integer label becomes its digits."""
+        """Return the label as a string without surrounding blanks; an integer is converted to a string."""
         text = str(value).strip()
         if isinstance(value, bool) or not isinstance(value, str | int) or not text:
             raise ValueError(f"{value!r} is not a label: labels are strings")
@@ -149,7 +149,7 @@ class ClassWeights(NamedTuple):
     words: tuple[str, ...] = ()
 
     def parse(self, value: object) -> str:
-        """Return the canonical text, with labels in order; `value` is a string or a mapping from labels to numbers."""
+        """Return the canonical string, with labels sorted; `value` is a string or a mapping from labels to numbers."""
         if value in self.words:
             return str(value)
         if value == {}:
@@ -170,7 +170,7 @@ class Costs(NamedTuple):
     words: tuple[str, ...] = ()
 
     def parse(self, value: object) -> str:
-        """Return the canonical text.
+        """Return the canonical string, with pairs sorted.
 
         value: a string, a mapping from pairs (true label, decision) or strings `true:decision` to costs, or a mapping
         from true labels to mappings from decisions to costs.
@@ -224,16 +224,16 @@ class DomainKnowledge(NamedTuple):
     """Constraints on arcs and tables (`Knowledge`)."""
 
     def parse(self, value: object) -> str | None:
-        """Return the canonical JSON of a mapping, or of its text; None for a mapping without constraints."""
+        """Return the canonical JSON of a mapping or of a JSON string, or None if it has no constraints."""
         text = Knowledge.parse(value).text
         return None if text == "{}" else text
 
 
 class NetworkFile(NamedTuple):
-    """The path of a model file of a network; a fitted model records the file's name and checksum instead."""
+    """The path of a model file of a network; a fitted model stores the file's name and 16 digits of its SHA-256."""
 
     def parse(self, value: object) -> str:
-        """Return the text, which must not be empty."""
+        """Return the path, which must be a non-empty string; the file is not read."""
         if not isinstance(value, str) or not value:
             raise ValueError(f"{value!r} is not the path of a model")
         return value
@@ -281,10 +281,10 @@ def json_schema(kind: Kind) -> dict[str, Any]:
 def parse_label_numbers(
     text: str, words: tuple[str, ...] = (), what: str = "of the form label=NUMBER"
 ) -> dict[str, float]:
-    """Return the numbers in `label=number,...` by label; raise ValueError for any other text.
+    """Parse `label=number,...` as numbers keyed by label; raise ValueError for any other string.
 
     A field whose label contains a comma is quoted with double quotes, as in CSV. The error message names the other
-    words that may be typed (`words`) and the form of a field (`what`).
+    words that are accepted (`words`) and the form of a field (`what`).
     """
     numbers: dict[str, float] = {}
     fields = next(csv.reader([text.strip()], skipinitialspace=True), [])
@@ -309,7 +309,7 @@ def parse_label_numbers(
 
 
 def format_label_numbers(numbers: Mapping[str, float]) -> str:
-    """Return the text that `parse_label_numbers` reads, with labels in order."""
+    """Format numbers as the string that `parse_label_numbers` reads, with labels sorted."""
     line = io.StringIO()
     fields = [f"{label}={format_number(numbers[label])}" for label in sorted(numbers)]
     csv.writer(line, lineterminator="").writerow(fields)
@@ -317,14 +317,14 @@ def format_label_numbers(numbers: Mapping[str, float]) -> str:
 
 
 def parse_decimal(text: str) -> float | None:
-    """Return the finite number that `text` writes in decimal digits, or None."""
+    """Parse a finite number in decimal or scientific notation; return None for any other string."""
     if not _NUMBER.fullmatch(text) or not math.isfinite(float(text)):
         return None
     return float(text)
 
 
 def format_number(number: float) -> str:
-    """Return the shortest text that reads back as the number, without a point for a whole number."""
+    """Format a number as the shortest string that reads back exactly, without a final `.0`."""
     return repr(number).removesuffix(".0")
 
 
@@ -357,7 +357,7 @@ class Knowledge(NamedTuple):
 
     @classmethod
     def parse(cls, value: object) -> Knowledge:
-        """Return the constraints in a mapping or in JSON text; raise ValueError if they are wrong or contradictory."""
+        """Parse constraints from a mapping or a JSON string; raise ValueError if they are invalid or contradictory."""
         import json
         from difflib import get_close_matches
 
@@ -407,7 +407,7 @@ class Knowledge(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every column that is named, without repetitions: first those of pairs, then those of tiers, then the root."""
+        """Every column that is named, without repetitions or `*`: first in pairs, then in tiers, then the root."""
         pairs = (*self.forbid, *self.require, *self.no_interaction)
         root = () if self.root is None else (self.root,)
         named = (*(name for listed in (*pairs, *self.before) for name in listed), *root)
@@ -428,7 +428,7 @@ class Knowledge(NamedTuple):
         return not any(pair in self.no_interaction for pair in pairs)
 
     def check(self) -> None:
-        """Raise ValueError for constraints that no network can satisfy."""
+        """Raise ValueError for contradictory constraints, such as required arcs that are forbidden or form a cycle."""
         from graphlib import CycleError, TopologicalSorter
 
         tiers = [name for tier in self.before for name in tier]

@@ -80,7 +80,7 @@ class AbandonableStream(io.RawIOBase):
 
 
 def write_bytes(path: str, data: bytes) -> None:
-    """Write the whole content of a file at once."""
+    """Write a file with this content by `atomic_writer`."""
     with atomic_writer(path) as file:
         file.write(data)
 
@@ -107,7 +107,7 @@ def atomic_writer(path: str) -> Iterator[BinaryIO]:
 
 
 class _OutputFile(io.FileIO):
-    """A raw file whose write errors name the path that the user typed.
+    """A raw file whose write errors name the path that the user gave.
 
     `mode` is "xb" for a temporary file with a name; `unnamed` marks a temporary file without one.
     """
@@ -280,7 +280,10 @@ def _remove_dead_folders(parent: str) -> None:
 
 
 def _lock(folder: str, *, wait: bool) -> int | None:
-    """Return a descriptor that holds the lock of a folder, or None if it cannot be locked (now, if not `wait`)."""
+    """Lock a folder and return the descriptor that holds the lock; return None if it cannot be locked.
+
+    If another process holds the lock, wait for it if `wait` is true, and otherwise return None.
+    """
     if os.name != "posix":
         return None
     import fcntl

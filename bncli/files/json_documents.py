@@ -17,7 +17,7 @@ from bncli.errors import BncliError
 
 MAX_INTEGER = 2**63 - 1
 _MAX_DIGITS = 4000
-"""The most digits of an integer; Python refuses to convert more than 4,300."""
+"""The maximum number of digits of an integer; Python refuses to convert more than 4,300."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Node:
         raise self.error_class(what, where=f"{self.source}, {self.key}" if self.key else self.source, hint=hint)
 
     def members(self) -> dict[str, Node]:
-        """Return the values of an object by key."""
+        """Return the values of an object, keyed as in the object."""
         if not isinstance(self.value, dict):
             self.fail(f"expected an object, found {_describe(self.value)}")
         members = {}
@@ -49,7 +49,7 @@ class Node:
         return members
 
     def fields(self, required: Iterable[str], optional: Iterable[str] = ()) -> dict[str, Node]:
-        """Return the values of an object that must have all `required` keys and no key besides the `optional` ones."""
+        """Return the values of an object with all `required` keys, any of the `optional` ones, and no others."""
         members = self.members()
         required = list(required)
         known = [*required, *optional]
@@ -72,14 +72,14 @@ class Node:
         return self.value
 
     def choice(self, words: Iterable[str]) -> str:
-        """Return a text that must be one of `words`."""
+        """Return a string that must be one of `words`."""
         text, words = self.text(), tuple(words)
         if text not in words:
             self.fail(f"{text!r} is not one of {', '.join(map(repr, words))}")
         return text
 
     def texts(self) -> tuple[str, ...]:
-        """Return a list of distinct texts."""
+        """Return a list of distinct strings."""
         texts: dict[str, None] = {}
         for item in self.items():
             if item.text() in texts:
@@ -116,7 +116,7 @@ class Node:
         return number
 
     def scalar(self) -> int | float | str | bool:
-        """Return a text, a truth value or a finite number with the type that it has in the file."""
+        """Return a string, a Boolean or a finite number, with the type that it has in the file."""
         if isinstance(self.value, float):
             return self.number()
         if isinstance(self.value, int) and not isinstance(self.value, bool):
@@ -141,7 +141,7 @@ class _TooLongError(ValueError):
 
 
 def parse_json(data: bytes, source: str, error_class: type[BncliError] = BncliError) -> Node:
-    """Return the JSON document in `data`; raise an `error_class` that names `source` if it is not valid."""
+    """Parse a JSON document; raise an `error_class` that names `source` if it is not valid."""
     text = decode_utf8(data, source, error_class)
     try:
         value = json.loads(
@@ -164,7 +164,7 @@ def parse_json(data: bytes, source: str, error_class: type[BncliError] = BncliEr
 
 
 def _object_of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the object with these members; raise ValueError if a key is repeated."""
+    """Build an object from pairs (key, value); raise ValueError if a key is repeated."""
     members: dict[str, Any] = {}
     for key, value in pairs:
         if key in members:
@@ -185,7 +185,7 @@ def _parse_integer(digits: str) -> int:
 
 
 def decode_utf8(data: bytes, source: str, error_class: type[BncliError] = BncliError) -> str:
-    """Return the text in UTF-8 `data`, without a byte-order mark; raise an `error_class` if it is not UTF-8."""
+    """Decode UTF-8 without its byte-order mark, if any; raise an `error_class` if it is not UTF-8."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -194,7 +194,7 @@ def decode_utf8(data: bytes, source: str, error_class: type[BncliError] = BncliE
 
 
 def dump_json(members: Mapping[str, Any]) -> str:
-    """Return a JSON object as text, with one line per member.
+    """Format a JSON object, with one line per member.
 
     A list of lists or objects, and an object with a list among its values, has one line per element.
     """
@@ -215,7 +215,7 @@ def _to_json(value: Any) -> str:
 
 
 def _describe(value: object) -> str:
-    """Return the value itself if it is null, true or false, else the kind of value."""
+    """Describe a value: null, true and false by themselves, others by their type."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     words = {dict: "an object", list: "a list", str: "a string"}

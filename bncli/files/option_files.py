@@ -29,7 +29,7 @@ def resolve_label_numbers(value: Any) -> Any:
 
 
 def read_label_numbers(path: str) -> dict[str, float]:
-    """Return the numbers by label; raise BncliError with the line if the file has another content."""
+    """Load the numbers in a file, keyed by label; raise BncliError for any other content, with the line if known."""
     text = _read_text(path)
     if text.lstrip().startswith("{"):
         document = parse_json(text.encode(), path)
@@ -94,7 +94,7 @@ def resolve_costs(value: Any) -> Any:
 
 
 def _read_text(path: str) -> str:
-    """Return the text of a file; raise BncliError if it has more than _MAX_BYTES bytes."""
+    """Read a UTF-8 file; raise BncliError if it cannot be read or has more than _MAX_BYTES bytes."""
     try:
         with open(path, "rb") as file:
             content = file.read(_MAX_BYTES + 1)
@@ -106,7 +106,7 @@ def _read_text(path: str) -> str:
 
 
 def _csv_rows(text: str, path: str) -> list[tuple[int, list[str]]]:
-    """Return the number and the stripped fields of each line that is not blank."""
+    """Parse CSV; return a pair (line number, stripped fields) for each row that is not blank."""
     reader = csv.reader(text.splitlines(keepends=True), strict=True)
     try:
         rows = [(reader.line_num, [field.strip() for field in fields]) for fields in reader]

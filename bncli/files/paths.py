@@ -1,4 +1,4 @@
-"""Paths that users type: default outputs, checks before any work begins, and errors that say what to do.
+"""Paths given by users: default outputs, checks before any work begins, and errors that say what to do.
 
 `check_outputs` refuses an output that would replace an input or another output, or that cannot be written.
 `cannot_read` and `cannot_write` turn an OSError into a BncliError of one line. A path that does not exist often has
@@ -62,7 +62,7 @@ def check_outputs(outputs: Iterable[str | None], inputs: Iterable[str | None]) -
 
 
 def refuse_ending(path: str | None, endings: Iterable[str], what: str) -> None:
-    """Raise UsageError if the ending of an output path names a compression or one of the unsupported `endings`.
+    """Raise UsageError if the extension of an output path names a compression or is one of the unsupported `endings`.
 
     `what` begins the message and names the formats that are written.
     """
@@ -81,7 +81,7 @@ def is_special(path: str) -> bool:
 
 
 def _file_identity(path: str) -> object:
-    """Return a key that is equal for two paths of one file."""
+    """Return a key that is equal for two paths to the same file."""
     try:
         status = os.stat(path)
     except OSError:  # the file does not exist yet
@@ -91,7 +91,7 @@ def _file_identity(path: str) -> object:
 
 
 def check_data(path: str) -> None:
-    """Raise BncliError if there is no file at `path`; `-`, the standard input, is always accepted."""
+    """Raise BncliError if no file or folder is found at `path`; `-`, the standard input, is always accepted."""
     if path == "-":
         return
     try:
@@ -103,7 +103,7 @@ def check_data(path: str) -> None:
 def cannot_read(
     path: str, error: OSError, error_class: type[BncliError] = BncliError, *, what: str = "", is_data: bool = False
 ) -> BncliError:
-    """Return the error of class `error_class` for a failure to open `path`.
+    """Build an error of class `error_class` for a failure to open `path`.
 
     `what` names the input, with a space before it. With `is_data` the hint for a URL shows how to pipe the table into
     bncli.
@@ -163,9 +163,9 @@ def check_target(path: str) -> None:
 
 
 def inspect_target(path: str) -> tuple[str, int | None]:
-    """Return the path to write, with links resolved, and the mode of the file there (None: there is no file).
+    """Return the path to write, with links resolved, and the mode of the file there, or None if there is none.
 
-    Raises BncliError for a folder, and if the path cannot be inspected.
+    Raises BncliError for a folder, for a read-only file, and if the path cannot be inspected.
     """
     if path.endswith("/"):
         raise BncliError("cannot write to a folder", where=path, hint="give a file in it")
@@ -186,7 +186,7 @@ def inspect_target(path: str) -> tuple[str, int | None]:
 
 
 def reason_of(error: OSError) -> str:
-    """Return the operating system's reason for a failure, in lower case, or our own if a part of the path is a file."""
+    """Return the operating system's reason for a failure, in lower case, or clearer words if a folder is a file."""
     if isinstance(error, NotADirectoryError):
         return "part of the path is a file, not a folder"
     return (error.strerror or str(error)).lower()

@@ -1,8 +1,8 @@
 """Write tables of simulated rows as CSV or Parquet, block by block, to a file or to the standard output.
 
-Attributes come in their order, then the class. A number is written as the shortest text that reads back as the same
+Attributes come in their order, then the class. A number is written as the shortest string that reads back as the same
 float64. A missing value is an empty field in CSV and a null in Parquet. If no format is named, the extension of the
-file decides. Parquet row groups hold at least 2^17 rows, or fewer if the rows are wide.
+file decides. Parquet row groups hold at least 2^17 rows, or fewer if the rows are wide or are the last.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bncli.files.reading.numbers import to_numbers
 
 FORMATS = ("csv", "parquet")
 UNSUPPORTED_ENDINGS = (".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".arrow", ".feather", ".xlsx")
-"""File name endings of table formats that are not written."""
+"""File name extensions of table formats that are not written."""
 SUPPORTED_FORMATS = "rows are written as CSV or Parquet (.parquet)"
 _ROWS_PER_GROUP = 1 << 17
 _VALUES_PER_GROUP = 1 << 23
@@ -144,7 +144,7 @@ def _take_levels(levels: pa.Array, column: CategoricalColumn) -> pa.Array:
 
 
 def _to_float64(values: Any) -> pa.Array:
-    """Return the numbers as float64 with nulls for NaN."""
+    """Convert numbers to float64, with nulls for NaN."""
     floats = values.astype(np.float64) + 0.0  # turns -0.0 into 0.0
     return pa.array(floats, mask=np.isnan(floats))
 

@@ -132,7 +132,7 @@ class Dialect(NamedTuple):
         return self._null_if_missing(self._trim(bare), missing)
 
     def number_value(self, column: str, missing: Sequence[str]) -> str:
-        """Return SQL for a column as a double, NULL for `missing` strings; the query fails for other text."""
+        """Return SQL for a column as a double, NULL if it is missing; other text must be numeric."""
         if self.has_arrays:
             text = self._null_if_missing(self._trim(f"CAST({column} AS text)"), missing)
             number = f"CAST({column} AS double precision)"
