@@ -1,18 +1,19 @@
 """Disclosure control: what a model file reveals about small numbers of training rows, and how to pool it.
 
-A model holds the training weight of every level, interval and missing level, and of every label. Those below a minimum
-are listed. Tables hold no counts. For a cell, a combination of codes a, b, ... of a table over m attributes, the file
-implies the Frechet bounds
+A model stores the training weight of every level, interval and missing level, and of every label. Values with a weight
+below a minimum are listed. Tables hold no counts. For a cell, a combination of codes a, b, ... of a table over m
+attributes, the file implies the Frechet bounds
 
     max(0, n_a + n_b + ... - (m - 1) N)  <=  rows of the cell  <=  min(n_a, n_b, ...)
 
 so each cell is certainly below the minimum, certainly not, or unknown.
 
-Pooling. Intervals below the minimum are joined with the neighbour of smaller weight, the smallest interval first.
-Levels below it become one level, `other`, together with the next rarest levels if their total is below it too. A
-missing level below it is removed: a missing value is then unknown. Tables are averaged over the joined codes, weighted
-by their training weights. Those of a network stay probabilities: they are added up along a child's axis, and averaged
-along a parent's. Held-out probabilities and quantiles of ln P(x) are left out.
+Pooling. Intervals below the minimum are joined with the neighbour of smaller weight, starting with the smallest
+interval. Levels below it become one level, `other`, together with the next rarest levels if their total is below it
+too. A missing level below it is removed: a missing value is then unknown. Tables are averaged over the joined codes,
+weighted by their training weights. The tables of a network remain probabilities, which are added up along a child's
+axis and averaged along a parent's axis. Prediction sets, held-out probabilities, uncertainty and quantiles of ln P(x)
+are removed from the model.
 
 Conventions: training weights, which include class weights, count as rows. Cost: a pass over the tables.
 """
@@ -39,7 +40,10 @@ OTHER = "other"
 
 
 class RareValue(NamedTuple):
-    """A level, interval or label below the minimum; `where` lists the parts of the file that show it."""
+    """A level, interval, missing value or label whose training weight `rows` is below the minimum.
+
+    where: the parts of the file that show it.
+    """
 
     attribute: str
     value: str
@@ -48,7 +52,10 @@ class RareValue(NamedTuple):
 
 
 class CellsOfTable(NamedTuple):
-    """A table's number of cells: all, those certainly below the minimum, and those that may or may not be."""
+    """The number of cells of a table.
+
+    cells: all of them. below: cells that are certainly below the minimum. unknown: cells that may or may not be.
+    """
 
     attributes: tuple[str, ...]
     cells: int
@@ -60,7 +67,7 @@ class CellsOfTable(NamedTuple):
 class Disclosure:
     """The information that a model file discloses about fewer than `min_rows` training rows.
 
-    held_out: number of held-out rows whose individual probabilities the file stores, for thresholds and prediction
+    held_out: the number of held-out rows whose individual probabilities the file stores, for thresholds and prediction
     sets.
     """
 
@@ -71,7 +78,7 @@ class Disclosure:
 
 
 def find_disclosure(model: Model, min_rows: int) -> Disclosure:
-    """Return what the model file discloses about fewer than `min_rows` training rows."""
+    """Find what the model file discloses about groups of fewer than `min_rows` training rows."""
     schema = model.schema
     used = model.attributes
     values = [
@@ -115,7 +122,7 @@ def _cells(family: Family, schema: Schema, min_rows: int) -> CellsOfTable:
 
 
 class PooledValues(NamedTuple):
-    """Values of an attribute that were pooled into one, `into`; None for a missing level that was removed."""
+    """Values of an attribute that were pooled into the value `into`, or a missing level that was removed (None)."""
 
     attribute: str
     values: tuple[str, ...]
@@ -123,10 +130,10 @@ class PooledValues(NamedTuple):
 
 
 def pool_rare_values(model: Model, min_rows: int) -> tuple[Model, tuple[PooledValues, ...]]:
-    """Return the model with the values below `min_rows` rows pooled, and what was pooled.
+    """Pool the values with fewer than `min_rows` training rows; return the new model and the pooled values.
 
     Raises ModelError for an average over regions, whose tables cannot be averaged one by one, and for a label with
-    fewer rows.
+    fewer than `min_rows` rows.
     """
     schema = model.schema
     for label, n in zip(schema.labels, schema.label_frequencies, strict=bool(schema.label_frequencies)):
@@ -185,7 +192,7 @@ def pool_rare_values(model: Model, min_rows: int) -> tuple[Model, tuple[PooledVa
 
 
 def _pooled_codes(attribute: Attribute, min_rows: int) -> Grouping | None:
-    """Return the new code of every code, -1 for a missing level that is removed, or None if nothing is pooled."""
+    """Return for every code its new code, or -1 for a missing level that is removed; None if nothing is pooled."""
     weights = list(attribute.frequencies[: attribute.n_values])
     if isinstance(attribute, NumericAttribute):
         groups = [[code] for code in range(len(weights))]
@@ -211,7 +218,7 @@ def _pooled_codes(attribute: Attribute, min_rows: int) -> Grouping | None:
 
 
 def _join_codes(attribute: Attribute, grouping: Grouping) -> Attribute:
-    """Return the attribute with the codes of each group joined, and without a missing level of group -1."""
+    """Return the attribute with the codes of each group joined; a missing level in group -1 is removed."""
     n_codes = max(grouping) + 1
     frequencies = np.zeros(n_codes)
     for code, n in zip(grouping, attribute.frequencies, strict=True):
@@ -251,7 +258,7 @@ def _pool_table(
     groupings: Sequence[Grouping | None],
     is_network: bool,
 ) -> tuple[Family, Array]:
-    """Return the family over the pooled codes, without coarser binnings, and its pooled table (cells, K)."""
+    """Pool a table; return the family over the pooled codes, without coarser binnings, and the new table (cells, K)."""
     tensor = weights.reshape(*family.shape, -1)
     for axis, (a, binning) in enumerate(family.binned_attributes):
         if binning is not None:

@@ -9,8 +9,8 @@ is unknown in a row has the code "unobserved", one past its last. The kinds of f
   attributes at a time: entry = sum over the values v of the unknown attributes of prod q(v) W[known, v, y]. This is 0
   if the family's own attribute is unknown. Cost of such a row: the number of its completions.
 - `PackedTables` are many small tables that are looked up together.
-- A `SharedFactor` is one of these that belongs to some of several models only. A family that several models have is
-  looked up once, in a table with the score rows of all of them.
+- A `SharedFactor` wraps one of these for the models that have it, out of several models that are scored together. A
+  family that several models have is looked up once, in a table with the score rows of all of them.
 
 Packing. With a thousand tables over up to six attributes each, and groupings that differ between tables, computing cell
 numbers would take most of the time. The cell number of a row is a sum with one term per attribute. So one look-up by
@@ -18,19 +18,20 @@ an attribute's code can add to the cell numbers of many tables at once: a 64-bit
 
     word[t] = sum over attributes a of look_up_a[code_a(t)],    S[t] += sum over lanes l of E_l[lane l of word[t]]
 
-A lane numbers the joint cells of as many tables as have few cells together; E_l is the sum of their entries. Rows in
+A lane holds the joint cell number of several tables that have few joint cells; E_l is the sum of their entries. Rows in
 which nothing is unknown use words without entries for "unobserved"; the others use other words, so that the score of a
 row does not depend on the other rows of its block. Cost per row and table: 1 or 2 ns, and 1 ns per score row. Memory:
-the joint tables, with at most MOST_JOINT entries each, and temporaries of a block of rows that do not grow with the
-tables.
+the joint tables, usually with at most MOST_JOINT entries each, and temporary arrays for a block of rows, whose size
+does not depend on the number of tables.
 
 An average over a path of models (`engine.model.Path`) has stages, and factors that are tables over the cells of
 regions.
 
 Stages. Probabilities are computed only for steps with weight: a stage is a step with weight together with the steps
-without weight just before it. Many of the changes of a stage cancel. What remains of a region that another region
-contains is added to the table of that one, its host. So a single model is one stage with a table per region that no
-other contains. Weights below LEAST_WEIGHT count as 0, which changes no probability by more than rounding does.
+without weight just before it. Many of the changes of a stage cancel. If a region with a remaining change is part of
+another one, its change is added to the table of the larger region, its host. So a single model is one stage with a
+table for each region that is not part of another. Weights below LEAST_WEIGHT count as 0, which changes no probability
+by more than rounding does.
 
 Tables. All that changes inside a region is added up in one table over its cells,
 
@@ -68,39 +69,42 @@ from bncli.engine.structures.structure import BinnedAttribute, Family, maximal
 EXPANDED_ENTRIES = 1 << 20
 """A table gets entries for "unobserved" if it then has at most this many, or at most twice as many as before."""
 GATHERED_ENTRIES = 1 << 18
-"""The most entries gathered at a time for the rows of a wide factor with unknown attributes."""
+"""The approximate maximum number of entries gathered at a time for rows of a wide factor with unknown attributes."""
 MANY_TABLES = 32
 """Small tables are packed if a model has at least this many."""
 MOST_CELLS = 1 << 12
-"""The most cells of a small table; with the code "unobserved" it must also fit into a lane."""
+"""The maximum number of cells of a small table; with the code "unobserved" it must also fit into a lane."""
 MOST_JOINT = 1 << 12
-"""The most entries of a joint table, so that its look-ups hit the first or second-level cache."""
+"""The maximum number of entries of a joint table with 16-bit lanes, so that look-ups hit the L1 or L2 cache."""
 BITS = (8, 16)
-"""Lanes of a word: eight of up to 256 cells, or four of up to 65,536."""
+"""The widths of lanes in bits: a word has eight lanes for up to 256 cells, or four lanes for up to 65,536."""
 KEPT_ENTRIES = 1 << 24
 """Expanded tables with at most this many entries are kept; larger ones are computed again for every block of rows."""
 NUMBERS_PER_SLICE = 1 << 17
-"""The most numbers gathered at a time from packed tables."""
+"""The maximum number of values gathered at a time from packed tables."""
 _WINDOW = 128
-"""The number of tables among which the next one of a word is chosen."""
+"""The number of tables from which the next table of a word is chosen."""
 
 Scores = Array | Sequence[Array]
-"""(R, rows), or R arrays (rows,)."""
+"""An array (R, rows), or a sequence of R arrays (rows,)."""
 Averages = tuple[Array | None, ...]
-"""Frequencies of the values of each attribute of a family, for averages over an unknown one; None for the child."""
+"""The relative frequencies of the values of each attribute of a family, for averages if it is unknown; None: the child.
+
+If the child is unknown, the family is left out.
+"""
 Regrouped = tuple[tuple[int, Index], ...]
-"""Pairs of the position of an attribute and the coarse code of each of its codes, that of "unobserved" last."""
+"""Pairs (position of an attribute, array with the coarse code of each of its codes, "unobserved" last)."""
 Word = NDArray[np.uint64]
 LEAST_WEIGHT = 1e-17
 Change = tuple[int, int]
 """The index of a family of the path, or -1 for the class alone, and the change of its counting number."""
 Term = tuple[int, tuple[int, ...], Array]
-"""A factor c, attributes R in the order of the region that contains them, and an array (values of each ..., K)."""
+"""A factor c, attributes R in the order of the region that contains them, and an array (values of each, ..., K)."""
 
 
 @dataclass(frozen=True)
 class Factor:
-    """A table with entries for "unobserved": tables (R, cells), one per score row.
+    """A table with entries for "unobserved"; tables (R, cells) has one line per score row.
 
     The cell of a row is the mixed-radix number of its codes at `positions`.
     """
@@ -120,7 +124,10 @@ class Factor:
 
 @dataclass(frozen=True)
 class WideFactor:
-    """A table without entries for "unobserved": code shape[i] means that digit i is unknown."""
+    """A table (R, cells) without entries for "unobserved"; the code shape[i] on axis i means that the value is unknown.
+
+    averages: the frequencies by which entries are averaged over unknown values.
+    """
 
     positions: tuple[int, ...]
     shape: tuple[int, ...]
@@ -128,7 +135,10 @@ class WideFactor:
     averages: Averages
 
     def add_to(self, scores: Scores, codes: Sequence[Index]) -> None:
-        """Add the entry of every row, averaged over its unknown values, to scores (R, rows)."""
+        """Add the entry of every row, averaged over its unknown values, to scores (R, rows).
+
+        codes[p] (rows,): the codes at position p.
+        """
         digits = [codes[p] for p in self.positions]
         unknown = np.array([digit == n for digit, n in zip(digits, self.shape, strict=True)])
         rows = np.flatnonzero(unknown.any(axis=0))
@@ -164,21 +174,21 @@ class WideFactor:
 
 @dataclass(frozen=True)
 class SharedFactor:
-    """Tables that only some of several models have; `rows` are their score rows among those of all models."""
+    """A factor that only some of several models have; rows: the indices of their score rows among all score rows."""
 
     rows: tuple[int, ...]
     factor: Factor | WideFactor | PackedTables
 
     def add_to(self, scores: Array, codes: Sequence[Index]) -> None:
-        """Add the entry of every row to scores (rows of all models, rows)."""
+        """Add the entry of every row to scores (score rows of all models, rows)."""
         self.factor.add_to([scores[row] for row in self.rows], codes)
 
 
 class SmallTable(NamedTuple):
     """A table to be packed, with entries (R, cells).
 
-    digits[i] (codes + 1,): the digits on axis i of the codes at positions[i], that of "unobserved", shape[i], last.
-    averages: called when the first row with unknown values comes.
+    digits[i] (codes + 1,): the digit on axis i of each code at positions[i]; the last code, "unobserved", has the digit
+    shape[i]. averages: returns the averages of the family; not called before a row has unknown values.
     """
 
     positions: tuple[int, ...]
@@ -193,7 +203,7 @@ class SmallTable(NamedTuple):
 
     @property
     def expanded_size(self) -> int:
-        """The number of entries, including those for "unobserved"."""
+        """The number of entries of the expanded table."""
         return len(self.entries) * math.prod(n + 1 for n in self.shape)
 
     def expanded(self) -> SmallTable:
@@ -205,8 +215,8 @@ class SmallTable(NamedTuple):
 class LookUps(NamedTuple):
     """Joint tables that are looked up together: each lane of a packed word holds the cell number of a row in one table.
 
-    bits: the width of a lane. words: (position, what each code adds to the word). tables: the joint table of each lane,
-    (cells,), or (cells, R) with several score rows.
+    bits: the width of a lane. words: pairs (position, what each code adds to the word). tables: the joint table of each
+    lane, (cells,), or (cells, R) with several score rows.
     """
 
     bits: int
@@ -216,7 +226,7 @@ class LookUps(NamedTuple):
 
 @dataclass(frozen=True)
 class PackedTables:
-    """Small tables that are looked up together; `unobserved` pairs positions with their code for "unobserved"."""
+    """Small tables that are looked up together; unobserved: pairs (position, its code for "unobserved")."""
 
     tables: tuple[SmallTable, ...]
     unobserved: tuple[tuple[int, int], ...]
@@ -240,12 +250,12 @@ class PackedTables:
 
     @cached_property
     def kept_parts(self) -> tuple[tuple[LookUps, ...], ...] | None:
-        """The words for rows in which something is unknown, made when the first such row comes; None if too large."""
+        """The words for rows in which something is unknown, computed on first use, or None if too large to keep."""
         is_kept = sum(table.expanded_size for table in self.tables) <= KEPT_ENTRIES
         return tuple(self._pack_expanded_tables()) if is_kept else None
 
     def _pack_expanded_tables(self) -> Iterator[tuple[LookUps, ...]]:
-        """Pack the expanded tables, at most KEPT_ENTRIES / 8 entries at a time."""
+        """Pack the expanded tables; yield words for at most KEPT_ENTRIES / 8 entries, or one table, at a time."""
         part, entries = list[SmallTable](), 0
         for table in self.tables:
             if part and entries + table.expanded_size > KEPT_ENTRIES // 8:
@@ -264,8 +274,8 @@ def table_factors(
 ) -> tuple[tuple[TableFactor, ...], Regrouped]:
     """Return the factors of one or several models, and the regrouped attributes that they use.
 
-    Positions number the attributes `used`, and then the regrouped ones, whose coarse codes are looked up once per block
-    of rows. Packed tables use the ungrouped attributes; their look-ups include the grouping.
+    Positions number first the attributes `used`, then the regrouped ones, whose coarse codes are looked up once per
+    block of rows. Packed tables use the ungrouped attributes, since their look-ups include the grouping.
     """
     families = _entries_by_family(models)
     # a small table fits into a lane, with the code "unobserved" too
@@ -324,7 +334,10 @@ def table_factors(
 
 
 def _entries_by_family(models: Sequence[Tables]) -> list[tuple[Family, tuple[int, ...], Array]]:
-    """Return (family, models that have it, entries (score rows of these models, cells)) per family with the class."""
+    """Return (family, indices of the models that have it, entries) for each family with the class.
+
+    The entries have shape (score rows of these models, cells).
+    """
     owned: dict[tuple[Family, int], list[tuple[int, Array]]] = {}
     for m, tables in enumerate(models):
         n_tables: Counter[Family] = Counter()  # a model may have two tables over the same attributes
@@ -339,7 +352,7 @@ def _entries_by_family(models: Sequence[Tables]) -> list[tuple[Family, tuple[int
 
 
 def unobserved_averages(family: Family, schema: Schema) -> Averages:
-    """Return the training frequencies of each attribute, for averaging if it is unobserved; None for the child."""
+    """Return each attribute's relative training frequencies, for averages if it is unobserved; None for the child."""
     return tuple(
         None if axis == 0 and family.child is not None else relative_frequencies(schema.attributes[a], grouping)
         for axis, (a, grouping) in enumerate(family.binned_attributes)
@@ -360,7 +373,7 @@ def expand(tensor: Array, averages: Averages) -> Array:
 
 
 def score_rows(weights: Array) -> Array:
-    """Return weights (cells, K) as score rows: (K, cells), or for two classes (1, cells), second minus first."""
+    """Convert weights (cells, K) to score rows: (K, cells), or for two classes (1, cells), second minus first."""
     rows: Array = np.ascontiguousarray(weights.T)
     if len(rows) == 2:
         rows = rows[1:] - rows[:1]
@@ -368,9 +381,9 @@ def score_rows(weights: Array) -> Array:
 
 
 def cells_of(digits: Sequence[Index], shape: Sequence[int]) -> Index:
-    """Return the mixed-radix numbers of digits, the first one the most significant.
+    """Return the mixed-radix numbers (rows,) of digits, one array (rows,) each; the first digit is most significant.
 
-    Unlike `kernels.arrays.cell_numbers` it takes indices only, and does not copy if there is a single digit.
+    Unlike `kernels.arrays.cell_numbers` it takes only arrays of intp, and returns a single digit without a copy.
     """
     cells = digits[0]
     for digit, n in zip(digits[1:], shape[1:], strict=True):
@@ -382,7 +395,7 @@ def cells_of(digits: Sequence[Index], shape: Sequence[int]) -> Index:
 def _add_packed_entries(
     look_ups: Sequence[LookUps], scores: Scores, codes: Sequence[Index], rows: slice | Index
 ) -> None:
-    """Add the entries of these rows to scores[:, rows], slice by slice."""
+    """Add the entries of the given rows to scores[:, rows], slice by slice."""
     row_numbers = np.arange(len(scores[0]))[rows]
     step = max(1, NUMBERS_PER_SLICE // len(scores))
     used = {p for look_up in look_ups for p, _ in look_up.words}
@@ -410,7 +423,10 @@ def _add_packed_entries(
 
 
 def _pack(tables: Sequence[SmallTable]) -> Iterator[LookUps]:
-    """Yield the words of all tables; with several score rows, tables of at most 256 cells use lanes of 8 bits."""
+    """Yield the words of all tables.
+
+    With several score rows, tables of at most 256 cells use lanes of 8 bits; all others use lanes of 16 bits.
+    """
     several = len(tables[0].entries) > 1
     narrow = [table for table in tables if several and table.n_cells <= 1 << BITS[0]]
     wide = [table for table in tables if not several or table.n_cells > 1 << BITS[0]]
@@ -421,10 +437,10 @@ def _pack(tables: Sequence[SmallTable]) -> Iterator[LookUps]:
 
 
 def _assign_lanes(tables: Sequence[SmallTable], n_lanes: int, joint: int) -> Iterator[list[list[SmallTable]]]:
-    """Yield, word by word, the tables of each lane, chosen so that a word needs few attributes.
+    """Yield, for each word, the tables of each of its lanes, chosen so that a word needs few attributes.
 
-    The next table is the one that adds the fewest attributes, of the next _WINDOW in the order of their attributes
-    (ties: the first). A lane has at most `joint` joint cells, unless it holds a single table.
+    The next table is the one that adds the fewest attributes among the next _WINDOW tables in the order of their
+    attributes (ties: the first). A lane has at most `joint` joint cells, unless it holds a single table.
     """
     left = iter(sorted(tables, key=lambda table: sorted(table.positions)))
     window = [(table, frozenset(table.positions)) for table in islice(left, _WINDOW)]
@@ -452,7 +468,7 @@ def _joint_cells(lane: Sequence[SmallTable]) -> int:
 
 
 def _look_ups(lanes: Sequence[Sequence[SmallTable]], bits: int) -> LookUps:
-    """Return the word that has these tables in its lanes."""
+    """Return the look-ups of a word whose lanes hold these tables."""
     words: dict[int, Any] = {}
     joint_tables = []
     for number, lane in enumerate(lanes):
@@ -476,9 +492,10 @@ def _look_ups(lanes: Sequence[Sequence[SmallTable]], bits: int) -> LookUps:
 
 @dataclass(frozen=True)
 class PathStage:
-    """The changes of one stage: `hosts` are pairs of a host family and the changes added up in its table.
+    """The changes of one stage.
 
-    class_change: that of the class alone, if there is no host.
+    weight: the weight of the stage's probabilities. class_change: the change of the class alone if there is no host, 0
+    otherwise. hosts: pairs (index of a host family, the changes that are added up in its table).
     """
 
     weight: float
@@ -513,7 +530,10 @@ def stages_of(path: Path) -> list[PathStage]:
 
 
 class SubmodelTensors:
-    """The submodels of a path, plain (cardinalities ..., K) or with entries for "unobserved"; index -1: the class."""
+    """The log-probabilities of a path's submodels, plain (cardinalities, ..., K) or with entries for "unobserved".
+
+    They are indexed by family; -1 is the class alone.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -531,7 +551,7 @@ class SubmodelTensors:
 def host_factor(
     tensors: SubmodelTensors, host: int, changes: Sequence[Change], used: Sequence[int]
 ) -> Factor | RegionFactor:
-    """Return the factor of a host family with these changes; `used`: the attributes of the scorer, ascending."""
+    """Return the factor of a host family with the given changes; `used`: the attributes of the scorer, ascending."""
     families, family = tensors.path.families, tensors.path.families[host]
     scopes = {f: families[f].attributes if f >= 0 else () for f, _ in changes}
     positions = tuple(bisect_left(used, a) for a in family.attributes)
@@ -547,9 +567,9 @@ def host_factor(
 
 @dataclass(frozen=True)
 class RegionFactor:
-    """The table of a large region: tables (R, cells), one per score row, and the terms of which they are the sum.
+    """The table of a large region: tables (R, cells), one line per score row, and the terms of which it is the sum.
 
-    Code shape[i] means that region[i] is unknown.
+    The code shape[i] on axis i means that attribute region[i] is unknown.
     """
 
     positions: tuple[int, ...]
@@ -559,7 +579,7 @@ class RegionFactor:
     terms: tuple[Term, ...]
 
     def add_to(self, scores: Array, codes: Sequence[Index]) -> None:
-        """Add the entry of every row to scores (R, rows)."""
+        """Add the entry of every row, marginalized over its unknown attributes, to scores (R, rows)."""
         digits = [codes[p] for p in self.positions]
         unknown = np.array([digit == n for digit, n in zip(digits, self.shape, strict=True)])
         patterns, pattern_of_row = np.unique(unknown, axis=1, return_inverse=True)
@@ -601,7 +621,7 @@ def _region_tables(region: tuple[int, ...], shape: Sequence[int], terms: Iterabl
 
 
 def log_margin(table: Array, axes: Collection[int]) -> Array:
-    """Marginalize a table of log-probabilities over these axes, which are removed."""
+    """Marginalize a table of log-probabilities over the given axes and remove them."""
     if not axes:
         return table
     summed = tuple(axes)
@@ -609,7 +629,7 @@ def log_margin(table: Array, axes: Collection[int]) -> Array:
 
 
 def expand_submodel(table: Array) -> Array:
-    """Add the marginals as the last code, "unobserved", of every axis: (n_1, ..., K) becomes (n_1 + 1, ..., K)."""
+    """Append the marginals as the last code, "unobserved", of every axis: (n_1, ..., K) becomes (n_1 + 1, ..., K)."""
     for axis in range(table.ndim - 1):
         table = np.concatenate([table, np.expand_dims(log_margin(table, (axis,)), axis)], axis=axis)
     return table

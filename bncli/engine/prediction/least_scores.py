@@ -1,23 +1,23 @@
-"""The least value of a sum of tables over all inputs, exactly, for sufficient reasons and proofs of properties.
+"""Exact minimum of a sum of tables over all inputs, for sufficient reasons and proofs of properties.
 
-    least = constant + min over x of sum over tables f of T_f[x_f]
+    minimum = constant + min over x of sum over tables f of T_f[x_f]
 
 An input gives each attribute one of its codes, a missing level included; some attributes are fixed. Attributes are
-eliminated one after the other: the tables that contain a are replaced by one over their other attributes,
+eliminated one after the other: the tables that contain attribute a are replaced by one over their other attributes,
 
     M[rest] = min over x_a of the sum of these tables
 
 and the minimiser is read off in the opposite order (non-serial dynamic programming, Bertele & Brioschi 1972; Dechter
 1999, Artificial Intelligence 113). For a tree this is dynamic programming from the leaves, for tables over single
-attributes a sum of minima. The next attribute is the one whose joint table is the smallest, the first of equal ones.
+attributes a sum of minima. The next attribute is the one with the smallest joint table; ties go to the first.
 
-If the joint table would have more than MOST_CELLS cells, the tables are divided into groups that are minimised
+If the joint table would have more than MOST_CELLS cells, the tables are partitioned into groups that are minimised
 separately (mini-buckets, Dechter & Rish 2003, JACM 50). Then the result is a lower bound, and `Minimiser.exact` is
 False.
 
 Conventions: a fixed attribute may have the code one past its last, "unobserved"; a free one only if it is UNKNOWN. Ties
-go to the lowest code of the attribute eliminated last. Many inputs are minimised at once. Cost: the cells of all joint
-tables per input.
+go to the lowest code of the attribute eliminated last. Many inputs are processed at once. Cost per input: one pass over
+the cells of all joint tables.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from bncli.engine.prediction.factors import LEAST_WEIGHT, expand, unobserved_ave
 from bncli.errors import ModelError
 
 MOST_CELLS = 1 << 16
-"""The most cells of a joint table."""
+"""The maximum number of cells of a joint table of several tables."""
 MOST_ENTRIES = 1 << 24
-"""The most entries of all tables together, over the codes of the schema and "unobserved"."""
+"""The maximum number of entries of all tables together, over the codes of the schema and "unobserved"."""
 ALWAYS_INPUTS = 1 << 20
-"""Models with at most this many inputs have no limit: their tables are not much larger."""
+"""Models with at most this many inputs are exempt from MOST_ENTRIES: their tables are not much larger."""
 _NUMBERS_PER_BLOCK = 1 << 19
 FREE, UNKNOWN = -1, -2
-"""Instead of a code: the attribute is not fixed. UNKNOWN may take the code "unobserved" as well, FREE may not."""
+"""Values that replace the code of an attribute that is not fixed; with UNKNOWN it may also be "unobserved"."""
 
 
 class Table(NamedTuple):
@@ -67,7 +67,10 @@ class ScoreTables:
 
     @classmethod
     def of(cls, tables: Tables, schema: Schema, used: Sequence[int], hint: str) -> ScoreTables:
-        """Return the tables over positions in `used`; raise ModelError with `hint` if they have too many entries."""
+        """Expand tables over the codes of attributes at positions in `used`, with entries for "unobserved".
+
+        Raises ModelError with `hint` if there would be too many entries.
+        """
         place = {a: position for position, a in enumerate(used)}
         sums: dict[tuple[int, ...], Array] = {}
         scopes = {frozenset(family.attributes) for family in tables.families if family.by_class}
@@ -94,13 +97,13 @@ class ScoreTables:
         )
 
     def contrast(self, weights: Array) -> Contrast:
-        """Return sum over y of weights[y] S[y], as a function of inputs."""
+        """Return sum over y of weights[y] S[y] as a function of inputs; weights (K,)."""
         tables = tuple(Table(positions, values @ weights) for positions, values in self.tables)
         return Contrast(self.cardinalities, float(self.bias @ weights), tables)
 
 
 def components_of(predictor: Predictor, schema: Schema, used: Sequence[int]) -> list[ScoreTables]:
-    """Return the score tables of a predictor, one for each of the models whose probabilities it averages.
+    """Return the score tables of a predictor, one `ScoreTables` for each model whose probabilities it averages.
 
     Raises ModelError if the tables have too many entries.
     """
@@ -133,25 +136,26 @@ class Contrast:
         return total
 
     def minimise(self, fixed: Index) -> tuple[Array, Index]:
-        """Return least values (N,) and minimisers (N, attributes), given `fixed` (N, attributes).
+        """Return minima (N,) and minimisers (N, attributes), given `fixed` (N, attributes).
 
-        An entry of `fixed` is a code, FREE or UNKNOWN. If `exact` is False, a least value is a lower bound, and the
-        input may have a higher value.
+        An entry of `fixed` is a code, FREE or UNKNOWN. If `exact` is False, the minimum is only a lower bound, and the
+        input that is returned may have a higher value.
         """
         has_unobserved = ((fixed == self.cardinalities) | (fixed == UNKNOWN)).any()
         return (self.with_unobserved if has_unobserved else self.observed).minimise(fixed)
 
     def game(self, own: Index, members: Mask, candidates: Mask, most: int) -> Game:
-        """Return the game that bounds the least values when up to `most` candidates are fixed besides the members.
+        """Return the game that bounds the minima if up to `most` candidates are fixed besides the members.
 
-        own: codes (N, attributes). members, candidates: (N, attributes), whether an attribute is fixed, or may be.
+        own (N, attributes): the codes at which attributes are fixed. members (N, attributes): whether an attribute is
+        fixed. candidates (N, attributes): whether it may be fixed.
         """
         has_unobserved = (own == self.cardinalities).any()
         return Game(self.with_unobserved if has_unobserved else self.observed, own.T, members.T, candidates.T, most)
 
     @property
     def exact(self) -> bool:
-        """Whether least values are exact, and not only lower bounds."""
+        """Whether `minimise` returns exact minima for observed inputs, rather than lower bounds."""
         return self.observed.exact
 
     @cached_property
@@ -167,10 +171,11 @@ class Contrast:
 
 
 class _Bucket(NamedTuple):
-    """A joint table: its other attributes, the sum of tables (codes of the others, codes of the attribute), messages.
+    """A joint table from which one attribute is eliminated.
 
-    own_messages: the numbers of earlier buckets whose messages are about the attribute alone.
-    messages: (number of another earlier bucket, axes of the joint table that its message lacks).
+    others: the positions of its other attributes, ascending. values: the sum of the tables, with shape (codes of the
+    others, ..., codes of the attribute). own_messages: the indices of earlier buckets whose messages depend on the
+    attribute alone. messages: pairs (index of another earlier bucket, axes of the joint table that its message lacks).
     """
 
     attribute: int
@@ -186,7 +191,10 @@ class _Bucket(NamedTuple):
 
 
 class Minimiser:
-    """Minimises one sum of tables; free (attributes,): the number of codes that a free attribute may take."""
+    """Minimises one sum of tables; free (attributes,): the number of codes that each attribute may take if it is FREE.
+
+    sizes (attributes,): the number of codes on the axes of the tables, which is also the default of `free`.
+    """
 
     def __init__(
         self, sizes: Sequence[int], constant: float, tables: Sequence[Table], free: Sequence[int] | None = None
@@ -196,7 +204,7 @@ class Minimiser:
         self.exact = True
         self._buckets: list[_Bucket] = []
         self._members: dict[int, list[int]] = {}
-        """The numbers of the buckets of each attribute."""
+        """Maps each attribute to the indices of its buckets."""
         pending: list[tuple[tuple[int, ...], Array | int]] = [(t.positions, t.values) for t in tables]
         left = sorted({p for t in tables for p in t.positions})
         while left:
@@ -246,12 +254,12 @@ class Minimiser:
         return _Bucket(attribute, others, total, tuple(own_messages), tuple(messages))
 
     def minimise(self, fixed: Index) -> tuple[Array, Index]:
-        """Return the least value (N,) and a minimiser (N, attributes) for each row of `fixed`."""
+        """Return the minimum (N,) and a minimiser (N, attributes) for each row of `fixed` (N, attributes)."""
         least, minimisers = np.empty(len(fixed)), np.empty(fixed.shape, np.intp)
         for start in range(0, len(fixed), self._step):
             part = fixed[start : start + self._step]
             forbidden: dict[int, Array] = {}
-            """0 for a code that the attribute may take, and infinity for another, (codes, N)."""
+            """For each attribute, an array (codes, N): 0 for a code that it may take, infinity for any other."""
             for a in self._members:
                 codes, own = np.arange(self._sizes[a])[:, None], part[:, a]
                 # own (N,): a code allows itself only, FREE the codes of the schema, UNKNOWN all
@@ -288,14 +296,20 @@ class Minimiser:
         return least, minimisers
 
     def _digits(self, number: int, attribute: int, codes: Index) -> list[Index]:
-        """Return the index of a message at `codes` (attributes, N) for every code of the attribute, (codes, N)."""
+        """Return the index arrays that read a message at `codes` (attributes, N), for every code of the attribute.
+
+        number: the index of the bucket that sent the message. The arrays broadcast to (codes of the attribute, N).
+        """
         scope = self._buckets[number].others
         return [np.arange(self._sizes[p])[:, None] if p == attribute else codes[p] for p in scope]
 
     def _aligned(
         self, message: Array, number: int, bucket: _Bucket, lacking: tuple[int, ...], leading: int = 0
     ) -> Array:
-        """Return a message with the axes of the joint table of the bucket, after `leading` axes of its own."""
+        """Return a message with its axes aligned to the bucket's joint table, after `leading` axes of its own.
+
+        number: the index of the bucket that sent the message. lacking: the axes that it lacks, which get length 1.
+        """
         axes = (*bucket.others, bucket.attribute)
         scope = self._buckets[number].others
         order = sorted(range(len(scope)), key=lambda i: axes.index(scope[i]))
@@ -307,13 +321,14 @@ class Minimiser:
 class Game:
     """A game between a player who fixes attributes at the codes `own` and an opponent who chooses the other codes.
 
-    Its value is an upper bound of the least value for any set of `members` and up to k of the `candidates`; all three
-    arrays are (attributes, N). The attributes are played in the reverse order of elimination. The player adds a
-    candidate to the set, or else the opponent gives it the code that makes the final value least ("unobserved" only if
-    `own` has it). The player may look at the codes before it, so the value is at least what any single set attains. It
-    is exact for tables over single attributes.
+    Its value is an upper bound on the minimum of the sum if the `members` and any k of the `candidates` are fixed. The
+    arrays own, members and candidates are (attributes, N). The attributes are played in the reverse order of
+    elimination. The player adds an attribute that is a candidate to the set; if the player does not, the opponent gives
+    it the code that minimises the final value ("unobserved" only if `own` has it). The player may look at the codes
+    chosen before, so the value is at least the minimum for any single set. For tables over single attributes it is
+    attained by some set.
 
-    bound (budgets, N): the value for k = 0, 1, ... `most`; infinite if the minimiser is not exact.
+    bound (most + 1, N): the value for k = 0, 1, ..., `most`; infinite if the minimiser is not exact.
     """
 
     def __init__(self, minimiser: Minimiser, own: Index, members: Mask, candidates: Mask, most: int) -> None:
@@ -322,7 +337,10 @@ class Game:
         sizes, free, buckets = minimiser._sizes, minimiser._free, minimiser._buckets
         rows = np.arange(own.shape[1])
         self._messages: list[Array] = []
-        """The value with up to k attributes added among those eliminated so far: (k + 1, codes of the others, N)."""
+        """For each bucket, the value with up to k added attributes among those eliminated so far.
+
+        The shape is (maximum k + 1, codes of the others, ..., N).
+        """
         if not minimiser.exact:
             self.bound = np.full((most + 1, len(rows)), np.inf)
             return
@@ -358,9 +376,9 @@ class Game:
         self.bound = np.concatenate([bound, np.repeat(bound[-1:], most + 1 - len(bound), axis=0)])
 
     def choices(self, rows: Index, budget: Index) -> Mask:
-        """Return the sets (attributes, rows) that are chosen for these rows with these budgets (rows,).
+        """Return the sets (attributes, rows) that the player chooses for the given rows with budgets (rows,).
 
-        At each choice the worst code is assumed. The sets are good guesses, not always the best.
+        At each choice the opponent's worst code is assumed. The sets are good guesses, but not always the best.
         """
         minimiser, own, candidates = self._minimiser, self._own[:, rows], self._candidates[:, rows]
         sizes, free, buckets = minimiser._sizes, minimiser._free, minimiser._buckets
@@ -399,9 +417,10 @@ class Game:
         return chosen
 
     def _divide(self, budget: Index, first: Array, parts: dict[int, Array], budgets: Index) -> None:
-        """Write into `budgets` the division of `budget` (N,) among the buckets `parts` with the greatest sum of values.
+        """Divide `budget` (N,) among the buckets in `parts` so that the sum of their values is largest.
 
-        first (1, N) and the parts (k + 1, N) are summed.
+        first (1, N): a value that needs no budget. parts: maps the index of a bucket to its values (k + 1, N) with
+        budgets 0, ..., k. The result is written into budgets (buckets, N).
         """
         if len(parts) == 1:
             for number, part in parts.items():
@@ -421,7 +440,10 @@ class Game:
 
 
 def _add_budgets(one: Array, other: Array, most: int) -> Array:
-    """Return max over i + j <= k of one[i] + other[j] for k up to `most`; both grow along the first axis."""
+    """Return max over i + j <= k of one[i] + other[j], for k = 0, 1, ... up to at most `most`.
+
+    The values of both must not decrease along the first axis, the budget.
+    """
     if len(one) == 1 or len(other) == 1:
         return one + other
     n = min(len(one) + len(other) - 1, most + 1)

@@ -2,9 +2,9 @@
 
     P(y, e) = sum over all values u of the unobserved attributes of P(y, e, u)
 
-The factor of an unobserved attribute without children sums to 1 and is left out. Only rows that lack the parent of
-another node need inference (`engine.inference`); all others are scored by table look-ups. For naive Bayes look-ups
-always suffice.
+The factor of an unobserved attribute without children sums to 1 and is left out. Only rows in which an attribute with
+children is unobserved need inference (`engine.inference`); all others are scored by table look-ups. For naive Bayes
+look-ups always suffice.
 
 `log_joint` is for models that marginalize missing values. A `JointModel` gives ln P(x, y) and ln P(x) by any network:
 
@@ -30,14 +30,17 @@ from bncli.engine.networks.network import network_of
 from bncli.engine.structures.structure import Family
 
 ROWS_PER_BLOCK = 1 << 16
-"""The number of rows that go through inference at a time."""
+"""The maximum number of rows that go through inference at a time."""
 LOOK_UP_ROWS = 1 << 14
 _TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
 class NetworkTables:
-    """The log-probabilities of a network; `needed`: the attributes on which another node depends, ascending."""
+    """The log-probabilities of a network.
+
+    needed: the attributes, ascending, that are parents of another node; rows that lack one of them need inference.
+    """
 
     schema: Schema
     tables: Tables
@@ -50,19 +53,25 @@ class NetworkTables:
 
 
 def network_to_marginalize(tables: Tables, schema: Schema) -> NetworkTables | None:
-    """Return the network by which missing values are marginalized, or None if that never requires inference."""
+    """Return the network by which missing values are marginalized.
+
+    Returns None if the schema does not marginalize missing values, or if doing so never requires inference.
+    """
     network = NetworkTables.of(tables, schema) if schema.marginalizes else None
     return network if network is not None and network.needed else None
 
 
 def incomplete_rows(network: NetworkTables, codes: Mapping[int, Codes]) -> Index:
-    """Return the rows, ascending, that lack a needed attribute; codes[i] (N,) belongs to schema attribute i."""
+    """Return the indices of the rows, ascending, that lack a needed attribute; codes[i] (N,): those of attribute i."""
     cardinalities = network.schema.cardinalities
     return np.flatnonzero(np.logical_or.reduce([codes[i] == cardinalities[i] for i in network.needed]))
 
 
 def log_joint(network: NetworkTables, codes: Mapping[int, Codes], rows: Index) -> Array:
-    """Return ln P(y, e_t), e_t being the observed values of row t, for these rows, shape (K, rows), by inference."""
+    """Compute ln P(y, e_t), shape (K, rows), by inference, where e_t is the observed values of row t.
+
+    codes[i] (N,): the codes of schema attribute i. rows: the indices of the rows for which it is computed.
+    """
     from bncli.engine.inference.incomplete_likelihood import IncompleteLikelihood
 
     blocks = []
@@ -78,8 +87,8 @@ def log_joint(network: NetworkTables, codes: Mapping[int, Codes], rows: Index) -
 class ExpectedCells(NamedTuple):
     """The possible cells of one family in rows with the same missing attributes, and the probability of each cell.
 
-    rows: (N,). cells: (N, P, C), for P completions of the parents and C of the child. p: (K, N, P, C), the probability
-    given the observed values and the class.
+    rows (N,): the indices of the rows. cells (N, P, C): the cell numbers for P completions of the parents and C of the
+    child. p (K, N, P, C): the probabilities of the cells given the class and the observed values.
     """
 
     family: int
@@ -89,11 +98,12 @@ class ExpectedCells(NamedTuple):
 
 
 def expected_cells(network: NetworkTables, codes: Mapping[int, Codes], log_p: Array) -> Iterator[ExpectedCells]:
-    """Yield the cells of every family on which ln P(y, e_t) depends; log_p (K, N) are these logarithms.
+    """Yield the possible cells of every family on which ln P(y, e_t) depends, with their probabilities.
 
         P(cell c of f | e_t, y) = P(y, e_t, u) / P(y, e_t),    u: the values of c that e_t does not contain
 
-    codes[i] (N,) belongs to schema attribute i. Cost: inference in as many rows as there are possible cells.
+    codes[i] (N,): the codes of schema attribute i. log_p (K, N): ln P(y, e_t). Cost: inference in as many rows as there
+    are possible cells.
     """
     from bncli.engine.inference.program import supporting
 
@@ -128,9 +138,9 @@ def expected_cells(network: NetworkTables, codes: Mapping[int, Codes], log_p: Ar
 
 
 class JointModel:
-    """Computes ln P(y, x) of rows; `used` are the schema's attributes whose codes are given.
+    """Computes ln P(y, x) of rows; `used`: the indices of the schema's attributes whose codes are given.
 
-    Raises ModelError if the model is not a network.
+    Raises ModelError if the model is not a network or is calibrated.
     """
 
     def __init__(self, model: Model, used: Sequence[int]) -> None:
@@ -153,7 +163,7 @@ class JointModel:
         self._network = NetworkTables.of(Tables(bias, tuple(families), tuple(weights)), model.schema)
 
     def log_joint(self, codes: Sequence[Codes]) -> Array:
-        """Return ln P(y, e_t), e_t being the observed values of row t, shape (K, N).
+        """Return ln P(y, e_t), shape (K, N), where e_t is the observed values of row t.
 
         codes: (N,) for each attribute used; a code equal to the cardinality means that the value is unknown.
         """
@@ -180,5 +190,5 @@ class JointModel:
         return result
 
     def log_p(self, codes: Sequence[Codes]) -> Array:
-        """Return ln P(e_t), e_t being the observed values of row t, in nats, shape (N,)."""
+        """Return ln P(e_t), shape (N,), where e_t is the observed values of row t; codes as in `log_joint`."""
         return np.asarray(np.logaddexp.reduce(self.log_joint(codes), axis=0))

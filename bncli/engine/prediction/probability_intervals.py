@@ -1,31 +1,33 @@
 """Intervals of predicted probabilities, from the uncertainty of the tables (`engine.parameters.uncertainty`).
 
-The scores of a row are normal around S[t, y], with the covariance that the uncertainty gives them:
+The scores of a row are normally distributed around S[t, y], with the covariance that the uncertainty implies:
 
     diagonal     Var S[t, y] = sum over families of the variances of the row's entries; classes are independent
     deviations   Cov(S[t, y] - S[t, 0], S[t, z] - S[t, 0]) = sum over r of d_r[t, y] d_r[t, z], where d_r[t, y] is the
                  sum over families of the deviations of the row's entries
 
-Two classes: with s = S[t, 1] - S[t, 0] and z the normal quantile, the interval of P(1 | x_t) is sigmoid(s -+ z sd s).
-More classes: DRAWS normal draws of the scores, the same for every row, and the quantiles of each label's probability.
-Calibration and another prior are applied to the ends, or to each draw. An interval contains the predicted probability.
+Two classes: with s = S[t, 1] - S[t, 0] and z the normal quantile, the interval of P(1 | x_t) is sigmoid(s -+ z sd(s)).
+More classes: scores are drawn from the normal distribution DRAWS times, with the same standard normal numbers for every
+row; the interval is given by quantiles of each label's probability. Calibration and another prior are applied to the
+ends, or to each draw. An interval contains the predicted probability.
 
 Effects are linear in the tables, so the interval of an effect's value is its value -+ z times the standard deviation
 over draws of the tables.
 
 An attribute that is unknown in a row is treated as in the scores (`scoring`): its own family is left out, and entries
-over unknown parents are averaged. So the interval is that of the prediction without the value; that the value might
-have changed the prediction does not widen it.
+over unknown parents are averaged. So the interval is that of the prediction without the value. It does not become wider
+because the value, if known, might change the prediction.
 
-**Marginalized missing values.** The score of a row is ln P(y, e_t), e_t being its observed values: a smooth function of
-the table entries, with the derivative g[y, c] = P(cell c | e_t, y) for the entry of cell c and class y, and 0 for other
-classes. Delta method: with V and -T the variances of the entries and the covariances within a distribution,
+**Marginalized missing values.** The score of a row is ln P(y, e_t), where e_t is its observed values. It is a smooth
+function of the table entries, with the derivative g[y, c] = P(cell c | e_t, y) for the entry of cell c and class y, and
+0 for other classes. Delta method: with V and -T the variances of the entries and the covariances within a distribution,
 
     Cov(S[t, y], S[t, z]) = sum over distributions d of (sum over c in d of g[y, c] g[z, c] (V_c + T_d) - G_y G_z T_d)
 
-where G_y is the sum of g[y, c] over the cells of d. A distribution given y has no part in the score of z; one without
-the class has a part in all scores, and so has one over the classes. Families whose child is barren sum to 1 and are
-left out. Without unknown values, g is 1 in a single cell of each family, and the formula is the one above.
+where G_y is the sum of g[y, c] over the cells of d. A distribution given class y does not affect the score of another
+class z. A distribution without the class, and the distribution over the classes, affect all scores. Families whose
+child is barren sum to 1 and are left out. Without unknown values, g is 1 in a single cell of each family, and the
+formula is the one above.
 """
 
 from __future__ import annotations
@@ -55,15 +57,15 @@ DRAWS = 500
 EFFECT_DRAWS = 200
 SEED = 0
 NUMBERS_PER_BLOCK = 1 << 21
-"""The most deviations or draws of a block of rows."""
+"""The maximum number of deviations or draws for a block of rows."""
 JITTER = 1e-10
-"""The fraction of its trace that is added to the diagonal of a covariance matrix, which may be singular."""
+"""The fraction of the trace that is added to the diagonal of a covariance matrix, which may be singular."""
 LEVEL = 0.9
-"""The level of the intervals of effects, and of those whose width alone matters, for `--abstain-wider`."""
+"""The level of the intervals of effects, and of the intervals whose width is compared with `--abstain-wider`."""
 
 
 class Intervals(NamedTuple):
-    """The lower and upper ends of intervals, ln P(y | x_t), shape (K, N) each."""
+    """The lower and upper ends of intervals of ln P(y | x_t), shape (K, N) each."""
 
     low: Array
     high: Array
@@ -75,10 +77,10 @@ class Intervals(NamedTuple):
 
 
 class IntervalFinder:
-    """Finds the intervals of predicted probabilities. Raises ModelError for a model without uncertainty.
+    """Computes intervals of predicted probabilities; raises ModelError if the model stores no uncertainty.
 
-    used: the schema's attributes that the codes belong to. finish: maps ln P(y | x_t) (K, N) of the tables to the final
-    ones. level: the probability of an interval, between 0 and 1.
+    used: the schema's attributes whose codes are given. finish: maps the ln P(y | x_t) (K, N) of the tables to the
+    final ones. level: the probability of an interval, between 0 and 1.
     """
 
     def __init__(self, model: Model, used: Sequence[int], finish: Callable[[Array], Array], level: float) -> None:
@@ -104,7 +106,10 @@ class IntervalFinder:
         self._draws = np.random.default_rng(SEED).standard_normal((self._n_labels, DRAWS))
 
     def find(self, codes: Sequence[Codes], raw: Array) -> Intervals:
-        """Return the intervals of rows with these codes; raw (K, N): ln P(y | x_t) of the tables."""
+        """Return the intervals of rows.
+
+        codes: (N,) for each attribute used. raw (K, N): the ln P(y | x_t) of the tables, before `finish`.
+        """
         low, high = np.empty_like(raw), np.empty_like(raw)
         per_row = max(self._n_sums, DRAWS * self._n_labels if self._n_labels > 2 else 1)
         step = max(1, NUMBERS_PER_BLOCK // per_row)
@@ -137,7 +142,10 @@ class IntervalFinder:
         return Intervals(low, high)
 
     def _bounds(self, sums: Array, raw: Array) -> tuple[Array, Array]:
-        """Return the ends of the intervals of rows with these sums of the uncertainty's entries."""
+        """Return the lower and upper ends (K, N) of the intervals of rows.
+
+        sums (..., N): the uncertainty's entries, summed over the families of each row. raw (K, N): as in `find`.
+        """
         if self._n_labels == 2:
             return self._two_class_intervals(
                 sums.sum(axis=0) if self._is_diagonal else np.square(sums[:, 0]).sum(axis=0), raw
@@ -151,7 +159,10 @@ class IntervalFinder:
         return self._many_class_intervals(self._draw_deviations(np.einsum("rat,rbt->tab", sums, sums)), raw)
 
     def _draw_deviations(self, covariances: Array) -> Array:
-        """Return normal deviations (K, N, DRAWS); those of the first class are 0 for covariances (N, K - 1, K - 1)."""
+        """Draw normal deviations (K, N, DRAWS) with covariances (N, K, K), or (N, K - 1, K - 1).
+
+        In the latter case the covariances are those of differences from the first class, whose deviations are 0.
+        """
         n_rows, n_drawn = covariances.shape[:2]
         least = JITTER * np.trace(covariances, axis1=1, axis2=2) + np.finfo(np.float64).tiny
         # Sigma = root root' of each row, times the draws that all rows share
@@ -169,7 +180,7 @@ class IntervalFinder:
         return np.minimum.reduce(ends), np.maximum.reduce(ends)
 
     def _many_class_intervals(self, drawn: Array, raw: Array) -> tuple[Array, Array]:
-        """Return the ends of the intervals, given draws (K, N, DRAWS) of deviations from the scores."""
+        """Return lower and upper ends (K, N) of intervals from draws (K, N, DRAWS) of deviations from the scores."""
         scores = raw[:, :, np.newaxis] + drawn
         scores -= scores.max(axis=0)
         scores -= np.log(np.exp(scores).sum(axis=0))
@@ -181,9 +192,9 @@ class IntervalFinder:
 
 
 def score_covariances(network: NetworkTables, variances: Tables, totals: Tables, codes: Mapping[int, Codes]) -> Array:
-    """Return the covariances (N, K, K) of ln P(y, e_t) by the delta method, e_t being the observed values of row t.
+    """Return the covariances (N, K, K) of ln P(y, e_t) by the delta method, where e_t is the observed values of row t.
 
-    variances and totals: V and T of the module's formula, for every entry. codes[i] (N,) belongs to schema attribute i.
+    variances, totals: V and T of the module's formula, for every entry. codes[i] (N,): the codes of schema attribute i.
     """
     log_p = log_joint(network, codes, np.arange(len(next(iter(codes.values())))))
     # (N, K, K), from the variances of the bias; `diagonals` is a writable view of their diagonals
@@ -209,10 +220,10 @@ def score_covariances(network: NetworkTables, variances: Tables, totals: Tables,
 
 
 def effect_margins(model: Model, effects: Effects) -> list[Array] | None:
-    """Return half the width of the interval of every effect's values, in their shapes (n_1, n_2, ..., K).
+    """Return half the width of the intervals of every effect's values, one array (n_1, n_2, ..., K) per effect.
 
-    They are z times the standard deviation of the effect over EFFECT_DRAWS draws of the tables. None for a model
-    without uncertainty, and for very many tables, whose effects are not drawn.
+    The half-widths are z times the standard deviation of the effect over EFFECT_DRAWS draws of the tables. The result
+    is None for a model without uncertainty or with very many tables, whose effects are not drawn.
     """
     uncertainty, schema = model.uncertainty, model.schema
     if uncertainty is None or mixture_of(model.predictor, schema).averaged().tables:

@@ -25,20 +25,20 @@ Averages. A `Mixture` is a model as an average of sums of scores G_p:
     P(y | x) = sum over models s of w_s softmax_y S_s[x, y],    S_s = sum over terms p of numbers[s, p] G_p
 
 A model that is not an average has one score, a linear pool one per component. A path of Kikuchi-Bayes models has one
-for the class alone and one per region, and `numbers` are the counting numbers.
+score for the class alone and one per region, and `numbers` are the counting numbers.
 
-Very many tables. A table over six attributes has 64 terms, a thousand of them have 64,000. So the terms of a small
+Very many tables. A table over six attributes has 64 terms, a thousand such tables have 64,000. So the terms of a small
 table are kept in one array (`PureTable`), whose axis i has a position for every value and a last one for the mean:
 
     V[x_i] = (V[x_i] - mean) at the position of x_i, + mean at the last position,
 
 so the term of a set T is where the axes outside T are at their last position. With the strides s_i, the entries that a
 row needs are at last cell + sum over i in T of (x_i - n_i) s_i, found for all T by doubling: one addition per term.
-Cost per row and table: 2^n look-ups and additions; memory: prod(n_i + 1) numbers per table and class.
+Cost per row and table: 2^n look-ups and additions; memory: prod(n_i + 1) floating-point numbers per table and class.
 
 Conventions: q is 0 for the code "unobserved", whose entries are split by the same rule and remain exact. Where a table
 averages over an unobserved attribute, its purified terms with this attribute are 0. A table over more than
-MOST_ATTRIBUTES attributes is refused. Cost: (1 + 1/cardinality)^n passes over a table.
+MOST_ATTRIBUTES attributes is refused. Cost: (1 + 1/cardinality)^n passes over a table with n attributes.
 """
 
 from __future__ import annotations
@@ -65,16 +65,16 @@ MOST_ATTRIBUTES = 8
 MANY_TABLES = 256
 """Small tables without a child are kept as `PureTable`s if there are at least this many."""
 MOST_CELLS = 1 << 16
-"""The most cells of a small table, those of the means included."""
+"""The maximum number of cells of a small table, including the cells of the means."""
 MOST_JOINT_CELLS = 1 << 16
-"""The most cells of the sum of tables over one set of attributes in different binnings."""
+"""If a sum of tables in different binnings may have more cells than this, small tables are kept as `PureTable`s."""
 
 
 @dataclass(frozen=True)
 class ContrastTensor:
-    """Contrasts (n_1 + 1, n_2 + 1, ..., K) over the codes of attributes, ascending; the last code is "unobserved".
+    """Contrasts (n_1 + 1, n_2 + 1, ..., K) over the codes of some attributes; the last code is "unobserved".
 
-    groupings: the coarser binning of each attribute, None for its own codes.
+    attributes: their indices, ascending. groupings: the coarser binning of each attribute, or None for its own codes.
     """
 
     attributes: tuple[int, ...]
@@ -83,7 +83,7 @@ class ContrastTensor:
 
     @classmethod
     def ordered(cls, attributes: Sequence[int], groupings: Sequence[Grouping | None], values: Array) -> ContrastTensor:
-        """Return the tensor of values with these attributes as axes, in any order."""
+        """Return the tensor of values whose axes are these attributes, given in any order."""
         order = sorted(range(len(attributes)), key=lambda axis: attributes[axis])
         return cls(
             tuple(attributes[i] for i in order),
@@ -93,21 +93,22 @@ class ContrastTensor:
 
     @property
     def shown(self) -> Array:
-        """The values of observed attributes, (n_1, n_2, ..., K)."""
+        """The values without "unobserved", (n_1, n_2, ..., K)."""
         return self.values[tuple(slice(-1) for _ in self.attributes)]
 
     def weights(self, schema: Schema) -> tuple[Array, ...]:
-        """Return the training frequencies of the codes on every axis, 0 for "unobserved"."""
+        """Return the relative training frequencies of the codes on every axis, (n_i + 1,), 0 for "unobserved"."""
         axes = zip(self.attributes, self.groupings, strict=True)
         return tuple(np.append(relative_frequencies(schema.attributes[a], grouping), 0.0) for a, grouping in axes)
 
 
 @dataclass(frozen=True)
 class PureTable:
-    """The terms of a small table.
+    """The purified terms of a small table.
 
-    entries: the contrasts (n_1 + 1, n_2 + 1, ..., K) in flat form, the last position on every axis being the mean, and
-    a final 0. codes[i] (cardinality,): the digit of every code of attribute i.
+    shape: (n_1, n_2, ...), the number of digits on each axis. entries: the contrasts (n_1 + 1, n_2 + 1, ..., K) in flat
+    form, where the last position on every axis is the mean, followed by a single 0. codes[i] (cardinality,): the digit
+    of every code of attributes[i]. frequencies[i] (n_i,): the relative training frequencies of the digits.
     """
 
     attributes: tuple[int, ...]
@@ -151,7 +152,7 @@ class PureTable:
 
     @cached_property
     def subsets(self) -> tuple[tuple[int, ...], ...]:
-        """The axes of every term, the constant first: each axis doubles the list of terms."""
+        """The axes of every term, starting with the constant; each axis in turn doubles the list of terms."""
         subsets: list[tuple[int, ...]] = [()]
         for axis in range(len(self.shape)):
             subsets += [(*axes, axis) for axes in subsets]
@@ -159,17 +160,17 @@ class PureTable:
 
     @property
     def terms(self) -> list[tuple[int, ...]]:
-        """The attributes of every term but the constant, ascending."""
+        """The attributes, ascending, of every term except the constant, in the order of `subsets`."""
         return [tuple(sorted(self.attributes[axis] for axis in axes)) for axes in self.subsets[1:]]
 
     def values(self, axes: Sequence[int]) -> Array:
-        """Return the term of these axes, (n_i ..., K), the axes in ascending order."""
+        """Return the term over the given axes, (n_i, ..., K), with the axes in ascending order."""
         # all values on the axes of the term, the mean on the others
         index = tuple(slice(n) if axis in axes else n for axis, n in enumerate(self.shape))
         return np.asarray(self._contrasts_grid[index])
 
     def variances(self) -> Array:
-        """Return the mean squares of the terms over values and classes, (2^n - 1,), in the order of `terms`."""
+        """Return the mean square of each term over values and classes, (2^n - 1,), in the order of `terms`."""
         moments: Array = (self._contrasts_grid**2).mean(axis=-1)
         for axis, q in enumerate(self.frequencies):
             observed = np.tensordot(q, moments.take(range(len(q)), axis), axes=(0, axis))
@@ -181,7 +182,10 @@ class PureTable:
     def add_to(
         self, sums: Array, rows: Index, codes: Mapping[int, Integers], labels: Index, share: Array | float
     ) -> None:
-        """Add each row's value of term t for its label, times `share`, to sums[rows[t]] (N,); t numbers `terms`."""
+        """Add each row's value of term t for its label, times `share`, to sums[rows[t]] (N,).
+
+        t is an index into `terms`. codes[a] (N,): the codes of attribute a. labels (N,). share: a number or (N,).
+        """
         cells = math.prod(n + 1 for n in self.shape)
         entry_numbers = np.empty((1 << len(self.shape), len(labels)), np.intp)
         # the constant: the last position on every axis; each axis doubles the terms by moving to the row's digit
@@ -196,9 +200,9 @@ class PureTable:
 
     @cached_property
     def _index_steps(self) -> tuple[Index, ...]:
-        """The step that every code adds to an index of entries.
+        """For each axis, the step that each code adds to an index of cells.
 
-        "unobserved" leads past the end, where np.take clips to the final 0.
+        The step of "unobserved" leads past the end, where np.take clips to the final 0.
         """
         strides = [math.prod(n + 1 for n in self.shape[axis + 1 :]) for axis in range(len(self.shape))]
         # more than the steps of the other axes, which are negative, can take back
@@ -219,7 +223,10 @@ class Score:
     tables: tuple[PureTable, ...] = ()
 
     def purified(self, schema: Schema) -> Score:
-        """Return the same score with one tensor per set of attributes, each with mean 0 along every axis."""
+        """Return the same score with one tensor per set of attributes, each with mean 0 along every axis.
+
+        The tables, which are purified already, are kept.
+        """
         constant = self.constant.copy()
         terms = []
         for tensor in self.tensors:
@@ -232,7 +239,7 @@ class Score:
         return Score(constant, add_by_set(terms, schema), self.tables)
 
     def calibrated(self, calibration: Calibration | None) -> Score:
-        """Return the score divided by the temperature; other calibration maps do not act on scores."""
+        """Return the score divided by the temperature, or unchanged for any other calibration map or None."""
         if calibration is None or not isinstance(calibration.map, Temperature):
             return self
         factor = 1 / calibration.map.temperature
@@ -242,9 +249,10 @@ class Score:
 
 @dataclass(frozen=True)
 class Mixture:
-    """A model as an average: weights (S,) that sum to 1, numbers (S, P) and P scores, the terms.
+    """A model as a weighted average of S models whose scores are combinations of P terms.
 
-    models: those that are averaged, if each has a term of its own.
+    weights (S,): with sum 1. numbers (S, P): the coefficient of each term in the score of each model. models: the
+    averaged models of a linear pool, each of which is one term; otherwise empty.
     """
 
     weights: Array
@@ -265,7 +273,7 @@ class Mixture:
 
 
 def mixture_of(predictor: Predictor, schema: Schema) -> Mixture:
-    """Return a predictor as a mixture; raise BncliError if a table has too many attributes."""
+    """Convert a predictor to a mixture; raise BncliError if a table has too many attributes."""
     if isinstance(predictor, Path):
         return _mixture_of_path(predictor)
     if isinstance(predictor, Ensemble) and predictor.pool is Pool.LOGARITHMIC:
@@ -279,7 +287,7 @@ def mixture_of(predictor: Predictor, schema: Schema) -> Mixture:
 
 
 def _mixture_of_path(path: Path) -> Mixture:
-    """Return the average of the steps with weight; its terms are the regions that some of them count."""
+    """Return the average of the steps with weight; its terms are the regions that they count, and the class alone."""
     rows: list[Array] = []
     weights: list[float] = []
     numbers = np.zeros(len(path.families) + 1)
@@ -303,7 +311,7 @@ def _mixture_of_path(path: Path) -> Mixture:
 
 
 def _score_of_tables(tables: Tables, schema: Schema) -> Score:
-    """Return the score of a sum of tables, without the families that do not depend on the class."""
+    """Return the score of a sum of tables, omitting families that do not depend on the class."""
     families = [(f, w) for f, w in zip(tables.families, tables.weights, strict=True) if f.by_class]
     # Small tables are averaged over what is unobserved, unless the families have a child.
     small = [
@@ -338,7 +346,8 @@ def _refuse_many_attributes(family: Family) -> None:
 def are_many(families: Sequence[Family], cardinalities: Sequence[int]) -> bool:
     """Return whether small families are kept as `PureTable`s: if there are many, or their binnings differ widely.
 
-    The latter means that the sum of the tables over some set of attributes has more than MOST_JOINT_CELLS cells.
+    Binnings differ widely if, by an upper bound, the sum of the terms over some set of attributes has more than
+    MOST_JOINT_CELLS cells.
     """
     if len(families) >= MANY_TABLES:
         return True
@@ -366,7 +375,7 @@ def are_many(families: Sequence[Family], cardinalities: Sequence[int]) -> bool:
 
 
 def contrasts(scores: Array) -> Array:
-    """Return contrasts (..., K) from scores (..., K): each class minus the mean of the others."""
+    """Return contrasts (..., K) from scores (..., K): the score of each class minus the mean of the others."""
     n_labels = scores.shape[-1]
     if n_labels == 1:
         return np.zeros_like(scores)
@@ -376,7 +385,7 @@ def contrasts(scores: Array) -> Array:
 
 
 def with_unobserved(values: Array) -> Array:
-    """Append zeros for "unobserved" on every axis of values (codes ..., K)."""
+    """Append zeros for "unobserved" on every axis of values (n_1, ..., K) except the last."""
     # np.pad takes 13 times as long, which with very many small tensors is a fifth of a report
     whole = np.zeros([*(n + 1 for n in values.shape[:-1]), values.shape[-1]])
     whole[(*[slice(-1)] * (values.ndim - 1),)] = values
@@ -384,7 +393,10 @@ def with_unobserved(values: Array) -> Array:
 
 
 def terms_of(values: Array, weights: Sequence[Array]) -> dict[tuple[int, ...], Array]:
-    """Split values (n_1, n_2, ..., K) into terms by their axes; weights[i] (n_i,), which sum to 1, define the means."""
+    """Split values (n_1, n_2, ..., K) into purified terms, keyed by their axes.
+
+    weights[i] (n_i,): the weights of the mean along axis i, with sum 1.
+    """
     terms: dict[tuple[int, ...], Array] = {(): values}
     for axis, frequencies in enumerate(weights):
         split: dict[tuple[int, ...], Array] = {}
@@ -431,7 +443,7 @@ def add_by_set(tensors: Iterable[ContrastTensor], schema: Schema) -> tuple[Contr
 
 
 def common_refinement(groupings: Sequence[Grouping | None], cardinality: int) -> Grouping | None:
-    """Return the grouping that joins two codes if all these groupings do, or None if it joins none."""
+    """Return the grouping that joins two codes if and only if all given groupings do, or None if it joins none."""
     distinct = list(dict.fromkeys(groupings))
     if None in distinct or len(distinct) == 1:
         return None if None in distinct else distinct[0]

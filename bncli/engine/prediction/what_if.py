@@ -1,34 +1,34 @@
 """What-if questions: changes of values that change a decision, missing values worth asking for, and sensitivity.
 
-Counterfactuals (Wachter, Mittelstadt & Russell 2018). All changes of one attribute are tried, then all of two, and so
-on up to a limit, within which the search is exact. If several smallest sets of changes lead to another label, the one
-that makes its label most probable is returned. The label of a row is the most probable one, or the one that a decision
-rule chooses.
+Counterfactuals (Wachter, Mittelstadt & Russell 2018). All changes of one attribute are tried, then all changes of two,
+and so on up to a limit, within which the search is exact. If several smallest sets of changes lead to another label,
+the set whose new label is most probable is returned. The label of a row is the most probable one, or the one that a
+decision rule chooses.
 
-- Changes are changes of codes: a number moves to another interval. A missing value may become any value; no value
-  becomes missing. Ties go to the change that comes first in the order of the schema.
+- Changes are changes of codes: a numeric value moves to another interval. A missing value may become any value; no
+  value becomes missing. Ties go to the change that comes first in the order of the schema.
 - Rows for which fewer changes suffice are not tried again, so trying a value that a row already has does no harm.
 - Abstention is not a label that a change may lead to; a row without a decision may change to any label.
 - Cost: the remaining rows are scored once per set of changes.
 
-Value of information (Howard 1966; Heckerman, Horvitz & Nathwani 1992). For a row that shows e and lacks attribute j,
-the answer is worth
+Value of information (Howard 1966; Heckerman, Horvitz & Nathwani 1992). For a row with the observed values e that lacks
+attribute j, the value of X_j has the conditional mutual information with the class
 
     I(Y; X_j | e) = sum over v of P(v | e) [ H(Y | e) - H(Y | e, X_j = v) ]
 
-nats: the expected decrease of the entropy of the class. It is exact: other missing values are marginalized.
+in nats, the expected decrease of the entropy of the class. It is exact: other missing values are marginalized.
 
-- Ties go to the lower index. If no answer is worth more than LEAST_GAIN nats, no attribute is named. A value that never
+- Ties go to the lower index. If no attribute has more than LEAST_GAIN nats, none is returned. A value that never
   occurred in training is not missing: asking again would not help.
 - Cost: the row is looked up once per value of each missing attribute; rows that lack a parent of another attribute go
   through inference.
 
-Sensitivity of predictions to each attribute, on given rows. Let f_v be the share of the rows in which attribute j has
-value v, and x_t(v) row t with v in place of its own value:
+Sensitivity of predictions to each attribute, on given rows. Let f_v be the weighted fraction of the rows in which
+attribute j has value v, and x_t(v) row t with v in place of its own value. With means weighted by the rows' weights,
 
     log-loss increase = sum over v of f_v mean over t of -ln P(y_t | x_t(v))  -  mean over t of -ln P(y_t | x_t)
     mean change       = sum over v of f_v mean over t of max_y |P(y | x_t(v)) - P(y | x_t)|
-    changed           = share of the rows that are decided differently for some value v with f_v > 0
+    changed           = fraction of the rows that are decided differently for some value v with f_v > 0
 
 The first is the expectation of the permutation importance (Breiman 2001; Fisher, Rudin & Dominici 2019, JMLR 20) over
 random values of j. Cost: the rows are scored once per value of each attribute.
@@ -52,20 +52,21 @@ from bncli.engine.prediction.scoring import Scorer, log_probabilities
 from bncli.errors import ModelError, UsageError
 
 MOST_CHANGES = 50_000
-"""The most sets of changes that are tried per row."""
+"""The maximum number of sets of changes that are tried per row."""
 LEAST_GAIN = 1e-12
 _LEAST_LOG = float(np.finfo(np.float64).min)
 """Replaces ln 0, since a rule with costs may decide for an impossible label."""
 Change = tuple[tuple[int, int], ...]
-"""Pairs (position of an attribute, its new code), ascending."""
+"""Pairs (position of an attribute, its new code), by ascending position."""
 
 
 class CounterfactualSearch:
-    """Finds the fewest changes of values that change a decision, of at most `most` attributes.
+    """Finds a smallest set of changed values, for at most `most` attributes, that changes a row's decision.
 
-    used: the attributes whose codes are given. allowed: the positions in `used` that may change. score: maps codes to
-    ln P(y | x_t) (K, N). decide: maps these to labels (N,), negative for no decision; by default the most probable
-    ones. Raises UsageError for more than MOST_CHANGES sets of changes.
+    used: the attributes whose codes are given. allowed: the positions in `used` of the attributes that may change.
+    score: maps codes to ln P(y | x_t) (K, N). decide: maps these to the indices of labels (N,), negative for no
+    decision; by default it chooses the most probable labels. Raises UsageError if there are more than MOST_CHANGES sets
+    of changes.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class CounterfactualSearch:
     ) -> None:
         self._n_values: dict[int, int] = {}
         self._texts: dict[int, list[str]] = {}
-        """The text of each new value: `colour=red`, `age<=27.5`, `age=27.5..41`."""
+        """For each position, the string for each new value, such as `colour=red`, `age<=27.5` or `age=27.5..41`."""
         for p in sorted(allowed):
             attribute = schema.attributes[used[p]]
             is_number = isinstance(attribute, NumericAttribute)
@@ -104,12 +105,15 @@ class CounterfactualSearch:
             raise UsageError(what, hint=hint)
 
     def find(self, codes: Sequence[Codes], log_p: Array) -> list[str]:
-        """Return the changes of every row as text, `A=v; B=w`, or "" if none lead to another label."""
+        """Return the changes of every row as a string `A=v; B=w`, or "" if none lead to another label."""
         changes = self.changes(codes, log_p)
         return ["; ".join(self._texts[p][code] for p, code in change) for change in changes]
 
     def changes(self, codes: Sequence[Codes], log_p: Array) -> list[Change]:
-        """Return the changes of every row, () if none lead to another label; log_p (K, N): that of the given rows."""
+        """Return the changes of every row, or () if none lead to another label.
+
+        codes: (N,) for each attribute used. log_p (K, N): ln P(y | x_t) of the unchanged rows.
+        """
         labels = self._decide(log_p)
         best_changes: list[Change] = [()] * len(labels)
         left: Index = np.arange(len(labels))
@@ -140,10 +144,10 @@ class CounterfactualSearch:
 
 
 class NextBest:
-    """Finds the missing attribute whose value is most informative about the class.
+    """Finds the missing attribute with the largest mutual information with the class, given a row's observed values.
 
-    used: the schema's attributes whose codes are given. shift (K,): that of another prior, added to ln P(y, x). Raises
-    ModelError if missing is a value to the model, or if the model is not a network.
+    used: the schema's attributes whose codes are given. shift (K,): what another prior adds to ln P(y, x). Raises
+    ModelError if an attribute has a missing level, or if the model is not a network.
     """
 
     def __init__(self, model: Model, used: Sequence[int], shift: Array | None = None) -> None:
@@ -158,7 +162,10 @@ class NextBest:
         self.names = tuple(source_column(attribute) for attribute in attributes)
 
     def gains(self, codes: Sequence[Codes], missing: Sequence[NDArray[np.bool_]]) -> Array:
-        """Return I(Y; X_j | e_t) in nats, (used, N), or 0 unless missing[j][t]: whether row t lacks attribute j."""
+        """Return I(Y; X_j | e_t) in nats, (attributes used, N), where attribute j is missing in row t, 0 elsewhere.
+
+        missing[j] (N,): whether each row lacks attribute j.
+        """
         gains = np.zeros((len(codes), len(codes[0]) if codes else 0))
         for j, is_missing in enumerate(missing):
             rows = np.flatnonzero(is_missing)
@@ -179,7 +186,7 @@ class NextBest:
         return gains
 
     def ask(self, codes: Sequence[Codes], missing: Sequence[NDArray[np.bool_]]) -> list[str]:
-        """Return the column to ask for in every row, or "" if no answer is worth more than LEAST_GAIN nats."""
+        """Return the column to ask for in every row, or "" if no missing value is worth more than LEAST_GAIN nats."""
         gains = self.gains(codes, missing)
         if not len(gains):
             return []
@@ -191,7 +198,7 @@ class NextBest:
 
 
 class Sensitivity(NamedTuple):
-    """The log-loss increase in nats, the mean change of a probability, and the share of rows decided differently."""
+    """The log-loss increase in nats, the mean change of probabilities, and the fraction of rows decided differently."""
 
     log_loss_increase: float
     mean_change: float
@@ -205,9 +212,10 @@ def measure_sensitivities(
     weights: Array | None = None,
     decide: Callable[[Array], Integers] | None = None,
 ) -> list[Sensitivity]:
-    """Return the sensitivity to every attribute of scorer.used on N > 0 rows, given codes and labels, (N,) each.
+    """Compute the sensitivity of predictions to every attribute of scorer.used on N > 0 rows.
 
-    decide: a function from ln P(y | x_t), (K, N), to the decision for each row, (N,); None for the most probable label.
+    codes: (N,) for each of these attributes. labels (N,): label codes. weights (N,), or None if every row has weight 1.
+    decide: maps ln P(y | x_t) (K, N) to decisions (N,); None chooses the most probable label.
     """
     decide = decide or (lambda log_p: log_p.argmax(axis=0))
     weights = np.ones(len(labels)) if weights is None else weights
