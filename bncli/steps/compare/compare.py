@@ -204,7 +204,7 @@ def run_plan(
                 watch(Progress(len(outcomes), len(tasks), f"{where}, fold {task.fold + 1}"))
     except KeyboardInterrupt:
         if checkpoint.path is not None:
-            # The interrupt may have come between the storing of an outcome and its place in `outcomes`.
+            # An outcome may have been stored in the file just before the interrupt, but not yet in `outcomes`.
             stored = f"{checkpoint.n_stored():,} of {len(tasks):,} folds are stored in {checkpoint.path}"
             watch(Note(f"{stored}; repeat the command to continue from there"))
         raise

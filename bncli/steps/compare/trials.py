@@ -5,6 +5,7 @@ kept: how to read it again, the class, weight, group and time of every row (whic
 variance), and a digest of all values, by which a resumed run recognizes its data. Since every process reads its data
 itself, data that cannot be read twice (the standard input, a pipe) are refused. A data set is named after its file,
 without folder and extensions; if two names are equal, as much of the path is added as is needed to distinguish them.
+If the path without extensions does not distinguish them either, the names are the paths as given.
 
 A trial (task) depends only on the plan, so trials can run in any order and in any process. Each trial learns
 everything anew, including cuts, as `bncli evaluate` does with one thread. Sharing the cuts of a fold between learners

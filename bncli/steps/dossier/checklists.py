@@ -1,6 +1,6 @@
 """The items of three checklists in our own words, the fields and facts that answer each, and the file ABOUT.toml.
 
-- TRIPOD+AI: 27 items, some of them in parts, about a prediction model (Collins et al. 2024, BMJ 385:e078378).
+- TRIPOD+AI: 27 items, some of them in parts, for prediction models (Collins et al. 2024, BMJ 385:e078378).
 - Model validation in banks: conceptual soundness, ongoing monitoring and outcomes analysis, as in SR 26-2 of the
   Federal Reserve (2026), the successor of SR 11-7 (2011), with items on governance and disclosure.
 - Annex IV of Regulation (EU) 2024/1689: the technical documentation of a high-risk AI system.

@@ -64,9 +64,10 @@ _NAMES = {"accuracy": "accuracy", "log_loss": "log-loss", "auc": "AUC", "brier":
 
 
 class DossierReport(NamedTuple):
-    """The two files that were written, the numbers of rows with and without a class, and what was found.
+    """The result of a dossier: the paths of the model, the page and the JSON file, and counts.
 
-    items: the number of items by checklist and status. properties_refuted: the number of refuted properties.
+    rows, unlabelled_rows: the number of test rows with and without a class. items: the number of items by checklist and
+    status. properties_refuted: the number of refuted properties.
     """
 
     model: str

@@ -177,7 +177,7 @@ def find_all(model_path: str, sources: DossierSources, about: About, run: Run) -
         watch(Note(text, warning=True))
     again = replace(again, class_name=again.class_name or model.schema.class_name, time=None, on_bad_row="skip")
     described = describe(again, run=Run(run.threads)).as_json()
-    # what concerns learning from the test table is left out
+    # keys on learning from the test table are left out
     about_data = ("rows", "class", "labels", "unlabelled", "columns", "notes", "findings")
     try:
         program = export(model_path, "python").text

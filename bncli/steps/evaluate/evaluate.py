@@ -1,7 +1,7 @@
 """Evaluate learning options or a model on rows that were not used for training.
 
 - `evaluate`: cross-validate the learning options on one table.
-- `evaluate_on`: learn on one table and test on another.
+- `evaluate_on`: fit a model to one table and test it on another.
 - `evaluate_model`, `evaluate_fitted`: test a model on a table.
 
 A report holds means over the folds, their standard deviations, and every fold. The curves and the metrics per label are
@@ -138,7 +138,7 @@ class EvaluateOutputs:
     - samples: training samples for a learning curve. csv: a file of that curve.
     - by: columns whose values define groups of rows; each string names one column or several, joined by commas.
     - reliability: whether to compute calibration bins.
-    - gains, net_benefit: whether the JSON includes these tables, which need two classes.
+    - gains, net_benefit: whether to report these tables, which need two classes.
     """
 
     predictions: str | None = None
@@ -211,7 +211,7 @@ def evaluate(
         report = replace(report, blocks=tuple(_block_reports(columns, splits, folds, fold_reports)))
         tested = np.sort(np.concatenate([split.rows for split in splits]))
         groups = [replace(group, codes=group.codes[tested]) for group in groups]
-        # Rows of the blocks are not tested if their groups have been learned from.
+        # Rows of the blocks are not tested if their groups also contain training rows.
         by = columns.split_by
         if by is not None and by.times is not None and by.units is not None:
             n_later = int((by.times >= by.times[splits[0].rows].min()).sum())

@@ -81,7 +81,7 @@ def _class_blocks(report: DescribeReport) -> Iterator[Block]:
 
 
 def _column_blocks(report: DescribeReport) -> Iterator[Block]:
-    """Yield the columns that `fit` does not use, and all columns in descending order of information on the class."""
+    """Yield the columns that `fit` does not use, and all columns in descending order of mutual information."""
     others = [column for column in report.columns if column.name != report.class_name]
     order = sorted(others, key=lambda column: -(column.bits or 0.0))
     informative = [((column.name,), column.bits or 0.0) for column in order if column.bits][:_MOST_BARS]
@@ -406,6 +406,6 @@ def _missing_and_unseen(report: MonitorReport) -> Iterator[Block]:
 
 
 def _missing_in_training(tally: AttributeCounts) -> float:
-    """Return the fraction of training rows in which the attribute was missing, or 0 if missing values have no count."""
+    """Return the fraction of training rows in which the attribute was missing (0 if no training rows are counted)."""
     total = float(tally.training.sum())
     return float(tally.training[-1]) / total if tally.missing_counts and total else 0.0

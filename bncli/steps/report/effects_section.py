@@ -348,7 +348,7 @@ def _value_sentence(
             ends = " to ".join(times(float(values[i, label])) for i in (0, len(steps)))
             largest = f"most strongly above {attribute.cuts[cut]:.5g} ({times(float(steps[cut]))})"
             return f"The odds of {label_name} {direction} with {effect.attributes[0]} from {ends}, {largest}."
-    # values with few rows are passed over, unless most rows have such values
+    # values with few rows are ignored, unless most rows have such values
     known = rows >= 5.0
     known = known if rows[known].sum() >= rows.sum() / 2 else rows > 0
     column = values[:, label]
@@ -500,8 +500,8 @@ def _scorer_of_effects(model: Model, scorer: PortableScorer) -> PortableScorer:
     for table in effects.tables:
         if table.entries.any():
             scores = table.entries[1:2] if k == 2 else table.entries * ((k - 1) / k)
-            # The entries for "unobserved" are left out if all are 0, as averages of effects are; in a network they are
-            # not.
+            # The entries for "unobserved" are left out if all are 0. They are averages of effects, which are 0, except
+            # in a network.
             entries, shape, averages = scores.reshape(-1, *table.shape), table.shape, None
             unobserved = [np.moveaxis(entries, axis, 0)[-1] for axis in range(1, entries.ndim)]
             if all(np.allclose(values, 0.0, rtol=0.0, atol=_ZERO) for values in unobserved):

@@ -58,7 +58,7 @@ class ReportInputs:
     """The inputs of a page besides the model: scored rows, the paths of their files, warnings, and other models.
 
     - held_out: the log-losses on held-out rows, computed while the model was fitted.
-    - evaluated: the evaluation of the predictions for these rows, used if `scored` is None.
+    - evaluated: the evaluation of the predictions for the held-out rows, used if `scored` is None.
     - command: the command line that writes the page, or "" for a `bncli report` command.
     """
 

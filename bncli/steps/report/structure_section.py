@@ -126,7 +126,10 @@ def construction_section(model: Model, scored: ScoredTable | None) -> Section:
 
 
 def _graph_blocks(model: Model, information: _Information) -> Iterator[Block]:
-    """Yield the drawing of a network, with the MOST_NODES attributes that have the most information on the class."""
+    """Yield the drawing of a network.
+
+    It has at most MOST_NODES attributes: those with the highest mutual information with the class.
+    """
     dag, attributes, class_name = model.structure, model.schema.attributes, model.schema.class_name
     assert isinstance(dag, Dag)
     bits = {i: information.of((i,)) for i in dag.nodes}
