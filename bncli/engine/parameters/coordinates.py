@@ -11,7 +11,7 @@ They also apply the transpose of the map's derivative:
 `Softmax`             log probabilities of a network
 `EffectCoordinates`   tables that are sums of effects (`bncli.engine.parameters.effect_coding`)
 
-All but `Softmax` are linear: their tables of p are the derivative along p too.
+All but `Softmax` are linear, so that `tables(v)` is also the derivative of the tables along v.
 
 **Contrasts.** With class 0 fixed at 0,
 
@@ -76,7 +76,7 @@ class Coordinates(Protocol):
         ...
 
     def pull_back(self, p: Array, d_tables: Array) -> Array:
-        """Return dCLL/dp (P,) at p from dCLL/dW (K, n_cells)."""
+        """Return dCLL/dp (P,) at p, given dCLL/dW (K, n_cells)."""
         ...
 
 
@@ -84,8 +84,8 @@ class Coordinates(Protocol):
 class EntryCoordinates:
     """One parameter per table entry, up to a factor: W[y, c] = scale[y, c] p[y, c], with p (K, n_cells) flat.
 
-    start (K, n_cells) are the parameters of the generative model. scale (1 or K, n_cells) has one row if it is the same
-    for all classes; None means 1.
+    start (K, n_cells) holds the parameters of the generative model. scale (1 or K, n_cells) has one row if it is the
+    same for all classes; None means 1.
     """
 
     start: Array
@@ -96,7 +96,7 @@ class EntryCoordinates:
         return self.start.size
 
     def of_cells(self, cells: Index) -> EntryCoordinates:
-        """Return the coordinates of some of the cells."""
+        """Return the coordinates restricted to these cells."""
         return EntryCoordinates(self.start[:, cells], None if self.scale is None else self.scale[:, cells])
 
     @property
@@ -193,7 +193,7 @@ class Predictors:
 
     holders (M,): the cell that holds each predictor; predictor 0 is the intercept, held by the bias. lowered[j]
     (n_cells,): for each cell, the cell in which the j-th attribute of the family has its reference instead. own
-    (n_cells,): the predictor of those values of each cell that are not references; another family may hold it.
+    (n_cells,): for each cell, the predictor of its values that are not references; another family may hold it.
     """
 
     holders: Index
@@ -205,7 +205,7 @@ class Predictors:
         return len(self.holders)
 
     def tables(self, parameters: Array) -> Array:
-        """Return the tables (any, n_cells) for parameters (any, M), one row per class or any other quantity."""
+        """Return the tables (any, n_cells) for parameters (any, M), with one row per class, for example."""
         cells = np.zeros((len(parameters), len(self.own)))
         cells[:, self.holders] = parameters
         # after the step of an attribute, a cell also has what its lowered cell has: sums over subsets, as in a zeta
@@ -256,7 +256,7 @@ class Predictors:
 
     @cached_property
     def _steps(self) -> list[tuple[Index, Index]]:
-        """For each position in a family, the cells without the reference there, and the same cells with it."""
+        """The cells without the reference at each position in a family, and the cells that have it there instead."""
         cells = np.arange(len(self.own))
         raised = [np.flatnonzero(low != cells) for low in self.lowered]
         return [(r, low[r]) for r, low in zip(raised, self.lowered, strict=True)]
@@ -266,7 +266,7 @@ class Predictors:
 class CellPredictors:
     """One predictor per cell; the predictors are linearly dependent.
 
-    If the class has parents, `of_class` is the first cell, and the end, of the table over them. Then the bias, cell 0,
+    If the class has parents, `of_class` is the half-open range of cells of the table over them. Then the bias, cell 0,
     has no predictor: the intercept is part of each cell of that table.
     """
 
@@ -355,8 +355,8 @@ def predictors_of(families: Sequence[Family], references: Sequence[int]) -> Pred
 class Softmax:
     """Log probabilities of a network; log_theta (K, n_cells) are the generative tables.
 
-    Families whose child has the class as a parent, and the bias, have one parameter beta per class and cell; other
-    families have one per cell. p has the beta of the former, (K, cells) flattened, then those of the latter.
+    The bias, and families whose table depends on the class, have one parameter beta per class and cell; other families
+    have one per cell. p has the parameters of the former, (K, cells) flattened, then the parameters of the latter.
     """
 
     log_theta: Array

@@ -1,8 +1,8 @@
 """What a fit costs: memory, which is checked before anything is allocated, and floating-point operations for the trace.
 
 **Memory.** The tables of a network have n_labels * (1 + sum over families f of the cells of f) entries. Learning holds
-several vectors of that length at once; measured on large tables, closed forms hold 8, conjugate gradients 16,
-limited-memory BFGS and Newton 45 float64 numbers per entry (differences of the last steps, and the preconditioner).
+several vectors of that length at once; measured on large tables, closed forms hold 8, conjugate gradients and BFGS 16,
+limited-memory BFGS and Newton 45 float64 values per entry (differences of the last steps, and the preconditioner).
 BFGS also holds two P x P matrices for P parameters. Structure learners that compare pairs of n attributes hold a few
 n x n matrices.
 
@@ -36,15 +36,15 @@ from bncli.errors import BncliError
 from bncli.recipe import Recipe
 
 CLOSED_FORM, FIRST_ORDER, QUASI_NEWTON = 8, 16, 45
-"""The float64 numbers that learning holds in memory per entry of the tables."""
+"""The number of float64 values that learning holds in memory per entry of the tables."""
 WITH_FOLDS = 2
 """Choosing the penalty takes this many times the memory of the optimizer alone (measured: 1.6 to 3)."""
 NOTED = 1 << 30
-"""Tables that take more bytes than this to learn are announced before they are learned."""
+"""If learning the tables takes more bytes than this, a note says so before they are learned."""
 LARGE_EPSILON = 0.05
-"""The least epsilon of gbn, in bits, that a message advises if its tables are too large."""
+"""The minimum epsilon of gbn, in bits, that a message recommends if its tables are too large."""
 MOST_NAMED = 5
-"""A message names at most this many attributes of a table."""
+"""The maximum number of attributes of a table that a message names."""
 MOST_GIB = 1_000_000
 BEYOND_COUNTING = 1e15
 MATRICES = 6
@@ -97,7 +97,7 @@ def network_flops(families: Sequence[Family], n_rows: int, n_labels: int) -> Flo
 
 
 def refuse_wide(schema: Schema, recipe: Recipe, memory: int | None) -> None:
-    """Raise BncliError if the matrices of the structure learner do not fit in `memory` bytes (None: not known)."""
+    """Raise BncliError if the matrices of the structure learner do not fit in `memory` bytes; None means no limit."""
     n = len(schema.informative)
     needed = MATRICES * BYTES * n * n
     if memory is not None and recipe.structure not in ("nb", "file") and needed > memory:
@@ -108,7 +108,7 @@ def refuse_wide(schema: Schema, recipe: Recipe, memory: int | None) -> None:
 
 
 def refuse_large(structure: Structure, schema: Schema, recipe: Recipe, memory: int | None) -> None:
-    """Raise BncliError if the tables of the structure cannot be learned in `memory` bytes (None: not known)."""
+    """Raise BncliError if the tables of the structure cannot be learned in `memory` bytes; None means no limit."""
     needed = table_memory(structure, schema, recipe)
     if memory is None or needed <= memory:
         return
@@ -138,9 +138,10 @@ def describe_large(structure: Structure, schema: Schema, recipe: Recipe) -> str:
 
 
 def _advice(structure: Structure, schema: Schema, recipe: Recipe, memory: int) -> str:
-    """Return a hint about what would fit: fewer parents, a closed form, or leaving out a column.
+    """Return a hint about what would fit: fewer parents, a larger --epsilon, a closed form, or leaving out columns.
 
-    The hint names the method of the recipe, even if the structure came from a file.
+    For regions, the hint is a lower --max-order. It names the method of the recipe, even if the structure came from a
+    file.
     """
     if not isinstance(structure, Dag):
         return "lower --max-order, or leave out columns with many levels with --ignore"
@@ -184,7 +185,7 @@ def _n_entries(families: tuple[Family, ...], n_labels: int) -> int:
 
 
 def _families(structure: Structure, schema: Schema, recipe: Recipe) -> tuple[Family, ...]:
-    """Return the families that get tables: those of all regions for closed forms, of the chosen ones for an optimizer.
+    """Return the families that get tables: the structure's families, or all regions for closed forms of regions.
 
     The tables of intersections of regions are comparatively small and left out.
     """
@@ -199,7 +200,7 @@ def needed_and_free(needed: int, memory: int) -> str:
 
 
 def about_memory(n_bytes: int, *, in_gib: bool = False) -> str:
-    """Return an estimated size in MiB or GiB; above a million GiB, which no machine has, only that it is more."""
+    """Format an estimated size in MiB or GiB; above MOST_GIB, which no machine has, say only that it is more."""
     if n_bytes > MOST_GIB << 30:
         return f"more than {MOST_GIB:,} GiB"
     return f"about {n_bytes / 2**30:,.1f} GiB" if in_gib else f"about {_memory_text(n_bytes)}"
@@ -210,5 +211,5 @@ def _memory_text(n_bytes: int) -> str:
 
 
 def _short(number: float, form: str) -> str:
-    """Return a number in a format, or as a power of ten if it is very large."""
+    """Format a number by `form`, or as a power of ten if it is very large."""
     return format(number, form) if number < BEYOND_COUNTING else f"{number:.0e}"

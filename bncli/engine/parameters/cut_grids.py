@@ -1,7 +1,12 @@
 """Grids of cuts through a table of several attributes: joined codes that keep most of what the table explains.
 
-A grid has sums of g and h of every combination of codes, as in `bncli.engine.structure_learners.interactions`, and is
-worth what one Newton step of its cells gains, in nats. It grows by the cut that is worth most.
+A grid has the sums of the residuals g and of the curvatures h for every combination of codes, as in
+`bncli.engine.structure_learners.interactions`. Its value is the gain of one Newton step of its cells, in nats, beyond
+the gain expected without an effect,
+
+    v = sum over cells and classes of (g^2 - h) / 2 (h + penalty)
+
+It grows by the cut that raises its value most.
 """
 
 from __future__ import annotations
@@ -17,7 +22,7 @@ import numpy as np
 from bncli.engine.kernels.arrays import Array, Index
 
 LEAST_GAIN = 1e-9
-"""The least gain of a cut, in nats."""
+"""The minimum gain of a cut, in nats."""
 FIRST_CUTS = 1024
 """Approximate number of combinations of first cuts: 32 positions per attribute in a pair, 10 in a triple."""
 
@@ -36,7 +41,10 @@ class Axis(NamedTuple):
 
 @dataclass
 class Grid:
-    """A grid over sums (2 C, codes of each axis), g of C classes, then h; starts[j]: first codes of axis j's groups."""
+    """A grid over sums (2 C, codes of each axis): g of C classes, then h of C classes.
+
+    starts[j] holds the first code of each group of axis j, ascending.
+    """
 
     sums: Array
     axes: tuple[Axis, ...]
@@ -47,9 +55,9 @@ class Grid:
         self.starts = [axis.uncut for axis in self.axes]
 
     def grow(self, most_cells: int, least: float = 0.0) -> None:
-        """Cut every numeric axis once, then add the best cut while it gains more than `least` nats.
+        """Cut every numeric axis once, then repeatedly add the best cut while it gains more than `least` nats.
 
-        The grid has at most `most_cells` cells, unless the first cuts alone make more.
+        The grid gets at most `most_cells` cells, unless the first cuts alone make more.
         """
         if self._numeric_axes:
             self._cut_every_axis_once()
@@ -132,7 +140,7 @@ class Grid:
                 self.starts[j] = sorted([*self.starts[j], code])
 
     def best_cut(self, j: int) -> tuple[float, int, int]:
-        """Return the value of the grid with the best new cut of axis j (-inf: none), j, and the first code above it."""
+        """Return the value with the best new cut of axis j (-inf if there is none), j, and the first code above it."""
         sums = self.sums
         for k, starts in enumerate(self.starts):
             # groups of the other axes, but single codes along axis j, each of which may become the end of a group
@@ -169,7 +177,10 @@ def _join(sums: Array, starts: Sequence[int] | Index, axis: int) -> Array:
 
 @lru_cache(maxsize=1024)
 def _first_positions(axis: Axis, places: int) -> Index:
-    """Return the first codes of the groups of an axis, with about `places` even groups of intervals or all of them."""
+    """Return the first codes of the groups of an axis, with its intervals in about `places` groups of equal size.
+
+    With at most `places` intervals, every code is a group.
+    """
     if axis.n_ordered <= places:
         return np.arange(axis.n_codes)
     even = np.unique(np.linspace(0, axis.n_ordered, places + 1)[:-1].astype(np.intp))

@@ -1,7 +1,8 @@
 """Effects of few rows as one matrix, so that a pass over the rows is two matrix products.
 
-With Z the cells of the rows as indicators and W = T p, the scores of the rows are S = p M', M = Z T (N, E). A pass by
-look-ups takes some twenty calls of numpy, which for few rows cost more than the arithmetic. Here a pass is
+With Z the indicators of the rows' cells and W = T p, the scores of the rows are S = p M', M = Z T (N, E), where p has
+one row of E effects per class. A pass by look-ups takes some twenty calls of numpy, which for few rows cost more than
+the arithmetic. Here a pass is
 
     CLL(S),    dCLL / dp = R M,    R[y, t] = w_t (1[y_t = y] - P(y | x_t))
 
@@ -46,21 +47,21 @@ from bncli.engine.parameters.preconditioner import (
 from bncli.engine.structures.structure import Family
 
 MOST_ROWS = 1_000
-"""The most rows that count as few."""
+"""The maximum number of rows that count as few."""
 MOST_NUMBERS = 1 << 18
-"""The most numbers of the matrix: with as many as fit a second-level cache, a product is faster than look-ups."""
+"""The maximum number of matrix elements: if they fit in a second-level cache, a product is faster than look-ups."""
 MOST_WORK = 1 << 30
-"""The most multiplications for the scalar products of the rows."""
+"""The maximum number of multiplications for the scalar products of the rows."""
 MOST_CELLS = 1 << 22
-"""The most numbers of Z, and of M."""
+"""The maximum number of elements of Z, and of M."""
 RANK = 1e-10
-"""A row lies in the span of others if its squared distance from it is at most this share of the largest squared row."""
+"""Rows are in the span of others if their squared distance is at most this fraction of the largest squared norm."""
 CALL, EXPONENTIAL, PRODUCT = 5e4, 12.0, 0.6
-"""Approximate nanoseconds of an evaluation: fixed, per score, and per number of the matrix and class."""
+"""Approximate nanoseconds of an evaluation: fixed, per score, and per matrix element and class."""
 
 
 def few_rows(space: ParameterSpace) -> FewRows | None:
-    """Return `space` in the form for few rows, or None unless it is a small space of effects without directions."""
+    """Return `space` in the form for few rows, or None if it is not a small, unconstrained space of effects."""
     coordinates, likelihood = space.coordinates, space.likelihood
     if not isinstance(coordinates, EffectCoordinates) or space.monotone is not None:
         return None
@@ -87,7 +88,10 @@ def few_rows(space: ParameterSpace) -> FewRows | None:
 
 
 def span_is_searched(likelihood: ConditionalLikelihood, n_effects: int) -> bool:
-    """Return whether `few_rows` would search only the span of the rows, on which rotating effects has no influence."""
+    """Return whether `few_rows` would search only the span of the rows, so that rotating effects has no influence.
+
+    This is never the case if the schema has monotonicity constraints.
+    """
     data = likelihood.data
     return n_effects > data.n_rows and not data.schema.directed and _are_few(likelihood, n_effects)
 
@@ -190,7 +194,11 @@ class FewRows(Space):
         return self._precondition(row_factors(class_major(self.coordinates.tables(p).T)), cost, penalty)
 
     def hessian(self, p: Array, penalty: float) -> Callable[[Array], Array]:
-        """Return the function v -> H v = lambda v + sum over rows of w (P v - P sum_y P_y v_y) z, with P at p."""
+        """Return a function that multiplies by the Hessian at p.
+
+        With P the class probabilities of a row at p and d its scores at v, the product is
+        lambda v + sum over rows of w (P d - P sum_y P_y d_y) z', where z is the row of the matrix.
+        """
         coordinates, weights = self.coordinates, self.likelihood.data.weights
         probabilities = class_major(coordinates.tables(p).T)
         probabilities -= np.maximum.reduce(probabilities, axis=0)

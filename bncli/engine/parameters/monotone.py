@@ -1,8 +1,8 @@
 """Monotone effects: the log-odds of one label against each other never fall, or never rise, along an attribute.
 
-Let d_f[c] = W_f[c, k] - W_f[c, j] be the *contrast* of the label k with another label j, and s_i = +1 or -1 the
-direction of attribute i. From one interval of i to the next, the log-odds of k against j, times s_i, must not fall,
-from u to u + 1, whatever the other attributes o_f of each table are:
+Let d_f[c] = W_f[c, k] - W_f[c, j] be the *contrast* of the label k with another label j, and s_i = +1 or -1 the sign of
+the monotonicity constraint on attribute i. From each interval u of i to the next, u + 1, the log-odds of k against j,
+times s_i, must not fall, whatever the values o_f of the other attributes of each table are:
 
     sum over families f with i of s_i ( d_f[u + 1, o_f] - d_f[u, o_f] ) >= 0    for every o
 
@@ -12,8 +12,8 @@ If tables share only the attribute i, some row has the lowest difference in all 
 
 with *slopes* t, one per table and step: the slope of one table may be negative if another offsets it. In this case the
 conditions are exact; if tables share further attributes they are sufficient. One table with i, the *carrier* (the
-attribute's single table if there is one), has the slope that makes the sum 0, so only the slopes of the others are
-free.
+attribute's single table if there is one), has the slope that makes the sum 0, so only the slopes of the other tables
+are free.
 
 Each label j has its own contrast and slopes. For two labels there is one contrast, the log-odds of k. For more labels,
 the log-odds of k against all others are
@@ -30,13 +30,13 @@ rises; but a network leaves out the table of an attribute whose own value is unk
 child is not i must be at most 0.
 
 **Optimization.** The conditions are linear in the tables, and the tables are linear in the parameters p of every space
-that accepts directions. So with the free slopes t in addition to p,
+that accepts monotonicity constraints. So with the free slopes t in addition to p,
 
     C x = G (W(p)[k] - W(p)[j]) + S t_j >= 0 for every class j but k,    x = (p, t)
 
-and the problem is concave: `bncli.engine.optimizers.augmented_lagrangian` finds its optimum. The preconditioner is that
-of the free problem, and a diagonal for the slopes. If the optimum without directions already satisfies them, it is the
-result.
+and the problem is concave: `bncli.engine.optimizers.augmented_lagrangian` finds its optimum. The preconditioner is the
+one of the unconstrained problem, with a diagonal for the slopes. If the unconstrained optimum already satisfies the
+constraints, it is the result.
 
 Conventions: the stiffness of a row of C is about the curvature of the objective along it. The likelihood contributes
 1 / (1 / h_c + 1 / h_c') with h_c = n_c P(k) P(j) / (P(k) + P(j)) + 1, where n_c is the weight of the rows in cell c.
@@ -67,19 +67,19 @@ from bncli.errors import BncliError
 TOLERANCE = 1e-9
 """A fall in log-odds up to this size is a rounding error."""
 ENTRIES = 1 << 23
-"""Sparse matrices are multiplied out up to this many entries; differences involve few of the effects."""
+"""Sparse matrices are multiplied out if their product has at most about this many entries."""
 
 
 @dataclass(frozen=True)
 class Monotone:
-    """The directions as constraints on x = (p, t) in a parameter space whose tables are linear in p."""
+    """The monotonicity constraints on x = (p, t) in a parameter space whose tables are linear in p."""
 
     directions: Directions
     likelihood: ConditionalLikelihood
     coordinates: LinearCoordinates
 
     def keeps(self, p: Array) -> bool:
-        """Return whether the tables at p satisfy all directions."""
+        """Return whether the tables at p satisfy all monotonicity constraints."""
         return self.directions.lowest(self.coordinates.tables(p)) >= 0.0
 
     def optimum(
@@ -93,10 +93,10 @@ class Monotone:
         tolerance: float,
         max_iterations: int,
     ) -> Optimum:
-        """Minimise an objective of p under the directions, from `point`.
+        """Minimise an objective of p under the monotonicity constraints, from `point` (P,).
 
         `method` is the optimizer of the rounds, `penalty` the lambda in the objective; `max_iterations` is the limit
-        for all rounds together.
+        for all rounds together. The point of the returned optimum is p, without the slopes.
         """
         n = len(point)
         optimum = augmented_lagrangian.descend(
@@ -123,7 +123,7 @@ class Monotone:
         return Inequalities(matrices, stiffness + np.minimum(penalty / squares, stiffness.max(initial=0.0)))
 
     def _widened(self, objective: Objective) -> Objective:
-        """Turn an objective of p into one of x, which does not depend on the slopes."""
+        """Turn an objective of p into an objective of x whose value does not depend on the slopes."""
         # of_slopes (slopes, rows): the stiffness of a slope is the sum of that of its rows, for each contrast in turn
         n, of_slopes = self.coordinates.n_parameters, abs(self.directions.constraints[1]).T.tocsr()
         stiffness = np.concatenate([of_slopes @ row for row in self._stiffness])
@@ -151,7 +151,7 @@ class Monotone:
 
     @cached_property
     def _matrices(self) -> tuple[Any, ...]:
-        """C as a product of sparse matrices: the differences of contrasts of tables, and the map from p to tables."""
+        """The factors of C as sparse matrices: the differences of contrasts of tables, and the map from p to tables."""
         from scipy.sparse import block_diag, csr_array, eye_array, hstack, kron
 
         differences, slopes = self.directions.constraints
@@ -171,7 +171,7 @@ class Monotone:
 
     @cached_property
     def _stiffness(self) -> Array:
-        """The stiffness of the rows of every contrast under the likelihood, (K - 1, R)."""
+        """The stiffness of the rows of each contrast under the likelihood, (K - 1, R)."""
         counts = self.likelihood.data.class_counts
         shares = counts / max(float(counts.sum()), 1.0)
         own, others = shares[self.directions.raised], np.delete(shares, self.directions.raised)
@@ -188,11 +188,11 @@ class Monotone:
 
 
 class _DirectedTable(NamedTuple):
-    """A table that contains the directed attribute: its family, and the attribute's axis there.
+    """A table that contains an attribute with a monotonicity constraint: its family, and the attribute's axis there.
 
     `steps` are the steps u of the attribute's codes (from u to u + 1) at which the family's coarse code changes.
     `is_foreign`: whether the family's child is another attribute. `is_shared`: whether, at each step, the slope of the
-    carrier can offset that of this table.
+    carrier can offset the slope of this table.
     """
 
     family: int
@@ -203,7 +203,7 @@ class _DirectedTable(NamedTuple):
 
 
 class _DirectedAttribute(NamedTuple):
-    """An attribute with a direction, the number of its steps, and the tables that contain it, the carrier first."""
+    """A monotonicity constraint: its sign, the number of the attribute's steps, and its tables, the carrier first."""
 
     sign: int
     n_steps: int
@@ -212,7 +212,7 @@ class _DirectedAttribute(NamedTuple):
 
 @dataclass(frozen=True)
 class Directions:
-    """The conditions on tables (K, n_cells); `raised` is the class k.
+    """The monotonicity constraints on tables (K, n_cells); `raised` is the class k.
 
     They are G d + S t >= 0 for every other class, with its contrast d (n_cells,) and its free slopes t (n_slopes,).
     """
@@ -224,7 +224,7 @@ class Directions:
     def lowest(self, cells: Array) -> float:
         """Return the minimum, over attributes, steps and contrasts, of the sum of the tables' lowest differences.
 
-        If it is not negative, the log-odds of no row violate a direction.
+        If it is not negative, the log-odds of no row violate a constraint.
         """
         sums = []
         for d in self._contrasts(cells):
@@ -236,7 +236,7 @@ class Directions:
         return min((float(lowest.min()) for lowest in sums if len(lowest)), default=0.0)
 
     def repaired(self, cells: Array) -> Array:
-        """Return tables (K, n_cells) with contrasts changed just enough that no direction is violated."""
+        """Return tables (K, n_cells) with contrasts changed just enough that no constraint is violated."""
         contrasts = self._contrasts(cells)
         before = contrasts.copy()
         for d in contrasts:
@@ -253,7 +253,7 @@ class Directions:
         return cells - np.insert(change, self.raised, 0.0, axis=0) if change.any() else cells
 
     def slopes(self, cells: Array) -> Array:
-        """Return the free slopes of tables (K, n_cells), contrast after contrast."""
+        """Return the free slopes of tables (K, n_cells), one contrast after the other."""
         free = []
         for d in self._contrasts(cells):
             for attribute in self.directed:
@@ -262,7 +262,7 @@ class Directions:
 
     @cached_property
     def constraints(self) -> tuple[Any, Any]:
-        """G (R, n_cells) and S (R, n_slopes), sparse."""
+        """The sparse matrices G (R, n_cells) and S (R, n_slopes)."""
         from scipy.sparse import csr_array  # costs more to import than a small fit: only where it is used
 
         n_cells = int(self._offsets[-1])
@@ -314,7 +314,7 @@ class Directions:
         return np.moveaxis(d[first : first + family.n_cells].reshape(family.shape), table.axis, 0)
 
     def _lowest(self, d: Array, attribute: _DirectedAttribute, table: _DirectedTable) -> Array:
-        """Return the lowest difference at each step of a table, at most 0 if rows may leave the table out."""
+        """Return the lowest difference at each step of a table; it is at most 0 if rows may leave the table out."""
         n_steps = len(table.steps)
         differences = np.zeros((0, 1))
         if n_steps:
@@ -324,10 +324,10 @@ class Directions:
         return np.minimum(lowest, 0.0) if table.is_foreign else lowest
 
     def _slopes(self, d: Array, attribute: _DirectedAttribute) -> list[Array]:
-        """Return the slopes of every table of an attribute at its steps: the lowest differences for d.
+        """Return the slopes of every table of an attribute at its steps: the lowest differences of the contrast d.
 
-        The carrier's slope makes their sum 0. If the carrier does not have a step, or may itself be left out of a sum,
-        the slopes of the others are 0.
+        The carrier comes first; its slope makes the sum 0. If the carrier does not have a step, or may itself be left
+        out of a sum, the slopes of the other tables are 0.
         """
         carrier, *others = attribute.tables
         rest = np.zeros(attribute.n_steps)
@@ -344,13 +344,13 @@ def _entries_of(rows: Index, columns: Index, value: float) -> tuple[Index, Index
 
 
 def monotone_of(likelihood: ConditionalLikelihood, coordinates: LinearCoordinates) -> Monotone | None:
-    """Return the constraints that the directions in the schema of the rows imply, or None without directions."""
+    """Return the monotonicity constraints in the schema of the rows, or None if none applies to the families."""
     directions = directions_of(likelihood.data.schema, likelihood.families)
     return None if directions is None else Monotone(directions, likelihood, coordinates)
 
 
 def directions_of(schema: Schema, families: Sequence[Family]) -> Directions | None:
-    """Return the schema's conditions on tables over `families`, or None if they contain no directed attribute."""
+    """Return the schema's monotonicity constraints on tables over `families`, or None if none applies to them."""
     directed = []
     for i in schema.informative:
         sign = direction_of(schema, i)
@@ -377,7 +377,7 @@ def directions_of(schema: Schema, families: Sequence[Family]) -> Directions | No
 
 
 def check_directions(model: Model) -> None:
-    """Raise BncliError if the log-odds of any row violate a monotone direction.
+    """Raise BncliError if the log-odds of any row violate a monotonicity constraint by more than TOLERANCE.
 
     Every cell of the tables is checked. A violation is a defect of learning that no input should cause.
     """
@@ -391,10 +391,10 @@ def check_directions(model: Model) -> None:
 
 
 def lowest_difference(model: Model, tables: Tables) -> float:
-    """Return the smallest change of log-odds from one interval of a directed attribute to the next, in its direction.
+    """Return the smallest change of log-odds, in the required direction, from one interval to the next.
 
-    The log-odds are those of the directed label against each other label; the minimum is over all intervals and all
-    values of the other attributes, including unknown values.
+    The minimum is over all attributes with monotonicity constraints, their intervals, and all values of the other
+    attributes, including unknown values. The log-odds compare the label of the constraints with each other label.
     """
     directions = directions_of(model.schema, tables.families)
     return 0.0 if directions is None else directions.lowest(tables.cells)

@@ -22,9 +22,9 @@ With very many rows, the search of interactions leaves out a tenth of them or mo
 one structure, that of all rows, serves all fits: some of the rows that the search left out are held out once
 (`split_outside`), and choose the penalty of fits to at most MOST_ROWS_OF_SPLIT of the other rows (`fold_of_split`).
 (Measured on 66,000 rows and 113,000 parameters: a quarter of the rows chooses a penalty that is too large, which costs
-5 % in log-loss.) The model fitted to all other rows measures the loss; it starts from the tables of the sample, and the
-final fit starts from its tables. (Measured on 100,000 rows with 30 attributes: a search in every fold and fits from
-zero take twice as long, for the same log-loss.)
+5 % in log-loss.) The reported loss is that of a model fitted to all other rows; its fit starts from the tables of the
+sample, and the final fit starts from its tables. (Measured on 100,000 rows with 30 attributes: a search in every fold
+and fits from zero take twice as long, for the same log-loss.)
 
 Conventions: every fold learns its own cuts and levels, its own structure if that is a network, and its own basis of the
 parameters (the generative probabilities of weighted parameters); only cuts made by hand, and regions with their cuts,
@@ -37,10 +37,10 @@ final fit. If there is only one unit, none can be held out, and lambda is UNTRIE
 (FLOOR_ROWS / N)^3 is tried: two dozen held-out rows may all be classified correctly by luck, and then smaller penalties
 always look better.
 
-Monotone directions of attributes (`bncli.engine.parameters.monotone`) are ignored along the path: lambda is chosen by
-fits without them, but the reported loss at the chosen lambda is that of fits that satisfy them. (Measured on seven
-tables with three learners: the log-loss under directions is 0.07 % higher than with a path that satisfies them, and the
-same in two thirds of the cases.)
+Monotonicity constraints (`bncli.engine.parameters.monotone`) are ignored along the path: lambda is chosen by fits
+without them, but the reported loss at the chosen lambda comes from fits that satisfy them. (Measured on seven tables
+with three learners: the log-loss under constraints is 0.07 % higher than with a path that satisfies them, and the same
+in two thirds of the cases.)
 
 **Many classes.** With more than MANY_CLASSES classes every fit takes much longer, and each held-out row is informative
 about the tables of all classes. So only the first fold is held out, every second lambda of GRID is tried, a path ends
@@ -55,7 +55,7 @@ scores of the tables at the chosen penalty, f the class frequencies and 0 < a <=
     S_a[x, y] = a S[x, y] + (1 - a) ln f[y],    f[y] = (n[y] + 1) / (N + K)
 
 so the log-odds of the class are shrunk towards those of the frequencies, and the result is still one set of tables. The
-factor is the one of FACTORS with the highest
+factor is the member of FACTORS with the highest
 
     sum over folds of CLL(rows held out; S_a) - d a,    d = DISCOUNT min(1, DISCOUNT_ROWS / N)
 
@@ -81,8 +81,8 @@ A network replaces one with fewer arcs if the log-likelihood of all held-out row
 which are odds of 3 to 1. The search is repeated in every fold, on the rows outside it, because arcs found with the help
 of the held-out rows would have an advantage. Conventions: with MANY_ROWS rows or more, the networks are compared on the
 first FEW_FOLDS folds, and all folds choose the penalty of the chosen network. `supported` is compared if it has arcs,
-but no more than the share FEW of all, because a network with nearly the same arcs has nearly the same loss. The path of
-a network begins near the penalty that was best with fewer arcs.
+but no more than the fraction FEW of all, because a network with nearly the same arcs has nearly the same loss. The path
+of a network begins near the penalty that was best with fewer arcs.
 """
 
 from __future__ import annotations
@@ -116,13 +116,13 @@ AHEAD = 2
 """A path begins this many steps of GRID before the penalty that was best for a similar space."""
 ALL_ROWS, MAX_ROWS = 12_000, 50_000
 MOST_ROWS_OF_SPLIT = 1 << 16
-"""The most rows from which the fits learn that choose the penalty on a single split."""
+"""The maximum number of training rows of the fits that choose the penalty on a single split."""
 ROWS_PER_CLASS = 128
-"""With many classes, the least number of rows per class that choose the penalty."""
+"""With many classes, the number of rows per class, if there are as many, in the sample that chooses the penalty."""
 WHOLE_ROWS, MEASURED_ROWS, TENTH = 100_000, 500_000, 10
-"""With more than WHOLE_ROWS rows, a tenth of them (at most of MEASURED_ROWS) is held out to measure the loss."""
+"""With more than WHOLE_ROWS rows, a tenth of a sample of at most MEASURED_ROWS is held out to compute the loss."""
 MOST_CELLS = 1 << 24
-"""The most values (rows times columns) of which raw rows are kept."""
+"""All raw rows are kept only if they have at most this many values (rows times columns)."""
 WORSE, SLACK = 0.08, 1e-3
 TIE = 1e-4
 UNTRIED = 1.0
@@ -144,8 +144,8 @@ SpaceOf = Callable[[Counts], Space]
 class HeldOutFold:
     """One fold: the counts of its training rows, and its held-out rows.
 
-    `paths` keeps the paths of the fold, by the prefix of their messages and their first penalty, so that a choice on
-    more folds repeats no fit; None means that none is kept.
+    `paths` stores the paths of the fold, keyed by the prefix of their messages and their first penalty, so that a
+    choice on more folds repeats no fit; None means that no path is stored.
     """
 
     counts: Counts
@@ -167,14 +167,17 @@ def penalty_path(
     prefix: str = "",
     tables: list[Array] | None = None,
 ) -> ChosenPenalty:
-    """Choose the lambda of lowest held-out loss in `grid`, which is decreasing.
+    """Choose the lambda of lowest held-out loss in `grid`, which is in descending order.
+
+    Without folds, return the only penalty of the grid, or UNTRIED if there are several.
 
     - space_of: returns the parameter space for the counts of a fold
     - center: the point towards which the penalty shrinks parameters
     - near: a penalty that was best for a similar space; the path begins AHEAD steps before it, and again at the top if
       its first penalty turns out to be the best
-    - least: the loss of that similar space; the path ends if the loss at `near` is the share `worse` above it
-    - worse: the path ends when the loss is this share above the lowest
+    - least: the loss of that similar space; the path ends if the loss at `near` exceeds it by the fraction `worse` and
+      SLACK
+    - worse: the path ends when the loss exceeds the lowest by this fraction and SLACK
     - shrink: whether tables may be shrunk if there are few rows
     - prefix: the beginning of the progress messages
     - tables: a list that receives the tables (K, n_cells) of the first fold at the chosen penalty, without shrinkage
@@ -217,7 +220,7 @@ def penalty_path(
 
 
 def _path_of(fold: HeldOutFold, space_of: SpaceOf, center: float, keeps: bool, key: tuple[str, float]) -> _FoldPath:
-    """Return the path of a fold that begins at key[1]: the one that the fold keeps, or a new one."""
+    """Return the path of a fold that begins at the penalty key[1]: the stored path, or a new one."""
     if fold.paths is None:
         return _FoldPath.of(fold, space_of, center, keeps)
     if key not in fold.paths:
@@ -228,7 +231,7 @@ def _path_of(fold: HeldOutFold, space_of: SpaceOf, center: float, keeps: bool, k
 def tables_of_folds(folds: Sequence[HeldOutFold], chosen: ChosenPenalty, prefix: str) -> list[Tables]:
     """Return the tables of each fold at the chosen penalty and shrinkage.
 
-    `chosen` is the result of `penalty_path` on these folds, which keep their paths, with messages of this prefix.
+    `chosen` is the result of `penalty_path` on these folds, which store their paths, with the same `prefix`.
     """
     tables = []
     for fold in folds:
@@ -239,7 +242,7 @@ def tables_of_folds(folds: Sequence[HeldOutFold], chosen: ChosenPenalty, prefix:
 
 
 def _count_units(folds: Sequence[HeldOutFold]) -> tuple[int, float]:
-    """Return the number of held-out units, and their number per held-out row."""
+    """Return the number of held-out units, and this number divided by the number of held-out rows."""
     n_rows = sum(fold.rows.n_rows for fold in folds)
     n_units = sum(count_units(fold.rows.n_rows, fold.rows.split_by) for fold in folds)
     return n_units, n_units / n_rows
@@ -292,8 +295,9 @@ def _follow(
 class _FoldPath:
     """The path of one fold: the parameter space of its training rows, and the likelihood of its held-out rows.
 
-    `free` is the space without monotone directions. `optima` are the last two optima, `clls` the results of `advance`
-    by penalty. If `keeps`, `cells` are the tables at each penalty that can still be chosen, or at all if not `forgets`.
+    `free` is the space without monotonicity constraints. `optima` are the last two optima, `clls` the results of
+    `advance`, keyed by penalty. If `keeps`, `cells` holds the tables of every penalty that can still be chosen or, if
+    `forgets` is False, of all penalties.
     """
 
     space: Space
@@ -314,9 +318,9 @@ class _FoldPath:
         return cls(space, free, space.on(fold.rows), center, keeps)
 
     def advance(self, penalty: float) -> float:
-        """Fit with the next penalty, without directions; return the conditional log-likelihood of held-out rows.
+        """Fit with the next penalty, without constraints; return the conditional log-likelihood of held-out rows.
 
-        A path that was kept returns the result of a penalty that it has already fitted.
+        For a penalty that has already been fitted, return the stored result.
         """
         if penalty in self.clls:
             return self.clls[penalty]
@@ -351,7 +355,7 @@ class _FoldPath:
 
 
 def choose_factor(log_likelihoods: Sequence[float], n_rows: int, weight: float) -> Shrinkage | None:
-    """Choose the shrinkage, given the CLL of held-out rows under each of FACTORS; return None for a factor of 1.
+    """Choose the shrinkage, given the CLL of held-out rows for each of FACTORS; return None for a factor of 1.
 
     `n_rows` and `weight` are the number and the weight of all held-out rows, with the rows of one unit counted as one.
     """
@@ -365,7 +369,7 @@ def choose_factor(log_likelihoods: Sequence[float], n_rows: int, weight: float) 
 
 
 def shrink_cells(cells: Array, class_counts: Array, factor: float) -> Array:
-    """Shrink tables (K, n_cells) by a factor; with a factor of 1, return the same array."""
+    """Shrink tables (K, n_cells) towards the class frequencies by a factor; if it is 1, return the same array."""
     if factor == 1.0:
         return cells
     shrunk = factor * cells
@@ -390,7 +394,7 @@ def shrink_parameters(parameters: Parameters, counts: Counts, shrinkage: Shrinka
 def held_out_folds(data: Dataset, seed: int, which: slice = slice(None)) -> list[HeldOutFold]:
     """Return folds of all rows or, if there are many, of a sample, with the cuts and levels of the data.
 
-    `which` are the numbers of the folds. The list is empty if there is only one unit.
+    `which` selects some of the folds. The list is empty if there is only one unit.
     """
     data = data.take(_sampled_rows(data.labels, seed, data.split_by))
     splits = _draw_splits(data.labels, seed, data.split_by)[which]
@@ -402,9 +406,8 @@ def folds_with_own_cuts(
 ) -> list[HeldOutFold]:
     """Return the folds of a sample, each with cuts and levels learned again; `recode` learns them and encodes rows.
 
-    `which` are the numbers of the folds.
-
-    Cuts depend on the class, so the loss of held-out rows would be too low if these rows took part in the choice.
+    `which` selects some of the folds. Cuts depend on the class, so the loss of held-out rows would be too low if these
+    rows took part in the choice.
     """
     assert sample.label is not None
     splits = _draw_splits(sample.label.codes, seed, sample.split_by)[which]
@@ -429,7 +432,7 @@ def with_recut_rows(data: Dataset, columns: Columns, recode: Callable[[Columns],
 def _encode_held_out(data: Dataset, columns: Columns) -> Dataset:
     """Return rows encoded with the schema of `data`.
 
-    A value without a code counts as missing if missing values are marginalized, else as the most frequent value.
+    A value without a code counts as missing if missing values are marginalized, and otherwise as the most frequent one.
     """
     schema = data.schema
     codes: list[Codes] = [np.broadcast_to(np.zeros(1, np.uint8), columns.n_rows)] * len(schema.attributes)
@@ -445,7 +448,7 @@ def _encode_held_out(data: Dataset, columns: Columns) -> Dataset:
 
 
 def sample_of(columns: Columns, seed: int) -> Columns:
-    """Return the raw rows that take part in cross-validation."""
+    """Return the raw rows that take part in cross-validation: all rows or, if there are many, a stratified sample."""
     assert columns.label is not None
     rows = _sampled_rows(columns.label.codes, seed, columns.split_by)
     return columns if len(rows) == columns.n_rows else columns.take(rows)
@@ -456,7 +459,7 @@ def _sampled_rows(labels: Integers, seed: int, by: SplitBy | None = None) -> Ind
 
 
 def most_rows_to_choose(n_rows: int, n_labels: int) -> int:
-    """Return the most rows that may take part in cross-validation."""
+    """Return the maximum number of rows that take part in cross-validation."""
     of_classes = ROWS_PER_CLASS * n_labels if n_labels > MANY_CLASSES else 0
     return max(ALL_ROWS, min(max(n_rows // 4, of_classes), MAX_ROWS))
 
@@ -464,10 +467,10 @@ def most_rows_to_choose(n_rows: int, n_labels: int) -> int:
 def splits_to_measure(
     labels: Integers, seed: int, by: SplitBy | None = None, *, is_slow: bool = False
 ) -> list[RowSplit]:
-    """Return the splits (training rows, held-out rows) on which the log-loss of the chosen settings is measured.
+    """Return the splits (training rows, held-out rows) on which the log-loss of the chosen settings is computed.
 
-    These are folds of all rows or, with many rows, one split that holds out a tenth. If learning is slow, one fold is
-    used with more than ALL_ROWS rows.
+    These are folds of all rows or, with many rows, one split that holds out a tenth. If learning is slow and there are
+    more than ALL_ROWS rows, only one fold is used.
     """
     if len(labels) <= WHOLE_ROWS:
         splits = _draw_splits(labels, seed, by)
@@ -480,9 +483,9 @@ def splits_to_measure(
 def split_outside(searched: Index, labels: Integers, seed: int, by: SplitBy | None = None) -> RowSplit | None:
     """Return a split that holds out only rows that a search has not used, given the rows that it has used.
 
-    As many rows are held out as `splits_to_measure` would hold out, if there are so many. None means that rows have
-    times, so that the last ones must be held out, that the search left out less than a tenth of the rows, or that units
-    are so large that the held-out rows would share one with the others.
+    As many rows are held out as `splits_to_measure` would hold out, if the search left out that many. Return None if
+    rows have times (the last rows must then be held out), if the search left out less than a tenth of the rows, or if
+    the held-out rows would share a unit with other rows.
     """
     n_rows = len(labels)
     unused = np.setdiff1d(np.arange(n_rows), searched, assume_unique=True)
@@ -519,13 +522,13 @@ def rows_to_keep(columns: Columns, seed: int) -> Columns:
 
 
 def _draw_splits(labels: Integers, seed: int, by: SplitBy | None) -> list[RowSplit]:
-    """Return FOLDS folds; one with more than MANY_CLASSES classes, none if there is only one unit of rows."""
+    """Return FOLDS folds; only one if there are more than MANY_CLASSES classes, none if there is only one unit."""
     splits = inner_splits(labels, FOLDS, seed, by)
     return splits[:1] if splits and labels.max() >= MANY_CLASSES else splits
 
 
 def held_out_splits(data: Dataset, seed: int, n_folds: int = FOLDS) -> list[RowSplit]:
-    """Return the first `n_folds` splits that `held_out_folds` uses, as row numbers of the data."""
+    """Return the first `n_folds` splits that `held_out_folds` uses, as indices of rows of the data."""
     taken = _sampled_rows(data.labels, seed, data.split_by)
     by = None if data.split_by is None else data.split_by.take(taken)
     splits = _draw_splits(data.labels[taken], seed, by)[:n_folds]
@@ -611,7 +614,10 @@ def loss_of(chosen: ChosenPenalty) -> float:
 
 
 def best_arcs(tried: Sequence[TriedArcs], weight: float) -> TriedArcs:
-    """Return the best of several networks, listed by number of arcs; `weight` is that of all held-out rows."""
+    """Return the chosen network; a network replaces an earlier one only if it is better by more than EVIDENCE nats.
+
+    `tried` is in ascending order of arcs; `weight` is the weight of all held-out rows.
+    """
     best = tried[0]
     for trial in tried[1:]:
         if weight * (best.log_loss - trial.log_loss) > EVIDENCE:
@@ -620,7 +626,7 @@ def best_arcs(tried: Sequence[TriedArcs], weight: float) -> TriedArcs:
 
 
 def competing_networks(counts: Counts, structure: Dag) -> dict[str, Dag]:
-    """Return the networks that are compared, by name, from few arcs to many."""
+    """Return the networks that are compared, keyed by name, from few arcs to many."""
     networks = {word: subset_of_arcs(word, counts, structure) for word in ARC_SETS}
     if not 0 < networks["supported"].n_arcs <= FEW * structure.n_arcs:
         del networks["supported"]
@@ -665,7 +671,7 @@ def _path_of_arcs(
     near: float | None,
     least: float = math.inf,
 ) -> ChosenPenalty:
-    """Choose the penalty of a network; `structures` are those found in the folds, by the identity of their counts."""
+    """Choose the penalty of a network; `structures` holds the network found in each fold, keyed by id(fold.counts)."""
     return path(
         folds,
         lambda counts: space_of(counts, subset_of_arcs(word, counts, structures[id(counts)])),

@@ -21,7 +21,7 @@ model stores deviations D of the entries' differences from the first class, with
 cancel in every row (a number that one table gains and the bias loses) are removed first, because under a small penalty
 they would dominate all others. Generative probabilities inside `weighted` tables are treated as known.
 
-Beyond MOST_NUMBERS numbers the entries are treated as independent instead, with the variances
+If the deviations would have more than MOST_NUMBERS elements, the entries are treated as independent, with the variances
 
     v_cy = s / (lambda / (J J')_cy + sum over the rows of the cell of w_t P_ty (1 - P_ty)).
 
@@ -86,7 +86,7 @@ LEAST_PSEUDO_COUNT = 0.8
 """Without rows, ln theta has a long lower tail, and a normal approximation is too wide on the upper side. With at least
 this many pseudo-counts, the intervals have their nominal level on simulated networks (tests/published)."""
 MOST_NUMBERS = 1 << 22
-"""The most numbers of stored deviations (32 MiB)."""
+"""The maximum number of elements of stored deviations (32 MiB)."""
 NUMBERS_PER_SLICE = 1 << 20
 FEW_ROWS = 5_000
 """With at most this many rows, the intervals average over penalties; with more, that hardly changes them."""
@@ -96,16 +96,16 @@ FACTORS = (3.0, 1.0, 1 / 3, 0.1)
 UNIT_PENALTY = 1.0
 """The penalty assumed for intervals if the rows are too few to choose one."""
 JITTER = 1e-6
-"""The share of a standard deviation that is added to keep a covariance positive definite."""
+"""The fraction of the standard deviation that is added to keep a covariance positive definite."""
 LEAST_WEIGHT = 0.02
-"""A penalty with less weight is left out."""
+"""Penalties with a lower weight are left out."""
 PREDICTIVE_DRAWS = 300
 PROBES = 16
 PRECONDITIONER_COST = 3.0
 """The cost of a preconditioner, in evaluations."""
 CG_STEPS = 200
 CG_TOLERANCE, DRAW_TOLERANCE = 1e-3, 1e-2
-"""Relative residuals at which conjugate gradients stop: probes and draws have larger errors than that."""
+"""Relative residuals at which conjugate gradients stop, in general and for random draws, whose errors are larger."""
 WITH_INTERVALS = ("map", "weighted", "discriminative", "extended", "lr", "lr-roos")
 """Parameter learners for which intervals of probabilities are available."""
 
@@ -177,9 +177,9 @@ def laplace(
 ) -> ParameterUncertainty:
     """Return the Laplace approximation at the optimum of the parameters.
 
-    settings: those of the optimization. folds: rows to learn from and held-out rows, which determine the weights of the
-    penalties; with more than FEW_ROWS rows, the list may be empty. class_weights: the factors per class (K,) that the
-    row weights contain.
+    settings: the settings of the optimization. folds: rows to learn from and held-out rows, which determine the weights
+    of the penalties; with more than FEW_ROWS rows, the list may be empty. class_weights: the factors per class (K,)
+    that the row weights contain.
     """
     options = recipe.options(PARAMETERS.method(recipe.param))
     build_space = PARAMETERS.load(recipe.param, "build_space")
@@ -297,7 +297,7 @@ def posterior_covariance(
 
 
 def deviations_of(space: ParameterSpace, point: Array, covariance: Array) -> Array:
-    """Return D (R, K - 1, n_cells) of parameters with this covariance (P, P), in the coordinates at `point`."""
+    """Return deviations D (R, K - 1, n_cells) for parameters with the given covariance (P, P) around `point`."""
     from scipy.linalg import cholesky
 
     n_labels, n_cells = space.coordinates.tables(point).shape
@@ -332,7 +332,7 @@ def penalty_bias(space: ParameterSpace, point: Array, penalty: float, center: fl
 
 
 def _mean_factor(data: Dataset, class_weights: Array | None) -> float:
-    """Return the mean of the class weights over the rows, 1 without any."""
+    """Return the mean of the class weights over the rows, or 1 if there are no class weights."""
     return 1.0 if class_weights is None else data.total_weight / float((data.class_counts / class_weights).sum())
 
 
@@ -436,7 +436,7 @@ def _cells_of_rows(block: RowBlock, rows: slice, families: Sequence[Family]) -> 
 def laplace_variances(
     space: ParameterSpace, point: Array, penalty: float, seed: int, class_weights: Array | None = None
 ) -> Array:
-    """Return variances (K, n_cells) of independent entries that give training rows the right mean variance."""
+    """Return variances (K, n_cells) of independent entries, scaled so that the mean variance of scores is right."""
     likelihood, data = space.likelihood, space.likelihood.data
     cells = space.coordinates.tables(point)
     regrouped, fused = with_regrouped_columns(data, likelihood.families)

@@ -13,7 +13,7 @@ of rows in the sample is at least n / 2L, or all. The other half is drawn evenly
 
 The samples are nested because row t is in a sample if u_t < q_t for a single uniform number u_t. The weights of each
 class are scaled to the weight of the class in all rows. Random numbers are drawn block by block, with one generator per
-block, so that the number of threads has no effect. Memory: the largest sample and the numbers of one block.
+block, so that the number of threads has no effect. Memory: the largest sample and the temporary arrays of a block.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from bncli.engine.parameters.likelihood import ConditionalLikelihood
 
 SEED = 0
 MOST = 1 / 4
-"""The largest sample as a share of the rows; a larger one saves too little."""
+"""The maximum size of a sample as a fraction of the rows; a larger sample saves too little."""
 RATIO = 4
 LEAST_PER_PARAMETER = 16
-"""With fewer rows per parameter, the optimum of a sample is as far from that of the next sample, which is RATIO times
-as large, as the start is.
+"""With fewer rows per parameter, the optimum of a sample is no closer than the start to the optimum of the next sample,
+which is RATIO times as large.
 """
 
 
@@ -42,9 +42,9 @@ class Growth:
     """The rules for the sizes of the samples, for data sets of at least `many_rows` rows.
 
     With P free parameters, the largest sample has rows_per_parameter P rows, but no fewer than `least_largest` and the
-    fraction `share` of all rows, and no more than the fraction MOST of them. There are no samples if MOST of all rows
-    are fewer than fewest_per_parameter P or `least_largest`. Each other sample has a quarter of the rows of the next
-    one, as long as that is at least `least` rows and LEAST_PER_PARAMETER P.
+    fraction `share` of all rows, and no more than the fraction MOST of them. There are no samples if the fraction MOST
+    of all rows is less than fewest_per_parameter P or `least_largest`. Each smaller sample has a quarter of the rows of
+    the next one, as long as that is at least `least` and at least LEAST_PER_PARAMETER P.
     """
 
     many_rows: int = 50_000
@@ -55,7 +55,7 @@ class Growth:
     least: int = 1 << 13
 
     def sizes(self, n_rows: int, n_parameters: int) -> tuple[int, ...]:
-        """Return the sizes, ascending; empty if there are few rows, or too few for the parameters."""
+        """Return the sizes in ascending order, or () if there are few rows, or too few for the parameters."""
         most = int(MOST * n_rows)
         if n_rows < self.many_rows or most < max(self.fewest_per_parameter * n_parameters, self.least_largest):
             return ()
@@ -67,7 +67,7 @@ class Growth:
 
 
 def weighted_samples(likelihood: ConditionalLikelihood, sizes: Sequence[int]) -> Iterator[Dataset]:
-    """Yield samples of the likelihood's rows with about these sizes, ascending; each is made only when it is needed."""
+    """Yield samples of the likelihood's rows with about these sizes, in ascending order; each is drawn when needed."""
     data, fusion = likelihood.data, likelihood.fusion
     configurations = [len(members) for members in fusion.members]
     joint = fusion.gather(data.reduce(_joint_weights, configurations, data.n_labels, states=fusion.codes))
@@ -105,7 +105,10 @@ def _joint_weights(block: RowBlock, sizes: Sequence[int], n_labels: int) -> list
 def _draw(
     block: RowBlock, tables: Sequence[Array], even: float, n_rows: int, n_labels: int
 ) -> tuple[Index, Array, Array]:
-    """Draw a sample of `n_rows` rows; return the rows, ascending, the sample size u / r that includes each, and r."""
+    """Draw a sample of about `n_rows` rows; return the rows in ascending order, and u / r and r of each.
+
+    A row is in every sample with a size above its u / r.
+    """
     number, codes = block.state
     rates = np.full(block.n_rows, even)
     for table, code in zip(tables, codes, strict=True):
