@@ -1,14 +1,14 @@
 """Fits of the small tables of a score card: values joined by their class proportions, penalised logistic regression.
 
-The score of class y is a bias plus one number per table, that of the group of the row's value:
+The score of class y is a bias plus one entry per table, the entry of the group to which the row's value belongs:
 
     S[t, y] = b[y] + sum over tables f of v_f[group_f(t), y]
 
-The penalty is lambda / 2 times the sum of the squared numbers of all classes, which keeps the numbers of small groups
-small; lambda is PENALTY, or the one of PENALTIES that `CardFit.choose_penalty` takes.
+The penalty is lambda / 2 times the sum of the squared entries of all classes, which keeps the entries of small groups
+small; lambda is PENALTY, or the member of PENALTIES that `CardFit.choose_penalty` chooses.
 
-A table over a column with a monotone direction has an *order*: pairs of groups (low, high) between which the log-odds
-of the label that is raised, against each other label, must not fall (`ascending_pairs`). Each table keeps its own.
+A table over a column with a monotonicity constraint has an *order*: pairs of groups (low, high) between which the
+log-odds of the raised label against each other label must not fall (`ascending_pairs`). Each table keeps its own order.
 """
 
 from __future__ import annotations
@@ -30,36 +30,39 @@ PENALTY = 8.0
 PENALTIES, USUAL_LEAST, PENALTY_ROWS = (32.0, 16.0, 8.0, 4.0, 2.0, 1.0), 4.0, 1_000.0
 """The penalties to choose from. One below USUAL_LEAST is tried only with PENALTY_ROWS / penalty rows or more."""
 STEPS, TOLERANCE, JOIN_TOLERANCE = 100, 1e-8, 1e-5
-"""The most steps of a fit; the fit ends when a step gains less than the fraction TOLERANCE of the objective. Fits that
-only lead to the next joint or penalty end at JOIN_TOLERANCE."""
+"""The maximum number of steps of a fit; a fit ends when a step gains at most the fraction TOLERANCE of the objective.
+Fits that only lead to the next joint or penalty end at JOIN_TOLERANCE."""
 PSEUDO_ROWS = 0.5
 """The number of rows with the overall class frequencies that are added to each value before values are compared."""
 MOST_PAIRED = 64
 """With more levels, only neighbours in the order of the frequency of the first class are compared."""
 LEAST_COST, LEAST_FALL, MOST_SWAPS = 0.5, 1e-6, 6
-"""The least cost of a group, in nats per class but one; the least fall of the objective by a split; the most splits."""
+"""The cost of a group in nats, for each class beyond the first; the minimum fall of the objective by a split; and the
+maximum number of splits."""
 MOST_EXCHANGES, EXCHANGE_COST, TRIED, MOST_NEW = 12, 4.0, 2, 5
-"""The most exchanges of a table; the least fall of the objective by one, in nats; the number of tables that are fitted
-in place of each; the most groups of a new table before further ones are split.
+"""The maximum number of exchanges of tables; the minimum fall of the objective by an exchange, in nats; the number of
+tables that are fitted in place of each; and the maximum number of groups of a new table before further ones are split.
 """
 MOST_STATES = 200
-"""The most partitions of a grid into boxes that are kept at a time."""
+"""The maximum number of partitions of a grid into boxes that are kept at a time."""
 MOST_CELLS, CUT_COST = 9, 1.0
-"""The most cells of a table of several attributes, each of which is cut once; the least gain of a new cut, in nats."""
+"""The maximum number of cells of a table of several attributes, unless cutting each attribute once makes more; and the
+minimum gain of a new cut, in nats."""
 EQUAL, HALVINGS = 1e-9, 30
-"""Numbers that differ by less than EQUAL are equal; HALVINGS is the most halvings of a step under orders."""
+"""Entries that differ by at most about EQUAL are equal; HALVINGS is the maximum number of halvings of a step under
+orders."""
 
 Order = list[tuple[int, int]]
 """Pairs of groups (low, high) of a table: from low to high, the log-odds of one label must not fall."""
 
 
 def n_ordered(attribute: Attribute) -> int:
-    """Return how many of the attribute's codes, counted from the first, are intervals; 0 if it is categorical."""
+    """Return the number of the attribute's codes that are intervals, which come first; 0 if it is categorical."""
     return attribute.n_values if isinstance(attribute, NumericAttribute) else 0
 
 
 def n_ordered_groups(attributes: Sequence[Attribute], family: Family) -> list[int]:
-    """Return how many coarse codes of each attribute of a family are intervals."""
+    """Return the number of coarse codes that are intervals, for each attribute of a family."""
     sizes = zip(attributes, family.shape, strict=True)
     return [size - attribute.missing if n_ordered(attribute) else 0 for attribute, size in sizes]
 
@@ -83,7 +86,7 @@ def joinable_pairs(firsts: Sequence[int], ordered: int, rates: Array | None = No
 
 
 def joinable_boxes(groups: Index, shape: Sequence[int], ordered: Sequence[int]) -> list[tuple[int, int]]:
-    """Return pairs of groups (a < b) of cells of a grid that together are a box.
+    """Return the pairs of groups (a < b) of a grid's cells whose union is a box.
 
     A box consists of all combinations of one set of codes per axis. The intervals in such a set, which are among the
     first `ordered` codes of the axis, must be consecutive.
@@ -102,9 +105,10 @@ def joinable_boxes(groups: Index, shape: Sequence[int], ordered: Sequence[int]) 
 
 
 def fewest_boxes(numbers: ArrayLike, shape: Sequence[int], ordered: Sequence[int]) -> Index:
-    """Return the box of every cell, (cells,), after joining cells with equal `numbers` (cells, K) to few boxes.
+    """Return the box of every cell, (cells,), after joining cells with equal `numbers` (cells, K) into few boxes.
 
-    Boxes are joined in pairs, to the fewest that this reaches; at most MOST_STATES partitions are kept at a time.
+    Boxes are joined in pairs, and a partition into the fewest boxes reached is returned; at most MOST_STATES partitions
+    are kept at a time.
     """
     numbers = np.asarray(numbers)
     # breadth-first: every round joins one pair, so all states of a round have equally many boxes, the last the fewest
@@ -125,7 +129,7 @@ def fewest_boxes(numbers: ArrayLike, shape: Sequence[int], ordered: Sequence[int
 def ascending_pairs(
     groups: Index, attributes: Sequence[Attribute], shape: Sequence[int], ordered: Sequence[int]
 ) -> Order:
-    """Return the pairs of groups (low, high) that are neighbours along an attribute with a direction, in its direction.
+    """Return the pairs of groups (low, high) that are neighbours along an attribute with a monotonicity constraint.
 
     groups (cells,): the group of every cell of a grid of that shape, whose first `ordered` codes on each axis are
     intervals. Other codes, such as a missing level, have no order.
@@ -145,11 +149,11 @@ def ascending_pairs(
 
 
 def equal_rows(numbers: ArrayLike, shape: Sequence[int], ordered: Sequence[int]) -> Index:
-    """Return the row of a card for each cell of a table, (cells,); all cells of a row have equal numbers (cells, K).
+    """Return the row of a card for each cell of a table, (cells,); all cells of a row have equal `numbers` (cells, K).
 
-    With one attribute, neighbouring intervals with equal numbers share a row, and a level or a missing value joins the
-    first row with its numbers. With several attributes, rows are `fewest_boxes`. `ordered` has for each axis the number
-    of its intervals, which come first.
+    With one attribute, neighbouring intervals with equal entries share a row, and a level or a missing value joins the
+    first row with the same entries. With several attributes, rows are `fewest_boxes`. `ordered` has the number of
+    intervals of each axis, which come first.
     """
     if len(shape) > 1:
         return fewest_boxes(numbers, shape, ordered)
@@ -170,8 +174,9 @@ def join_codes(
 ) -> tuple[float, tuple[Grouping | None, ...]]:
     """Return the gain of a common table of the attributes, in nats, and the grouping of the codes of each attribute.
 
-    The table is fitted to the residuals (`CardFit.residuals`) by one Newton step (`Grid`). Intervals are cut, levels
-    are first put in the order of the leading singular vector of their residuals, and a missing level stays alone.
+    The table is fitted to the residuals (`CardFit.residuals`) by one Newton step (`Grid`). Intervals are cut; levels
+    are first sorted by the leading singular vector of their residuals; a missing level stays alone. A grouping is None
+    if every code is a group.
     """
     n_labels = max(len(residuals) // 2, 2)
     shape = tuple(attribute.cardinality for attribute in attributes)
@@ -213,7 +218,7 @@ def join_codes(
 
 
 def regrouped_cells(codes: Sequence[Index], groupings: Sequence[Grouping | None], shape: Sequence[int]) -> Index:
-    """Return the cell of every row, (rows,), in a table of this shape over attributes with these groupings."""
+    """Return the cell of every row, (rows,), in a table of the given shape over attributes with the given groupings."""
     pairs = zip(codes, groupings, strict=True)
     return cell_numbers([own if grouping is None else np.array(grouping)[own] for own, grouping in pairs], shape)
 
@@ -222,8 +227,8 @@ def join_values(counts: ArrayLike, ordered: int, *, cost: float, most: int) -> I
     """Join the groups whose class proportions differ least, one pair after the other; return the group of every value.
 
     counts (values, K). The cost of a pair is the log-likelihood of the classes, in nats, that is lost if both groups
-    have the same frequencies. Groups are joined while there are more than `most`, or while a pair costs less than
-    `cost`; at least two are left.
+    have the same class frequencies. Groups are joined while there are more than `most`, or while a pair costs less than
+    `cost`; at least two groups are left.
     """
     counts = np.asarray(counts, np.float64)
     base = counts.sum(axis=0) / max(float(counts.sum()), 1e-300)
@@ -279,7 +284,7 @@ class CardFit:
         self.target = np.eye(n_labels)[labels]
 
     def _margin_loss(self, margin: Array) -> float:
-        """Return the weighted log-loss, summed, in nats, for two classes with log-odds `margin` (n,) of the second."""
+        """Return the total weighted log-loss in nats for two classes, given log-odds `margin` (n,) of the second."""
         wrong = np.where(self.labels == 1, -margin, margin)
         return float(self.mass @ (np.maximum(wrong, 0.0) + np.log1p(np.exp(-np.abs(wrong)))))
 
@@ -293,7 +298,7 @@ class CardFit:
         return shares
 
     def loss(self, scores: Array) -> float:
-        """Return the weighted log-loss, summed, in nats."""
+        """Return the total weighted log-loss in nats, given scores (n, K)."""
         if scores.shape[1] == 2:
             return self._margin_loss(scores[:, 1] - scores[:, 0])
         top = scores.max(axis=1)
@@ -315,7 +320,7 @@ class CardFit:
         return np.asarray(np.log((self.mass @ self.target + 1e-3) / (self.mass.sum() + 1e-3 * self.target.shape[1])))
 
     def scores(self, bias: Array, columns: Sequence[Index], values: Sequence[Array]) -> Array:
-        """Return S (n, K); columns[f] (n,): the group of every row in table f; values[f]: the numbers of the groups."""
+        """Return S (n, K), given the group of every row in table f, columns[f] (n,), and the entries values[f]."""
         total: Array = np.tile(bias, (len(self.mass), 1))
         for column, own in zip(columns, values, strict=True):
             total += own.take(column, axis=0)
@@ -331,10 +336,10 @@ class CardFit:
         return design
 
     def choose_penalty(self, columns: Sequence[Index], sizes: Sequence[int]) -> None:
-        """Set `penalty` to the one of PENALTIES under which the labels are most likely, by Laplace's approximation.
+        """Set `penalty` to a member of PENALTIES under which the labels are most likely, by Laplace's approximation.
 
-        Penalties are tried from the largest on, until the labels become less likely. A penalty is a normal prior of
-        the numbers. With more than two classes, each class is approximated separately.
+        Penalties are tried in descending order until the labels no longer become more likely. A penalty is a normal
+        prior of the entries. With more than two classes, each class is approximated separately.
         """
         n_labels, most, best = self.target.shape[1], -math.inf, PENALTIES[0]
         design = self._design(columns, sizes)
@@ -372,7 +377,7 @@ class CardFit:
     ) -> tuple[float, Array, list[Array]]:
         """Minimise the penalised loss; return the objective in nats, the bias and the tables.
 
-        `design` is that of `_design`, if it is known.
+        `design` is the result of `_design`, if it is known.
 
         With two classes the method is Newton's, in the log-odds. With more classes the curvature is replaced by
         Böhning's bound 1/2 (I - 1 1'/K), with which steps never overshoot. If the optimum breaks one of the `orders`,
@@ -434,10 +439,10 @@ class CardFit:
     def _ordered(
         self, design: Array, ridge: Array, beta: Array, rises: Array, steps: int, tolerance: float
     ) -> tuple[float, Array]:
-        """Return the least objective under orders, and its numbers (p, K), from the optimum without orders.
+        """Return the minimum of the objective under orders, and its entries (p, K), from the optimum without orders.
 
-        Every step minimises a quadratic model on the cone of numbers that keep the orders. In coordinates in which its
-        curvature is the identity, that is the projection of the free minimum (`keep_orders`).
+        Every step minimises a quadratic model on the cone of entries that keep the orders. In coordinates in which the
+        model's curvature is the identity, this is a projection of the free minimum (`keep_orders`).
         """
         n_labels, before, scores = beta.shape[1], math.inf, design @ beta
         for _ in range(steps):
@@ -468,7 +473,7 @@ class CardFit:
 
 
 def rises_of(orders: Sequence[Order], edges: Array) -> Array:
-    """Return one row (p,) for every pair of the orders: 1 at the high group, -1 at the low one."""
+    """Return a matrix with a row (p,) for every pair of the orders: 1 at the high group, -1 at the low group."""
     pairs = [(edge + low, edge + high) for edge, order in zip(edges, orders, strict=False) for low, high in order]
     rises = np.zeros((len(pairs), int(edges[-1])))
     for row, (low, high) in zip(rises, pairs, strict=True):
@@ -477,7 +482,7 @@ def rises_of(orders: Sequence[Order], edges: Array) -> Array:
 
 
 def keep_orders(free: Array, rises: Sequence[Array], raised: int) -> Array:
-    """Return the point w (p, K) nearest to `free` with rises[k] @ w_k >= rises[j] @ w_j for k = raised and every j.
+    """Return the point w (p, K) closest to `free` with rises[k] @ w_k >= rises[j] @ w_j for k = raised and every j.
 
     rises[y] is (C, p); with two classes w_0 = -w_1 and rises[0] = rises[1]. The projection on the cone {w: B w >= 0} is
     w + B'm, where m >= 0 minimises |w + B'm| (Lawson & Hanson 1974: Solving Least Squares Problems, chapter 23).
@@ -503,23 +508,23 @@ def keep_orders(free: Array, rises: Sequence[Array], raised: int) -> Array:
 
 
 def n_distinct(values: Array, order: Order) -> int:
-    """Return the number of groups of a table, values (groups, K); equal ones count once if the table has an order."""
+    """Return the number of groups of a table, values (groups, K); with an order, equal groups count as one."""
     return len(set(map(tuple, np.round(values / EQUAL).tolist()))) if order else len(values)
 
 
 def distinct_rows(columns: Sequence[Index], labels: Index, weights: Array) -> tuple[list[Index], Index, Array, Index]:
-    """Merge rows of equal groups and label; return groups by column, labels, weights, and the new index of each row."""
+    """Merge rows with equal groups and labels; return columns, labels, weights, and the new index of each row."""
     distinct, place = np.unique(np.stack([*columns, labels], axis=1), axis=0, return_inverse=True)
     mass = np.bincount(place.ravel(), weights, len(distinct)).astype(np.float64)
     return [np.ascontiguousarray(column) for column in distinct[:, :-1].T], distinct[:, -1], mass, place.ravel()
 
 
 class TableGroups(NamedTuple):
-    """The first groups of a table: their number, and which of them may be joined.
+    """The initial groups of a table: their number, and which of them may be joined.
 
-    - joinable(merged): the pairs of groups (a < b) that may be joined, where merged[g] is the group of first group g.
-    - fewest: the least number of groups after joining; 1 if the table may be left out.
-    - ordered: whether first groups are in the order of intervals; None if groups are never split again.
+    - joinable(merged): the pairs of groups (a < b) that may be joined, where merged[g] is the group of initial group g.
+    - fewest: the minimum number of groups after joining; 1 if the table may be left out.
+    - ordered: whether initial groups are in the order of intervals; None if groups are never split again.
     - ascending(merged): the order of the merged groups.
     """
 
@@ -531,7 +536,7 @@ class TableGroups(NamedTuple):
 
     @classmethod
     def of_values(cls, groups: Index, attribute: Attribute, fewest: int = 2) -> TableGroups:
-        """Return the groups of an attribute's codes; groups[code] is the first group of a code."""
+        """Return the initial groups of an attribute's codes; groups[code] is the group of a code."""
         n = n_ordered(attribute)
 
         def joinable(merged: Index) -> list[tuple[int, int]]:
@@ -545,7 +550,7 @@ class TableGroups(NamedTuple):
 
 
 class _Joined(NamedTuple):
-    """Groups of every table, with the penalised optimum: the objective, bias and numbers of the groups."""
+    """The groups of every table, with the penalised optimum: the objective, the bias, and the entries of the groups."""
 
     objective: float
     groups: list[Index]
@@ -559,7 +564,7 @@ class _Joined(NamedTuple):
 
 
 class GroupedFit(CardFit):
-    """Fits over rows whose groups are joined; cells[f] (n,) are the first groups of the rows in table f."""
+    """Fits over rows whose groups are joined; cells[f] (n,) holds the initial group of each row in table f."""
 
     def __init__(
         self,
@@ -584,7 +589,10 @@ class GroupedFit(CardFit):
         steps: int = STEPS,
         tolerance: float = TOLERANCE,
     ) -> tuple[float, Array, list[Array]]:
-        """Return the optimum of `free` for tables with these groups that keeps their orders."""
+        """Return the optimum of `free` for tables with these groups, under their orders.
+
+        A table of one group is not fitted; its entries are 0.
+        """
         # a table of one group says nothing that the bias does not
         used = [f for f, own in enumerate(groups) if own.any()]
         orders = [self.tables[f].ascending(groups[f]) for f in used]
@@ -597,10 +605,10 @@ class GroupedFit(CardFit):
         return objective, bias, values
 
     def join(self, rows: int) -> _Joined:
-        """Join groups until at most `rows` are left, and none costs less than LEAST_COST.
+        """Join groups until at most `rows` are left and no joint costs less than a group.
 
-        If all rows are taken, groups are then split again, those of largest gain first, if the objective with the
-        costs of groups is lower once others have been joined in their place.
+        If exactly `rows` are left, groups are then split again, those of largest gain first; a split is kept if the
+        objective with the costs of groups is lower once other groups have been joined in their place.
         """
         best = self.join_groups([np.arange(table.size, dtype=np.intp) for table in self.tables], rows)
         tried: set[tuple[int, bytes]] = set()
@@ -623,9 +631,9 @@ class GroupedFit(CardFit):
     def exchange(self, state: _Joined, rows: int, most: int) -> _Joined:
         """Exchange tables while the objective, with the costs of groups, falls by more than EXCHANGE_COST.
 
-        An exchange takes one table out and another in, or the same one with other groups; or it adds a table, for which
+        An exchange replaces one table by another, or by the same table with other groups; or it adds a table, for which
         groups are joined if there are too many. At most `most` tables have more than one group. Tables of more than two
-        groups may leave their rows to further tables (`_spread`), each of which must be worth EXCHANGE_COST.
+        groups may give up rows to further tables (`_spread`), each of which must be worth EXCHANGE_COST.
         """
         for _ in range(MOST_EXCHANGES):
             best, found = self._cost(state) - EXCHANGE_COST, None
@@ -660,7 +668,7 @@ class GroupedFit(CardFit):
         return state
 
     def _regrouped(self, state: _Joined, f: int, groups: Index) -> _Joined:
-        """Return the optimum with other `groups` of table f; the fit starts with 0 for the numbers of these groups."""
+        """Return the optimum with other `groups` of table f; the fit starts with 0 for the entries of these groups."""
         merged, values = [*state.groups], [*state.values]
         merged[f], values[f] = groups, np.zeros((int(groups.max()) + 1, len(state.bias)))
         objective, bias, values = self.fitted(merged, (state.bias, values), STEPS, JOIN_TOLERANCE)
@@ -669,7 +677,8 @@ class GroupedFit(CardFit):
     def _spread(self, state: _Joined, rows: int, most: int) -> _Joined:
         """Return the optimum after reducing tables to two groups and using the rows left for new tables of two groups.
 
-        One exchange cannot do this if two tables of three groups take the rows that a new table needs.
+        A single exchange cannot do this if two tables of three groups take the rows that a new table needs. Any rows
+        that remain are used for splits.
         """
         for f, own in enumerate(state.values):
             if len(own) > 2 and self.tables[f].ordered is not None:
@@ -685,7 +694,7 @@ class GroupedFit(CardFit):
         return self._filled(state, rows)
 
     def _filled(self, state: _Joined, rows: int) -> _Joined:
-        """Split groups while rows are left and the objective, with the costs of groups, falls."""
+        """Split groups as long as rows are left and the objective, with the costs of groups, falls."""
         while state.n_rows < rows and (split := self._best_split(state, set())) is not None:
             other = self._regrouped(state, *split)
             if self._cost(other) >= self._cost(state) - LEAST_FALL:
@@ -696,10 +705,10 @@ class GroupedFit(CardFit):
     def _new_tables(
         self, state: _Joined, most: int, beyond: tuple[int, Index] | None = None
     ) -> list[tuple[int, Index]]:
-        """Return the TRIED tables, of those with one group, that gain most by a Newton step, and their groups.
+        """Return up to TRIED tables with one group that gain most by a Newton step, and their new groups.
 
-        Groups are split one at a time; a table has from two to `most`. With `beyond`, a table and its groups, only
-        tables that gain more than that table are returned.
+        Groups are split one at a time, into two to `most` groups. With `beyond`, a table and its groups, only tables
+        that gain more than that table are returned.
         """
         n_labels = len(state.bias)
         # a Newton step gains g^2 / 2 (h + ridge); classes one against the rest gain K / (K - 1) times as much
@@ -723,7 +732,7 @@ class GroupedFit(CardFit):
         return [(f, own) for gain, f, own in found[:TRIED] if gain > floor + LEAST_FALL]
 
     def _sums(self, state: _Joined, tables: Sequence[int]) -> Iterator[tuple[int, Array, Array]]:
-        """Yield each table whose groups can be split, with the sums of residuals and curvatures (first groups, K)."""
+        """Yield each table whose groups can be split, with sums of residuals and of curvatures (initial groups, K)."""
         p = self.probabilities(self.scores(state.bias, self.columns(state.groups), state.values))
         residual = self.mass[:, np.newaxis] * (self.target - p)
         curvature = self.mass[:, np.newaxis] * p * (1 - p)
@@ -738,9 +747,9 @@ class GroupedFit(CardFit):
     def _divisions(self, g: Array, h: Array, members: Index, ordered: bool) -> tuple[Index, Array, Array]:
         """Return members, gains and rises of the ways to divide a group in two, by a Newton step.
 
-        members (m,) are the first groups in it. They are returned in an order in which way k separates the first k + 1
-        members from the others. gains (m - 1,) are those of both parts; rises (m - 1, K) are the Newton steps of the
-        others minus those of the first members.
+        members (m,) are the initial groups in the group. They are returned in an order such that way k separates the
+        first k + 1 members from the others. gains (m - 1,) are the gains of both parts together, up to a factor of 2;
+        rises (m - 1, K) are the Newton steps of the others minus the Newton steps of the first members.
         """
         ridge = self.penalty / 2
         # levels in the order of their Newton steps for the last class: only divisions of this order are tried
@@ -754,7 +763,8 @@ class GroupedFit(CardFit):
     def _split(self, g: Array, h: Array, groups: Index, ordered: bool) -> tuple[float, Index]:
         """Return the gain of the best split of one group of a table, and the groups after it.
 
-        g, h (first groups, K): sums of the residuals and of the curvatures.
+        g, h (initial groups, K) are the sums of the residuals and of the curvatures. Without a gain, return 0 and the
+        same groups.
         """
         best, found = 0.0, groups
         for group in range(int(groups.max()) + 1):
@@ -772,10 +782,10 @@ class GroupedFit(CardFit):
         return best, found
 
     def join_groups(self, groups: list[Index], rows: int) -> _Joined:
-        """Join the groups that cost least per group, in rounds, after each of which all numbers are fitted again.
+        """Join the groups that cost least per group, in rounds; after each round all entries are fitted again.
 
-        A round joins at most one pair of groups per table: all that cost less than `least`, or, if there are none, a
-        quarter of those that are too many.
+        A round joins at most one pair of groups, or all groups, of each table: every joint that costs less than a group
+        or, if there are none, as many of the cheapest as a quarter of the number of rows above `rows`.
         """
         least = LEAST_COST * (self.target.shape[1] - 1)
         objective, bias, values = self.fitted(groups, None, STEPS, JOIN_TOLERANCE)
@@ -797,7 +807,7 @@ class GroupedFit(CardFit):
             state = _Joined(objective, groups, bias, values)
 
     def _cheapest(self, state: _Joined) -> list[tuple[float, int, int, int | None]]:
-        """Return for each table (cost per group, table, a, b) of its cheapest joint of groups a and b.
+        """Return (cost per group, table, a, b) for the cheapest joint of each table, which joins its groups a and b.
 
         If b is None, all groups of the table are joined, and it leaves the card. Tables without a joint are omitted.
         """
@@ -826,7 +836,10 @@ class GroupedFit(CardFit):
         return joints
 
     def _best_split(self, state: _Joined, tried: set[tuple[int, bytes]]) -> tuple[int, Index] | None:
-        """Return a table and its groups after the split, not in `tried`, of largest gain by a Newton step, or None."""
+        """Return the table and groups after the split with the largest gain by a Newton step, or None for no split.
+
+        Splits in `tried`, and splits that would break the order of a table, are excluded.
+        """
         best, found = 0.0, None
         for f, g, h in self._sums(state, [f for f, own in enumerate(state.values) if len(own) > 1]):
             table, new = self.tables[f], len(state.values[f])

@@ -1,4 +1,4 @@
-"""Tables of a Bayesian network in closed form: each distribution is made from the counts of its family alone.
+"""Tables of a Bayesian network in closed form: each distribution is computed from the counts of its family alone.
 
     S[t, y] = ln P(y | pi(y)) + sum over children i of the class of ln theta_i(x_i | pi(i), y)
 
@@ -7,8 +7,8 @@ In that case these nodes have tables too: the counts summed over the class, with
 class has attribute parents, its distribution is a table over them and the bias is 0. Each table is made from the rows
 that have its whole family (available cases).
 
-**Smoothing** turns counts into conditional probabilities, by the rule typed after `--smoothing`. With N_jkc the weight
-of the rows with child value k, parent configuration j and class c, and N_jc its sum over k,
+**Smoothing** turns counts into conditional probabilities, by the rule of the option `--smoothing`. With N_jkc the
+weight of the rows with child value k, parent configuration j and class c, and N_jc its sum over k,
 
     theta_jkc = (N_jkc + a prior_k) / (N_jc + a)
 
@@ -21,10 +21,10 @@ of the rows with child value k, parent configuration j and class c, and N_jc its
 
 The distribution of the class is smoothed by the same rule.
 
-**Hierarchical Dirichlet back-off.** A distribution that is estimated from few rows is drawn towards the one with one
-parent fewer. With p_1, ..., p_m the parents of x in their listed order (the class first), the prior of a conditional
-distribution is centred on its back-off, which drops the last parent, and that of the marginal on the uniform
-distribution:
+**Hierarchical Dirichlet back-off.** A distribution that is estimated from few rows is shrunk towards the distribution
+with one parent fewer. With p_1, ..., p_m the parents of x in their listed order (the class first), the prior of a
+conditional distribution is centred on its back-off, which drops the last parent, and the prior of the marginal
+distribution on the uniform distribution:
 
     theta(. | p_1 ... p_l) ~ Dirichlet(a theta(. | p_1 ... p_(l-1))),    theta(.) ~ Dirichlet(a / |X|)
 
@@ -43,11 +43,11 @@ of a given the draws, under a Gamma prior of that shape and rate.
 Conventions: the paper averages over a Gibbs sampler; here the equations are solved, so nothing is random. t is exact
 for a known back-off; the approximation is to use estimates for uncertain back-offs and concentrations. Compared with
 400 sweeps of the sampler, TAN and KDB-2 on six tables had between 7 % less and 2 % more log-loss on held-out rows, at a
-tenth of the cost. The paper leaves open which distributions share an a: if those with a common back-off share it,
-rather than all of a level, a rule in one class survives the noise in another. It also leaves the prior open: that of
-its program (shape 2, rate 1) smooths too little if the parents are uninformative, and a flat one too much if they
-determine the value; an exponential prior of mean 10 lies between. Cost: only values with counts are processed; a sweep
-takes about a hundred operations for each of them at every level, and 20 to 100 sweeps are usual.
+tenth of the cost. The paper leaves open which distributions share an a: if distributions with a common back-off share
+it, rather than all of a level, a rule in one class survives the noise in another. It also leaves the prior open: the
+prior of its program (shape 2, rate 1) smooths too little if the parents are uninformative, and a flat prior too much if
+they determine the value; an exponential prior of mean 10 lies between. Cost: only values with counts are processed; a
+sweep takes about a hundred operations for each of them at every level, and 20 to 100 sweeps are usual.
 """
 
 from __future__ import annotations
@@ -72,18 +72,19 @@ FLOOR = 1e-10
 SHAPE = 1.0
 RATE = 0.1
 TOLERANCE = 1e-4
-"""The sweeps end when every a changes by less than this share."""
+"""The sweeps end when the relative change of every a is less than this."""
 MAX_SWEEPS = 200
-"""The most sweeps; then only the a of distributions with few rows still changes, along which the likelihood is flat."""
+"""The maximum number of sweeps; after so many, only the a of distributions with few rows still changes, along which the
+likelihood is flat."""
 RAISED = 8
 """The number of steps of the digamma recurrence after which four terms of its asymptotic series are enough."""
 MOST_TIMES = 30.0
 LONGEST = 3.0
-"""Bounds of a step in ln a: as a multiple of the plain step, and absolute."""
+"""The maximum size of a step in ln a: as a multiple of the plain step, and absolute."""
 ROWS_PER_SLICE = 1 << 13
-"""Rows of a slice of the log-likelihood, few enough for their scores and the numbers looked up to stay in cache."""
+"""The number of rows per slice of the log-likelihood, few enough for scores and looked-up values to stay in cache."""
 LogTheta = Callable[[Array, int], Array]
-"""Maps counts (..., K) and the child's axis to ln theta, of the same shape, normalised over that axis."""
+"""A function that maps counts (..., K) and the child's axis to ln theta (same shape), normalised over that axis."""
 THETA = 1.0
 """The default number of prior rows that are spread over the cells of a region."""
 
@@ -105,7 +106,10 @@ def acll_tables(counts: Counts, structure: Structure, beta: Array, pseudo_counts
 
 
 def family_tables(counts: Counts, structure: Structure, log_theta: LogTheta) -> Tables:
-    """Return the tables ln theta of every family that scoring needs, after at most one counting pass."""
+    """Return the tables ln theta of every family that scoring needs, with at most one counting pass over the rows.
+
+    If all classes share the table of a family, each class has the same column.
+    """
     schema = counts.schema
     structure = only_network(structure)
     families = structure.families(schema.cardinalities, all_factors=schema.marginalizes)
@@ -122,7 +126,7 @@ def family_tables(counts: Counts, structure: Structure, log_theta: LogTheta) -> 
 
 
 def only_network(structure: Structure) -> Dag:
-    """Return the structure, or raise BncliError for regions, which are not a Bayesian network."""
+    """Return the structure unchanged if it is a network; raise BncliError for regions."""
     if isinstance(structure, Regions):
         what = "parameters of a Bayesian network cannot be learned for regions"
         raise BncliError(what, hint="use --param kbma, kmap or discriminative")
@@ -130,9 +134,10 @@ def only_network(structure: Structure) -> Dag:
 
 
 def generative_start(counts: Counts, structure: Structure, smoothing: str | None, theta: float | None) -> Tables:
-    """Return the tables of the generative model of a network, which needs `smoothing`, or of regions (`theta`).
+    """Return the tables of the generative model of a network or of regions.
 
-    Raises BncliError for regions with attributes in coarser binnings, which have no generative model.
+    A network needs `smoothing`; for regions, `theta` is the number of prior rows per region (None: THETA). Raise
+    BncliError for regions with attributes in coarser binnings, which have no generative model.
     """
     if is_regrouped(structure):
         what = "regions with two binnings of one attribute have no generative model as a starting point"
@@ -177,7 +182,7 @@ def _log_likelihood(block: RowBlock, families: Sequence[Family], parts: Sequence
 
 
 def log_conditional(counts: Array, rule: str, axis: int) -> Array:
-    """Return ln theta, in the shape of `counts`, normalised over `axis`, which is the child's; the others are parents.
+    """Return ln theta, in the shape of `counts`, normalised over the child's axis `axis`; other axes are the parents'.
 
     `rule` is `mle`, `hdp` or `NAME:NUMBER` as in the module's table. The last axis is the class: the child itself or
     the first of its parents; the other parents are in their listed order. All values are finite.
@@ -212,7 +217,7 @@ def pseudo_counts(counts: Array, rule: str, axis: int) -> Array:
 
 
 def _pseudo_counts(counts: Array, rule: str) -> Array | float:
-    """Return the pseudo-counts of a rule but `hdp`, broadcastable to `counts`, whose first axis is the child's."""
+    """Return the pseudo-counts of a rule other than `hdp`, broadcastable to `counts`, whose first axis is the child."""
     name, _, number = rule.partition(":")
     if name == "mle":
         return 0.0
@@ -229,9 +234,10 @@ def _pseudo_counts(counts: Array, rule: str) -> Array | float:
 
 
 def _class_first(counts: Array, axis: int, function: Callable[[Array], Array]) -> Array:
-    """Apply a function of counts whose axes are the child, the class and the other parents.
+    """Apply a function whose argument must have the child's axis first, then the class, then the other parents.
 
-    The result has the child's axis first and the class last.
+    `counts` has the child at `axis` and the class last. The result has the child's axis first and, unless the class is
+    the child, the class last.
     """
     if axis % counts.ndim == counts.ndim - 1:
         return function(np.moveaxis(counts, -1, 0))
@@ -284,7 +290,7 @@ class FixedPoint:
 
     @property
     def residual(self) -> float:
-        """The largest |g(x) - x| at the last point where g was computed; infinite at the start."""
+        """The largest |g(x) - x| at the last point where g was computed, or infinity at the start."""
         return float("inf") if self.change is None else float(np.abs(self.change).max(initial=0.0))
 
     def stepped(self, g: Array) -> FixedPoint:
@@ -305,10 +311,10 @@ class FixedPoint:
 class _Level:
     """The distributions given the first l parents, one per node, and their current counts.
 
-    Node j backs off to node j // branches of the level above. A cell is a value at a node, numbered value * n_nodes +
-    node. Only cells and nodes with counts are stored, ascending, and referred to by their position: `above` is the cell
-    with the same value in the level above, `node` the node of a cell, `group` the node above a node; all nodes of a
-    group share a.
+    A node is a configuration of these parents, and node j backs off to node j // branches of the level above. A cell is
+    a value at a node, numbered value * n_nodes + node. Only cells and nodes with counts are stored, in ascending order,
+    and referred to by their positions: `above` is the cell with the same value in the level above, `node` the node of a
+    cell, `group` the node above a node; all nodes of a group share a.
     """
 
     n_values: int
@@ -343,7 +349,7 @@ class _Level:
 
 
 def _solve(counts: Array) -> tuple[_Level, Array]:
-    """Solve the equations; return the level of all parents, and theta of the level above it."""
+    """Solve the equations; return the level of all parents, and theta (values, nodes) of the level above it."""
     # at the start, every value that occurs at a node counts as one draw from the back-off
     # cell = value * n_nodes + node, where the last parent is the fastest digit of the node
     cells = np.flatnonzero(counts)
@@ -397,15 +403,15 @@ def _sweep(tree: Sequence[_Level]) -> list[_Level]:
 
 
 def _sums(values: Array, places: Index) -> Array:
-    """Sum the values with the same index in `places`; every index from 0 to the largest occurs."""
+    """Return the sum of the values for each index in `places`; every index from 0 to the largest must occur."""
     return np.asarray(np.bincount(places, values), np.float64)
 
 
 def scaled_rise(x: Array, n: Array) -> Array:
     """Return x (psi(x + n) - psi(x)), elementwise, for x > 0 and n >= 0, where psi is the digamma function.
 
-    For whole n it is the sum over i from 0 to n - 1 of x / (x + i), the expected number of distinct draws from the base
-    distribution among n draws from a Dirichlet process of concentration x (Antoniak 1974, Annals of Statistics 2).
+    For an integer n it is the sum over i from 0 to n - 1 of x / (x + i), the expected number of distinct draws from the
+    base distribution among n draws from a Dirichlet process of concentration x (Antoniak 1974, Annals of Statistics 2).
 
     The difference of two values of psi would lose digits. Both arguments are raised to 8 or more by the recurrence
     psi(x + 1) = psi(x) + 1/x; from there, four terms of the asymptotic series leave a relative error below 1e-11. All

@@ -7,8 +7,8 @@ All tables are one array W of shape (K, n_cells): cell 0 is the bias, then famil
 two classes and for more, each with look-ups for few rows and classes and with sparse products for many.
 
 A `condensed` likelihood is the same function with less work: equal rows are merged into one row with their total
-weight, and cells that no row is in, whose gradient is 0, are left out. In a network of cut columns they are often most
-of both: in TAN on shuttle, 15,210 of 58,000 rows are distinct, and 2,029 of 5,681 cells have rows.
+weight, and cells without rows, whose gradient is 0, are left out. In a network of discretized columns this often
+removes most rows and cells: in TAN on shuttle, 15,210 of 58,000 rows are distinct, and 2,029 of 5,681 cells have rows.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ MOST_MERGED = 1 << 18
 MERGE_WORK, MERGE_WORK_OF_ATTRIBUTE = 100.0, 25.0
 """Approximate nanoseconds per row to find equal rows and to fuse the distinct ones, in all and per attribute."""
 PASSES = 20.0
-"""The number of passes that has to save the time of merging."""
+"""Merging must pay off within this number of passes."""
 SAMPLED, FEW_EQUAL = 1 << 12, 0.02
-"""The size of the sample in which equal rows are looked for first, and the share of them that is worth going on."""
+"""The approximate size of the sample in which equal rows are first looked for, and the minimum fraction of duplicates
+among them for which merging is tried."""
 
 
 class _Kernels(NamedTuple):
@@ -47,7 +48,7 @@ class _Kernels(NamedTuple):
 
     `value_and_gradient(codes, labels, weights, tables)`; `point(codes, [weights,] tables)` returns what the Hessian
     needs at a point; `product(codes, point, [weights,] tables)` multiplies by the Hessian. Weights are an argument of
-    `point` for two classes, else of `product`.
+    `point` for two classes, and of `product` for more.
     """
 
     value_and_gradient: Callable[..., tuple[float, Any]]
@@ -86,9 +87,9 @@ class ConditionalLikelihood:
     """The likelihood of rows that are fused for repeated passes.
 
     `data` and `families` are the original ones, with groupings; only `fusion` has the codes of regrouped attributes.
-    `states` has the codes and labels of each block as the kernels need them. With `single`, which has an effect with
-    more than MANY_CLASSES classes only, passes have single precision. `cells` are the cells that the tables have, as
-    numbers among all cells of the families, or None if they have all.
+    `states` has the codes and labels of each block as the kernels need them. With `single`, passes over more than
+    MANY_CLASSES classes use single precision. `cells` are the cells that the tables have, as indices among all cells of
+    the families, or None if the tables have all of them.
     """
 
     data: Dataset
@@ -104,7 +105,7 @@ class ConditionalLikelihood:
 
     @property
     def pass_work(self) -> float:
-        """The approximate nanoseconds of one `value_and_gradient`."""
+        """The approximate time of one `value_and_gradient` in nanoseconds."""
         per_class = 8.0 + 2.0 * len(self.fusion.members)
         # sparse products of many classes take about half as long per class as look-ups
         if self.data.n_labels > SOME_CLASSES:
@@ -118,7 +119,10 @@ class ConditionalLikelihood:
         return cll, self._gathered(totals)
 
     def hessian(self, cells: Array) -> Callable[[Array], Array]:
-        """Return V -> HV, both (K, n_cells), for the Hessian H of -CLL at `cells`; K > 2 stores K numbers per row."""
+        """Return the map V -> HV, both (K, n_cells), where H is the Hessian of -CLL at `cells`.
+
+        It stores one value per row for K = 2, and K values per row for more classes.
+        """
         points = self.data.keep(_point, _kernels(self.data), self._operand(cells), states=self.states)
         return partial(self._product, list(zip(self.states, points, strict=True)))
 
@@ -154,7 +158,10 @@ class ConditionalLikelihood:
 
     @cached_property
     def condensed(self) -> ConditionalLikelihood:
-        """The likelihood with equal rows merged, if that saves time, and with only the cells that have rows."""
+        """The likelihood with equal rows merged, if that saves time, and with only the cells that have rows.
+
+        If neither changes anything, it is this likelihood itself.
+        """
         distinct = _distinct_rows(self.data, self.families, self.pass_work)
         likelihood = self if distinct is None else conditional_likelihood(distinct, self.families)
         fusion = likelihood.fusion
@@ -188,7 +195,10 @@ class ConditionalLikelihood:
 
 
 def conditional_likelihood(data: Dataset, families: Sequence[Family]) -> ConditionalLikelihood:
-    """Return the likelihood of `data`, fused for passes over `families`. Memory: one code per row and fused group."""
+    """Return the likelihood of `data`, fused for passes over `families`.
+
+    Memory: one code per row and fused group, and sparse matrices of up to KEPT_BYTES.
+    """
     kernels = _kernels(data)
     regrouped, fused = with_regrouped_columns(data, families)
     fusion = fuse(regrouped, fused, _max_configurations(data.n_labels, data.n_rows), interleaved=kernels.sparse)
@@ -228,7 +238,7 @@ def _distinct_rows(data: Dataset, families: Sequence[Family], pass_work: float) 
 
 
 def _row_keys(columns: Sequence[Codes]) -> Integers:
-    """Return a number per row that is the same for equal rows, and hardly ever for others."""
+    """Return a hash of each row: equal rows have equal hashes, and different rows almost never do."""
     factors = np.random.default_rng(0).integers(0, 1 << 63, len(columns), np.uint64) * 2 + 1
     keys = np.zeros(len(columns[0]), np.uint64)
     for column, factor in zip(columns, factors, strict=True):
@@ -237,7 +247,7 @@ def _row_keys(columns: Sequence[Codes]) -> Integers:
 
 
 def _max_configurations(n_labels: int, n_rows: int) -> int:
-    """Return the most configurations of a group, so that its K tables fit into a cache of 1 MiB and fill quickly."""
+    """Return the maximum number of configurations of a group, whose K tables should fit into a cache of 1 MiB."""
     in_cache = 8192 if n_labels == 2 else 2048 if n_labels <= SOME_CLASSES else 512
     return min(in_cache, max(256, n_rows // 8))
 
@@ -251,7 +261,7 @@ def _kernels(data: Dataset) -> _Kernels:
 def _state(
     block: RowBlock, kernels: _Kernels, sizes: Sequence[int], at_a_time: int, keep: bool, single: bool
 ) -> tuple[Any, Any]:
-    """Return the codes of a block (for sparse products, indicators), and its labels (for two classes, signs)."""
+    """Return the codes of a block, or indicators for sparse products, and its labels, or signs for two classes."""
     if kernels.sparse:
         codes = Indicators(block.state.T, sizes, at_a_time, keep, single=single)
         return codes, np.where(block.labels == 1, 1, -1).astype(np.int8) if kernels.two_classes else block.labels

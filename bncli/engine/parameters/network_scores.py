@@ -39,7 +39,7 @@ from bncli.recipe import Recipe
 
 
 class NetworkScores(NamedTuple):
-    """The six scores, in nats; acll is None if missing values are marginalized."""
+    """The six scores, in nats; acll is None if rows with missing values are marginalized."""
 
     ll: float
     bic: float
@@ -57,7 +57,7 @@ class ScoredNetwork(NamedTuple):
 
 
 class Strengths(NamedTuple):
-    """The parameters of scores: the prior rows of bdeu; for acll the pseudo-counts and the class pair prior."""
+    """The parameters of scores: the prior rows of bdeu, and the pseudo-counts and class pair prior of acll."""
 
     bdeu: float = 1.0
     pseudo_counts: float = 5.0
@@ -82,7 +82,7 @@ class Strengths(NamedTuple):
 
 
 def score_network(counts: Counts, network: Dag, strengths: Strengths = Strengths()) -> ScoredNetwork:
-    """Return all scores of a network on some rows."""
+    """Return all scores of a network, and the relative error of acll, on the rows behind the counts."""
     # the counts (r, q, K) of every node and its parents; K is 1 if the class is the child or not a parent
     children = set(network.class_children)
     families = [(i, *network.parents[i]) for i in network.nodes]
@@ -123,7 +123,7 @@ def approximate_cll(counts: Counts, tables: Tables, line: LinearApproximation) -
 
 
 def mean_scores(scored: Sequence[ScoredNetwork]) -> ScoredNetwork:
-    """Return the mean of every score over several networks, or None for scores that any network lacks."""
+    """Return the mean of every score over several networks; a score that any network lacks is None."""
     scores = NetworkScores(*(_mean(values) for values in zip(*(one.scores for one in scored), strict=True)))  # type: ignore[arg-type]
     return ScoredNetwork(scores, _mean([one.acll_relative_error for one in scored]))
 
