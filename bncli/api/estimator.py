@@ -1,6 +1,6 @@
 """`bncli.Classifier`: bncli as an estimator of scikit-learn (needs the extra `sklearn`, scikit-learn 1.8 or later).
 
-- Columns of an array are named x0, x1, ...; those of a data frame keep their names. Columns of text, columns of
+- Columns of an array are named x0, x1, ...; columns of a data frame keep their names. Columns of text, columns of
   categories, and columns named in `categorical` are categorical. A column of an object array is numeric if all its
   values are numbers, and otherwise text.
 - Missing values and values not seen in training are treated as by `bncli score`.
@@ -221,7 +221,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_interval(self, X: Any, level: float = 0.9) -> Array:
         """Return the lower and the upper end of the interval of each probability, shape (N, K, 2).
 
-        An interval holds the true P(y | x_t) with the probability `level`. The estimator needs the option
+        An interval contains the true P(y | x_t) with the probability `level`. The estimator needs the option
         `intervals`: `options={"intervals": True}`. Raises ValueError without it, and for rows that do not fit the
         model.
         """

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from bncli.steps.row_scoring import RowScorer, ScoredBlock
 
 _EFFECTS_SHOWN, _ARCS_SHOWN = 12, 48
-"""The numbers of effects and arcs that a notebook shows."""
+"""The maximum numbers of effects and of arcs that a notebook shows."""
 
 
 class Contribution(NamedTuple):

@@ -51,7 +51,7 @@ class Method(NamedTuple):
         params: parameters that can be learned for the structure, the default first; empty for networks, which take any.
         without_effect: flags that have no effect with the structure, and the reason as the end of a sentence.
         single_attribute_limit: an option and the largest of its values for which every table has a single attribute;
-            ("", 0) if this holds for all options, None if it holds for none.
+            ("", 0) if this holds for every option, None if it holds for none.
         requires: triples (flag, option, limit): the flag has an effect only if the option is above the limit.
 
     Parameters:

@@ -26,7 +26,7 @@ instruction that failed never ends. Therefore
 
 - small files are read into memory at once;
 - the size of a mapped file is compared with that at the beginning after each pass over it;
-- a handler in C, made with ctypes, prints the error and exits with code 1 if the file is cut off during a pass.
+- a handler installed through ctypes prints the error and exits with code 1 if the file is truncated during a pass.
 
 The handler cannot clean up. Output files have no name until they are complete (`atomic`), so no half-written file
 remains on Linux. A signal for any other reason ends the process as before. A file that is cut off and restored to its

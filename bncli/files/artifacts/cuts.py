@@ -10,8 +10,8 @@ Intervals are closed on the right: a cut belongs to the interval below it. `meth
 Model files and reports describe an attribute in the same way. Further keys of an attribute, all optional:
 
 - `"missing": true`: the attribute has a level for missing values. Without this key it gets one if its rows need it.
-- `form`: how tables write the numbers, if they are not plain: the decimal mark, perhaps a sign next to the number and
-  words that stand for a missing value; or a part of a date column and the order of day, month and year (`days` are
+- `form`: the format of the numbers in tables, if they are not plain: the decimal mark, and, if present, a sign next to
+  the number and words for a missing value; or a part of a date column and the order of day, month and year (`days` are
   counted from `origin`).
 
       {"name": "price", "type": "numeric", "cuts": [9.5], "form": {"decimal": ",", "sign": "EUR", "words": ["n/a"]}}

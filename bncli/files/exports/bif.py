@@ -5,9 +5,9 @@
     probability ( lung | smoke ) { (yes) 0.1, 0.9; (no) 0.01, 0.99; }
 
 A table can be given in three ways, and all are read: one row per combination of the parents' states; a `default` row
-for the combinations without a row of their own; or `table` with all numbers, where the state of the child changes
-slowest and that of the last parent fastest. Commas can be omitted, names can stand in double quotes, and comments are
-those of C and C++. Nodes without parents are written as `table`, others as rows, numbers with all their digits.
+for the combinations without a row of their own; or `table` with all numbers, where the child's state changes
+slowest and the last parent's state fastest. Commas can be omitted, names can stand in double quotes, and comments are
+written as in C and C++. Nodes without parents are written as `table`, others as rows, numbers with all their digits.
 
 Files avoid everything that other readers (pgmpy, pyAgrum, bnlearn) misread: names are ASCII identifiers, and states
 may also be integers; no name is a keyword, and no two differ only in case. The original names stand in properties.
@@ -238,7 +238,7 @@ def _read_probability(tokens: Tokens, blocks: dict[str, _Block]) -> None:
 
 
 def _read_numbers(tokens: Tokens) -> list[float]:
-    """Read and return numbers, up to and including the semicolon after them."""
+    """Read numbers and the semicolon after them; return the numbers."""
     # Plain numbers up to the semicolon are most of a large file, so they are read in one step.
     plain = tokens.take_raw(_NUMBERS)
     if plain is not None:

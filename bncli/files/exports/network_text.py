@@ -156,7 +156,7 @@ def parse_property(text: str) -> tuple[str, str]:
 def legal_names(texts: Sequence[str], legal: LegalName, fold: Callable[[str], str] = str) -> tuple[str, ...]:
     """Return a legal name for each of the distinct `texts`, no two equal after `fold`.
 
-    A legal text is unchanged, unless it collides with an earlier legal one. Others are changed as little as possible,
+    A legal string is unchanged, unless it collides with an earlier legal one. Others are changed as little as possible,
     and numbered (`name_2`, `name_3`, ...) if they would collide.
     """
     taken: dict[str, str] = {}

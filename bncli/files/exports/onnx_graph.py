@@ -1,9 +1,9 @@
 """Build the ONNX graph of a model: from columns to codes, to cells of tables, to scores and probabilities.
 
 The number of nodes depends little on the number of columns and tables: all numeric columns are coded by one binary
-search over their cuts, and tables are looked up in blocks of at most MOST_TOGETHER with the same number of axes.
+search over their cuts, and tables are looked up in blocks of at most MOST_TOGETHER tables.
 
-    codes          numeric: the number of cuts below the value, by binary search; texts: one LabelEncoder per column
+    codes          numeric: the number of cuts below the value, by binary search; text: one LabelEncoder per column
     digits         the code of each value in the coarser grouping that a table uses, by one look-up
     cells          sum over the axes of digit * stride, one number per table
     scores         the sum of entries per stage (`bncli.engine.prediction.portable`)

@@ -134,7 +134,7 @@ class ScoreLayout:
 
 @dataclass(frozen=True)
 class Predictions:
-    """A batch of N rows to write; all numbers are rounded except `probabilities`, which the writer rounds.
+    """A batch of N rows to write, rounded to `digits` decimals except for `probabilities`, which the writer rounds.
 
     keep: copied columns. codes (N,): the predicted labels. probabilities: one float64 column (N,) per label, clipped,
     or their logarithms. decisions, extra: further columns of the layout.

@@ -4,7 +4,7 @@
     STEM_levels(input, level, code)     the levels of text columns
     STEM_scores                         the view: KEY, prediction, p_<label>, and decision if the model decides
 
-The cuts of numeric columns stand in the view itself. STEM is the name of the model, with `_` in place of characters
+The cuts of numeric columns are part of the view. STEM is the name of the model, with `_` in place of characters
 that are not letters, digits or `_`. The first line of the file describes it for programs. Before the file is written
 its statements are run in a database: SQLite in memory, DuckDB if it is installed, or a temporary PostgreSQL
 server, reachable only through a socket in its temporary folder. If PostgreSQL is not installed, DuckDB runs the

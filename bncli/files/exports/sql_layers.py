@@ -1,7 +1,7 @@
 """The query of a model as layers (common table expressions), each computed from the previous layer.
 
     valued    v0, ...       every input as a number or a string, NULL if it is missing
-    coded     c0, ...       its code, by the cuts, which stand in the query, or by the table of levels
+    coded     c0, ...       its code, from the cuts (part of the query) or from the table of levels
     grouped   c..., ...     digits of codes that a table merges
     added     z<s>_<r>      the scores of stage s (shift and tables); d<s>_<r> if any stage continues the one before
     summed    z<s>_<r>      then the scores, as sums of these
@@ -30,7 +30,7 @@ and in all cases
     lowest    cheapest      with costs: the smallest of them
 
 Stages are processed `STAGES` at a time, from `added` to `mixed`, to limit the width of a layer. With two labels there
-is one score, that of the second minus that of the first.
+is one score, the difference between the second and the first label.
 
 The table entries of the model form one array, so that the query needs neither averages nor special cases:
 

@@ -5,7 +5,7 @@
     <DEFINITION><FOR>lung</FOR><GIVEN>smoke</GIVEN><TABLE>0.1 0.9 0.01 0.99</TABLE></DEFINITION>
     </NETWORK></BIF>
 
-In a table the state of the node (FOR) changes fastest, then that of the last parent (GIVEN).
+In a table, the state of the node (FOR) changes fastest, followed by the state of the last parent (GIVEN).
 
 XML can hold any visible text, so names are unchanged unless they contain line breaks, control characters or blanks that
 a reader would strip; their originals stand in properties (`network_text.py`). The document type is taken from

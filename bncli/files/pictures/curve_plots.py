@@ -16,7 +16,7 @@
 - `lag_histograms`: one histogram of lags per name, all with the same axes. A bar is drawn above the lags that it
   counts, a dashed line at lag 0.
 
-Text stands outside the frames.
+Text is placed outside the frames.
 """
 
 from __future__ import annotations

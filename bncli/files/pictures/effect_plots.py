@@ -1,7 +1,7 @@
 """Pictures of effects: steps and bars for single attributes, heat maps for pairs, nomograms; and confusion tables.
 
-- `effect_steps`, `effect_bars`: the effect of every value of an attribute, with its training weight. Intervals of
-  numbers are drawn to scale, linear or logarithmic, unless they differ too much in width; then they are equally wide.
+- `effect_steps`, `effect_bars`: the effect of every value of an attribute, with its training weight. Numeric
+  intervals are drawn to scale, linear or logarithmic, unless they differ too much in width; then they are equally wide.
   The numbers under the steps are the cuts. A band around the steps, or a thin line on a bar, shows the uncertainty.
   The caller supplies the axis, so that all classes of a model can share it.
 - `heat_map`: the cells of a table of two attributes, with the effects of the single attributes along its edges. There

@@ -5,7 +5,7 @@ Networks run from left to right: depth across, breadth downwards, in units of on
 - Trees are laid out as by Reingold & Tilford (1981): subtrees are moved together until their outlines touch, a parent
   stands in the middle of its children, and equal subtrees look alike.
 - Other graphs are laid out as by Sugiyama, Tagawa & Toda (1981): the layer of a node is the length of the longest path
-  to it, arcs that cross layers bend at points of their own, and the order within the layers follows the mean position
+  to it, arcs over several layers bend at extra points, and the order within the layers follows the mean position
   of the neighbours in alternating sweeps.
 
 Regions are drawn as lines and areas between nodes on a circle.

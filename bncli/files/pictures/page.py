@@ -204,7 +204,7 @@ def html_page(page: Page) -> str:
 
 
 def _markup(block: Block, data: dict[str, dict[str, Any]]) -> str:
-    """Return a block as HTML, and add what page.js needs for it to `data`."""
+    """Format a block as HTML, and add the data that page.js needs for it to `data`."""
     match block:
         case Paragraph(text, kind):
             start = {
@@ -269,7 +269,7 @@ def _markup(block: Block, data: dict[str, dict[str, Any]]) -> str:
 
 
 def _escape(text: str) -> str:
-    """Return the `printable` text, escaped for HTML and attributes."""
+    """Escape a string, made `printable`, for HTML text and attributes."""
     return escape(re.sub("[\ud800-\udfff\ufffe\uffff]", "?", printable(text)), quote=True)
 
 
@@ -280,7 +280,7 @@ def _isolate(name: str) -> str:
 
 @cache
 def read_part(name: str) -> str:
-    """Return the text of page.css or page.js."""
+    """Load page.css or page.js as a string."""
     return files("bncli.files.pictures").joinpath(name).read_text(encoding="utf-8")
 
 
@@ -294,7 +294,9 @@ def _digest(source: str) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share in per cent with one decimal, or more if it is small, and a no-break space before the sign.
+    """Format a fraction in per cent with one decimal, or with two significant digits if it is below 0.1 %.
+
+    A no-break space precedes the sign.
 
     >>> percent(0.1234), percent(0.00012), percent(1)
     ('12.3\\xa0%', '0.012\\xa0%', '100.0\\xa0%')
@@ -303,12 +305,12 @@ def percent(share: float) -> str:
 
 
 def figure(value: float | None) -> str:
-    """Return a figure with four decimals, or a dash if it is undefined."""
+    """Format a metric with four decimals, or as a dash if it is None or not finite."""
     return "–" if value is None or not math.isfinite(value) else f"{value + 0.0:.4f}"
 
 
 def times(log_odds: float) -> str:
-    """Return the factor by which log-odds change the odds, as text.
+    """Format the factor by which log-odds change the odds.
 
     >>> times(0.0), times(-math.log(4)), times(math.log(2000)), times(-math.log(2000)), times(-math.log(83210))
     ('×\\xa01.00', '×\\xa00.25', '×\\xa02,000', '×\\xa00.0005', '÷\\xa083,000')
@@ -324,7 +326,7 @@ def times(log_odds: float) -> str:
 
 
 def count(number: float, what: str, plural: str = "") -> str:
-    """Return a number with its noun: `1 row`, `1,204 rows`."""
+    """Format a number with its noun: `1 row`, `1,204 rows`."""
     return f"{number:,.10g} {what if number == 1 else plural or what + 's'}"
 
 
