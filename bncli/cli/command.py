@@ -1,10 +1,10 @@
 """Commands with a structured help: summary, examples, usage, then the options by group.
 
 An option may have a line of help for each word that it accepts. `--help` shows the everyday options, `--help-all` all
-of them. Before a command runs, `bncli.cli.config` fills in the options that were not typed.
+of them. Before a command runs, `bncli.cli.config` fills in options that were not given on the command line.
 
-For an option that does not exist, a hint names the one that was probably meant: misspelled, or known by this name in
-another program.
+For an unknown option, a hint names the one that was probably meant: a similar name, or the option that other programs
+call by this name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Notes = tuple[str, HelpRows, HelpRows]
 """A section below the options: its title, its rows in `--help`, and its rows in `--help-all`."""
 
 _BRIEF_GROUPS = {"Cut points": "Learning", "Structure": "Learning", "Parameters": "Learning", "Other": "Output"}
-"""Groups of options that `--help` joins, so that it fits a screen."""
+"""Groups of options that `--help` merges into another group, so that the help fits on a screen."""
 _RESEARCH = frozenset(
     (
         *("--class-pair-prior", "--pseudo-counts", "--perfect", "--degrees-of-freedom", "--max-candidates", "--level"),
@@ -34,7 +34,7 @@ _RESEARCH = frozenset(
         *("--preconditioner", "--tolerance", "--max-iterations", "--trace"),
     )
 )
-"""Options for studies of methods and optimizers, which `--help-all` shows at the end."""
+"""Options for research on methods and optimizers, which `--help-all` shows at the end."""
 _LIGHT = ("help", "config", "completion")
 """Commands that load no library."""
 _LEAST_ADDRESS_SPACE = 296 << 20
@@ -54,7 +54,7 @@ class HelpfulCommand(click.Command):
         return [*super().get_params(ctx), _HELP_ALL]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse what was typed, then fill in options from variables and the configuration file."""
+        """Parse the command line, then fill in options from environment variables and the configuration file."""
         try:
             rest = super().parse_args(ctx, list(args))
         except click.NoSuchOption as error:
@@ -70,7 +70,10 @@ class HelpfulCommand(click.Command):
         return rest
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; an error about a value that was set, not typed, names the file or variable that set it."""
+        """Run the command; errors about values from a file or an environment variable name that file or variable.
+
+        Raises BncliError if the address space is too small to load the libraries.
+        """
         try:
             limit = None if self.name in _LIGHT else address_space_limit()
             if limit is not None and limit < _LEAST_ADDRESS_SPACE:
@@ -104,7 +107,7 @@ class HelpfulCommand(click.Command):
         formatter.write_text(f"More: {others}bncli help TOPIC, with TOPIC one of {topics}.")
 
     def option_groups(self, ctx: click.Context, *, show_all: bool) -> dict[str, list[tuple[str, str]]]:
-        """Return the rows of the help by heading; a row is an option, or a word that it accepts, and its text."""
+        """Return the rows of the help by heading; a row is an option, or an accepted word, and its description."""
         title, rows, all_rows = self.notes
         groups: dict[str, list[tuple[str, str]]] = {}
         for flag in self._flags(ctx):
@@ -149,9 +152,10 @@ _HELP_ALL = click.Option(
 def declare(
     word: str, examples: str, *groups: Iterable[Decorator], more: str = "", notes: Notes = ("", (), ())
 ) -> Callable[[Callback], click.Command]:
-    """Return a decorator that makes a function the command `word`, with the options of these groups in their order.
+    """Return a decorator that turns a function into the command `word`, with the options of these groups, in order.
 
-    `more` follows the summary of the command in its help.
+    examples: the lines of examples in the help. more: text after the summary in the help. notes: a section below the
+    options.
     """
 
     def decorate(callback: Callback) -> click.Command:
@@ -210,15 +214,15 @@ _OTHER_NAMES = {
     "increasing": "monotone monotonic",
     "knowledge": "forbid forbidden require required constraints blacklist whitelist",
 }
-"""Names that people may type for an option; options are tried in this order."""
+"""Other names that users may give to an option; options are tried in this order."""
 _ARGUMENTS = ("model", "data", "input", "file", "i", "f")
-"""Names that people may type as options for arguments."""
+"""Names of options that users may try for an argument."""
 _WITHOUT = {
     "class": "the model file contains the name of its class",
     "seed": "its result does not depend on random numbers",
     "output": "the result goes to the standard output; use > FILE to save it",
 }
-"""Hints for commands that do not have the option."""
+"""Hints for commands that lack these options."""
 _AMBIGUOUS = ("groups",)
 """Names for which two options are suggested."""
 _OTHER_VALUES = {
@@ -231,7 +235,7 @@ _OTHER_VALUES = {
         "scorecard": "points card",
     }
 }
-"""Values of an option, each with the words that people may type for it."""
+"""Values of an option, each with other words that users may give for it."""
 _REMARKS = {
     ("evaluate", "ci"): "every figure is printed with its 95 % interval",
     ("evaluate", "confidence"): "every figure is printed with its 95 % interval",
@@ -239,20 +243,20 @@ _REMARKS = {
     ("score", "proba"): "the probability of every label is always written",
     ("score", "probabilities"): "the probability of every label is always written",
 }
-"""Hints for options that a command does not need, by the command and the option that was typed."""
+"""Hints for options that a command does not need, keyed by command and option."""
 _CLOSE, _LIKE = 0.8, 0.6
-"""The least similarity at which an option is suggested: as a misspelling, and as a last resort."""
+"""The minimum similarity for suggesting an option: as a misspelling, and as a last resort."""
 _MOST_COMMANDS = 3
 
 
 def meant_options(name: str) -> list[str]:
-    """Return the options for which other programs have this name, the most likely first, without their hyphens."""
+    """Return the options that other programs call by this name, the most likely first, without leading hyphens."""
     name = name.lstrip("-").replace("_", "-").lower()
     return [option for option, others in _OTHER_NAMES.items() if name in others.split()]
 
 
 def unknown_option(ctx: click.Context, typed: str) -> UsageError:
-    """Return the error about an option that a command does not have; `typed` has its hyphens."""
+    """Return the error about an unknown option of a command; `typed` includes the hyphens."""
     from difflib import get_close_matches
 
     name = typed.lstrip("-")
@@ -279,7 +283,7 @@ def unknown_option(ctx: click.Context, typed: str) -> UsageError:
 
 
 def refuse_misplaced_values(ctx: click.Context) -> None:
-    """Raise UsageError if an argument is not a file but the value of an option: `y=diagnosis`, or 17 for a row."""
+    """Raise UsageError for an argument that is no file but an option's value: `y=diagnosis`, or 17 for a row."""
     here = _options(ctx.command)
     for argument in ctx.command.params:
         values = ctx.params.get(argument.name or "") if isinstance(argument, click.Argument) else None
@@ -296,7 +300,7 @@ def refuse_misplaced_values(ctx: click.Context) -> None:
 
 
 def with_meant_value(error: click.BadParameter) -> click.BadParameter | UsageError:
-    """Return the error about an unknown value of an option, with a hint at the value that was probably meant."""
+    """Return the error with a hint about the value that was probably meant, or unchanged if there is no such value."""
     from difflib import get_close_matches
 
     choices = getattr(getattr(error.param, "type", None), "choices", ())
@@ -315,13 +319,13 @@ def with_meant_value(error: click.BadParameter) -> click.BadParameter | UsageErr
 
 
 def _options(command: click.Command) -> dict[str, click.Option]:
-    """Return the long options of a command by name, without the leading hyphens."""
+    """Return the long options of a command, keyed by name without the leading hyphens."""
     options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
     return {name.lstrip("-"): option for option in options for name in option.opts if name.startswith("--")}
 
 
 def _as_typed(ctx: click.Context, name: str) -> str:
-    """Return an option of the command as it is typed, with the placeholder of its value."""
+    """Format an option of the command as on the command line, with its value or the placeholder for it."""
     name, _, value = name.partition(" ")
     option = _options(ctx.command)[name]
     flag = "-o" if name == "output" else f"--{name}"
@@ -329,7 +333,7 @@ def _as_typed(ctx: click.Context, name: str) -> str:
 
 
 def _owners(name: str) -> str:
-    """Return the beginning of a sentence that names the commands with an option, or "" if there are none."""
+    """Return the beginning of a sentence that names the commands with this option, or "" if there are none."""
     words = [command.word for command in COMMANDS if name in _options(load_command(command.word))]
     if not words:
         return ""

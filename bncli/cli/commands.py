@@ -1,6 +1,6 @@
-"""The commands of `bncli`, and the group that imports the module of a command when its word is typed.
+"""The commands of `bncli`, and the command group, which imports the module of a command only when it is needed.
 
-`bncli --help` reads this module and little else.
+`bncli --help` loads this module and little else.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ bncli score data.bnc new.csv > scores.csv              predict
 bncli evaluate data.csv                                cross-validate
 """
 COMPLETION_VARIABLE = "_BNCLI_COMPLETE"
-"""The variable by which the script of a shell requests completions."""
+"""The environment variable with which a shell's completion script requests completions."""
 LIBRARIES = ("numpy", "scipy", "click", "rich", "pyarrow")
 OPTIONAL_PACKAGES = ("scikit-learn", "onnx", "onnxruntime", "dask", "distributed", "duckdb", "pandas", "polars")
-"""Packages that some commands, or tables given to the Python API, need."""
+"""Packages that only some commands, or some kinds of tables in the Python API, need."""
 _VERBOSE = "bncli.verbose"
-"""The key under which the context of the group stores whether --verbose was typed."""
+"""The key under which the context of the group stores whether --verbose was given."""
 
 
 class Command(NamedTuple):
-    """A command: its word, its purpose, and the manual topics to which its help points, the most useful first.
+    """A command, whose module is `bncli.cli.<word>` with underscores for hyphens.
 
-    task: its heading in `bncli --help`; the commands of a task follow each other.
-    Its module is `bncli.cli.<word>`, with underscores for hyphens.
+    task: its heading in `bncli --help`. summary: its purpose. topics: the manual topics that its help refers to, the
+    most useful first.
     """
 
     word: str
@@ -191,7 +191,7 @@ _OTHER_WORDS = {
     "help": "man manual search topics",
     "config": "settings options",
 }
-"""Words that people may type instead of the name of a command."""
+"""Words that users may try instead of the name of a command."""
 
 
 def load_command(word: str) -> click.Command:
@@ -201,7 +201,7 @@ def load_command(word: str) -> click.Command:
 
 
 class CommandGroup(click.Group):
-    """A group that imports `bncli.cli.<word>` when the word is typed."""
+    """A command group that imports `bncli.cli.<word>` when the command `word` is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*BY_WORD]
@@ -212,7 +212,7 @@ class CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command of the first word; raise UsageError with the most similar word if there is none."""
+        """Resolve the command named by the first argument; for an unknown name, raise UsageError with a suggestion."""
         if args and args[0] not in BY_WORD and not args[0].startswith("-"):
             from difflib import get_close_matches
 
@@ -256,7 +256,10 @@ def write_examples(formatter: click.HelpFormatter, examples: str) -> None:
 
 
 def fit_examples(lines: Sequence[str], width: int) -> Iterator[str]:
-    """Yield the lines; if one is longer than `width`, put remarks below their commands, and split long commands."""
+    """Yield the lines of examples, fitted to `width` characters if possible.
+
+    If any line is longer, all remarks go below their commands, and long commands are split before options.
+    """
     if all(len(line) <= width for line in lines):
         yield from lines
         return
@@ -283,7 +286,7 @@ def _note_verbose(ctx: click.Context, _param: click.Parameter, is_typed: bool) -
 
 
 def _show_version(ctx: click.Context, _param: click.Parameter, is_typed: bool) -> None:
-    """Print the version of bncli; with --verbose also those of Python, the system, libraries, and optional packages."""
+    """Print the version of bncli and, with --verbose, of Python, the system, the libraries and optional packages."""
     if not is_typed:
         return
     if not ctx.meta[_VERBOSE]:

@@ -200,7 +200,7 @@ def command(**typed: Any) -> None:
 
 
 def _row_bounds(texts: Sequence[str]) -> tuple[int, ...]:
-    """Return the ascending numbers in texts such as `rows:1000,10000`; raise UsageError for other texts."""
+    """Parse strings such as `rows:1000,10000` to integers; raise UsageError unless they are valid and increasing."""
     bounds: list[int] = []
     for text in texts:
         key, _, numbers = text.partition(":")
@@ -218,9 +218,9 @@ def _row_bounds(texts: Sequence[str]) -> tuple[int, ...]:
 
 
 _MOST_WITH_STD = 6
-"""The largest number of learners whose means are printed with standard deviations; more do not fit in a line."""
+"""The maximum number of learners whose means are printed with standard deviations; more do not fit on a line."""
 _MOST_IN_PAIRS = 4
-"""The most learners for which all pairs are compared; more learners are compared with the baseline only."""
+"""The maximum number of learners for which all pairs are compared; more are compared only with the baseline."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _BEST, _NOT_WORSE = "*", "="
 _MARKS_LEGEND = (
@@ -237,19 +237,19 @@ _COLUMN_LEGEND = (
     ("Holm p", "Wilcoxon's p-value, adjusted for all comparisons (Holm)"),
     ("t p", "p-value of the paired t-test against the baseline (one-sided)"),
 )
-"""The columns of ranks and tests in their order, and what they mean; a line has at most 80 characters."""
+"""The columns of ranks and tests, in order, with their meaning; a line has at most 80 characters."""
 _WITHOUT_TESTS = ("rank", "W-D-L", "ratio")
-"""Columns of ranks if there are too few data sets for tests."""
+"""The columns that are shown if there are too few data sets for tests."""
 
 
 def comparison_tables(report: CompareReport) -> list[str | Table]:
-    """Return tables and lines in the order in which they are printed.
+    """Return the tables and lines of a report in the order in which they are printed.
 
-    With one data set there is one table with a line per learner. With several there are two tables per metric: the
-    figures with a line per data set, and the ranks and tests with a line per learner; each group of data sets adds a
-    table of ranks and tests. The differences between learners follow the figures. A legend is printed below the first
-    table of ranks. Marks follow the figures, because colours do not survive a pipe. The seconds come last, because they
-    differ from run to run.
+    With one data set there is one table with a row per learner. With several data sets there are two tables per metric:
+    its means, with a row per data set, and the ranks and tests, with a row per learner; each group of data sets adds
+    another table of ranks and tests. The differences between learners come after the means. A legend is printed below
+    the first table of ranks. Marks are characters after the means, because colours do not survive a pipe. The seconds
+    come last, because they differ from run to run.
     """
     from bncli.steps.compare.trials import COSTS
 
@@ -294,9 +294,10 @@ def comparison_tables(report: CompareReport) -> list[str | Table]:
 
 
 def _difference_tables(report: CompareReport, metrics: Sequence[str]) -> Iterator[str | Table]:
-    """Yield the differences between all pairs of learners, or from the baseline if there are many learners.
+    """Yield the differences between all pairs of learners, or only from the baseline if there are many learners.
 
-    With one data set the columns are metrics; with several there is one metric, and the columns are pairs.
+    With one data set the rows are pairs and the columns metrics. With several data sets there is one metric, the rows
+    are data sets, and the columns pairs.
     """
     shown = [each for each in report.differences if each.metric in metrics]
     if len(report.results.learners) > _MOST_IN_PAIRS:
@@ -323,7 +324,7 @@ def _difference_tables(report: CompareReport, metrics: Sequence[str]) -> Iterato
 
 
 def _cell(figure: MetricMean | None, metric: str, with_std: bool) -> str:
-    """Return the mean, optionally the standard deviation, and the mark of a figure."""
+    """Format the mean of a metric, optionally with its standard deviation, and its mark; "-" for None."""
     if figure is None:
         return "-"
     mark = _BEST if figure.best else _NOT_WORSE if figure.not_worse else " "
@@ -332,7 +333,7 @@ def _cell(figure: MetricMean | None, metric: str, with_std: bool) -> str:
 
 
 def _number(value: float | None, metric: str) -> str:
-    """Format a figure: four decimals, or one for counts and if it is 100 or more; "-" for None and NaN, ∞ or -∞."""
+    """Format a value with four decimals, or one if it is a count or at least 100; None and NaN become "-"."""
     from bncli.steps.compare.trials import COUNTS
 
     if value is None or math.isnan(value):
@@ -343,7 +344,7 @@ def _number(value: float | None, metric: str) -> str:
 
 
 def _tables_of_metric(report: CompareReport, metric: str) -> Iterator[str | Table]:
-    """Yield the figures of a metric on every data set, the differences, and the ranks and tests, if there are any."""
+    """Yield the means of a metric on every data set, the differences, and the ranks and tests, if there are any."""
     data, learners = report.results.data, report.results.learners
     with_std = len(learners) <= _MOST_WITH_STD
     columns = [
@@ -368,7 +369,7 @@ def _tables_of_metric(report: CompareReport, metric: str) -> Iterator[str | Tabl
 
 
 def _rank_tables(report: CompareReport, summary: Summary, metric: str, of_group: str = "") -> Iterator[str | Table]:
-    """Yield a table of the learners by average rank, compared with the baseline, then remarks on tests and gaps."""
+    """Yield a table of the learners, sorted by average rank and compared with the baseline, then remarks."""
     from bncli.steps.compare.trials import COSTS
 
     # Learners with a letter in common are not significantly different.
@@ -432,7 +433,7 @@ def _rank_tables(report: CompareReport, summary: Summary, metric: str, of_group:
 
 
 def _headings(summary: Summary, metric: str) -> list[str]:
-    """Return the columns of ranks and tests; costs are not tested."""
+    """Return the headings of the columns of ranks and tests; costs are not tested."""
     from bncli.steps.compare.trials import COSTS
 
     if metric in COSTS:
@@ -445,7 +446,7 @@ def _headings(summary: Summary, metric: str) -> list[str]:
 
 
 def _p_value(p: float | None) -> str:
-    """Return a p-value with four decimals, or "<0.0001" if it is smaller; "-" for None."""
+    """Format a p-value with four decimals, as "<0.0001" if it is smaller, or as "-" if it is None."""
     if p is None:
         return "-"
     return f"{p:.4f}" if p >= 0.0001 else "<0.0001"

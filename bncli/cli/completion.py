@@ -1,8 +1,8 @@
-"""`bncli completion`: the script by which a shell completes what is typed after `bncli`.
+"""`bncli completion`: the script with which a shell completes command lines of `bncli`.
 
-The script calls `bncli` with the variable `_BNCLI_COMPLETE` and the line up to the cursor. `print_completions` prints
-one line per completion: its type, its value and its meaning, separated by tabs. The shell quotes the names of columns
-before they reach the command line.
+The script calls `bncli` with the line up to the cursor and the environment variable `_BNCLI_COMPLETE`.
+`print_completions` prints one line per completion: its type, its value and its meaning, separated by tabs. The shell
+quotes the names of columns before it inserts them into the command line.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ complete --no-files --command bncli --arguments '(_bncli_completion)'
 
 
 class Shell(ShellComplete):
-    """A shell whose script follows the protocol of this module."""
+    """A shell whose completion script follows the protocol of this module."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
         """Return the complete words before the cursor, and the incomplete word at the cursor."""
@@ -100,7 +100,7 @@ class Shell(ShellComplete):
         return words[1:-1], words[-1][:-1]
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
-        """Return the completions that a shell can show, without empty values and values with line breaks."""
+        """Return the completions that a shell can show, without values that are empty or not printable."""
         items = super().get_completions(args, incomplete)
         return [item for item in items if item.type == "file" or (item.value and item.value.isprintable())]
 
@@ -109,13 +109,13 @@ class Shell(ShellComplete):
 
 
 class Bash(Shell):
-    """Bash, which breaks words at colons and equals signs and replaces only the part after the last of them."""
+    """Bash, which breaks words at colons and equals signs and replaces only the part after the last one."""
 
     name = "bash"
     source_template = _BASH
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
-        """Return the completions without the part before the last break of the word."""
+        """Return the completions without the part of the word before its last break."""
         items = super().get_completions(args, incomplete)
         value = incomplete.partition("=")[2] if incomplete.startswith("--") and "=" in incomplete else incomplete
         current = os.environ.get("COMP_CURRENT", "").strip(":=")
@@ -137,9 +137,9 @@ SHELLS = {shell.name: shell for shell in (Bash, Zsh, Fish)}
 
 
 def print_completions(instruction: str) -> None:
-    """Print what an instruction such as `bash_complete` requests: completions, or with `_source` the script.
+    """Print the completions for an instruction such as `bash_complete`, or the script for one such as `bash_source`.
 
-    Nothing is printed for an unknown instruction or after an error.
+    Nothing is printed for an unknown instruction or if an error occurs.
     """
     name, _, action = instruction.partition("_")
     if name not in SHELLS or action not in ("complete", "source"):

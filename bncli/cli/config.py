@@ -1,14 +1,15 @@
-"""Options that are set rather than typed, by `BNCLI_*` variables and by a TOML file (`--config` or BNCLI_CONFIG).
+"""Settings: options given by `BNCLI_*` environment variables or by a TOML file (`--config` or BNCLI_CONFIG).
 
-What is typed overrules a variable, and a variable overrules the file. A key of the file is the name of an option
-without its leading hyphens. Keys at the top level hold for every command that has the option; keys in a table
-`[COMMAND]` hold for that command. A single value counts as a list of one, and an empty variable counts as not set.
+Options on the command line take precedence over environment variables, and these over the file. A key of the file is
+the name of an option without its leading hyphens. Keys at the top level apply to every command that has the option;
+keys in a table `[COMMAND]` apply to that command. A single value is accepted in place of a list, and an empty variable
+counts as not set.
 
-A setting of another command, or one that has no effect with the typed options, is ignored; if it is a learning option,
-a note says so (`bncli.cli.learning_options`).
+Settings for other commands are ignored. A setting of a learning option that has no effect together with the options on
+the command line is ignored with a note (`bncli.cli.learning_options`).
 
 The command `bncli config` prints every option that may be set, with its meaning and default, as a configuration file;
-with --schema the JSON Schema of what a command prints.
+with --schema it prints the JSON Schema of the output of a command.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def command(**typed: Any) -> None:
 
 
 def schema_text(word: str) -> str:
-    """Return the JSON Schema of what a command prints; raise UsageError if it prints no JSON."""
+    """Return the JSON Schema of a command's output; raise UsageError if the command prints no JSON."""
     import json
 
     files = schema_files()
@@ -96,7 +97,7 @@ def schema_text(word: str) -> str:
 
 
 def schema_files() -> dict[str, Traversable]:
-    """Return the files of the JSON schemas by command; a command without a file prints no JSON."""
+    """Return the JSON Schema files, keyed by command; commands that print no JSON have none."""
     from importlib import resources
 
     folder = resources.files("bncli.cli") / "schemas"
@@ -105,9 +106,9 @@ def schema_files() -> dict[str, Traversable]:
 
 
 def _configuration_lines(file: SettingsFile) -> Iterator[str]:
-    """Yield the lines of a section per group of options, then those of the tables of the file.
+    """Yield the lines of a configuration file: a section per group of options, then the tables of `file`.
 
-    The meaning, the words and the default of an option are comments above the line that sets it.
+    The meaning, the accepted words and the default of an option are comments above the line that sets it.
     """
     from textwrap import wrap
 
@@ -148,7 +149,7 @@ def _setting_line(option: Flag, value: Any, where: str) -> str:
 
 
 def _example(option: Flag) -> str:
-    """Return the default of an option as TOML, or some other value if the default cannot be written."""
+    """Return the default of an option in TOML, or another example if the default cannot be written as a value."""
     words = [word for word, _ in option.words]
     if option.is_flag:
         return "true"
@@ -174,7 +175,7 @@ def _example(option: Flag) -> str:
 
 
 def to_toml(value: Any) -> str:
-    """Return a text, number, truth value, or list of them as TOML."""
+    """Format a string, number, Boolean, or list of these as TOML."""
     import json
 
     if isinstance(value, list):
@@ -186,9 +187,9 @@ def to_toml(value: Any) -> str:
 
 PREFIX = "BNCLI_"
 _SETTINGS_KEY, _FILE_KEY = "bncli.settings", "bncli.settings.file"
-"""Keys of the click context under which the settings and the file of a run are stored."""
+"""The keys of the click context under which the settings and the configuration file of a run are stored."""
 _GROUPS_OF_ONE_RUN = ("Network", "Output")
-"""Groups of options that describe one run, so that they cannot be set."""
+"""Groups of options that describe a single run and therefore cannot be set, except --quiet."""
 _MOST_BYTES, _MOST_DIGITS, _MOST_LETTERS = 1 << 20, 400, 200
 
 
@@ -201,14 +202,14 @@ class SettingsFile(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """The value of an option that was set, and the variable or file that set it."""
+    """The value of an option, and the environment variable or file that set it."""
 
     value: Any
     where: str
 
 
 def read_settings(path: str) -> SettingsFile:
-    """Return the content of a file; raise UsageError if it cannot be read or names an unknown option or command."""
+    """Load a configuration file; raise UsageError if it cannot be read or names an unknown option or command."""
     content = _read_toml(path)
     tables = {key: value for key, value in content.items() if isinstance(value, dict)}
     shared = {key: value for key, value in content.items() if key not in tables}
@@ -230,7 +231,7 @@ def read_settings(path: str) -> SettingsFile:
 
 
 def _read_toml(path: str) -> dict[str, Any]:
-    """Return the TOML of a file or pipe; raise UsageError for everything else."""
+    """Parse the TOML in a file or pipe; raise UsageError if it cannot be read, is too long, or is not valid TOML."""
     import tomllib
 
     try:
@@ -256,23 +257,26 @@ def _read_toml(path: str) -> dict[str, Any]:
 
 
 def is_setting(flag: Any) -> bool:
-    """Return whether an option may be set: not if it names a file of this run, or describes its output."""
+    """Return whether an option may be set in a file or variable.
+
+    Options that name a file of the run or describe its output cannot be set, except --quiet and --schema FILE.
+    """
     names_file = (flag.metavar or "") == "FILE" and "--schema" not in flag.opts
     return flag.setting and not names_file and (flag.group not in _GROUPS_OF_ONE_RUN or "--quiet" in flag.opts)
 
 
 def setting_key(flag: Flag) -> str:
-    """Return the key of an option in the file."""
+    """Return the key of an option in the configuration file."""
     return max(flag.opts, key=len).removeprefix("--")
 
 
 def variable_of(flag: Flag) -> str:
-    """Return the name of the variable of an option."""
+    """Return the name of the environment variable of an option."""
     return PREFIX + setting_key(flag).upper().replace("-", "_")
 
 
 def settings_of(word: str) -> dict[str, Flag]:
-    """Return every option of a command that may be set, by its key."""
+    """Return the options of a command that may be set, keyed by `setting_key`; none if it has no --config."""
     params = load_command(word).params
     flags: list[Any] = [flag for flag in params if hasattr(flag, "setting") and is_setting(flag)]
     has_config = any("--config" in flag.opts for flag in params)
@@ -280,7 +284,7 @@ def settings_of(word: str) -> dict[str, Flag]:
 
 
 def all_settings() -> dict[str, Flag]:
-    """Return every option that may be set, by its key; of several commands with an option, the flag of the first."""
+    """Return every option that may be set, keyed by `setting_key`; shared options are taken from the first command."""
     flags: dict[str, Flag] = {}
     for word in BY_WORD:
         for key, flag in settings_of(word).items():
@@ -289,7 +293,7 @@ def all_settings() -> dict[str, Flag]:
 
 
 def apply_settings(ctx: click.Context, flags: Sequence[Flag]) -> None:
-    """Give options that were not typed the value that was set, and store in the context which options these are."""
+    """Apply settings to options that are not on the command line, and store the applied settings in the context."""
     if "config" not in ctx.params:
         return
     path = ctx.params.pop("config") or os.environ.get(f"{PREFIX}CONFIG")
@@ -314,7 +318,7 @@ def apply_settings(ctx: click.Context, flags: Sequence[Flag]) -> None:
 
 
 def convert_setting(flag: Flag, setting: Setting, ctx: click.Context) -> Any:
-    """Return the value as if it had been typed; raise UsageError with the location of the setting if it is invalid."""
+    """Convert the value as if it came from the command line; raise UsageError, with its location, if it is invalid."""
     value = setting.value
     try:
         if isinstance(value, list) and not flag.is_list:
@@ -343,13 +347,13 @@ def convert_setting(flag: Flag, setting: Setting, ctx: click.Context) -> Any:
 
 
 def settings_of_run() -> Mapping[str, Setting]:
-    """Return the options of the running command that were set, by parameter name; none outside a command."""
+    """Return the settings that apply to the running command, keyed by parameter name; empty outside a command."""
     ctx = click.get_current_context(silent=True)
     return {} if ctx is None else ctx.meta.get(_SETTINGS_KEY, {})
 
 
 def with_place_of_setting(error: BncliError) -> BncliError:
-    """Return the error with the place where the value that it mentions was set, if it was set."""
+    """Return the error, with the location of the setting that it mentions if it mentions one."""
     locations = [
         setting.where
         for name, setting in settings_of_run().items()
@@ -367,12 +371,12 @@ def with_place_of_setting(error: BncliError) -> BncliError:
 
 
 def clipped(text: str) -> str:
-    """Return the text, cut off after _MOST_LETTERS characters."""
+    """Truncate a string to its first _MOST_LETTERS characters, followed by "...", if it is longer."""
     return text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]}..."
 
 
 def suggestion(word: str, words: Iterable[str]) -> str:
-    """Return the most similar word as a hint, or how to see all of them."""
+    """Return a hint that names the most similar word or, if none is similar, how to list all options."""
     from bncli.recipe import defaults
 
     hint = defaults.suggestion(word, words)
@@ -380,7 +384,7 @@ def suggestion(word: str, words: Iterable[str]) -> str:
 
 
 def refuse_cluster(typed: Mapping[str, Any], reason: str) -> None:
-    """Raise UsageError if --cluster, which has no effect with `reason`, was typed rather than set."""
+    """Raise UsageError if --cluster, which has no effect with `reason`, is on the command line."""
     if typed["cluster"] and "cluster" not in settings_of_run():
         raise UsageError(f"--cluster has no effect with {reason}", hint="leave one of them out")
 
@@ -388,7 +392,8 @@ def refuse_cluster(typed: Mapping[str, Any], reason: str) -> None:
 def cluster_for_files(typed: Mapping[str, Any], source: Source) -> str | None:
     """Return the address of the cluster that is to read the files, or None.
 
-    Workers cannot read the standard input: there a typed address raises UsageError, and one that was set is ignored.
+    Workers cannot read the standard input. For it, an address on the command line raises UsageError, and an address
+    from the settings is ignored.
     """
     if source.paths == ("-",):
         refuse_cluster(typed, "the standard input, which workers cannot read")

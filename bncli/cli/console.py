@@ -44,10 +44,10 @@ class ProgressBar(Protocol):
 
 
 class Console:
-    """The output of one command; as a context manager it shows a progress bar inside.
+    """The output of one command; as a context manager it shows a progress bar.
 
-    quiet: print no notes, bar, or summary. as_json: the result is one JSON object, so there is no summary. bar: the bar
-    to use; None uses a bar on the terminal, if the standard error is one.
+    quiet: print no notes, bar, or summary. as_json: the result is one JSON object, so there is no summary. bar: the
+    progress bar; None uses a bar on the standard error if that is a terminal.
     """
 
     def __init__(self, *, quiet: bool = False, as_json: bool = False, bar: ProgressBar | None = None) -> None:
@@ -90,7 +90,7 @@ class Console:
             self._bar.progress(event.iteration, None, detail)
 
     def note(self, text: str, word: str = "Note") -> None:
-        """Print a line to the standard error; only the first few plain notes are printed, and the rest is counted."""
+        """Print a line to the standard error; after _MOST_NOTES plain notes, further ones are only counted."""
         if self.quiet:
             return
         if word == "Note":
@@ -103,12 +103,12 @@ class Console:
             _write_error_line(f"{word}: {text}")
 
     def notes(self, texts: Iterable[str]) -> None:
-        """Print several notes, each as `note` does."""
+        """Print several notes with `note`."""
         for text in texts:
             self.note(text)
 
     def finish(self, report: Report, lines: Iterable[str]) -> None:
-        """Print the last lines of a run, or the report as JSON."""
+        """Print the last lines of a run or, if requested, the report as JSON."""
         self.summary(lines)
         if self.as_json:
             self.json(report)
@@ -122,7 +122,7 @@ class Console:
                 _write_error_line(line)
 
     def _count_hidden_notes(self) -> None:
-        """Print, once, how many notes were not printed."""
+        """Print how many notes were not printed, if any, and reset their number."""
         hidden = self._n_notes - _MOST_NOTES
         if hidden > 0 and not self.quiet:
             notes = "note" if hidden == 1 else "notes"
@@ -138,7 +138,7 @@ class Console:
         self.text(text + "\n")
 
     def text(self, text: str) -> None:
-        """Print text to the standard output, in UTF-8 regardless of the locale, as a file would hold it."""
+        """Print text to the standard output, in UTF-8 regardless of the locale and with unchanged line ends."""
         self.close()
         if sys.stdout is None:  # started with >&-
             raise BncliError("the standard output is closed")
@@ -148,7 +148,7 @@ class Console:
         sys.stdout.flush()  # other files of the command may be the same output, as with `--csv -`
 
     def tables(self, *tables: str | Table | Tree) -> None:
-        """Print tables, trees, and lines to the standard output; a title of a table stays on one line."""
+        """Print tables, trees, and lines to the standard output; the title of a table is printed above it."""
         self.close()
         from rich.console import Console as RichConsole
         from rich.table import Table
@@ -166,7 +166,10 @@ class Console:
 
 
 def page_width() -> int:
-    """Return the width of a table in characters: COLUMNS, else the terminal's width, or a fixed width for files."""
+    """Return the width of a table in characters.
+
+    It is the variable COLUMNS, if set, or otherwise the width of the terminal; for files and pipes it is _FILE_WIDTH.
+    """
     if "COLUMNS" in os.environ or (sys.stdout is not None and sys.stdout.isatty()):
         return shutil.get_terminal_size((_FILE_WIDTH, 24)).columns
     return _FILE_WIDTH
@@ -210,8 +213,8 @@ _BAR_WIDTH = 24
 class TerminalBar:
     """A progress bar on a terminal: one line on the standard error, which disappears when the command ends.
 
-    The stage, the bar, the elapsed time and the remaining time have fixed places; the detail fills the rest of the line
-    and is cut off at its end.
+    The stage, the bar, the elapsed time and the remaining time have fixed positions; the detail fills the rest of the
+    line and is truncated if it is too long.
     """
 
     def __init__(self) -> None:
@@ -233,7 +236,7 @@ class TerminalBar:
         self._live.start()
 
     def stage(self, name: str) -> None:
-        """Show the name of a new stage and start its progress at 0, except for the stages of a fold."""
+        """Show the name of a new stage, and reset the progress to 0 unless it is a stage inside a fold."""
         if name in _FOLD_STAGES:
             self._live.update(self._task, description=_STAGE_TITLES[name])
             return

@@ -1,4 +1,4 @@
-"""`bncli convergence`: compare how fast several fits converge, by their traces."""
+"""`bncli convergence`: compare how fast several fits converge, using their traces."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def command(**typed: Any) -> None:
 
 
 def _lag_table(report: ConvergenceReport) -> Table:
-    """Return a table with a line per trace name: its lags over all folders."""
+    """Return a table with a row per trace name, which summarizes its lags over all folders."""
     rows = []
     for lags in report.lags:
         values = lags.as_json()

@@ -77,7 +77,7 @@ def command(**typed: Any) -> None:
 
 
 def _tables(report: DescribeReport) -> list[str | Table]:
-    """Return everything about the table in the order in which it is printed."""
+    """Return all tables and lines of the report in the order in which they are printed."""
     # Of a very wide table, show the columns with the most information about the class, in their own order.
     by_bits = sorted(report.columns, key=lambda column: -(column.bits or 0))
     names = {column.name for column in by_bits[:_MOST_COLUMNS]}
@@ -140,7 +140,7 @@ def _tables(report: DescribeReport) -> list[str | Table]:
 
 
 def _heading(report: DescribeReport) -> list[str]:
-    """Return the number of rows and columns, and the class with the share of each label."""
+    """Return lines with the number of rows and columns, and the class with the proportions of its labels."""
     size = f"{report.rows:,} rows, {len(report.columns):,} columns"
     known = report.of_class
     if known is None:
@@ -156,7 +156,7 @@ def _heading(report: DescribeReport) -> list[str]:
 
 
 def _bin_tables(bins: tuple[AttributeBins, ...], event: str) -> list[str | Table]:
-    """Return the ranking of the attributes, and the bins of each."""
+    """Return a table of the attributes by information value, and a table of the bins of each."""
     shown = bins[:_MOST_BINNED]
     ranks = [(_clipped(entry.attribute), f"{len(entry.bins):,}", f"{entry.iv:.4f}") for entry in shown]
     tables: list[str | Table] = [
@@ -177,17 +177,17 @@ def _bin_tables(bins: tuple[AttributeBins, ...], event: str) -> list[str | Table
 
 
 def _number(value: float | str | None) -> str:
-    """Return a number with six significant digits, or a date without its time of day, as text; "" for None."""
+    """Format a number with six significant digits, or a date without its time of day; None becomes ""."""
     return (value or "")[:_DATE_WIDTH] if isinstance(value, str) or value is None else f"{value:.6g}"
 
 
 def _clipped(text: str, most: int = _NAME_WIDTH) -> str:
-    """Return the text in at most `most` characters."""
+    """Return the string if it has at most `most` characters, or its first `most` - 3 characters and "..."."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def _percentage(n_part: int, n_total: int) -> str:
-    """Return a percentage; only the shares 0 and 1 themselves are printed as 0 and 100 %."""
+    """Format a fraction as a percentage; only the fractions 0 and 1 are printed as 0.0 % and 100.0 %."""
     share = 100 * n_part / n_total
     if 0 < share < 0.1:
         return "<0.1 %"

@@ -31,7 +31,7 @@ DATA = data_flag(
     "in a probability.",
 )
 _MOST_NAMES = 4
-"""The most names in a line."""
+"""The maximum number of names on a line."""
 
 
 @declare(
@@ -63,7 +63,7 @@ def command(**typed: Any) -> None:
 
 
 def difference_lines(report: DiffReport) -> list[str]:
-    """Return lines with the differences, grouped by subject, and how many decisions change."""
+    """Format the differences as lines, grouped by subject, with the proportion of changed predictions if known."""
     lines = ["the models are identical, byte for byte"]
     if not report.same_bytes:
         arcs = (map(" -> ".join, arcs) for arcs in (report.arcs_added, report.arcs_removed))
@@ -113,7 +113,7 @@ def _added_and_removed(added: Iterable[str], removed: Iterable[str]) -> list[str
 
 
 def _name_lines(names: Sequence[str], mark: str = "") -> list[str]:
-    """Return one line with the first names, or none if there are no names."""
+    """Return a list with one line that names the first names, or an empty list if there are no names."""
     return [f"{mark}{first_names(names, _MOST_NAMES)}"] if names else []
 
 
@@ -122,7 +122,7 @@ def _text(value: object) -> str:
 
 
 def _decision_lines(report: DiffReport) -> list[tuple[str, str]]:
-    """Return pairs (subject, difference) for the class weights, calibration, decision rule and training ln P(x)."""
+    """Return pairs (subject, difference) for class weights, calibration, decision rule and ln P(x), if they differ."""
     from bncli.files.artifacts.model import rule_summary_json
 
     lines: list[tuple[str, str]] = []

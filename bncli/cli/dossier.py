@@ -1,4 +1,4 @@
-"""`bncli dossier`: fill in a validator's checklists from a model and labelled rows; write a page and a JSON file."""
+"""`bncli dossier`: fill in validation checklists from a model and labelled rows; write an HTML page and a JSON file."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def command(**typed: Any) -> None:
 
 
 def _check_options(typed: Mapping[str, Any]) -> str:
-    """Return the action that was typed; raise UsageError unless it is exactly one, with the options that it needs."""
+    """Return the requested action; raise UsageError unless there is exactly one and its options are valid."""
     actions = [name for name in ACTIONS if typed[name]]
     actions += [word for word, name in (("undo", "undo"), ("list", "list_edits")) if typed[name]]
     if len(actions) != 1:

@@ -1,4 +1,4 @@
-"""`bncli encode`: write a table as a file of codes, which learning commands take in its place."""
+"""`bncli encode`: write a table as a `.codes` file, which learning commands accept in its place."""
 
 from __future__ import annotations
 

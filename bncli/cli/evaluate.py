@@ -193,7 +193,7 @@ def command(**typed: Any) -> None:
 
 
 def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
-    """Raise UsageError for options that were typed (not set) and have no effect with the protocol."""
+    """Raise UsageError for options on the command line (not settings) that have no effect with the protocol."""
     settings = settings_of_run()
     if typed["model"] == "-":
         options.refuse_standard_input("a model")
@@ -252,7 +252,7 @@ def _evaluate(
     test: Source | None,
     console: Console,
 ) -> EvaluateReport:
-    """Evaluate as the options say: a model file, a learner on a test table, or a learner by cross-validation."""
+    """Evaluate a model file, a learner on a test table, or a learner by cross-validation, as the options request."""
     from dataclasses import replace
 
     from bncli.engine.evaluation.cross_validation import Protocol
@@ -293,11 +293,11 @@ def _evaluate(
 
 
 _MOST_LABELS = 12
-"""The number of labels with figures of their own; with more there is no confusion matrix."""
+"""The maximum number of labels with metrics of their own; with more labels no confusion matrix is printed."""
 _MOST_RELIABILITY_LABELS = 4
 _MOST_GROUPS = 12
 _THRESHOLD_STEP = 10
-"""Every tenth threshold is printed; the JSON has all of them."""
+"""Every tenth threshold is printed; the JSON contains all of them."""
 _CURVE_FIGURES = ("error", "log_loss", "auc")
 _GROUP_FIGURES = ("log_loss", "auc", "ece")
 _RATE_TITLES = {
@@ -309,9 +309,9 @@ _RATE_TITLES = {
 
 
 def evaluation_tables(report: EvaluateReport, *, verbose: bool = False) -> Iterator[str | Table]:
-    """Yield everything about an evaluation in the order in which it is printed.
+    """Yield the tables and lines about an evaluation in the order in which they are printed.
 
-    verbose: also the seconds, and the figures and penalty of each fold.
+    verbose: whether to include the seconds, and the metrics and penalty of each fold.
     """
     split = report.split
     of_units = ""
@@ -394,7 +394,11 @@ def evaluation_tables(report: EvaluateReport, *, verbose: bool = False) -> Itera
 
 
 def _figure_table(report: EvaluateReport, *, verbose: bool) -> Table:
-    """Return each figure, with that of the class frequencies where it is defined; with `verbose` also the seconds."""
+    """Return the table of metrics: value or mean, 95 % interval, standard deviation over folds, and baseline.
+
+    The baseline is the metric of the class frequencies, where it is defined. The last rows are the skill score and, if
+    `verbose`, the seconds of each stage.
+    """
     base: dict[str, float | None] = {**report.baseline._asdict(), "error": 1 - report.baseline.accuracy}
     has_std = report.std is not None
     headings = ("figure", "mean" if has_std else "value", "95 %", *(["std"] if has_std else []), "base")
@@ -420,19 +424,20 @@ def _figure(value: float | None) -> str:
 
 
 def _interval(ends: Interval | None) -> str:
-    """Return both ends of an interval, or a dash if there is none."""
+    """Format both ends of an interval, or a dash if there is none."""
     return "-" if ends is None else f"{_figure(ends[0])} - {_figure(ends[1])}"
 
 
 def _decimals(value: float | None) -> str:
-    """Return a figure with four decimals, or a dash if it is undefined."""
+    """Format a number with four decimals, or a dash if it is None."""
     return "-" if value is None else f"{value:.4f}"
 
 
 def _decision_tables(report: EvaluateReport) -> Iterator[Table]:
-    """Yield the figures of decisions, if any, and with a threshold or costs also the figures at other thresholds.
+    """Yield the metrics of decisions, if any, and with a threshold or costs also the metrics at other thresholds.
 
-    With costs, the table includes the costs of always deciding for one label, and of the best threshold.
+    With costs, the first table includes the cost of always choosing the same label, for each label or for the cheapest
+    one, and the cost at the best threshold.
     """
     decisions = report.decisions
     if not decisions.metrics:
@@ -469,7 +474,7 @@ def _decision_tables(report: EvaluateReport) -> Iterator[Table]:
 
 
 def _label_tables(report: EvaluateReport) -> Iterator[Table | str]:
-    """Yield precision, recall, f1 and support of the labels with the most rows, in the order of the labels."""
+    """Yield precision, recall, F1 and support of each label, or of the most frequent ones if there are many."""
     figures = report.shown_per_label
     shown = sorted(sorted(range(len(figures)), key=lambda c: -figures[c].support)[:_MOST_LABELS])
     columns = []
@@ -488,7 +493,7 @@ def _label_tables(report: EvaluateReport) -> Iterator[Table | str]:
 
 
 def _reliability_tables(figures: CalibrationFigures) -> Iterator[str | Table]:
-    """Yield the reliability bins of the first labels, then the decomposition of the Brier score."""
+    """Yield the reliability bins of the first few labels, then the decomposition of the Brier score."""
     labels = list(dict.fromkeys(bin_.label for bin_ in figures.bins))
     for label in labels[:_MOST_RELIABILITY_LABELS]:
         rows = (
@@ -511,7 +516,7 @@ def _reliability_tables(figures: CalibrationFigures) -> Iterator[str | Table]:
 
 
 def _two_class_tables(report: EvaluateReport) -> Iterator[Table]:
-    """Yield the figures of ranking and calibration with the gains table, and the net benefit, each if requested."""
+    """Yield the tables for two labels that were requested: ranking, calibration and gains; and the net benefit."""
     figures = report.two_class
     if figures is None:
         return
@@ -541,9 +546,9 @@ def _two_class_tables(report: EvaluateReport) -> Iterator[Table]:
 
 
 def _group_tables(report: EvaluateReport) -> Iterator[str | Table]:
-    """Yield a table per grouping column, with the groups whose error differs most from the overall error first.
+    """Yield a table per grouping column; the groups whose error differs most from the overall error come first.
 
-    With two classes the rates of the second label follow, and their gaps between groups.
+    With two labels the table includes the rates of the second label, and a table of their gaps between groups follows.
     """
     assert report.groups is not None
     total = sum(sum(row) for row in report.confusion) or 1.0

@@ -91,7 +91,7 @@ OPTIONS = {
     "onnx": ("contributions",),
     "scorecard": ("pdo", "base", "odds", "digits"),
 }
-"""The options of each format, as they are named in Python."""
+"""The options of each format, by their names in Python."""
 
 
 @declare(
@@ -157,7 +157,7 @@ def command(**typed: Any) -> None:
 
 
 def _format_options(form: str, typed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of the format that were typed.
+    """Return the options of the format that were given, and whether the output is JSON.
 
     Raises UsageError for options of other formats, for invalid values, and for a binary format without a file.
     """
@@ -178,7 +178,7 @@ def _format_options(form: str, typed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def summary_lines(report: ExportReport, dialect: str | None) -> list[str]:
-    """Return the last lines of a run; `dialect` is the SQL dialect, or None for other formats."""
+    """Format the summary of an export as lines; `dialect` is the SQL dialect, or None for other formats."""
     kind = "probabilities" if report.arcs is not None else "table entries"
     numbers = "" if report.probabilities is None else f", {report.probabilities:,} {kind}"
     arcs = "" if report.arcs is None else f", {report.arcs:,} arcs"

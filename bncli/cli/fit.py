@@ -157,7 +157,7 @@ def command(**typed: Any) -> None:
 
 
 def _print_forecast(source: Source | None, resolved: learning.LearningOptions, console: Console) -> None:
-    """Print what would be learned, and the memory and seconds that it would take, to the standard output."""
+    """Print to the standard output what would be learned, and the memory and time that it would take."""
     from bncli.engine.parameters.costs import about_memory
     from bncli.steps.forecast import forecast
 
@@ -184,9 +184,10 @@ def _print_forecast(source: Source | None, resolved: learning.LearningOptions, c
 
 
 def _summary(report: FitReport, structure_file: str | None, *, verbose: bool) -> list[str]:
-    """Return the last lines of a fit: the held-out log-loss, what was learned, and the file of the model.
+    """Format the summary of a fit as lines: the held-out log-loss, what was learned, and the model file.
 
-    structure_file: the file that supplied the structure, if any. verbose: also how the parameters were found.
+    structure_file: the file that supplied the structure, if any. verbose: whether to include how the parameters were
+    found.
     """
     from bncli.engine.learn import COMPARED_ROWS
     from bncli.engine.parameters.penalty_choice import most_rows_to_choose
@@ -269,7 +270,7 @@ def _summary(report: FitReport, structure_file: str | None, *, verbose: bool) ->
 
 
 def _optimization_lines(report: FitReport, heaviest: str, *, verbose: bool) -> list[str]:
-    """Return how the optimization went, if it did not converge or if `verbose`, and the time of the fit."""
+    """Format the result of the optimization, if it did not converge or if `verbose`, and the time of the fit."""
     from bncli.engine.model import StoppedBy
 
     lines = []
@@ -298,7 +299,7 @@ def _optimization_lines(report: FitReport, heaviest: str, *, verbose: bool) -> l
 
 
 def candidate_lines(candidates: Sequence[TriedCandidate]) -> list[str]:
-    """Return an aligned line per candidate of an ensemble, below a title; an empty list without candidates."""
+    """Return a title and an aligned line per candidate of an ensemble, or an empty list without candidates."""
     if not candidates:
         return []
     rows = [CANDIDATE_HEADINGS, *map(candidate_cells, candidates)]

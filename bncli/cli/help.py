@@ -1,7 +1,7 @@
-"""`bncli help`: the manual, whose topics are the Markdown files of `bncli/manual`, and a search in them.
+"""`bncli help`: the manual, whose topics are the Markdown files in `bncli/manual`, and a search in it.
 
-The first line of a file, `# Title: what it is about`, is its entry in the table of contents. On a terminal a topic is
-rendered by rich and shown in the pager of the variable PAGER; through a pipe it is printed as Markdown.
+The table of contents is made from the first line of each file, `# Title: what it is about`. On a terminal a topic is
+rendered by rich and shown in the pager of the variable PAGER; otherwise it is printed as Markdown.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TOPIC_GROUPS = (
     ("Beyond the command line", ("report", "python", "web-service", "install")),
     ("Reference", ("options", "files", "json", "exit-codes", "shell", "speed", "cluster", "internals", "sources")),
 )
-"""The table of contents; the topics of a command are listed in `bncli.cli.commands`."""
+"""The table of contents; the topics of each command are listed in `bncli.cli.commands`."""
 
 TOPICS = tuple(topic for _, topics in TOPIC_GROUPS for topic in topics)
 _REFERENCE = TOPIC_GROUPS[-1][1]
@@ -61,9 +61,9 @@ MAN = output_flag(
     "--man", metavar="DIR", setting=False, help="Write the manual and the commands as man pages (sections 1 and 7)."
 )
 _MOST_COLUMNS = 120
-"""The width of a rendered page in characters; longer lines are hard to read."""
+"""The maximum width of a rendered page in characters; longer lines are hard to read."""
 _MOST_POINTERS = 5
-"""The number of topics to which the page of a method points."""
+"""The maximum number of topics to which the page of a method refers."""
 
 
 TOPIC: options.Decorator = click.argument(
@@ -133,9 +133,9 @@ def command(**typed: Any) -> None:
 
 
 def _write_files(folder: str, files: Mapping[str, str], mark: str) -> None:
-    """Write files into a folder, created if needed.
+    """Write `files` (contents by name) into a folder, which is created if needed.
 
-    Raises UsageError if that would replace files that bncli did not write.
+    Raises UsageError if a file would be replaced that does not contain `mark` in its first 200 bytes.
     """
     if folder == "-" or (os.path.lexists(folder) and not os.path.isdir(folder)):
         raise UsageError(
@@ -163,7 +163,7 @@ def _write_files(folder: str, files: Mapping[str, str], mark: str) -> None:
 
 
 def _page(word: str) -> str:
-    """Return Markdown about a word: a topic, a command, a method, or else where the manual mentions it.
+    """Return Markdown about a word: its topic, command or method or, for other words, where the manual mentions it.
 
     Raises UsageError if the manual does not mention it.
     """
@@ -201,10 +201,11 @@ def _pointers(title: str, lines: Iterable[str], topics: Iterable[str]) -> str:
 
 
 def _topics_mentioning(word: str) -> list[str]:
-    """Return the topics about a word, then those that mention it most often; ties as in the table of contents.
+    """Return at most _MOST_POINTERS topics that mention a word: topics about it first, then by number of mentions.
 
-    A topic is about a word if a heading has the word, also in the plural, or if a line of a table explains it. Topics
-    of the reference, which explain every word, do not count as being about it.
+    A topic is about a word if a heading contains the word or its plural, or if a row of a table explains it. Topics of
+    the reference, which explain every word, do not count as being about it. Ties are in the order of the table of
+    contents.
     """
     mention = rf"(?<![\w-]){re.escape(word)}(?![\w-])"
     heading = rf"^#.*(?<![\w-]){re.escape(word)}s?(?![\w-])"
@@ -269,16 +270,16 @@ _SYNONYMS = {
     "what-if": "counterfactual counterfactuals recourse flip anchors sufficient-reason",
     "which-one": "recommend recommendation xgboost lightgbm catboost boosting comparison",
 }
-"""Words by which people look for a topic, whether or not its page has them."""
+"""Words that users may search for to find a topic, whether or not its page contains them."""
 
 _MOST_HITS, _MOST_PER_TOPIC = 10, 3
-"""The number of hits that a search returns, in all and of one topic."""
+"""The maximum number of hits of a search, in total and per topic."""
 _LONGEST_CONTEXT = 110
-"""The most characters of the text that a hit shows."""
+"""The approximate maximum number of characters of text that a hit shows."""
 
 
 class Hit(NamedTuple):
-    """A passage of the manual: the topic, the heading above it ("" for the topic itself), and a line of its text."""
+    """A search result: its topic, the heading above the passage ("" for the topic itself), and a line of text."""
 
     topic: str
     heading: str
@@ -287,7 +288,7 @@ class Hit(NamedTuple):
 
 @cache
 def read_topic(topic: str) -> str:
-    """Return the Markdown of a topic, without the comments for its authors."""
+    """Load the Markdown of a topic, without comments."""
     with open(os.path.join(FOLDER, f"{topic}.md"), encoding="utf-8") as file:
         return re.sub(r"^<!--.*-->\n", "", file.read(), flags=re.MULTILINE)
 
@@ -302,11 +303,12 @@ def topics_by_synonym() -> dict[str, str]:
 
 
 def search(text: str) -> list[Hit]:
-    """Return at most ten places in the manual that mention a text, the most useful topic first.
+    """Return at most ten places in the manual that mention a string, the most relevant topic first.
 
-    Topics come first that have the text, or one of its words, as a synonym, then topics with the text in their title,
-    then in a heading, then those that mention it most often in their prose. Matches in examples count least. If the
-    whole text occurs nowhere, a place must contain all of its words. Case is ignored.
+    Topics for which the string, or one of its words, is a synonym come first. They are followed by topics with the
+    string in their title, with the string in a heading, and by those that mention it most often in their prose. Matches
+    in examples count least. If the whole string occurs nowhere, a place must contain all of its words. Case is ignored.
+    A string with fewer than two letters or digits has no matches.
     """
     phrase = " ".join(text.lower().split())
     if len(re.findall(r"\w", phrase)) < 2 or not text.isprintable():
@@ -326,10 +328,10 @@ def search(text: str) -> list[Hit]:
 def _search_topic(
     topic: str, patterns: list[tuple[str, re.Pattern[str]]], is_meant: bool
 ) -> tuple[tuple[int, ...], list[Hit]]:
-    """Return how well a topic matches the patterns, and its passages that match all of them, the best first."""
+    """Return a sort key for how well a topic matches, and its best passages that match all patterns, the best first."""
 
     def position(text: str) -> int:
-        """Return where the first pattern matches, or -1 if one does not match."""
+        """Return the position at which the first pattern matches, or -1 unless all patterns match."""
         lower = text.lower()
         if not all(word in lower for word, _ in patterns):
             return -1
@@ -356,9 +358,9 @@ def _search_topic(
 
 @cache
 def _passages(topic: str) -> list[tuple[str, str, bool]]:
-    """Return the paragraphs, items, rows of tables and lines of examples of a topic.
+    """Return the paragraphs, list items, table rows and lines of examples of a topic.
 
-    Each comes with the heading above it ("" before the first heading), and with whether it belongs to an example.
+    Each is a tuple (heading above it, or "" before the first heading; text; whether it belongs to an example).
     """
     passages: list[tuple[str, str, bool]] = []
     heading, paragraph, in_block = "", "", False
@@ -385,7 +387,7 @@ def _passages(topic: str) -> list[tuple[str, str, bool]]:
 
 
 def _context(text: str, start: int) -> str:
-    """Return the sentence of a text at a position, shortened to a line around it."""
+    """Return the sentence of `text` at the position `start`, shortened to a line around it."""
     begin = max((match.end() for match in re.finditer(r"[.:;] ", text[:start])), default=0)
     end = next((match.end() for match in re.finditer(r"[.;](?= |$)", text) if match.end() > start), len(text))
     line = text[begin:end].removesuffix(";")

@@ -1,4 +1,4 @@
-"""`bncli import`: make a model from a network that an expert or another program wrote."""
+"""`bncli import`: make a model from a network that was written by an expert or another program."""
 
 from __future__ import annotations
 

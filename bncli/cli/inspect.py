@@ -55,9 +55,9 @@ CSV = output_flag(
     "--csv", "as_csv", is_flag=True, help="With --effects: print their tables as CSV, one row per value and label."
 )
 _MOST_REGIONS = 200
-"""The number of regions of a model that are listed; more are only counted."""
+"""The maximum number of regions of a model that are listed; if there are more, they are only counted."""
 _MOST_TABLES = 100
-"""The number of tables of a component above which they are also counted by the number of their attributes."""
+"""If a component has more tables than this, they are also counted by their number of attributes."""
 _UNSEEN = {"average": "count as unknown", "error": "are an error"}
 _CUTS_LEGEND = (
     "In parentheses: number of intervals of the attribute in this region; the cuts are those with the largest gain."
@@ -109,7 +109,7 @@ def command(**typed: Any) -> None:
 
 
 def _perfection(structure: NamedStructure) -> str | None:
-    """Return whether a graph is perfect, naming two non-adjacent parents if it is not; None for regions."""
+    """Describe whether a graph is perfect, naming two non-adjacent parents if it is not; None for regions."""
     from bncli.engine.structures.named_structure import NamedRegions
 
     if isinstance(structure, NamedRegions):
@@ -119,9 +119,9 @@ def _perfection(structure: NamedStructure) -> str | None:
 
 
 def _structure_tables(report: step.StructureReport | step.ModelReport, param: str | None) -> list[str | Table | Tree]:
-    """Return a network as trees, and regions as the steps of a search, as a list, or as counts.
+    """Return a network as trees, or regions as the steps of a search, as a list, or as counts.
 
-    `param` is the word of a model's parameter learner; None for a structure file.
+    param: the parameter learner of a model, or None for a structure file.
     """
     from bncli.engine.structures.named_structure import NamedRegions
 
@@ -160,7 +160,7 @@ def _structure_tables(report: step.StructureReport | step.ModelReport, param: st
 
 
 def path_table(steps: Sequence[NamedStep], best: int) -> Table:
-    """Return the steps of a search for regions, with a mark at the best one."""
+    """Return a table of the steps of a search for regions, with a mark at the best one."""
     headings = ["step", "", "region", "df", "log-likelihood", "log posterior", "weight"]
     if any(step.bootstrap_log_loss is not None for step in steps):
         headings.append("bootstrap log-loss")
@@ -174,14 +174,14 @@ def path_table(steps: Sequence[NamedStep], best: int) -> Table:
 
 
 def bins_text(bins: Sequence[int | None]) -> str:
-    """Return how many intervals an attribute has in regions of each size; the last entry holds for all larger ones."""
+    """Describe the maximum number of intervals of an attribute by region size; the last entry holds for larger ones."""
     *smaller, rest = ["as cut" if most is None else f"at most {most:,}" for most in bins]
     kinds = [f"{kind} in regions of {size}" for size, kind in enumerate(smaller, 1)]
     return f"Intervals of an attribute: {', '.join([*kinds, f'{rest} in larger ones' if smaller else rest])}."
 
 
 def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
-    """Return everything about a model in the order in which it is shown."""
+    """Return all tables and lines about a model in the order in which they are printed."""
     model, schema = report.model, report.model.schema
     recipe = {key.replace("_", "-"): value for key, value in model.recipe.as_dict().items() if value is not None}
     tables: list[str | Table | Tree] = [fact_table("Model", _model_facts(report)), attribute_table(schema.attributes)]
@@ -228,7 +228,7 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
 
 
 def _model_facts(report: step.ModelReport) -> dict[str, str]:
-    """Return the facts about a model that take one line each."""
+    """Return the facts about a model that are printed on one line each, keyed by their titles."""
     from bncli.files.artifacts.model import rule_summary_json
 
     model, schema = report.model, report.model.schema
@@ -284,7 +284,7 @@ def _model_facts(report: step.ModelReport) -> dict[str, str]:
 
 
 def _score_tables(schema: Schema, tables: Sequence[step.NamedTable] | None) -> list[Table]:
-    """Return the tables of scores that the model adds up, each with a line per cell and a column per class."""
+    """Return the tables of scores that the model adds up, each with a row per cell and a column per class."""
     import numpy as np
 
     from bncli.engine.data.schema import NumericAttribute

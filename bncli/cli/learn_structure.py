@@ -85,7 +85,7 @@ def command(**typed: Any) -> None:
 
 
 def _summary(report: StructureReport) -> list[str]:
-    """Return the last lines of a run: rows, structure, moves, scores, regions and file, as far as there are any."""
+    """Format the summary of a run as lines: rows, structure, and any moves, scores, regions and file."""
     arcs = "" if report.arcs is None else f"{report.arcs:,} arcs "
     size = f"{arcs}over {report.used:,} of {report.attributes:,} attributes and the class"
     lines = [f"rows        {report.rows:,}", f"structure   {report.structure.method}, {size}"]

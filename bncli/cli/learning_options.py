@@ -1,16 +1,17 @@
 """The learning options of the command line: their flags, made from the catalogue, and the resulting recipe.
 
-This module combines typed options and settings, and decides which words are files. `Recipe.of` fills in the defaults
-and refuses options without effect.
+This module combines options on the command line with settings, and decides which values are files. `Recipe.of` fills in
+the defaults and rejects options without effect.
 
-Second, the learners of a comparison. A learner is a text such as `NAME=--structure kdb --k 2`, with the learning
-options of `fit` as on a command line. A text that begins with a hyphen has no name, so an equals sign in it belongs to
-an option. Its name is then made of the structure, the parameters and the other options that were typed:
+The module also contains the learners of a comparison. A learner is a string such as `NAME=--structure kdb --k 2`, with
+the learning options of `fit` as on the command line. A string that begins with a hyphen has no name, so that an equals
+sign in it belongs to an option. The name is then made from the structure, the parameters and the other options given:
 `kdb map k=2 hdp`.
 
-The presets of papers are the settings of the papers as far as bncli has them: cuts by MDL, no pooled levels, no penalty
-unless the paper has one (so all arcs are kept), its smoothing, start, optimizer and stopping rule. Each learner names
-the sections that it comes from; `bncli help compare` shows the table.
+The presets named after papers use the settings of the papers as far as bncli supports them: cuts by MDL, no pooled
+levels, no penalty unless the paper has one (so all arcs are kept), and the paper's smoothing, starting point, optimizer
+and stopping rule. Each learner records the sections of the paper that describe it; `bncli help compare` shows the
+table.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ CUTS_FILE = flag(
 
 
 def flags_of(*groups: str, structure_file: bool = False) -> tuple[Decorator, ...]:
-    """Return the flags of some groups of learning options; `structure_file`: --structure takes a file as well."""
+    """Return the flags of some groups of learning options; with `structure_file`, --structure also accepts a file."""
     flags = []
     for entry in LEARNING:
         if entry.group not in groups:
@@ -105,7 +106,7 @@ FROM_COUNTS = flag(
 
 
 class LearningOptions(NamedTuple):
-    """The recipe, the content of files that replace a part of learning, and notes about ignored settings."""
+    """The recipe, the contents of files that replace a part of learning, and notes about ignored settings."""
 
     recipe: Recipe
     supplied: SuppliedFiles
@@ -117,9 +118,9 @@ def resolve_learning_options(
 ) -> LearningOptions:
     """Return the recipe, the supplied files and the notes that result from the learning options.
 
-    Options that a command does not have count as not typed. settings: options that were set rather than typed (None:
-    those of the running command). A setting that has no effect with the typed options is ignored with a note; one that
-    is invalid in itself raises UsageError.
+    typed: values by key; options that the command does not have may be missing. settings: the settings to apply, or
+    None for those of the running command. A setting that cannot be combined with the options on the command line is
+    ignored with a note; one that is invalid in itself raises UsageError.
     """
     from bncli.recipe.defaults import parse_options
 
@@ -153,7 +154,8 @@ def resolve_learning_options(
 def resolve_with_scores(typed: Mapping[str, Any]) -> tuple[LearningOptions, Strengths | None]:
     """Return the learning options, and the parameters of the scores (None without --scores).
 
-    --scores computes acll of every network, so an option of acll that learning does not use applies to the scores only.
+    Because --scores computes acll for every network, an option of acll that learning does not use applies only to the
+    scores.
     """
     if not typed["scores"]:
         return resolve_learning_options(typed), None
@@ -177,7 +179,10 @@ def resolve_with_scores(typed: Mapping[str, Any]) -> tuple[LearningOptions, Stre
 
 
 def _resolve(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[str, Setting]) -> LearningOptions:
-    """Return the recipe of `words`, with all settings that can be combined with them."""
+    """Return the learning options that result from `words` and from all settings that can be combined with them.
+
+    words: the learning options on the command line, by key. typed: all options on the command line.
+    """
     from bncli.recipe import Recipe
     from bncli.recipe.defaults import SuppliedKinds
     from bncli.steps.learning_inputs import read_supplied
@@ -217,11 +222,11 @@ def _resolve(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[
 def _select_settings(
     make_recipe: Callable[..., Recipe], values: Mapping[str, Any]
 ) -> tuple[Iterable[str], Mapping[str, UsageError]]:
-    """Return the keys of the settings that are valid with the typed options, and the errors of the others.
+    """Return the keys of settings that are valid with the options on the command line, and the errors of the others.
 
-    Typed options may need a setting, as --bins needs equal-width. So the search begins with the fewest settings, at
-    most two, that make the recipe valid, and then adds every other setting that keeps it valid. Raises UsageError if
-    there are none.
+    Options may need a setting, as --bins needs equal-width. The search therefore begins with the smallest set of at
+    most two settings that makes the recipe valid, and then adds every other setting that keeps it valid. Raises
+    UsageError if there is no such set.
     """
     if _refusal(make_recipe, values, values) is None:
         return values, {}
@@ -242,7 +247,7 @@ def _select_settings(
 
 
 def _refusal(make_recipe: Callable[..., Recipe], values: Mapping[str, Any], keys: Iterable[str]) -> UsageError | None:
-    """Return the error of a recipe with these settings, or None if it is valid."""
+    """Return the error that a recipe with these settings raises, or None if it is valid."""
     try:
         make_recipe(**{key: values[key] for key in keys})
     except UsageError as error:
@@ -251,7 +256,7 @@ def _refusal(make_recipe: Callable[..., Recipe], values: Mapping[str, Any], keys
 
 
 def is_structure_file(structure: str) -> bool:
-    """Return whether the word is a file rather than the name of a method; raise UsageError if it is neither."""
+    """Return whether the value of --structure is a file, not a method; raise UsageError if it is neither."""
     if STRUCTURES.method(structure):
         return False
     if os.path.exists(structure):
@@ -268,7 +273,7 @@ def is_structure_file(structure: str) -> bool:
 def counts_file(typed: Mapping[str, Any]) -> str | None:
     """Return the file of --from-counts, which replaces DATA, or None.
 
-    Raises MissingParameter for neither, and UsageError for both and for DATA that is a counts file. With
+    Raises MissingParameter if neither is given, and UsageError if both are given or if DATA is a counts file. With
     --from-counts, also raises UsageError for --cluster and for flags about how a table is read.
     """
     context, counts, data = click.get_current_context(), typed["from_counts"], typed["data"]
@@ -311,7 +316,7 @@ FAST = (
     "nb weighted=--structure nb --param weighted",
     "tan weighted=--structure tan --param weighted",
 )
-"""Learners with parameters in closed form, and naive Bayes and TAN with weights."""
+"""Learners with parameters in closed form, and naive Bayes and TAN with weighted parameters."""
 
 _MODELS_OF_PAPERS = (
     "kdb1 map=--structure kdb --k 1 --param map",
@@ -326,7 +331,7 @@ _MODELS_OF_PAPERS = (
     "kmap=--structure kikuchi --param kmap",
     "kbma=--structure kikuchi --param kbma",
 )
-"""Models of the papers, learned with the default penalty and optimizer of bncli."""
+"""The models of the papers, with the default penalty and optimizer of bncli."""
 
 
 _NAMED = set(" ".join((*FAST, *_MODELS_OF_PAPERS)).replace("=", " ").split())
@@ -337,7 +342,7 @@ _OTHER_PARAMS = tuple(
     if method.networks and method.word not in _NAMED
 )
 ALL_METHODS = (*FAST, *_MODELS_OF_PAPERS, *_OTHER_STRUCTURES, *_OTHER_PARAMS)
-"""Learners that together use every structure and all parameters."""
+"""Learners that together use every structure method and every parameter method."""
 
 
 class PublishedLearner(NamedTuple):
@@ -349,7 +354,7 @@ class PublishedLearner(NamedTuple):
 
 
 PUBLISHED_CUTS = "--discretize mdl --group-levels off"
-"""Options of all learners of papers: MDL cuts, and no pooled levels."""
+"""The options that all learners from papers have: MDL cuts, and no pooled levels."""
 
 _CLIMB = "--penalty 0 --optimizer lbfgs --preconditioner off --tolerance 1e-32 --max-iterations 10000"
 _ZAIDI = [
@@ -441,7 +446,7 @@ PAPERS = {
     "jakulin": ("Jakulin & Rish 2006", _JAKULIN),
     "friedman": ("Friedman, Geiger & Goldszmidt 1997", _FRIEDMAN),
 }
-"""The presets of papers, by word: the paper and its learners."""
+"""The presets named after papers, each with the paper and its learners."""
 
 
 _TYPED_PAPERS = {
@@ -454,13 +459,13 @@ PRESETS = {
     **{word: (f"{PAPERS[word][0]}, with the settings of the paper", texts) for word, texts in _TYPED_PAPERS.items()},
     "papers": ("the six papers above", tuple(chain.from_iterable(_TYPED_PAPERS.values()))),
 }
-"""The presets by word: a description for the help, and the learners as they would be typed."""
+"""The presets by name, each with a description for the help and its learners as values of --learner."""
 
 
 def parse_learners(texts: Iterable[str], presets: Iterable[str], seed: int) -> list[Learner]:
-    """Return the learners that were typed, then the learners of the presets whose names are still free.
+    """Parse the learners in `texts`, followed by those learners of the presets whose names are not used in `texts`.
 
-    Without either, return the learners of the preset `fast`.
+    Without any of either, return the learners of the preset `fast`.
     """
     typed = [parse_learner(text, seed) for text in texts]
     presets = list(presets) or ([] if typed else ["fast"])
@@ -470,7 +475,7 @@ def parse_learners(texts: Iterable[str], presets: Iterable[str], seed: int) -> l
 
 
 def parse_learner(text: str, seed: int) -> Learner:
-    """Return the learner that a value of --learner describes; raise a UsageError that quotes an invalid value."""
+    """Parse a value of --learner; raise BncliError, with the value as its location, if it is invalid."""
     from bncli.steps.compare.trials import Learner
 
     place = f"in --learner {text!r}"
@@ -501,9 +506,9 @@ def parse_learner(text: str, seed: int) -> Learner:
 
 
 def _default_name(typed: Mapping[str, Any], recipe: Recipe) -> str:
-    """Return a name made of the structure, the parameters, and everything else that was typed.
+    """Return a name made from the structure, the parameters, and all other options that were given.
 
-    Methods are named by their words, files without their folders, numbers as NAME=VALUE, and switches by their names.
+    A method appears as its word, a file without its folder, a switch as its name, and another option as NAME=VALUE.
     """
     names = dict.fromkeys(
         [re.split(r"[\\/]", typed["structure"] or recipe.structure)[-1], recipe.param]
@@ -522,13 +527,13 @@ def _default_name(typed: Mapping[str, Any], recipe: Recipe) -> str:
 
 
 def typed_options(options: str = "") -> dict[str, Any]:
-    """Return the values of learning options in one text, by key; None for those that were not typed, as in `fit`."""
+    """Parse a string of learning options; return every learning option by key, None if it was not given."""
     with _learning_command().make_context("--learner", shlex.split(options)) as context:
         return dict(context.params)
 
 
 def help_rows(*, show_all: bool) -> tuple[tuple[str, str], ...]:
-    """Return the rows of the help for the options of a learner: all of them, or the everyday ones."""
+    """Return the rows of the help for the options of a learner: all of them, or only the everyday ones."""
     command = _learning_command()
     context = click.Context(command)
     flags = [flag for flag in command.params if isinstance(flag, Flag) and flag.group != catalogue.DECISIONS]
@@ -539,7 +544,7 @@ def help_rows(*, show_all: bool) -> tuple[tuple[str, str], ...]:
 
 @cache
 def _learning_command() -> click.Command:
-    """Return a command that has the learning options, and that only parses them."""
+    """Return a command with the learning options, which is used only to parse them."""
     command: Any = click.Command("learner", add_help_option=False)
     for decorator in ALL:
         decorator(command)
@@ -547,7 +552,7 @@ def _learning_command() -> click.Command:
 
 
 def notes_about_coded_tables(learners: Iterable[Learner], sources: Iterable[Source]) -> list[str]:
-    """Return a note per `.codes` table and learner with options for cuts, which have no effect on such a table."""
+    """Return a note per `.codes` table for each learner whose options for cuts have no effect on such a table."""
     from bncli.files.reading.column_roles import is_codes_table
 
     coded = [source.paths[0] for source in sources if is_codes_table(source.paths)]

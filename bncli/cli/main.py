@@ -1,6 +1,7 @@
-"""The run of a command, in which an exception becomes a one-line error and an exit code.
+"""Running a command, with exceptions turned into a one-line error and an exit code.
 
-The codes are 0 done, 1 failed, 2 usage, 3 model, 4 drift, and 128 plus the number of a signal.
+The exit codes are 0 for success, 1 for failure, 2 for a usage error, 3 for a model error, 4 for drift, and 128 plus the
+number of the signal after an interrupt.
 """
 
 from __future__ import annotations
@@ -25,11 +26,14 @@ _MEMORY_MESSAGES = (
     "bad_alloc",
     "malloc of size",
 )
-"""Parts of the messages by which systems and libraries report that memory ran out."""
+"""Parts of the messages with which systems and libraries report that memory ran out."""
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command that `arguments` name and return its exit code; with --debug, errors are raised."""
+    """Run the command in `arguments` and return its exit code; with --debug, raise exceptions except interrupts.
+
+    If a shell requests completions through the environment, print these instead.
+    """
     try:
         if instruction := os.environ.get(COMPLETION_VARIABLE):
             from bncli.cli.completion import print_completions
@@ -61,14 +65,14 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _discard_stdout() -> None:
-    """Discard buffered output, which the interpreter flushes at exit, when its reader is gone or the disk is full."""
+    """Redirect the standard output to the null device, so that flushing buffered output at exit cannot fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _find_interrupt(error: BaseException | None) -> KeyboardInterrupt | None:
-    """Return the KeyboardInterrupt that is the error or one of its causes, or None.
+    """Return the error itself or the first of its causes that is a KeyboardInterrupt, or None.
 
-    Python raises another error with this cause if ^C comes while a class is being created.
+    If ^C arrives while a class is being created, Python raises another error with this cause.
     """
     seen: list[BaseException] = []
     while error is not None and not isinstance(error, KeyboardInterrupt):
@@ -78,7 +82,7 @@ def _find_interrupt(error: BaseException | None) -> KeyboardInterrupt | None:
 
 
 def _report(error: BaseException) -> int:
-    """Print the error as one line and return the exit code."""
+    """Print the error as one line (or the help, if a command has no arguments) and return its exit code."""
     code = 1
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()

@@ -1,10 +1,10 @@
 """The manual as a static web site, `bncli help --html DIR`, and as man pages, `bncli help --man DIR`.
 
-The site has a page per topic, `TOPIC.html`, a page per command, `bncli-COMMAND.html`, and `index.html`. All share one
-style sheet and one script, which searches titles, headings, options and methods. Nothing is loaded from elsewhere.
+The site has a page per topic, `TOPIC.html`, a page per command, `bncli-COMMAND.html`, and `index.html`. All pages share
+one style sheet and one script, which searches titles, headings, options and methods. Nothing is loaded from elsewhere.
 
-Of the man pages, `bncli.1` lists the commands, `bncli-COMMAND.1` describes one with all of its options, and
-`bncli-TOPIC.7` is a topic. They use the macros of man(7), and tbl(1) for tables.
+The man page `bncli.1` lists the commands and topics, `bncli-COMMAND.1` describes a command with all of its options, and
+`bncli-TOPIC.7` is a topic. The pages use the macros of man(7), and tbl(1) for tables.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bncli.cli.commands import BY_WORD, COMMANDS, EXAMPLES, group, load_command
 from bncli.cli.help import FOLDER, TOPIC_GROUPS, TOPICS, read_topic, subject_of, topics_by_synonym
 
 SITE_MARK = "written by bncli help --html"
-"""Text in the first line of every file, by which the files of an earlier run are recognized."""
+"""Text in the first line of every file, which identifies files written by an earlier run."""
 
 _POINTER = re.compile(r"bncli help ([a-z-]+)")
 
@@ -107,14 +107,14 @@ def _topic_page(topic: str) -> _Page:
 
 
 def _anchor(text: str, taken: Sequence[str]) -> str:
-    """Return an anchor for a heading that no other heading of the page has."""
+    """Return an anchor for a heading that is not among the anchors `taken` of the page."""
     anchor = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "part"
     n_same = sum(re.fullmatch(rf"{anchor}(-\d+)?", other) is not None for other in taken)
     return f"{anchor}-{n_same + 1}" if n_same else anchor
 
 
 def _console(text: str) -> str:
-    """Return a block of code, in which the lines that are typed after a prompt are set apart."""
+    """Return a block of code as HTML, with the commands after a prompt marked as input."""
     lines: list[str] = []
     typed = False
     for line in text.rstrip("\n").split("\n"):
@@ -127,19 +127,19 @@ def _console(text: str) -> str:
 
 
 def _linked(text: str) -> str:
-    """Return text of the help as HTML, with links where it says `bncli help TOPIC`."""
+    """Return a string from the help as HTML, with a link for each `bncli help TOPIC`."""
     return _POINTER.sub(
         lambda match: f'<a href="{match[1]}.html">{match[0]}</a>' if match[1] in TOPICS else match[0], escape(text)
     )
 
 
 def command_context(word: str) -> click.Context:
-    """Return the click context in which the help of a command is written."""
+    """Return a click context for writing the help of a command."""
     return click.Context(load_command(word), info_name=word, parent=click.Context(group, info_name="bncli"))
 
 
 def option_groups(word: str) -> dict[str, list[tuple[str, str, list[tuple[str, str]]]]]:
-    """Return all options of a command by group: how each is typed, its help, and the words that it accepts."""
+    """Return all options of a command by group: the option with its placeholder, its help, and the accepted words."""
     context = command_context(word)
     assert isinstance(context.command, HelpfulCommand)
     groups: dict[str, list[tuple[str, str, list[tuple[str, str]]]]] = {}
@@ -185,7 +185,7 @@ def _command_page(word: str) -> _Page:
 
 
 def _flag_of(typed: str) -> str:
-    """Return the long flag in a row of the help such as `-o, --output FILE`; for a row about a figure, its name."""
+    """Return the long flag in a row of the help such as `-o, --output FILE`, or the first name in a row of metrics."""
     flags = re.findall(r"(?<!\S)--[\w-]+", typed)
     return flags[0] if flags else typed.split(",")[0]
 
@@ -265,12 +265,12 @@ def _document(page: _Page) -> str:
 
 
 MAN_MARK = "Written by bncli help --man"
-"""Text in the first lines of every file, by which the files of an earlier run are recognized."""
+"""Text in the first lines of every file, which identifies files written by an earlier run."""
 
 _TABLE_WIDTH = 70
-"""The width of a table in characters."""
+"""The maximum width of a table in characters, if its words are short enough."""
 _BREAK = r"(?<=\w)(\\?[-|/,_=])(?=[^\W\d])"
-"""A pattern of characters after which a word in a narrow column may be broken, in text and in source."""
+"""A pattern for characters after which a word in a narrow column may be broken, in plain text and in roff."""
 _EXIT_STATUS = (
     ".SH EXIT STATUS",
     *(".TP", "0", "The command succeeded."),
@@ -282,7 +282,7 @@ _EXIT_STATUS = (
 
 
 def make_man_pages() -> dict[str, str]:
-    """Return the source of every page, keyed by file name."""
+    """Return the roff source of every page, keyed by file name."""
     lines = [*_head("bncli", 1, "Bayesian network classifiers on the command line")]
     lines += [".SH SYNOPSIS", r"\fBbncli\fR \fICOMMAND\fR ..."]
     lines += [".SH DESCRIPTION", "Learn Bayesian network classifiers from tables, score with them, and inspect them."]
@@ -330,7 +330,7 @@ def _man_page_of_command(word: str) -> list[str]:
 
 
 def _blocks(tokens: Sequence[Token]) -> list[str]:
-    """Return the lines of a sequence of blocks of Markdown."""
+    """Convert the tokens of Markdown blocks to lines of roff."""
     lines: list[str] = []
     numbers: list[int | None] = []  # the number of the next item in each open list; None for a bulleted list
     cells: list[list[Token]] = []
@@ -367,7 +367,7 @@ def _blocks(tokens: Sequence[Token]) -> list[str]:
 
 
 def _inline(token: Token) -> str:
-    """Return the source of a paragraph or a cell."""
+    """Return the roff source of a paragraph or a table cell."""
     parts = []
     for child in token.children or ():
         if child.type == "text":
@@ -386,7 +386,7 @@ def _inline(token: Token) -> str:
 
 
 def _table(rows: Sequence[Sequence[Token]]) -> list[str]:
-    """Return a table for tbl; if the lines would be too long, the long cells become blocks of text."""
+    """Return a table for tbl; if its rows would be too long, columns are narrowed and their long cells wrapped."""
     texts = [["".join(child.content for child in cell.children or ()) for cell in row] for row in rows]
     columns = list(zip(*texts, strict=True))
     widths = [max(map(len, column)) for column in columns]
@@ -406,7 +406,7 @@ def _table(rows: Sequence[Sequence[Token]]) -> list[str]:
 
 
 def _block(text: str) -> list[str]:
-    """Return the lines of a block whose line breaks are kept."""
+    """Return the roff lines of a block whose line breaks are kept."""
     lines = [_guarded(_escaped(line)) for line in text.rstrip("\n").split("\n")]
     return [".PP", ".RS 2", ".nf", *lines, ".fi", ".RE"]
 
@@ -438,7 +438,7 @@ def _text(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return text in which nothing is a command of roff; hyphens can be copied as they were typed."""
+    """Escape the characters that are special in roff; hyphens are escaped so that they can be copied as hyphens."""
     return (
         text.replace("\\", "\\(rs")
         .replace("-", "\\-")
@@ -449,5 +449,5 @@ def _escaped(text: str) -> str:
 
 
 def _guarded(line: str) -> str:
-    """Return a line that does not begin with a control character of roff."""
+    """Return the line, prefixed if it would begin with a control character of roff."""
     return f"\\&{line}" if line.startswith((".", "'")) else line
