@@ -3,26 +3,27 @@
     CLL = sum over rows t of w_t ln P(y_t | e_t),    LL = sum over rows t of w_t ln P(y_t, e_t)
     P(y, e_t) = sum over completions x of e_t of exp(W_0[y] + sum over families f of W_f[cell_f(x), y])
 
-e_t are the observed codes of row t; a missing value has the code one past the last. The W are normalised log CPTs, one
-for every node of the network. With r[t, y] the derivative of the value with respect to ln P(y, e_t), which is w_t
-(1[y_t = y] - P(y | e_t)) for the CLL and w_t 1[y_t = y] for LL,
+e_t are the observed codes of row t; a missing value has the code one past the last. The W are the logarithms of
+conditional probability tables (CPTs), one for every node of the network. Let r[t, y] be the derivative of the CLL or LL
+with respect to ln P(y, e_t), which is w_t (1[y_t = y] - P(y | e_t)) for CLL and w_t 1[y_t = y] for LL. Then
 
     d/dW_f[c, y] = sum over rows t of r[t, y] P(cell_f = c | e_t, y)
 
 (Greiner, Su, Shen & Zhou 2005, Machine Learning 59, where W depends on free parameters: the chain rule follows.)
 
-A family whose attributes are all observed is a look-up, fused with others as for complete rows; if all families are
-observed, nothing else is needed. The other families that a row needs are compiled once into a program: for CLL, those
-on which P(class | e_t) depends; for LL, those that are not barren. A barren family gets no expected counts (theta times
-the counts of its parents would be right, but that has no effect in a maximisation).
+A family whose attributes are all observed in a row is scored by a look-up, fused with others as for complete rows; if
+this holds for all families, nothing else is needed. The other families that a row needs are compiled once into a
+program: for CLL, the families on which P(class | e_t) depends; for LL, the families that are not barren. A barren
+family gets no expected counts (theta times the counts of its parents would be right, but that has no effect in a
+maximisation).
 
 Memory: the rows of a block are compiled in groups whose tables take at most 256 MiB.
 
-Programs are run forward to the scores, and backward to the derivatives with respect to every table entry. Forward,
-slots are filled with probabilities; products of many factors are divided by their largest entry, whose logarithm is
-kept. If a number nevertheless becomes too small, everything is computed again with logarithms.
+Programs are run forward to the scores, and backward to the derivatives with respect to every table entry. In the
+forward pass, slots are filled with probabilities. Products of many factors are divided by their largest entry, whose
+logarithm is stored. If a value nevertheless becomes too small, everything is computed again with logarithms.
 
-Backward (reverse accumulation), with adjoint(z) = dV / d ln z of a value V that is a function of the scores:
+Backward pass (reverse accumulation), with adjoint(z) = dV / d ln z of a value V that is a function of the scores:
 
     Contract   adjoint(left[y, x_1, x, i]) += left[y, x_1, x, i] sum over u with i(u) = i, and over the axes that left
                lacks, of right[y, x_1, x, j(u)] adjoint(out[y, x, u]) / out[y, x, u]; the right side likewise
@@ -36,8 +37,8 @@ Contractions are products of two tables with the first attribute marginalized:
     out[y, x, u] = sum over x_1 of left[y, x_1, x, u] right[y, x_1, x, u]
 
 x stands for all other axes; either side may lack some of them, and the right side may lack the configurations u. If the
-sides share only x_1 and the right side lacks u, this is a matrix product. The product of the tables is never stored.
-Cost: 0.7 ns per number of that product for each direction, a tenth of it for matrix products.
+sides share only x_1 and the right side lacks u, this is a matrix product. The product of the tables is stored only if
+logarithms are used. Cost: 0.7 ns per entry of that product for each direction, a tenth of it for matrix products.
 """
 
 from __future__ import annotations
@@ -77,24 +78,30 @@ from bncli.engine.structures.structure import Family
 from bncli.errors import BncliError
 
 IN_CACHE = 4096
-"""The most configurations of a group, whose differences then stay in a cache of 1 MiB; half as many for K > 2."""
+"""The maximum number of configurations of a group, so that their score differences stay in a cache of 1 MiB.
+
+With more than two classes it is half of this, and with few rows less: an eighth of the rows, but at least 256.
+"""
 MAX_TABLE = 1 << 24
-"""The most entries of the table of one configuration, over all classes; a network that needs more is refused."""
+"""The maximum number of entries, over all classes, of the table of one configuration; larger ones are refused."""
 MAX_PROGRAM = 1 << 24
-"""The most entries of all tables of rows compiled together (8 bytes each, and as many for their derivatives)."""
+"""The maximum number of entries of all tables of rows compiled together (8 bytes each, and again for derivatives)."""
 NANOSECONDS = 8.0
-"""Approximate nanoseconds per entry, forward and backward."""
+"""The approximate time per entry of a forward and a backward pass together, in nanoseconds."""
 SMALL = 1e-300
 """Replaces divisors of 0, whose dividends are 0 as well."""
 SHORT = 256
-"""With up to this many configurations, one bincount sums all rows of a table, otherwise one per row."""
+"""With up to this many configurations, one bincount sums all rows of a table; with more, there is one per row."""
 SMALL_SCORE = 1e-200
 SMALL_ENTRY = 1e-290
-"""Below these values, losses by underflow (at 1e-308) might matter."""
+"""If a score or a table entry is below its limit, underflow (at 1e-308) might have caused relevant losses."""
 
 
 class PassSize(NamedTuple):
-    """The number of entries of all tables and products of a pass, and the attributes of the largest table."""
+    """The number of entries of all tables and products of a pass, and the attributes of the largest table.
+
+    The entries are counted over all classes.
+    """
 
     entries: int
     widest: tuple[int, ...]
@@ -104,8 +111,9 @@ class PassSize(NamedTuple):
 class IncompleteLikelihood:
     """The likelihood of rows under the families of a whole network (`Dag.families` with `all_factors`).
 
-    If `joint`, `value_and_gradient` and `work` are those of LL instead of CLL. The first pass raises BncliError if the
-    missing values of some row need too large a table. Tables are one array of shape (K, n_cells).
+    joint: whether `value_and_gradient` and `work` refer to LL instead of CLL. The first use of either, or of
+    `log_joint`, raises BncliError if marginalizing the missing values of some row needs too large a table. All tables
+    together are one array of shape (K, n_cells).
     """
 
     data: Dataset
@@ -114,7 +122,7 @@ class IncompleteLikelihood:
 
     @property
     def work(self) -> PassSize:
-        """The size of one `value_and_gradient`."""
+        """The size of one call of `value_and_gradient`."""
         blocks = (self._joint if self.joint else self._conditional).blocks
         programs = [compiled.program for block in blocks for compiled in block]
         cardinalities = self.data.schema.cardinalities
@@ -125,7 +133,7 @@ class IncompleteLikelihood:
     def value_and_gradient(self, cells: Array) -> tuple[float, Array]:
         """Return CLL or LL in nats and its gradient, shape (K, n_cells), at the tables `cells` of the same shape.
 
-        The gradient of LL is the expected count of every cell and class.
+        The gradient of LL is the expected count of every cell and class, except for cells of barren families.
         """
         observed, blocks = self._joint if self.joint else self._conditional
         tables = observed.expand(cells)
@@ -133,7 +141,7 @@ class IncompleteLikelihood:
         return value, observed.gather(totals) + gradient
 
     def log_joint(self, cells: Array) -> Array:
-        """Return ln P(y, e_t), shape (K, N)."""
+        """Return ln P(y, e_t), shape (K, N), at the tables `cells` (K, n_cells)."""
         observed, blocks = self._joint
         return np.concatenate(self.data.map(_log_joint, cells, observed.expand(cells), states=blocks), axis=1)
 
@@ -147,16 +155,20 @@ class IncompleteLikelihood:
 
 
 class CompiledBlocks(NamedTuple):
-    """The compiled rows of all blocks, blocks[s], for P(class | e_t) or P(class, e_t)."""
+    """The compiled rows of all blocks, for P(class | e_t) or P(class, e_t).
+
+    observed: the look-ups of observed families. blocks[s]: the groups of compiled rows of block s.
+    """
 
     observed: ObservedFamilies
     blocks: list[list[CompiledRows]]
 
 
 class CompiledRows(NamedTuple):
-    """The compiled rows of a block: their program, labels, and codes in each group and each score slot.
+    """Rows of a block that were compiled together.
 
-    Signs are 1 for the second class, else -1.
+    rows: their indices in the block. labels: their class codes. signs: 1 for rows of the second class, -1 for all
+    others. codes: one array (rows,) per group of fused families, then one per score slot of the program.
     """
 
     rows: Index
@@ -170,9 +182,9 @@ class CompiledRows(NamedTuple):
 class ObservedFamilies:
     """The fused look-ups of families, for rows in which all attributes of the family are observed.
 
-    An attribute with missing values has one more code, so the table of a family is padded with cells that hold 0: rows
-    in these cells get the family's part from a program. own[i] is the cell of the table, padded[i] that of the padded
-    one.
+    An attribute with missing values has one more code, so the table of a family is padded with cells that hold 0; for
+    rows in these cells a program computes the family's contribution. Cell own[i] of the original tables is cell
+    padded[i] of the padded ones.
     """
 
     fusion: Fusion
@@ -196,10 +208,10 @@ class ObservedFamilies:
 def _value_and_gradient(
     block: RowBlock, cells: Array, tables: list[Array], conditional: bool
 ) -> tuple[float, list[Array], Array]:
-    """Return the block's part of CLL or LL, the derivatives for the tables of the groups, and those for the cells.
+    """Return the contribution of a block to CLL or LL, and its derivatives with respect to group tables and cells.
 
-    The latter come from programs. tables[g] (K, configurations) are the tables of the groups, `cells` (K, n_cells) all
-    cells.
+    tables[g] (K, configurations): the table of group g; its derivatives have the same shape. cells (K, n_cells): all
+    tables; the derivatives with respect to cells are those that come from programs.
     """
     value, totals, gradient = 0.0, [np.zeros(table.shape) for table in tables], np.zeros(cells.shape)
     for compiled in block.state:
@@ -231,7 +243,7 @@ def _value_and_gradient(
 
 
 def _log_joint(block: RowBlock, cells: Array, tables: list[Array]) -> Array:
-    """Return ln P(y, e_t), shape (K, rows)."""
+    """Return ln P(y, e_t), shape (K, rows), for the rows of a block; arguments as in `_value_and_gradient`."""
     scores = np.zeros((len(cells), block.n_rows))
     for compiled in block.state:
         score_slots = forward(compiled.program, cells).score_slots()
@@ -241,7 +253,11 @@ def _log_joint(block: RowBlock, cells: Array, tables: list[Array]) -> Array:
 
 
 class _Plan(NamedTuple):
-    """The inputs of compilation besides the rows: the attributes hidden in some row, and their elimination order."""
+    """The inputs of compilation besides the rows.
+
+    hidden: the attributes that are missing in some row. order: their elimination order. conditional: whether programs
+    are for P(class | e_t) rather than P(class, e_t).
+    """
 
     schema: Schema
     families: tuple[Family, ...]
@@ -283,7 +299,7 @@ def _hidden_attributes(block: RowBlock, members: Sequence[int], cardinalities: d
 
 
 def _compile(block: RowBlock, plan: _Plan) -> list[CompiledRows]:
-    """Compile the rows of a block, in as many groups as the limits require."""
+    """Compile the rows of a block, split into as many groups as the limits require."""
     compiled: list[CompiledRows] = []
     waiting = [np.arange(block.n_rows)]
     while waiting:
@@ -329,7 +345,7 @@ def _compile_rows(block: RowBlock, rows: Index, plan: _Plan) -> CompiledRows:
 class Factor(NamedTuple):
     """A table of shape (K, one axis for each of `axes`, configurations), or without the last axis if `single`.
 
-    The axes of the product are numbered from 1, which is the attribute to be marginalized.
+    The axes of the product are numbered from 1; axis 1 is the attribute to be marginalized.
     """
 
     table: Array
@@ -338,14 +354,14 @@ class Factor(NamedTuple):
 
     @property
     def names(self) -> str:
-        """The axes for np.einsum: A for the class, Z for configurations."""
+        """The names of the axes for np.einsum: A for the class, a, b, ... for attributes, Z for configurations."""
         return _axis_names(self.axes) + "Z" * (not self.single)
 
 
 class _Contraction(NamedTuple):
     """The factors and the result of a contraction, stored for the backward pass.
 
-    If logarithms were used, `left` is the whole product and `right` is None.
+    If logarithms were used, `left` is the whole product, divided by its largest entries, and `right` is None.
     """
 
     left: Factor
@@ -354,15 +370,15 @@ class _Contraction(NamedTuple):
 
 
 class _TooSmallError(Exception):
-    """Raised when probabilities underflow."""
+    """Raised when probabilities are so small that underflow may have lost digits."""
 
 
 @dataclass
 class ForwardPass:
     """The state after a forward pass, which the backward pass needs.
 
-    slots[s] is (K, ..., configurations); scales[s] (K, configurations) has logarithms to be added to those of the slot,
-    or is None.
+    slots[s]: the entries of slot s, (K, ..., configurations). scales[s] (K, configurations): what is to be added to the
+    logarithms of these entries, or None.
     """
 
     program: Program
@@ -376,7 +392,7 @@ class ForwardPass:
 
 
 def forward(program: Program, cells: Array) -> ForwardPass:
-    """Fill the slots from the tables `cells`, shape (K, n_cells), and return the state after that."""
+    """Run a program forward on the tables `cells`, shape (K, n_cells), and return the resulting state."""
     try:
         return _run(program, cells, in_logs=False)
     except _TooSmallError:
@@ -443,7 +459,7 @@ def _run(program: Program, cells: Array, *, in_logs: bool) -> ForwardPass:
 
 
 def _aligned(operation: Join | Contract, slots: Sequence[Array]) -> list[Array]:
-    """Return the tables of both sides with all axes of the product; axes that a side lacks have length 1."""
+    """Return the table of each side with all axes of the product; axes that a side lacks have length 1."""
     tables = []
     for side in (operation.left, operation.right):
         if side is not None:
@@ -453,7 +469,7 @@ def _aligned(operation: Join | Contract, slots: Sequence[Array]) -> list[Array]:
 
 
 def _operand_entries(side: ProductOperand, slots: Sequence[Array]) -> Array:
-    """Return the side's table for each configuration of the product; a view if the configurations are consecutive."""
+    """Return the side's table for each configuration of the product; a view if its configurations are consecutive."""
     slot = slots[side.slot]
     table: Array = slot[..., side.run] if side.run is not None else np.take(slot, side.ids, axis=-1)
     return table
@@ -480,7 +496,10 @@ def _store_scale(run: ForwardPass, place: SlotRange, scale: Array | None) -> Non
 
 
 def _rescale(table: Array, scale: Array | None) -> Array:
-    """Divide each configuration's table by its largest entry; return the logarithms, added to `scale`."""
+    """Divide the table of each class and configuration by its largest entry, in place.
+
+    Returns the logarithms of the largest entries plus `scale`, (K, configurations).
+    """
     axes = tuple(range(1, table.ndim - 1))
     most = table.max(axis=axes)
     # after the division the loss of digits could not be detected
@@ -492,7 +511,10 @@ def _rescale(table: Array, scale: Array | None) -> Array:
 
 
 def contract(left: Factor, right: Factor | None, n_axes: int) -> Array:
-    """Multiply both factors and sum over the first attribute; return (K, axes 2 to n_axes, configurations)."""
+    """Multiply both factors and sum over the first attribute; return (K, axes 2 to n_axes, configurations).
+
+    If `right` is None, only the sum of `left` is computed.
+    """
     if right is None:
         return np.asarray(left.table.sum(axis=1))
     if not _is_matrix_product(left, right):
@@ -544,9 +566,9 @@ def _as_matrices(factor: Factor) -> Array:
 
 
 def backward(run: ForwardPass, adjoints: Sequence[Array], n_cells: int) -> Array:
-    """Return dV/dW, (K, n_cells), from dV/d(score), (K, configurations), of every score slot.
+    """Run a program backward: return dV/dW (K, n_cells) from dV/d(score) (K, configurations) of every score slot.
 
-    The forward pass cannot be used again afterwards.
+    The state `run` is consumed and cannot be used again.
     """
     program = run.program
     sums = [np.zeros(slot.shape) for slot in run.slots]

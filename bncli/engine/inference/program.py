@@ -1,8 +1,9 @@
 """Compile programs that marginalize missing values: the tables that rows need, elimination order, operations.
 
 **Programs.** A slot is an array of shape (K, |x_1|, |x_2|, ..., configurations): a function of the class and of hidden
-attributes x_1, x_2, ... (the slot's *scope*), for each configuration of observed values that occurs in some row. Rows
-with equal tables share a configuration, so that work is done once for all of them. Three operations fill slots:
+(missing) attributes x_1, x_2, ... (the slot's *scope*), for each configuration of observed values that occurs in some
+row. Rows with equal tables share a configuration, so that work is done once for all of them. Three operations fill
+slots:
 
     CellRange  CPT entries of a family at the observed codes
     Join       out[y, x, u] = left[y, x, i(u)] right[y, x, j(u)], axes that one side lacks repeated
@@ -10,34 +11,35 @@ with equal tables share a configuration, so that work is done once for all of th
 
 **Compilation** is bucket elimination on unique configurations. Hidden attributes are marginalized in one fixed order.
 Every table that a row needs is put into the bucket of its first hidden attribute in that order. The tables of a bucket
-are joined and its attribute is marginalized; the result goes to the bucket of the next hidden attribute or, if there is
-none, to the score of the row (Dechter 1999, Artificial Intelligence 113). All rows go through the buckets together,
-whatever attributes are hidden in them:
+are joined and its attribute is marginalized; the result, a *message*, goes to the bucket of its first hidden attribute
+or, if it has none, to the score of the row (Dechter 1999, Artificial Intelligence 113). All rows go through the buckets
+together, whatever attributes are hidden in them:
 
-- a table comes with the rows that use it, and the configuration of each; a *source* of a bucket (a family, or the
-  message that replaces it where its child was marginalized before) has one table for each scope;
-- two sources are joined on the pairs of configurations that occur in rows, renumbered; the smallest two come first, so
-  that tables as large as the number of rows come as late as possible.
+- a table is stored with the rows that use it, and the configuration of each row; a *source* of a bucket has one table
+  for each scope and comes from one node: from its family, or, in rows in which the node has been marginalized before,
+  from the message that replaces the family;
+- two sources are joined on the pairs of configurations that occur in rows, renumbered; the two narrowest sources are
+  joined first, so that tables as large as the number of rows come as late as possible.
 
 Cost of compiling: a few passes over the rows with missing values for every join.
 
 **Order.** Marginalizing an attribute joins all attributes with which it shares a table. By greedy minimum fill, the
 next attribute is the one whose elimination adds the edges of least total weight among its neighbours, where the weight
-of an edge is the product of the cardinalities of its ends (Kjaerulff 1990, Triangulation of graphs). On trees this
-takes leaves first and adds no edges. Ties go to the smaller table, then to the lower index. Cost: O(n d^2) for n
-attributes with d neighbours each, on graphs without fill.
+of an edge is the product of the cardinalities of its endpoints (Kjaerulff 1990, Triangulation of graphs). On trees this
+eliminates leaves first and adds no edges. Ties go to the smaller table, then to the lower index. Cost: O(n d^2) for n
+attributes with d neighbours each, on graphs that need no additional edges.
 
-**Needed families.** A hidden node without observed descendants is barren: it sums to 1. Beyond that, P(class |
-evidence) does not depend on the parts that the evidence separates from the class. Bayes-ball (Shachter 1998,
-Uncertainty in Artificial Intelligence 14) finds both at once: a ball starts at the class, and moves
+**Needed families.** A hidden node without observed descendants is barren: its table sums to 1. Moreover, P(class |
+evidence) does not depend on the parts of the network that the evidence separates from the class. Bayes-ball (Shachter
+1998, Uncertainty in Artificial Intelligence 14) finds both at once: a ball starts at the class, and moves
 
     hidden node, reached from a child:    on to its parents and its children
     hidden node, reached from a parent:   on to its children
     observed node, reached from a parent: back to its parents
     observed node, reached from a child:  stops
 
-The table of a node is needed if the ball left the node upwards. All rows are processed at once, with one boolean per
-row. Cost: a few sweeps over the arcs, about a nanosecond per arc and row.
+The table of a node is needed if the ball leaves the node upwards. All rows are processed at once, with one Boolean per
+node, direction and row. Cost: a few sweeps over the arcs, about a nanosecond per arc and row.
 """
 
 from __future__ import annotations
@@ -56,23 +58,24 @@ from bncli.engine.kernels.arrays import Index, Integers, Mask
 from bncli.engine.structures.structure import CLASS, Family
 
 UNIT = 0
-"""The slot whose table is 1 everywhere, for rows without one side of a join."""
+"""The slot whose table is 1 everywhere, for rows that lack one side of a join."""
 MAX_DEPTH = 32
-"""A product of more CPT entries is rescaled, because it might underflow."""
+"""A product of more CPT entries than this is rescaled, because it might underflow."""
 PRODUCTS = 4
-"""Products that are not stored may have this many times the entries of all tables; with logarithms they are stored."""
+"""The factor by which the work, including products that are not stored, may exceed the program's limit of entries."""
 MARKED_PER_NUMBER = 16
-"""Occurring numbers are marked in an array if there are at most this many possible numbers per given number."""
+"""Distinct numbers are found by marking an array if it has at most this many elements per given number."""
 MARKED_ANYWAY = 1 << 14
+"""Up to this array size, distinct numbers are always found by marking."""
 
 Scope = tuple[int, ...]
 """Hidden attributes, in the order in which they are marginalized."""
 Hidden = Mapping[int, Mask]
-"""Whether an attribute is hidden in each row, for the attributes that are hidden in any row."""
+"""For each attribute that is hidden in some row, whether it is hidden in each row, (rows,)."""
 
 
 class SlotRange(NamedTuple):
-    """A range of configurations of a slot: first, first + 1, ..., last - 1."""
+    """The configurations first, first + 1, ..., last - 1 of a slot."""
 
     slot: int
     first: int
@@ -82,8 +85,8 @@ class SlotRange(NamedTuple):
 class ProductOperand(NamedTuple):
     """One side of a product: configuration u of the product uses configuration ids[u] of a slot.
 
-    `axes` are the axes of the product that the slot has, 1 for the first attribute. `single`: whether all ids are
-    equal. `run`: the slice of the ids if they are consecutive, or None.
+    axes: the axes of the product that the slot has, where 1 is the first attribute. single: whether all ids are equal.
+    run: the ids as a slice if they are consecutive, or None.
     """
 
     slot: int
@@ -95,7 +98,7 @@ class ProductOperand(NamedTuple):
 
 @dataclass(frozen=True)
 class CellRange:
-    """The operation that fills a slot with the entries of cells first .. last - 1, in the order of the slot."""
+    """The operation that fills a range of a slot with the entries at `Program.cells[first:last]`, in C order."""
 
     to: SlotRange
     first: int
@@ -104,9 +107,9 @@ class CellRange:
 
 @dataclass(frozen=True)
 class Join:
-    """The operation that multiplies two tables of `n_axes` attributes in total.
+    """The operation that multiplies two tables, which have `n_axes` distinct attributes in total.
 
-    With `rescale`, the product is divided by its largest entries.
+    rescale: whether the product of each class and configuration is then divided by its largest entry.
     """
 
     to: SlotRange
@@ -120,7 +123,7 @@ class Join:
 class Contract:
     """The operation that multiplies two tables (or takes one if right is None) and marginalizes the first attribute.
 
-    If it is the `last` operation for a score slot, the result is the logarithm.
+    last: whether it fills a score slot, so that the logarithm of the result is stored. rescale: as for `Join`.
     """
 
     to: SlotRange
@@ -134,7 +137,7 @@ class Contract:
 class ScoreSlot(NamedTuple):
     """A slot of logarithms without hidden attributes; its configuration codes[t] is added to the score of row t.
 
-    The value of configuration 0 is 0, for rows to which the slot adds nothing.
+    Configuration 0 has the value 0, for rows to which the slot adds nothing.
     """
 
     slot: int
@@ -145,9 +148,9 @@ class ScoreSlot(NamedTuple):
 class Program:
     """The operations that compute the scores of some rows.
 
-    shapes[s] is the shape of slot s without the axis of the class; `cells` are the numbers of the table cells that are
-    looked up. `work` is the number of entries in all slots and products, for one class; `widest` is the scope with the
-    most joint values.
+    shapes[s]: the shape of slot s without the axis of the class. cells: the numbers of the table cells that are looked
+    up. work: the number of entries of all slots and products, per class. widest: the scope with the largest number of
+    joint values.
     """
 
     n_rows: int
@@ -160,7 +163,7 @@ class Program:
 
 
 class TooWideError(Exception):
-    """Raised when the joint table of some attributes exceeds the limit."""
+    """Raised when the joint table of the attributes `scope` exceeds the limit."""
 
     def __init__(self, scope: Scope) -> None:
         super().__init__(scope)
@@ -168,11 +171,11 @@ class TooWideError(Exception):
 
 
 class TooManyError(Exception):
-    """Raised when all tables together exceed the limit; fewer rows would need fewer entries."""
+    """Raised when all tables together exceed the limit, so that fewer rows must be compiled together."""
 
 
 class Limits(NamedTuple):
-    """The most entries, per class, of the table of one configuration, and of all tables of a program."""
+    """The maximum numbers of entries, per class, of the table of one configuration and of all tables of a program."""
 
     table: int
     program: int
@@ -188,8 +191,9 @@ def compile_rows(
 ) -> Program:
     """Compile a program for rows with these codes.
 
-    It covers family f in the rows needed[f] in which any of its attributes is hidden. Raises TooWideError if a table
-    exceeds the limit, and TooManyError if all tables together do and there is more than one row.
+    needed[f] (rows,): whether a row needs family f; the program covers the family in those of these rows in which some
+    of its attributes are hidden. codes: maps each attribute to its codes (rows,). order: the elimination order. Raises
+    TooWideError if a table exceeds the limit, and TooManyError if all tables together do and there are several rows.
     """
     n_rows = len(needed[0]) if needed else 0
     place = {attribute: p for p, attribute in enumerate(order)}
@@ -215,7 +219,7 @@ def compile_rows(
 
 
 class _StoredTable(NamedTuple):
-    """Rows with a table of this scope in a slot, and the configuration of each row."""
+    """A slot with tables of some scope, the rows that use it, and the configuration of each row (ids)."""
 
     scope: Scope
     slot: int
@@ -227,7 +231,10 @@ _Source = list[_StoredTable]
 
 
 class _TablePair(NamedTuple):
-    """A product of configurations of two stored tables that occur together, or (right None) those of one table."""
+    """The product of two stored tables over the pairs of configurations that occur together.
+
+    If `right` is None, it consists of the configurations of one table. depth: the number of CPT entries multiplied.
+    """
 
     scope: Scope
     left: ProductOperand
@@ -236,7 +243,10 @@ class _TablePair(NamedTuple):
 
 
 class _BucketTable(NamedTuple):
-    """A table that will be put into a slot: cells to look up, or a product whose first attribute is marginalized."""
+    """A table that will be put into a slot: cells to look up, or a product whose first attribute is marginalized.
+
+    size: the number of its configurations. ids: the configuration of each of `rows`.
+    """
 
     scope: Scope
     size: int
@@ -253,9 +263,9 @@ def _family_tables(
     hidden: Hidden,
     place: Mapping[int, int],
 ) -> list[_BucketTable]:
-    """Return one table for every set of the family's attributes that is hidden in some row.
+    """Return one table for every set of the family's attributes that are exactly those hidden in some needed row.
 
-    `offset` is the first cell of the family.
+    offset: the number of the family's first cell.
     """
     strides = [math.prod(family.shape[axis + 1 :]) for axis in range(len(family.shape))]
     # bit i of a row's mask: the i-th attribute of the family is hidden; 0 where the row does not need the family
@@ -305,7 +315,7 @@ class _Builder:
     widest: Scope = ()
 
     def store(self, tables: Sequence[_BucketTable]) -> _Source:
-        """Put tables of different rows into slots, one slot for each scope."""
+        """Put tables that are used by disjoint sets of rows into slots, one slot for each scope."""
         by_scope: dict[Scope, list[_BucketTable]] = {}
         for table in tables:
             by_scope.setdefault(table.scope, []).append(table)
@@ -327,7 +337,7 @@ class _Builder:
         self.score_slots.append(ScoreSlot(slot, codes))
 
     def marginalize(self, sources: Sequence[_Source]) -> list[_BucketTable]:
-        """Join the sources of a bucket, the narrowest two first; return the tables without the bucket's attribute."""
+        """Join the sources of a bucket, the narrowest two first, and marginalize its attribute; return the messages."""
         # the number breaks ties, so that sources themselves are never compared
         heap = [(*self._width(source), number, source) for number, source in enumerate(sources)]
         heapq.heapify(heap)
@@ -350,7 +360,7 @@ class _Builder:
         return tables
 
     def _slot(self, scope: Scope, size: int) -> int:
-        """Return a new slot for `size` configurations."""
+        """Create a slot for `size` configurations of a scope; return its index."""
         self._check_size(scope)
         self._allot(self._n_entries(scope) * size)
         self.work += self._n_entries(scope) * size
@@ -359,7 +369,10 @@ class _Builder:
         return len(self.shapes) - 1
 
     def _fill(self, slot: int, tables: Sequence[_BucketTable], start: int, *, last: bool = False) -> list[int]:
-        """Append the operations that fill a slot with tables; return the first configuration of each table."""
+        """Append the operations that fill a slot with tables from configuration `start` on.
+
+        Returns the first configuration of each table. last: whether it is a score slot.
+        """
         starts = []
         for table in tables:
             to = SlotRange(slot, start, start + table.size)
@@ -382,7 +395,7 @@ class _Builder:
         return math.prod(self.cardinalities[attribute] for attribute in scope)
 
     def _check_size(self, scope: Scope) -> None:
-        """Raise TooWideError if a table of this scope exceeds the limit."""
+        """Raise TooWideError if a table of this scope exceeds the limit, and update the widest scope."""
         entries = self._n_entries(scope)
         if entries > self.limits.table:
             raise TooWideError(scope)
@@ -396,12 +409,12 @@ class _Builder:
             raise TooManyError
 
     def _width(self, source: _Source) -> tuple[int, int]:
-        """Return the number of attributes of the widest table, and the entries of all tables."""
+        """Return the number of attributes of the source's widest table, and the number of entries of all its tables."""
         entries = sum(math.prod(self.shapes[stored.slot]) for stored in source)
         return max(len(stored.scope) for stored in source), entries
 
     def _join(self, left: _Source, right: _Source) -> _Source:
-        """Join two sources: put their products into slots, one for each scope."""
+        """Join two sources: put their products into slots, one slot for each scope."""
         by_scope: dict[Scope, list[tuple[_BucketTable, _TablePair]]] = {}
         # products of one scope, from different pairs of tables, share a slot
         for table in self._pairs(left, right):
@@ -425,7 +438,10 @@ class _Builder:
         return stored
 
     def _pairs(self, left: _Source, right: _Source) -> list[_BucketTable]:
-        """Return the products of pairs of configurations that occur; rows with only one source have a single table."""
+        """Return the products of the pairs of configurations that occur in rows.
+
+        For rows that use only one of the sources, the product is the table itself.
+        """
         (left_at, left_ids), (right_at, right_ids) = self._by_row(left), self._by_row(right)
         # one number per pair of tables; 0, neither, is skipped below
         pairs = left_at * (len(right) + 1) + right_at
@@ -455,7 +471,7 @@ class _Builder:
         return tables
 
     def _by_row(self, source: _Source) -> tuple[Index, Index]:
-        """Return the number of each row's table in the source, from 1 (0: none), and the row's configuration there."""
+        """Return the number of each row's table in the source, counted from 1 (0: none), and its configuration."""
         at, ids = np.zeros(self.n_rows, np.intp), np.zeros(self.n_rows, np.intp)
         for number, stored in enumerate(source, 1):
             at[stored.rows] = number
@@ -471,7 +487,10 @@ def _operand(stored: _StoredTable, ids: Index, scope: Scope) -> ProductOperand:
 
 
 def distinct(numbers: Index, bound: int) -> tuple[Index, Index]:
-    """Return the distinct numbers, ascending, and the position of each number among them; all are below `bound`."""
+    """Return the distinct numbers, ascending, and the position of each number among them.
+
+    All numbers must be at least 0 and below `bound`.
+    """
     # marking every possible number costs more than sorting if few of them occur
     if bound > max(MARKED_ANYWAY, MARKED_PER_NUMBER * len(numbers)):
         return np.unique(numbers, return_inverse=True)
@@ -484,7 +503,10 @@ def distinct(numbers: Index, bound: int) -> tuple[Index, Index]:
 
 
 def elimination_order(cliques: Iterable[Collection[int]], cardinalities: Mapping[int, int]) -> list[int]:
-    """Return the attributes (the keys of `cardinalities`) in elimination order; those of a clique share a table."""
+    """Return the attributes, the keys of `cardinalities`, in elimination order.
+
+    cliques: sets of attributes that share a table.
+    """
     graph: dict[int, set[int]] = {node: set() for node in cardinalities}
     for clique in cliques:
         for node in clique:
@@ -517,7 +539,7 @@ def elimination_order(cliques: Iterable[Collection[int]], cardinalities: Mapping
 
 
 def _elimination_cost(graph: dict[int, set[int]], node: int, cardinalities: Mapping[int, int]) -> tuple[int, int]:
-    """Return the total weight of the edges that eliminating `node` adds, and the size of its table."""
+    """Return the total weight of the edges that eliminating `node` adds, and the number of cells of its joint table."""
     fill = sum(
         cardinalities[a] * cardinalities[b] for a, b in itertools.combinations(graph[node], 2) if b not in graph[a]
     )
@@ -525,7 +547,10 @@ def _elimination_cost(graph: dict[int, set[int]], node: int, cardinalities: Mapp
 
 
 def supporting(families: Sequence[Family], hidden: Hidden, n_rows: int) -> list[Mask]:
-    """Return, for each family, whether P(class, evidence) depends on it in each row; else its child is barren."""
+    """Return, for each family, whether P(class, evidence) depends on it in each row.
+
+    If it does not, the child of the family is barren.
+    """
     parents = _parents(families)
     needed = {node: np.ones(n_rows, bool) for node in parents}
     for attribute, rows in hidden.items():
