@@ -1,11 +1,11 @@
 """Contingency tables of rows that are counted in parts, and their sums: exact regardless of the parts and their order.
 
-All parts are encoded with the same cuts. Merging settles where parts differ: an attribute has a code for missing
-values, its last, if any part has a missing value of it, and the labels are those of all parts. Attributes with a single
-code are left out of every table, since they do not change it.
+All parts are encoded with the same cuts. Merging reconciles the parts: an attribute gets a code for missing values, its
+last, if any part has a missing value of it, and all parts get the same labels. Attributes with a single code are left
+out of every table, since they do not change it.
 
-Counts are whole numbers, int64, of at most 2^53, so that float64 holds them exactly when a model is learned. Sums with
-a `decay` F, in time order,
+Counts are int64 and sum to at most 2^53, so that float64 represents them exactly when a model is learned. Sums with a
+`decay` F, in time order,
 
     n = F (F (n_1) + n_2) + n_3 ...
 
@@ -30,7 +30,7 @@ from bncli.engine.data.schema import Cuts, MissingPolicy, ReadingRules, Schema
 from bncli.errors import BncliError
 
 LARGEST_COUNT = 2**53
-"""Float64 represents every whole number up to this one."""
+"""Float64 represents every integer up to this one."""
 Numbers = NDArray[Any]
 RequestedSets = tuple[Set, ...] | None
 """The sets of attributes that are counted with the class; None means all pairs."""
@@ -58,7 +58,7 @@ class CountsLayout:
         return (*single, *sorted(reduced, key=lambda s: (len(s), s)))
 
     def reduced(self, s: Set) -> Set:
-        """Return the set without the attributes that have one code; its table holds the same numbers."""
+        """Return the set without the attributes that have one code; its table has the same counts."""
         return tuple(i for i in s if self.radices[i] > 1)
 
     def shape(self, s: Set) -> tuple[int, ...]:
@@ -79,7 +79,7 @@ class CountsLayout:
         return sum(math.prod(self.shape(s)) for s in self.sets)
 
     def table(self, numbers: Numbers, s: Set) -> Numbers:
-        """Return the table of one of the `sets`, as a view."""
+        """Return the table of one of the `sets` as a view of the flat array `numbers`."""
         shape, first = self.shape(s), self.starts[s]
         return numbers[first : first + math.prod(shape)].reshape(shape)
 
@@ -95,10 +95,13 @@ class CountsPart:
 
 @dataclass(frozen=True)
 class CountedRows:
-    """The contingency tables of rows encoded with `cuts`, in which `missing` is set if missing values have a code.
+    """The contingency tables of rows encoded with `cuts`, whose attributes have `missing` set if missing has a code.
 
-    numbers: the tables in one flat array, placed by `layout`. n_missing: the number of rows in which each attribute is
-    missing. missing_tokens: as in `Schema`. parts: the tables that were counted.
+    - requested: the sets of attributes that were counted, or None for all pairs
+    - n_missing: the number of rows in which each attribute is missing
+    - numbers: the counts of all tables in one flat array, placed by `layout`
+    - missing_tokens: as in `Schema`
+    - parts: the tables whose rows were counted
     """
 
     cuts: Cuts
@@ -116,7 +119,7 @@ class CountedRows:
 
     @property
     def is_decayed(self) -> bool:
-        """Whether earlier parts were multiplied by a decay, so that the counts are not whole numbers."""
+        """Whether earlier parts were multiplied by a decay, so that the counts are float64 and need not be integers."""
         return self.numbers.dtype.kind == "f"
 
     @property
@@ -149,7 +152,7 @@ def empty_counts(cuts: Cuts, requested: RequestedSets) -> CountedRows:
 
 
 def count_rows(data: Dataset, cuts: Cuts, requested: RequestedSets) -> CountedRows:
-    """Count encoded rows, whose weights are whole numbers; the code of a missing value is the last one."""
+    """Count encoded rows, whose weights are integers; the code of a missing value is the last one."""
     n_missing = tuple(
         int(np.count_nonzero(codes == a.n_values)) for codes, a in zip(data.codes, cuts.attributes, strict=True)
     )
@@ -175,12 +178,12 @@ def count_rows(data: Dataset, cuts: Cuts, requested: RequestedSets) -> CountedRo
 
 
 def relabel(counted: CountedRows, labels: tuple[str, ...]) -> CountedRows:
-    """Return the counts for these labels, in this order: new labels have no rows, labels not listed are dropped."""
+    """Return the counts for these labels, in this order; new labels get zero counts, labels not listed are dropped."""
     return replace(counted, labels=labels, numbers=_rearrange(counted, counted.layout.radices, labels))
 
 
 def _rearrange(counted: CountedRows, radices: tuple[int, ...], labels: tuple[str, ...]) -> Numbers:
-    """Return the numbers in the layout for other labels and for radices no smaller than those of `counted`."""
+    """Return the counts in the layout for the given labels, and for radices no smaller than those of `counted`."""
     own = counted.layout
     if own.radices == radices and counted.labels == labels:
         return counted.numbers
@@ -199,11 +202,11 @@ def _rearrange(counted: CountedRows, radices: tuple[int, ...], labels: tuple[str
 
 
 def merge_counts(counted: Sequence[CountedRows], labels: tuple[str, ...], decay: float | None = None) -> CountedRows:
-    """Return the sum of counts made with the same cuts; `labels` are those of the result.
+    """Return the sum of counts made with the same cuts, for the given labels.
 
-    decay: the factor in (0, 1) by which the sum so far is multiplied before the next counts are added. With None all
-    have the same weight, and the order of `counted` has no effect, except for rounding if one of them is decayed.
-    Raises BncliError if the counts exceed LARGEST_COUNT.
+    `decay` is the factor in (0, 1) by which the sum so far is multiplied before the next counts are added. If it is
+    None, all have the same weight, and the order of `counted` has no effect, except for rounding if one of them is
+    decayed. Raises BncliError if the sum without decay exceeds LARGEST_COUNT.
     """
     first = counted[0]
     missing = [any(flags) for flags in zip(*([a.missing for a in c.cuts.attributes] for c in counted), strict=True)]

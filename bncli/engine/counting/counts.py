@@ -1,4 +1,4 @@
-"""Contingency tables of attribute sets with the class: requested in batches, kept, shared by all learners of one fit.
+"""Contingency tables of attribute sets with the class, counted in batches, cached, and shared by all learners of a fit.
 
 The margins of a known table need no further pass over the rows. The tables of all pairs of attributes, which tree
 learners need, are counted together (`bncli.engine.counting.table_batches`). Counts are exact integers, or sums of row
@@ -34,7 +34,7 @@ from bncli.watch import Note, Progress, Watch, silent
 
 Set = tuple[int, ...]
 PAIR_ENTRIES_KEPT = 1 << 24
-"""The most entries of pair tables that are kept (128 MiB)."""
+"""The maximum number of entries of pair tables that are kept (128 MiB)."""
 
 
 class Prior(Protocol):
@@ -208,7 +208,7 @@ class Counts:
         return table
 
     def _derive(self, requested: Set) -> Array | None:
-        """Return the table if it is known, or a margin of a known table, else None."""
+        """Return the table if it is known or is a margin of a known table, otherwise None."""
         ascending = tuple(sorted(requested))
         table = self._known.get(ascending)
         if table is None and len(ascending) == 2:
@@ -301,7 +301,7 @@ class _KeptPairs:
         return int(partners[0]) if len(partners) else None
 
     def find(self, i: int, j: int) -> Array | None:
-        """Return the table n[x_i, x_j, y], or None if it was not kept."""
+        """Return the table n[x_i, x_j, y] of a pair, or None if it was not kept."""
         # a pair is kept in one of its two orders; the other entry is -1
         place = int(max(self.where[i, j], self.where[j, i]))
         if place < 0:
@@ -313,10 +313,10 @@ class _KeptPairs:
 
 @dataclass(frozen=True)
 class StoredTables:
-    """Tables in place of rows, as a file of counts holds them; learners in closed form need nothing else.
+    """Tables in place of rows, as in a file of counts; closed-form learners need nothing else.
 
-    tables[s] (codes of each attribute of s..., K), float64, has ascending sets s as keys; the class alone is the set
-    (). n_missing is the number of rows in which each attribute is unobserved, 0 if missing values are a level.
+    tables[s] (codes of each attribute of s..., K), float64, is the table of an ascending set s; () is the class alone.
+    n_missing is the number of rows in which each attribute is unobserved, 0 if missing values are a level.
     """
 
     schema: Schema
@@ -330,11 +330,11 @@ class StoredTables:
 
     @cached_property
     def radices(self) -> tuple[int, ...]:
-        """The number of codes of each attribute that occur, as in a `Dataset`."""
+        """The number of codes of each attribute, including "unobserved" if that occurs, as in a `Dataset`."""
         return tuple(r + (n > 0) for r, n in zip(self.schema.cardinalities, self.n_missing, strict=True))
 
     def pair_batches(self, attributes: Sequence[int]) -> Iterator[PairBatch]:
-        """Yield every pair of `attributes` once, in batches of equal shape; raise BncliError if a table is lacking."""
+        """Yield every pair of `attributes` once, in batches of equal shape; raise BncliError if a table is missing."""
         by_shape: dict[tuple[int, int], list[Set]] = {}
         for i, j in itertools.combinations(sorted(attributes), 2):
             if (i, j) not in self.tables:
@@ -358,11 +358,11 @@ class StoredTables:
 def stored_tables(
     bare: Schema, n_rows: int, n_missing: Sequence[int], tables: Mapping[Set, Array], missing_policy: MissingPolicy
 ) -> StoredTables:
-    """Adapt tables to a missing policy, and count the frequencies of the attributes from them.
+    """Adapt tables to a missing policy, and compute the frequencies of the attributes from them.
 
-    bare: the schema without frequencies, whose attributes have a missing level if the tables have a code for it, the
-    last. n_missing: the number of rows in which each attribute is missing. `tables` must include that of the class and
-    of every single attribute.
+    `bare` is the schema without frequencies; its attributes have a missing level if the tables have a code for it, the
+    last one. `n_missing` has the number of rows in which each attribute is missing. `tables` must include the table of
+    every single attribute.
     """
     marginalized = missing_policy == "marginalize"
     attributes = []

@@ -1,6 +1,6 @@
-"""Fused codes: one code per row for the joint value of several attributes, numbered by the values that occur.
+"""Fused codes: one code per row for the joint value of several attributes; only values that occur are numbered.
 
-`fuse` packs families into groups, so that a pass over the rows looks up one number per group instead of one per family.
+`fuse` packs families into groups, so that a pass over the rows looks up one value per group instead of one per family.
 `extend` adds one attribute to the joint codes of others.
 
 Families are fused into groups as long as the joint configurations *observed* in the data are few enough for a group's
@@ -41,15 +41,15 @@ from bncli.engine.structures.structure import Family
 FusedCodes = Sequence[Integers]
 """The codes of a block's rows in each group: a list of arrays (rows,), or an array (groups, rows)."""
 MAX_JOINT = 1 << 22
-"""No attribute is added to a group that would then have more possible joint configurations than this."""
+"""A further family is not added to a group if its observed configurations times an attribute's values exceed this."""
 WIDE_BYTES = 200 << 20
-"""Codes are kept in 8 bytes each, ready for indexing, up to this size in total, else in the narrowest type."""
+"""Codes are kept in 8 bytes each, ready for indexing, up to this total size, otherwise in the narrowest type."""
 MANY_ROWS = 1 << 18
 """With at least this many rows per block, freed memory is returned to the system at once."""
 NUMBERS_AT_A_TIME = 1 << 14
-"""The most numbers looked up at a time if the loop is over configurations, few enough to stay in the cache."""
+"""The maximum number of cells looked up at a time in a loop over configurations, so that they stay in the cache."""
 MAX_MARKED = 1 << 25
-"""Presence is marked in an array for up to this many possible values (5 bytes each); else values are sorted."""
+"""Presence is marked in an array for up to this many possible values (5 bytes each); otherwise values are sorted."""
 
 
 @dataclass(frozen=True)
@@ -147,9 +147,9 @@ def fuse(data: Dataset, families: Sequence[Family], max_configurations: int, *, 
 
 
 def _depth_first(families: Sequence[Family]) -> list[int]:
-    """Return the numbers of the families, ordered so that a child follows the family of its first parent.
+    """Return the indices of the families in an order in which a child comes after the family of its first parent.
 
-    Neighbours then share attributes.
+    Neighbours then tend to share attributes.
     """
     by_child = {family.attributes[0]: f for f, family in enumerate(families) if family.child is not None}
     followers: dict[int | None, list[int]] = {}

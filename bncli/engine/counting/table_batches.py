@@ -8,7 +8,7 @@ attributes is a margin of the table of their super-attributes:
 
 All margins of two super-attributes are two products with 0/1 matrices. S is chosen by the cost model
 4 ns N G(G-1)/2 + 1 ns (cells of all tables) with G super-attributes. Counts are exact integers, or sums of row weights.
-Instead of counts per class, the tables may hold sums of any numbers per row (`pair_sums`); all of them are summed for
+Instead of counts per class, the tables may have sums of any per-row values (`pair_sums`); all of them are summed for
 one pair before the next, so that the joint codes of a pair are computed once.
 
 *Families.* For a child i with the attribute parents P and every candidate j the table n[x_i, (x_P, x_j), y] is needed
@@ -48,13 +48,13 @@ JOINT_SIZES = (1, 32, 64, 128)
 """The values of S whose costs are compared."""
 BLOCK = 1 << 15
 MAX_ENTRIES = 1 << 27
-"""No single table has more entries than this (1 GiB)."""
+"""The maximum number of entries of a single table (1 GiB)."""
 ROUND = 1 << 24
-"""The most entries of the tables that are counted in one pass over the rows (128 MiB)."""
+"""The maximum number of entries of tables counted in one pass over the rows (128 MiB), unless one table has more."""
 SWEEP_BLOCK = 1 << 15
-"""Rows numbered at a time; more if a table has more cells, since all its cells are added once per block."""
+"""Rows processed at a time; more if a table has more cells, since all its cells are added once per block."""
 SWEEP_ROUND = 1 << 17
-"""The most cells of the tables that are counted in one pass over the rows (1 MiB), or one per row if there are more
+"""The maximum number of cells of the tables counted in one pass over the rows (1 MiB), or one per row if there are more
 rows.
 
 Fresh memory costs more than counting: with tables that stay in the cache a search is twice as fast.
@@ -64,8 +64,8 @@ Fresh memory costs more than counting: with tables that stay in the cache a sear
 class PairBatch(NamedTuple):
     """Pairs of attributes (i[m], j[m]), in any order, and their tables counts[m] = n[x_i, x_j, y], all of one shape.
 
-    If rows have missing values, the last value of an attribute is "unobserved". In batches of sums, the last axis holds
-    the sums of a cell instead of its counts per class.
+    If an attribute has missing values that are marginalized, its last value may be "unobserved". In batches of sums,
+    the last axis has the sums of a cell instead of its counts per class.
     """
 
     i: Index
@@ -125,7 +125,7 @@ def pair_sums(data: Dataset, attributes: Sequence[int], columns: Sequence[Array]
 
 
 def super_attributes(cardinalities: dict[int, int], n_rows: int, n_labels: int) -> list[SuperAttribute]:
-    """Group attributes into super-attributes, by first-fit decreasing for each S; return the cheapest grouping."""
+    """Group attributes into super-attributes by first-fit decreasing, for each S; return the cheapest grouping."""
     best, least = list[SuperAttribute](), math.inf
     for limit in JOINT_SIZES:
         bins: list[list[int]] = []
@@ -162,7 +162,7 @@ def _pairs(supers: list[SuperAttribute]) -> list[tuple[int, int]]:
 
 
 def _n_joint(supers: list[SuperAttribute], p: int, q: int) -> int:
-    """Return the number of joint values of a pair, or that of a super-attribute's own values if p = q."""
+    """Return the number of joint values of a pair of super-attributes, or of the one super-attribute if p = q."""
     return supers[p].size * (1 if p == q else supers[q].size)
 
 
@@ -294,7 +294,7 @@ def _batches(p: SuperAttribute, others: list[SuperAttribute], joint: Array) -> I
 
 
 def n_cells(data: Dataset, members: Sequence[int]) -> int:
-    """Return the number of cells of the table over `members` and the class."""
+    """Return the number of cells of the table over `members` and the class, without unobserved values."""
     return math.prod(data.schema.cardinalities[i] for i in members) * data.n_labels
 
 

@@ -28,11 +28,11 @@ p, so
 
     ln z >= E d + phi(r) Var d,    phi(r) = (exp(-r) - 1 + r) / r^2
 
-for any r that the differences among the d of a cell do not exceed, because the third cumulant of exp(s d) p is at most
-r times the second (self-concordance: Bach 2010, Electronic Journal of Statistics 4). E d and Var d are sums over y and
-y' of p[t, y] and p[t, y] p[t, y'] times coefficients of the cell, so an upper bound on a candidate's gain follows from
-the sums of these *moments* over the rows of each cell. With more than SECOND_ORDER_CLASSES classes phi, and with it the
-moments of second order, is left out.
+for any r >= the range of the d of a cell, because the third cumulant of exp(s d) p is at most r times the second
+(self-concordance: Bach 2010, Electronic Journal of Statistics 4). E d and Var d are sums over y and y' of p[t, y] and
+p[t, y] p[t, y'] times coefficients of the cell, so an upper bound on a candidate's gain follows from the sums of these
+*moments* over the rows of each cell. With more than SECOND_ORDER_CLASSES classes phi, and with it the moments of second
+order, is left out.
 
 Call the most frequent value of each attribute its usual value, and let c be the coefficients as contrasts to the usual
 values (along each axis, the slice of the usual value is subtracted from the others). Then a sum over cells and rows is
@@ -41,7 +41,8 @@ values (along each axis, the slice of the usual value is subtracted from the oth
     M[Q] = sum of the moments of the rows that have all values in Q, whatever else they have
 
 and a row adds to M once for every set of at most `size` of its unusual values: if rows have few of them, these sets are
-far fewer than the candidates. The number of a set of values f_1 < f_2 < ... in M, after all smaller sets, is
+far fewer than the candidates. In M, sets are ordered by size, and a set of values f_1 < f_2 < ... has, among the sets
+of its size, the number
 
     C(f_1, 1) + C(f_2, 2) + ...        (combinatorial number system: Knuth, The Art of Computer Programming 4A, 7.2.1.3)
 
@@ -73,25 +74,25 @@ ROWS_PER_LOGARITHM = 8
 LOOKUPS_AT_A_TIME = 1 << 15
 """Rows times candidates at a time: with fewer, calls cost more; more do not fit the cache."""
 CODES_AT_A_TIME = 1 << 19
-"""Codes (rows times attributes) held at a time (4 MiB)."""
+"""The approximate number of codes (rows times attributes) in memory at a time (4 MiB)."""
 Proceed = Callable[[int, int], bool]
-"""Receives the number of candidates done and their total; returns whether to continue."""
+"""A function of the number of candidates done and their total that returns whether to continue."""
 ENTRIES_KEPT = 1 << 25
-"""The most entries of tables that are kept (256 MiB)."""
+"""The maximum number of entries of tables that are kept (256 MiB); contrasts also count towards it."""
 ENTRIES_PER_GROUP = 1 << 15
-"""The most entries of the tables of a group, unless a single candidate has more (256 KiB, so that they fit a cache)."""
+"""About the maximum number of entries of a group's tables, unless one candidate has more (256 KiB, to fit a cache)."""
 ENTRIES_PER_ROUND = 1 << 22
-"""The most entries of tables counted in one pass over the rows (32 MiB)."""
+"""The maximum number of entries of tables counted in one pass over the rows (32 MiB), unless one group has more."""
 LOOKUPS_PER_ROUND = 1 << 30
-"""The most look-ups (rows times candidates times classes) of a round."""
+"""The maximum number of look-ups (rows times candidates times classes) of a round, unless one batch has more."""
 FIRST_TRIED = 16
 """The number of candidates with the highest previous gains that are tried before bounds are used for the others."""
 LOOKUPS_BEFORE_BOUNDS = 32
-"""After this many look-ups per set of unusual values, it pays to prepare bounds."""
+"""Bounds are used after this many look-ups per set of unusual values, when preparing them pays off."""
 MOST_ROW_SETS = 1 << 24
-"""The most sets of unusual values of all rows (8 bytes each)."""
+"""The maximum number of sets of unusual values of all rows (8 bytes each)."""
 MOST_SUMS = 1 << 23
-"""The most entries of M."""
+"""The maximum number of entries of M."""
 LEAST_SAVING = 4
 """Bounds are used if they take at least this many times less work than looking up all candidates."""
 SECOND_ORDER_CLASSES = 3
@@ -119,7 +120,7 @@ class Candidates:
         self.covered[:, 0] = True
 
     def cover(self, sets: Iterable[Region]) -> Index:
-        """Mark sets as covered by the model; return the candidates that contain any of them."""
+        """Mark sets as covered by the model; return the indices of the candidates that contain any nonempty one."""
         touched = np.zeros(len(self.sets), bool)
         for covered in sets:
             for positions in itertools.combinations(range(self.size), len(covered)) if covered else ():
@@ -134,11 +135,11 @@ class Candidates:
 
     @property
     def present(self) -> Mask:
-        """Whether a region of the model contains the candidate."""
+        """Whether a region of the model contains each candidate, (M,)."""
         return self.covered[:, -1]
 
     def added_df(self) -> Array:
-        """Return the increase of the degrees of freedom that every candidate causes."""
+        """Return the increase of the degrees of freedom that every candidate causes, (M,)."""
         return np.asarray(np.where(self.covered, 0.0, self._df).sum(axis=1))
 
     def changes(self, which: Index) -> Array:
@@ -202,7 +203,8 @@ class CandidateGains:
     def highest(self, which: Index, added: Array, within: float, proceed: Proceed) -> Array | None:
         """Return the gains of the candidates `which`, or None if `proceed` returns False.
 
-        The gain may be -inf for candidates whose gain + added is more than `within` below the highest.
+        `added` has one value per candidate. The gain may be -inf for candidates whose gain + added is more than
+        `within` below the highest.
         """
         many = len(which) > FIRST_TRIED
         if many and not self._looked_up:
@@ -301,9 +303,9 @@ class CandidateGains:
 
 @dataclass(frozen=True)
 class CandidateGroup:
-    """Candidates (*shared, k) for k in lasts, ascending; `which` are their numbers among all candidates.
+    """The candidates (*shared, k) for all k in `lasts`, ascending; `which` are their indices among all candidates.
 
-    radices and last_radices are the numbers of values of the shared attributes and of the last ones.
+    `radices` and `last_radices` have the cardinalities of the shared attributes and of the last attributes.
     """
 
     shared: tuple[int, ...]
@@ -314,7 +316,7 @@ class CandidateGroup:
 
     @cached_property
     def width(self) -> int:
-        """B, the number of values of the last attributes."""
+        """B, the total number of values of the last attributes."""
         return int(self.last_radices.sum())
 
     @property
@@ -331,8 +333,8 @@ class CandidateGroup:
 class Batch:
     """The tables of a group of candidates, (K - 1, cells): exp(d), or d itself if `steep`.
 
-    d(v, y) is the change of the log-odds of label y against the first label. sums[g] is the sum of n d over the cells
-    and labels of candidate g. `slots` are the positions in the group of the candidates that are to be scored.
+    d(v, y) is the change of the log-odds of label y against the first label in cell v. sums[g] is the sum of n d over
+    the cells and labels of the group's candidate g. `slots` are the positions of the candidates to be scored.
     """
 
     group: CandidateGroup
@@ -380,7 +382,7 @@ def tabulate(group: CandidateGroup, counted: NDArray[np.generic], changes: Array
 def count(
     block: RowBlock, groups: Sequence[CandidateGroup], offsets: Index, n_labels: int
 ) -> list[NDArray[np.generic]]:
-    """Return the counts n[cell, y] of every group, flattened; offsets[i]: number of values of attributes 0..i-1."""
+    """Return the counts n[cell, y] of every group, flattened; offsets[i] is the sum of the first i cardinalities."""
     dtype = np.int64 if block.weights is None else np.float64
     totals: list[NDArray[np.generic]] = [np.zeros(group.n_cells * n_labels, dtype) for group in groups]
     for rows, values in _row_slices(block, offsets):
@@ -396,7 +398,7 @@ def count(
 
 
 def sum_logs(block: RowBlock, batches: Sequence[Batch], offsets: Index) -> Array:
-    """Return sum_t w_t ln z_t of every candidate, batch by batch; the state of the block is the scores S (K, rows)."""
+    """Return sum_t w_t ln z_t of every candidate, batch by batch; the state of the block has the scores S (K, rows)."""
     totals = np.zeros(sum(len(batch.slots) for batch in batches))
     for rows, values in _row_slices(block, offsets):
         # (K, rows) of the current model, shared by all candidates
@@ -465,7 +467,7 @@ def _cells_of_rows(
 ) -> Iterator[Index]:
     """Yield the cells of the rows in the tables of the candidates in `slots`, (candidates, rows).
 
-    The candidates come in parts of equal size, with about LOOKUPS_AT_A_TIME look-ups each.
+    The candidates come in parts of equal size, except for the last, with about LOOKUPS_AT_A_TIME look-ups each.
     """
     shared: Index | int = 0
     if group.shared:
@@ -515,8 +517,9 @@ def upper_bounds(data: Dataset, sets: Index) -> UpperBounds | None:
 class UnusualValues:
     """The numbering of unusual values, and of sets of them.
 
-    first[i]: the number of the first unusual value of attribute i; usual[i]: the code of its usual value.
-    binomials[k, f] = C(f, k); offsets[s]: the number of sets of fewer than s values.
+    - first[i]: the number of the first unusual value of attribute i; usual[i]: the code of its usual value
+    - members: the attributes whose unusual values are numbered
+    - binomials[k, f] = C(f, k); offsets[s]: the number of sets of fewer than s values
     """
 
     first: Index
@@ -526,7 +529,7 @@ class UnusualValues:
     offsets: Index
 
     def of_values(self, attribute: int, radix: int) -> Index:
-        """Return the numbers of the values of an attribute, -1 for the usual value."""
+        """Return the number of each value of an attribute with `radix` values, -1 for the usual value."""
         usual = int(self.usual[attribute])
         # consecutive, without the usual value
         numbers = self.first[attribute] + np.arange(radix) - (np.arange(radix) > usual)
@@ -564,7 +567,7 @@ def _value_counts(block: RowBlock, cardinalities: tuple[int, ...]) -> list[Index
 
 
 def _count_unusual(block: RowBlock, values: UnusualValues) -> Index:
-    """Return the number of rows with 0, 1, 2, ... unusual values."""
+    """Return the number of rows of a block with 0, 1, 2, ... unusual values."""
     n_unusual = np.zeros(block.n_rows, np.intp)
     for i in values.members:
         n_unusual += block.codes[i] != values.usual[i]
@@ -573,7 +576,7 @@ def _count_unusual(block: RowBlock, values: UnusualValues) -> Index:
 
 @dataclass(frozen=True)
 class UpperBounds:
-    """The bounds for one data set and one size of candidates; n_row_sets: number of sets of unusual values in rows."""
+    """The bounds for one data set and size of candidates; n_row_sets is the total number of the rows' sets."""
 
     data: Dataset
     values: UnusualValues
@@ -610,7 +613,7 @@ class UpperBounds:
         return Contrasts(group, coefficients, self.values.of_cells(group), batch.sums + slack)
 
     def moments(self, scores: list[Array]) -> Array:
-        """Return M, shape (moments, sets), for the scores of every row block."""
+        """Return M, shape (moments, sets), for the scores (K, rows) of each row block."""
         states = list(zip(scores, self._row_sets, strict=True))
         return np.asarray(self.data.reduce(_sum_moments, int(self.values.offsets[-1]), states=states))
 
@@ -620,7 +623,7 @@ class UpperBounds:
 
 
 class Contrasts(NamedTuple):
-    """The contrasts c (moments, cells) of a group, the numbers of its cells' sets, and sums of n d plus a margin."""
+    """The contrasts c (moments, cells) of a group, the number of each cell's set Q, and sums of n d plus a margin."""
 
     group: CandidateGroup
     c: Array
@@ -629,7 +632,7 @@ class Contrasts(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The number of stored numbers."""
+        """The number of stored values."""
         return self.c.size + self.sets.size
 
     def bounds(self, moments: Array) -> Array:
@@ -641,7 +644,7 @@ class Contrasts(NamedTuple):
 
 
 def _find_row_sets(block: RowBlock, values: UnusualValues) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the numbers of all sets of unusual values in the rows of a block, and the row of each set."""
+    """Return the numbers of all sets of at most `size` unusual values in each row of a block, and the row of each."""
     size = len(values.offsets) - 2
     unusual = np.array([block.codes[i] != values.usual[i] for i in values.members]).T
     per_row = unusual.sum(axis=1)

@@ -52,7 +52,7 @@ Region = tuple[int, ...]
 
 
 def subsets(region: Region) -> Iterable[Region]:
-    """Return every subset, the empty one first, then by size.
+    """Return an iterator over every subset, by increasing size, from the empty one to the region itself.
 
     >>> list(subsets((0, 2)))
     [(), (0,), (2,), (0, 2)]
@@ -96,7 +96,7 @@ def counting_changes(newly_covered: Iterable[Region]) -> dict[Region, int]:
 
 
 def submodel(table: Array, total: float, theta: float) -> Array:
-    """Return P(v_R) from the counts of a region, whose last axis is the class."""
+    """Return P(v_R) from the counts of a region, whose last axis is the class; `total` is N."""
     return (table + theta / table.size) / (total + theta)
 
 
@@ -110,11 +110,12 @@ def log_submodels(counts: Counts, regions: Iterable[Region], theta: float) -> li
 
 
 def score_table(table: Array, region: Region, changes: Mapping[Region, int], total: float, theta: float) -> Array:
-    """Return the table D of a region, which it adds to the scores of its cells, shape (cells, K).
+    """Return the table D, (cells, K), that a region adds to the scores of the rows in its cells.
 
         D = sum over subsets R of dc_R ln P(v_R)
 
-    `table` counts the region, `total` is N; the submodels of the subsets are margins of the region's own.
+    `table` has the counts of the region, `changes` has dc, and `total` is N. The submodels of the subsets are margins
+    of the submodel of the region.
     """
     joint = submodel(table, total, theta)
     added = np.zeros(joint.shape)
@@ -133,7 +134,7 @@ def changes_along(regions: Iterable[Region]) -> Iterator[dict[Region, int]]:
 
 
 def require_regions(structure: Structure) -> Regions:
-    """Return the structure; raise BncliError for a Bayesian network, and for regions with their own binnings.
+    """Return the structure if it consists of regions without coarser binnings; otherwise raise BncliError.
 
     The submodels of regions with different binnings would not be consistent.
     """
@@ -158,7 +159,7 @@ def posterior_weights(log_posterior: Sequence[float]) -> tuple[float, ...]:
 def make_path(
     counts: Counts, regions: Sequence[Region], trace: SearchTrace, weights: Sequence[float], theta: float
 ) -> Path:
-    """Return the path over `regions` with the steps of `trace`; it takes one counting pass for unknown tables."""
+    """Return the path over `regions` with the steps of `trace`; tables that are not known take one counting pass."""
     every_change = list(changes_along(regions))
     # the regions whose counting number changes in some step, in the order of the steps
     used = dict.fromkeys(changed for changes in every_change for changed in changes if changed)
@@ -183,7 +184,7 @@ def make_path(
 def region_tables(counts: Counts, structure: Regions, theta: float) -> Tables:
     """Return the model of the chosen regions, with one table D per region; the class alone is the bias.
 
-    A regrouped attribute is treated as a different attribute from the one it is made of.
+    A regrouped attribute is treated as a different attribute from the original one.
     """
     families = structure.families(counts.data.schema.cardinalities)
     data, regrouped = with_regrouped_columns(counts.data, families)

@@ -1,4 +1,4 @@
-"""The steps of a search for regions: degrees of freedom, log-likelihood and posterior of each, and its bootstrap loss.
+"""The steps of a search for regions, each with degrees of freedom, log-likelihood, log posterior and bootstrap loss.
 
 A step adds a region A to the model, and thereby one table over the cells of A to the scores of all rows. The log
 posterior of the step combines the likelihood of the classes and the degrees of freedom:
@@ -7,7 +7,7 @@ posterior of the step combines the likelihood of the classes and the degrees of 
     log posterior = sum_t w_t ln softmax_y S[t, y] at y_t  -  N df / (N - df - 1)
 
 Here dc is the change of a counting number (see `bncli.engine.kikuchi.model_paths`), and N the total weight. The
-prior is that of Jakulin & Rish 2006, equation 6; it is 0 if df >= N - 1. The search takes these steps, and so do the
+prior is from Jakulin & Rish 2006, equation 6; it is 0 if df >= N - 1. The search takes these steps, and so do the
 parameter learners for regions from a file, so that their results agree to the last bit. Cost of a step: one pass over
 the rows to count, one to look up.
 """
@@ -36,7 +36,7 @@ BLOCK = 1 << 12
 REGIONS_AT_A_TIME = 256
 """The number of regions whose occurring cells are found in one pass over the rows."""
 DENSE = 8
-"""With up to this many cells per row, a table of counts is faster than sorting the cells of the rows."""
+"""With at most this many cells per row, a table of counts is faster than sorting the cells of the rows."""
 
 
 def follow(
@@ -60,9 +60,9 @@ class GrowingModel:
     """A model to which regions are added one by one, with the current scores of all rows.
 
     scores[b] is (K, rows of row block b); df, log_likelihood and log_posterior have an element for every step so far.
-    `rule` computes what sets add to df, which is never below K - 1, that of the class alone. Every region is counted
-    from the rows, in one pass for those `known` beforehand, because margins of larger tables would differ in the last
-    bit of sums of weights.
+    `rule` computes how much sets add to df; df is never below K - 1, its value for the class alone. Every region is
+    counted from the rows, all `known` ones in one pass, because margins of larger tables would differ in the last bit
+    of sums of weights.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class GrowingModel:
         self.add(())
 
     def add(self, region: Region) -> list[Region]:
-        """Add a region to the model; return the sets that no region contained before."""
+        """Add a region to the model; return its subsets that no region contained before, by size."""
         newly_covered = cover(self.covered, region)
         if region:  # the first step is the class alone
             self.regions.append(region)
@@ -99,7 +99,7 @@ class GrowingModel:
         return newly_covered
 
     def log_priors(self, added_df: Array) -> Array:
-        """Return the log-priors of models with `added_df` more degrees of freedom."""
+        """Return the log-priors of models with `added_df` (any shape) more degrees of freedom than the current one."""
         return log_priors(self.data.total_weight, np.maximum(self._df + added_df, self.data.n_labels - 1))
 
     def trace(self) -> SearchTrace:
@@ -146,8 +146,8 @@ class DegreesOfFreedom:
     alone). With structural zeros, a cell without training rows counts as impossible, and u_Q is counted from the rows.
 
     Conventions: with structural zeros the sum over a region graph with cycles may be below the true number, even below
-    0, so a caller must use at least the number of the class alone. Regions whose tables would exceed MAX_ENTRIES have
-    infinitely many degrees of freedom. Cost with structural zeros: one pass over the rows per region.
+    0, so a caller must use at least the number of the class alone. With structural zeros, regions whose tables would
+    exceed MAX_ENTRIES have infinitely many degrees of freedom. Cost with structural zeros: one pass per region.
     """
 
     def __init__(self, data: Dataset, kind: str = "conditional") -> None:
@@ -191,7 +191,7 @@ class DegreesOfFreedom:
         return changes
 
     def _count_occurring(self, regions: Iterable[Region]) -> dict[Region, float]:
-        """Return n_R over the cells that occur, for these and all earlier regions; infinite for too large tables."""
+        """Return n_R over the cells that occur, for these and all earlier regions; infinite if a table is too large."""
         k = self._data.n_labels
         missing = sorted(set(regions) - self._known.keys())
         for start in range(0, len(missing), REGIONS_AT_A_TIME):
@@ -226,10 +226,11 @@ class Resampling(NamedTuple):
     seed: int = 0
 
     def draw(self, data: Dataset) -> Iterator[Dataset]:
-        """Yield the resamples: as many rows as the total weight of the data, drawn with replacement.
+        """Yield the resamples: as many rows as the (rounded) total weight of the data, drawn with replacement.
 
-        Rows with weights are drawn in proportion to them and counted, so that each appears once with a new weight. Of
-        rows that belong together, as many units are drawn as there are, each with all of its rows and their weights.
+        Rows with weights are drawn in proportion to their weights and counted, so that each drawn row appears once with
+        a new weight; the total weight stays the same. If rows belong together in units, as many units are drawn as
+        there are, each with all of its rows and their weights.
         """
         units = units_of_several_rows(data.split_by)
         for number in range(self.resamples):
@@ -252,7 +253,7 @@ class Resampling(NamedTuple):
 def with_log_losses(
     data: Dataset, regions: Regions, theta: float, resampling: Resampling, watch: Watch = silent
 ) -> Regions:
-    """Add the bootstrap log-loss of every step to the trace of regions; no value may be missing."""
+    """Return the regions with the bootstrap log-loss of every step added to their trace; no value may be missing."""
     assert regions.trace is not None
     losses = bootstrap_log_losses(data, regions.regions, theta, resampling, watch)
     options = {**regions.options, "bootstrap": resampling.resamples, "seed": resampling.seed}
@@ -262,7 +263,7 @@ def with_log_losses(
 def bootstrap_log_losses(
     data: Dataset, regions: Sequence[Region], theta: float, resampling: Resampling, watch: Watch = silent
 ) -> tuple[float, ...]:
-    """Return loss_s of the class alone and of every step, in nats; no value may be missing.
+    """Return the bootstrap log-loss of the class alone and of every step, in nats; no value may be missing.
 
     The submodels of every step are estimated from a resample, and the step's log-loss is summed over the training rows,
     which relate to the resample as new rows relate to the training rows:

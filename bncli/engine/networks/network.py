@@ -19,16 +19,16 @@ j is the last parent of i, in the order of the graph, that is itself a child of 
 all other parents of i are parents of j. Without such a parent, Z_i goes to the table of the class, whose sum over y
 does not depend on y and cancels. Nodes without the class as a parent cancel as well, regardless of their probabilities.
 
-Conventions: tables that are those of a network already (`map` and the like, `extended`) stay unchanged, on any graph. A
-node without the class as a parent becomes a root with its training frequencies, unless the model has a table for it, as
-it does if missing values are marginalized. If the probability of a value given its parents is below e^-30 in every
-class, it is first raised to that value by the same factor in all classes: this changes P(x) but no P(y | x), and keeps
-products of probabilities within the range of floating point. The P(x) of a network made from discriminative tables has
-no meaning in any case. Cost: a few passes over the tables.
+Conventions: tables that are probabilities of a network already (`map` and the like, `extended`) stay unchanged, on any
+graph. A node without the class as a parent becomes a root with its training frequencies, unless the model has a table
+for it, as it does if missing values are marginalized. If the probability of a value given its parents is below e^-30 in
+every class, it is first multiplied by the same factor in all classes, so that the largest becomes e^-30: this changes
+P(x) but no P(y | x), and keeps products of probabilities within the range of floating point. The P(x) of a network made
+from discriminative tables has no meaning in any case. Cost: a few passes over the tables.
 
 **Named networks** are the form that other programs read (BIF, XMLBIF): nodes, their states and parents, and their
 tables, without schema, cuts or logarithms. They are checked when they are created. An interval is named like
-(2.45,4.75], closed on the right, with the cuts as the shortest texts that read back as the same numbers. Only the nodes
+(2.45,4.75], closed on the right, with each cut as the shortest string that parses to the same value. Only the nodes
 that P(y | x) depends on are included, because attributes outside the Markov blanket of the class have no influence in a
 complete row; if missing values are marginalized, every node with an arc is included. Conventions: the class comes
 first, both among the nodes and among parents; attributes follow in schema order, parents in their listed order. A
@@ -60,11 +60,11 @@ from bncli.recipe import Recipe
 
 LEARN_AGAIN = f"learn the model with --param {alternatives(MARGINALIZED)}"
 TINY = float(np.finfo(np.float64).tiny)
-"""Replaces a probability of 0."""
+"""The lower bound of probabilities in tables with the class, so that none is 0."""
 TINY_WITHOUT_CLASS = 1e-12
-"""Replaces a probability of 0 in a table without the class."""
+"""The lower bound of probabilities in tables without the class."""
 LEAST_LOG = -30.0
-"""The least log probability of a value under its most likely class."""
+"""The minimum log probability of a value in the class in which it is most likely."""
 SLACK = 1e-6
 ROUNDING = 0.005001
 """The tolerated error of each probability: networks are often written with two digits, and 0.33 three times is 0.99."""
@@ -73,7 +73,7 @@ MISSING_STATE = "missing"
 
 @dataclass(frozen=True)
 class Network:
-    """A Bayesian network by attribute index, with all its probabilities.
+    """A Bayesian network over attribute indices, with all its probabilities.
 
     theta[i] has shape (|X_i|, parents of i ..., K), without the K if i is not a child of the class. theta_class has
     shape (parents of the class ..., K). They are probabilities, not logarithms; theta[i] sums to 1 over its first axis,
@@ -92,7 +92,7 @@ class Network:
 
 
 def table_shapes(structure: Dag, cardinalities: Sequence[int], n_labels: int) -> list[tuple[int, ...]]:
-    """Return the shapes of the tables of a network: those of the attributes in order, then that of the class."""
+    """Return the shape of each table of a network: one per attribute, in order, then the shape for the class."""
     children = set(structure.class_children)
     shapes = [
         (cardinalities[i], *(cardinalities[j] for j in parents), *((n_labels,) if i in children else ()))
@@ -114,7 +114,8 @@ def graph_of(model: Model) -> Dag:
 def network_of(model: Model) -> Network:
     """Return the network whose log probabilities are a model's tables.
 
-    Raises ModelError if the tables are not log probabilities, a table is lacking, or the model is calibrated.
+    Raises ModelError if the model is calibrated or has no graph, if its tables are not log probabilities, or if an
+    attribute with parents has no table.
     """
     if model.calibration is not None:
         what = "the model is calibrated, but a network has the probabilities before calibration"
@@ -152,7 +153,10 @@ def _probabilities(log_theta: Array, axis: int, name: str) -> Array:
 
 
 def tables_by_child(model: Model) -> dict[int | None, Array]:
-    """Return the table (cells, K) of every attribute that has one, and that over the class's parents under None."""
+    """Return the table (cells, K) of each attribute that has one, keyed by attribute; None is the key for the class.
+
+    The class has a table if it has parents. Raises ModelError if the tables do not fit the structure.
+    """
     families = model.structure.families(model.schema.cardinalities, all_factors=model.schema.marginalizes)
     if model.tables.families != families:
         raise ModelError("the tables of the model do not fit its structure", hint=LEARN_AGAIN)
@@ -189,7 +193,7 @@ def true_model(
 
 
 def equivalent_network(model: Model) -> Network:
-    """Return a network with the model's P(y | x) for every complete row; raise ModelError if there may be none."""
+    """Return a network with the model's P(y | x) for every complete row; raise ModelError if none can be computed."""
     graph = graph_of(model)
     if not model.schema.marginalizes:
         # A node without the class as a parent becomes a root.
@@ -212,10 +216,10 @@ def equivalent_network(model: Model) -> Network:
 
 
 def normalised_tables(model: Model) -> Tables:
-    """Return log probabilities with the same P(y | x) as a model, whose graph must be perfect.
+    """Return tables of log probabilities with the same P(y | x) as a model, whose graph must be perfect.
 
-    The table of a child sums to 1 over its values, that of the class over the labels. The table of the class is the
-    bias or, if the class has attribute parents, the table over them; the bias is then 0.
+    The probabilities of a child sum to 1 over its values, and the probabilities of the class over the labels. The table
+    of the class is the bias or, if the class has attribute parents, the table over them; the bias is then 0.
     """
     structure, n_labels = graph_of(model), len(model.schema.labels)
     shapes = {f.child: (*f.shape, n_labels) for f in model.tables.families}
@@ -248,11 +252,11 @@ def normalised_tables(model: Model) -> Tables:
 
 @dataclass(frozen=True)
 class Node:
-    """A variable: theta = probabilities[state of parent 1, state of parent 2, ..., own state].
+    """A variable with its states and parents, and probabilities[state of parent 1, state of parent 2, ..., own state].
 
     Each distribution sums to 1, except for rounding. The constructor makes the table float64 and read-only. It raises
-    BncliError for a state that occurs twice and for numbers that are not probabilities; the network checks the states
-    of the parents.
+    BncliError for a node without states, for a state that occurs twice, and for values that are not probabilities; the
+    network checks the states of the parents.
     """
 
     name: str
@@ -282,10 +286,10 @@ class Node:
 
 @dataclass(frozen=True)
 class NamedNetwork:
-    """A discrete network by names; `class_name` is None if the file does not name the node of the class.
+    """A discrete network over named nodes; `class_name` is None if the file does not name the node of the class.
 
     `method` and `options` describe how the structure was made. The constructor raises BncliError for nodes that occur
-    twice, parents that are not nodes, a cycle, and a table whose shape does not fit the parents and states.
+    twice, a class or parents that are not nodes, a cycle, and a table whose shape does not fit the parents and states.
     """
 
     name: str
@@ -324,7 +328,7 @@ class NamedNetwork:
 
 
 def name_network(network: Network) -> NamedNetwork:
-    """Return the network by names, named after its class, with only the nodes that P(y | x) depends on.
+    """Return the network over names, named after its class, with only the nodes that P(y | x) depends on.
 
     If missing values are marginalized, it has every node with an arc. Every parent of a node must be one of these
     nodes, as in the result of `equivalent_network`.

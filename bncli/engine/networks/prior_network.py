@@ -3,12 +3,12 @@
 The network Q counts as much as N rows:
 
     closed forms    N Q(x_S, y) is added to the count of every cell of every family S
-    optimizers      rows x with every label y, of the weight N Q(x, y), are added to the training rows
+    optimizers      rows x with every label y, with the weight N Q(x, y), are added to the training rows
 
 The families need not be those of the network: Q(x_S, y) is computed by variable elimination. Optimizers get every
-combination of values if there are at most MOST_ROWS of them. Otherwise MOST_ROWS values of x are drawn from the
-network, and a row weighs N Q(y | x) / MOST_ROWS. As N goes to infinity, the fitted P(y | x) approaches that of the
-network wherever the structure can represent it; as N goes to 0, it becomes that of the data alone.
+combination of attribute values if there are at most MOST_ROWS of them. Otherwise MOST_ROWS values of x are drawn from
+the network, and each row has the weight N Q(y | x) / MOST_ROWS. As N goes to infinity, the fitted P(y | x) approaches
+Q(y | x) if the structure can represent it; as N goes to 0, it approaches the fit to the data alone.
 
 Conventions: the states of the network are the cuts and levels of the model. The network may have more attributes than
 the table, which are summed out, but not fewer. The prior affects only the parameters, not the structure.
@@ -96,7 +96,10 @@ class PriorNetwork:
         return AlignedPrior(self, tuple(positions), tuple(orders), labels, seed)
 
     def probabilities(self, members: Sequence[int]) -> Array:
-        """Return Q(x_S, y) for attributes S, with one axis per attribute and the class on the last axis."""
+        """Return Q(x_S, y) for attributes S of the network, one axis per attribute, with the class on the last axis.
+
+        Raises BncliError if a table of the variable elimination would have more than MOST_ENTRIES entries.
+        """
         key = tuple(sorted(members))
         if key not in self._known:
             # variable elimination, each time of the variable with the smallest joint table
@@ -135,7 +138,7 @@ class PriorNetwork:
         return self._known[key].transpose(*(key.index(i) for i in members), len(key))
 
     def draw_rows(self, n: int, seed: int) -> tuple[list[Index], Array]:
-        """Draw n rows from the network; return their codes, one array per attribute, and Q(y | x), shape (n, K)."""
+        """Draw n rows from the network; return their codes, one array (n,) per attribute, and Q(y | x), (n, K)."""
         network, structure = self.network, self.network.structure
         sampled = Sampler(network, np.random.Generator(np.random.PCG64(seed))).draw_codes(n)
         codes = [sampled[i] for i in range(len(network.theta))]
@@ -205,7 +208,7 @@ class AlignedPrior:
         return self.prior.n_rows * table
 
     def added_to(self, data: Dataset) -> Dataset:
-        """Return the rows of the data, followed by weighted rows that represent the network."""
+        """Return the rows of the data, followed by weighted rows that represent the network, without units or times."""
         shape, n_labels = data.schema.cardinalities, data.n_labels
         if np.prod([float(n) for n in shape]) <= MOST_ROWS:
             joint = self.expected(range(len(shape))).reshape(-1, n_labels).T

@@ -15,8 +15,8 @@ Cost per row and node: a uniform number, a table look-up for each doubling of th
 each parent. Memory: one block.
 
 **Random networks.** Every distribution of a node given its parents is drawn from the Dirichlet distribution with all
-parameters 1, so that all distributions over its values are equally likely. A `RandomNetworkKind` determines the
-parents:
+parameters 1, so that all distributions over its values are equally likely. The kind of network determines the parents
+of the attributes (`RandomNetworkKind`, except for conditioning):
 
     p.n.d.N    each of n attributes has the class and the p - 1 attributes before it (fewer for the first ones) as
                parents; N rows. Perfect. The artificial data of Feelders & Ivanovs 2006, e.g. 2.30.2-3.1000
@@ -27,8 +27,8 @@ parents:
 
 An attribute has d values; if d is 2-3, each attribute has 2 or 3 with equal probabilities. Conventions: in p.n.d.N the
 number of class labels is drawn in the same way (the paper does not specify it; the flops in its Table 2 fit this). The
-class is called `class` and its labels c0, c1 ...; attributes are x1, x2 ..., values v0, v1 ..., all numbers with the
-same number of digits, so that they sort. Dirichlet numbers are the gaps between sorted uniform numbers: no logarithm is
+class is called `class` and its labels c0, c1 ...; attributes are x1, x2 ..., values v0, v1 ..., padded to the same
+number of digits, so that they sort. Dirichlet variates are the gaps between sorted uniform variates: no logarithm is
 taken, so that a seed gives the same network on any machine.
 
 **Missing values.** Every value of an attribute is removed with a probability that depends on the attribute only:
@@ -36,9 +36,9 @@ taken, so that a seed gives the same network on any machine.
     P(x_ti is removed) = share_i,   independently of every other value, of the class and of x_ti itself
 
 This is "missing completely at random" (Little & Rubin 1987). The class is never removed. Conventions: each attribute
-has its own random stream, with one uniform number per row. So the missing values do not depend on the blocks, and a
-value that is missing with a small share is also missing with any larger share. Values that are missing already remain
-so.
+has its own random stream, with one uniform variate per row. So the missing values do not depend on the blocks, and a
+value that is missing with a low probability is also missing with any higher probability. Values that are missing
+already remain so.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ from bncli.engine.structures.structure import CLASS, Dag
 from bncli.errors import UsageError
 
 Range = tuple[int, int]
-"""The first and the last number of a range (inclusive) from which a number is drawn uniformly."""
+"""The smallest and the largest integer of a range from which an integer is drawn uniformly."""
 MOST_ENTRIES = 1 << 25
-"""The most probabilities in all tables of a network: 256 MiB, and as much again while rows are drawn."""
+"""The maximum number of probabilities in all tables of a network: 256 MiB, and as much again while rows are drawn."""
 MOST_ATTRIBUTES = 10_000
 MOST_VALUES = 10_000
 MOST_EXPONENT = 300.0
@@ -74,14 +74,18 @@ NETWORK_NAME = re.compile(r"([0-9]+)\.([0-9]+)\.([0-9]+)(?:-([0-9]+))?\.([0-9]+)
 
 @dataclass(frozen=True)
 class RandomNetworkKind:
-    """A kind of random network.
+    """A kind of random network, in which the class is a parent of every attribute.
 
-    - k: the most attribute parents of an attribute
-    - values, classes: the ranges from which the numbers of values and of labels are drawn
-    - ordered: whether the parents are the attributes just before; otherwise they are drawn from those that come earlier
-      in a random order
+    - name: the name of the kind
+    - k: the number of attribute parents of an attribute, or fewer if fewer attributes come earlier
+    - attributes: the number of attributes
+    - values, classes: the ranges from which the number of values of each attribute and the number of labels are drawn
+    - ordered: True if the parents are the k attributes just before in the schema; False if they are drawn at random
+      from the attributes that come earlier in a random order
     - rows: the number of rows given in the name, or None
     - options: the options that the structure file records
+
+    Raises UsageError if the number of attributes or a range is out of bounds, or if a range is reversed.
     """
 
     name: str
@@ -124,7 +128,7 @@ def named_spec(name: str) -> RandomNetworkKind | None:
 
 
 def random_network(spec: RandomNetworkKind | str, rng: np.random.Generator) -> Network:
-    """Draw a network of this kind, or with this name p.n.d.N; raise UsageError if its tables would be too large."""
+    """Draw a network of the given kind, or the kind named p.n.d.N; raise UsageError if it is unknown or too large."""
     if isinstance(spec, str):
         named = named_spec(spec)
         if named is None:
@@ -172,7 +176,7 @@ def _refuse_size(entries: int) -> None:
 
 
 def numbered(letter: str, n: int, first: int = 0) -> tuple[str, ...]:
-    """Return n names, the letter followed by numbers of equal length, so that they sort in the order of the numbers."""
+    """Return n names: the letter followed by consecutive numbers, zero-padded so that the names sort in this order."""
     width = len(str(n - 1 + first))
     return tuple(f"{letter}{number:0{width}d}" for number in range(first, n + first))
 
@@ -198,7 +202,7 @@ def conditioning_network(exponent: float) -> Network:
 
 
 def sample(source: Model | Network, rows: int, rng: np.random.Generator) -> Columns:
-    """Draw `rows` labelled rows from a network, or from a model that is equivalent to one (see `network_of`)."""
+    """Draw `rows` labelled rows from a network, or from a model that can be written as one (see `network_of`)."""
     return Sampler(source if isinstance(source, Network) else network_of(source), rng).draw(rows)
 
 
@@ -223,7 +227,7 @@ class _Node(NamedTuple):
 
 
 class Sampler:
-    """A sampler of rows from a network; each call of `draw` or `draw_codes` continues after the last one."""
+    """A sampler of rows from a network; each call of `draw` or `draw_codes` continues the random streams."""
 
     def __init__(self, network: Network, rng: np.random.Generator) -> None:
         structure, n = network.structure, len(network.theta)
@@ -245,7 +249,7 @@ class Sampler:
         self._within_intervals = rng.spawn(n)
 
     def draw_codes(self, rows: int) -> dict[int | None, Index]:
-        """Draw the codes of the next `rows` rows, by attribute, and those of the class under CLASS."""
+        """Draw the next `rows` rows; return the codes (rows,) of each node, keyed by attribute index, or CLASS."""
         codes: dict[int | None, Index] = {}
         for node in self._order:
             parents, radices, thresholds, stream = self._nodes[node]
@@ -265,7 +269,7 @@ class Sampler:
         return codes
 
     def draw(self, rows: int) -> Columns:
-        """Draw the next `rows` rows."""
+        """Draw the next `rows` rows; return them as columns, with numeric values drawn uniformly from the intervals."""
         codes = self.draw_codes(rows)
         schema, attributes = self._schema, {}
         for i, (attribute, stream) in enumerate(zip(schema.attributes, self._within_intervals, strict=True)):
@@ -290,7 +294,7 @@ class Sampler:
 
 
 def _finite_edges(cuts: tuple[float, ...]) -> Array:
-    """Return the cuts and two outer ends, all finite; the last interval is not empty if any number exceeds its cut."""
+    """Return the cuts and two finite outer ends; the last interval is nonempty if a finite value exceeds the cut."""
     if not cuts:
         return np.array([0.0, 1.0])
     first, last = (abs(cuts[0]) or 1.0,) * 2
@@ -307,7 +311,7 @@ def _signed_code_type(n_codes: int) -> np.dtype[np.signedinteger]:
 
 
 class MissingCompletelyAtRandom:
-    """The removal of values completely at random; `shares` has the share to remove of each attribute, in order.
+    """Removes values completely at random, each with the probability that `shares` has for its attribute, in order.
 
     Each call of `applied_to` continues the random streams after the last rows.
     """
@@ -317,7 +321,7 @@ class MissingCompletelyAtRandom:
         self._streams = rng.spawn(len(self._shares))
 
     def applied_to(self, rows: Columns) -> Columns:
-        """Return the rows with values removed."""
+        """Return the rows with some values removed; the class and the weights stay unchanged."""
         attributes = dict(rows.as_read)
         for (name, column), share, stream in zip(rows.as_read.items(), self._shares, self._streams, strict=True):
             if share <= 0:
@@ -334,7 +338,7 @@ class MissingCompletelyAtRandom:
 
 
 def missing_shares(schema: Schema) -> tuple[float, ...]:
-    """Return, for each attribute, the share of training rows with a missing value.
+    """Return, for each attribute, the weighted fraction of training rows with a missing value.
 
     It is 0 if missing values are a level.
     """

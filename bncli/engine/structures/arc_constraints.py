@@ -1,4 +1,4 @@
-"""Constraints on the arcs and tables of a structure, by attribute index, from the file given with `--knowledge`."""
+"""Constraints on the arcs and tables of a structure over attribute indices, from the file given with `--knowledge`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ArcConstraints:
     - allowed[j, i]: an arc j -> i may exist; required[j, i]: it must exist
     - together[i, j]: i and j may be in one table; symmetric
     - earlier[j, i]: j comes before i in any order of the attributes, because of an arc, a tier or the root
-    - max_parents: the most attribute parents of an attribute, or None for any number
+    - max_parents: the maximum number of attribute parents of an attribute, or None for any number
     - names: the names of the attributes, for messages
     """
 
@@ -79,7 +79,7 @@ class ArcConstraints:
         return cls(allowed, required, together, earlier, knowledge.max_parents, names)
 
     def order(self, preferred: Sequence[int]) -> tuple[int, ...]:
-        """Return the attributes in the preferred order, each moved behind those that must come before it.
+        """Return the attributes in the preferred order, each moved behind the attributes that must come before it.
 
         Raises UsageError if the constraints form a cycle.
         """
@@ -95,9 +95,9 @@ class ArcConstraints:
         return tuple(placed)
 
     def parents_among(self, child: int, candidates: Sequence[int], most: int) -> tuple[int, ...]:
-        """Return the required parents of an attribute, then the first candidates that may join them, at most `most`.
+        """Return at most `most` (or max_parents) parents: the required ones, then the first candidates that may join.
 
-        Raises UsageError if there are more required parents.
+        All of them are taken from `candidates`. Raises UsageError if more parents are required than may be returned.
         """
         most = most if self.max_parents is None else min(most, self.max_parents)
         chosen = [j for j in candidates if self.required[j, child]]

@@ -1,4 +1,4 @@
-"""Structures by column names, as files hold them, and their conversion to and from structures by attribute index.
+"""Structures that refer to columns by name, as in files, and their conversion to and from attribute indices.
 
 A structure is a graph (`NamedDag`) or a list of regions (`NamedRegions`); both are validated when they are created.
 """
@@ -32,7 +32,7 @@ from bncli.errors import BncliError
 
 @dataclass(frozen=True)
 class NamedDag:
-    """A directed acyclic graph by column names, as a structure file holds it; every parent list may name the class.
+    """A directed acyclic graph over column names, as in a structure file; every list of parents may contain the class.
 
     A name that occurs only as a parent is a node without parents. `class_name` is None if the file does not name the
     node of the class; then the schema given to `resolve` does. `where` is the file, for error messages. `arcs` is "cv"
@@ -75,7 +75,7 @@ class NamedDag:
         return first_unmarried(self.parents, self.class_name)
 
     def resolve(self, schema: Schema) -> Dag:
-        """Return the same graph by attribute index, without uninformative attributes.
+        """Return the same graph over attribute indices, without uninformative attributes.
 
         Raises BncliError if the class or an attribute is not in the schema.
         """
@@ -106,7 +106,7 @@ class NamedDag:
 
 
 MAX_REGION = 16
-"""The most attributes in a region; a region of m attributes has 2^m subsets."""
+"""The maximum number of attributes in a region; a region of m attributes has 2^m subsets."""
 
 
 @dataclass(frozen=True)
@@ -114,11 +114,12 @@ class NamedRegions:
     """Sets of attributes that share a table with the class, by column names, in the order in which they were added.
 
     `trace` describes every step of the search (`SearchTrace`). Without it the model consists of all regions, and a
-    region inside an earlier one has no effect. `where` is the file, for error messages. `bins` and `gains` are as in
-    `Regions`. cuts[r] has the cuts of every attribute of region r, or None where the attribute keeps all its cuts.
+    region inside another one has no effect. `where` is the file, for error messages. `bins` and `gains` are as in
+    `Regions`. cuts[r] has the cuts of every attribute of region r, or None for an attribute that keeps all its cuts.
 
-    Raises BncliError for a region that is empty, too large, or names an attribute twice or the class; for a trace,
-    gains or cuts that do not fit the regions; and, if there is a trace, for a region inside an earlier one.
+    Raises BncliError for a region that is empty, too large, or names an attribute twice or the class; for invalid bins,
+    gains or cuts; for a trace, gains or cuts that do not fit the regions; and, if there is a trace, for a region inside
+    an earlier one.
     """
 
     class_name: str
@@ -191,7 +192,7 @@ class NamedRegions:
 
     @property
     def chosen(self) -> tuple[tuple[str, ...], ...]:
-        """The regions of the best step (or all without a trace), except those that another of them contains."""
+        """The regions of the best step, or all regions without a trace, except those that another of them contains."""
         return tuple(self.regions[position] for position in self.chosen_positions)
 
     @property
@@ -206,7 +207,7 @@ class NamedRegions:
         return tuple(dict.fromkeys(itertools.chain.from_iterable(self.regions)))
 
     def resolve(self, schema: Schema) -> Regions:
-        """Return the regions by attribute index, without uninformative attributes and regions inside an earlier one.
+        """Return the regions over attribute indices, without uninformative attributes and regions inside earlier ones.
 
         If a region loses an attribute, the trace and the gains no longer apply and are dropped. Raises BncliError if
         the class or an attribute is not in the schema, or if an attribute does not have one of the cuts.
@@ -266,7 +267,7 @@ NamedStructure = NamedDag | NamedRegions
 
 
 def name_structure(structure: Structure, schema: Schema) -> NamedStructure:
-    """Return the same structure by column names, with the attributes of each region in schema order."""
+    """Return the same structure with column names instead of attribute indices."""
     if isinstance(structure, Dag):
         return name_dag(structure, schema)
     cuts = []
@@ -289,7 +290,7 @@ def name_structure(structure: Structure, schema: Schema) -> NamedStructure:
 
 
 def name_dag(dag: Dag, schema: Schema) -> NamedDag:
-    """Return the graph by column names: nodes in schema order, attributes outside the network left out."""
+    """Return the graph over column names: nodes in schema order (the class last), without unconnected attributes."""
     names = [attribute.name for attribute in schema.attributes]
     children = set(dag.class_children)
     parents = {}
@@ -329,7 +330,7 @@ def _check_class(own: str, requested: str, where: str) -> None:
 
 
 def _check_attributes(names: Iterable[str], known: Collection[str], where: str) -> None:
-    """Raise BncliError, which suggests the most similar attribute, for the first name that is not an attribute."""
+    """Raise BncliError, with a suggestion if an attribute is similar, for the first name that is not an attribute."""
     for name in names:
         if name not in known:
             import difflib

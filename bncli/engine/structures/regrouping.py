@@ -5,9 +5,9 @@ would be too many cells, so its family uses each attribute in a coarser binning:
 
     coarse code = grouping[code],
 
-which joins neighbouring intervals to a few groups of about equal training weight. Heavy intervals stay alone, by the
-rule of equal-frequency cuts (`bncli.engine.kernels.binning`), applied to intervals instead of values. A missing level
-keeps a code of its own, the last. The levels of a categorical attribute have no order and are not joined.
+which joins neighbouring intervals into a few groups of about equal training weight. A heavy interval remains a group of
+its own if possible, as in equal-frequency cuts (`bncli.engine.kernels.binning`). A missing level keeps a code of its
+own, the last. The levels of a categorical attribute have no order and are not joined.
 
 Rows are counted over regrouped attributes as over any others: each distinct pair of attribute and grouping becomes one
 more column of the data set, whichever families share it, and the families become plain families over these columns.
@@ -31,7 +31,7 @@ from bncli.engine.structures.structure import Family, Grouping, Groupings
 CACHE_SIZE = 4096
 """The number of cached groupings and regrouped attributes; folds and candidates use the same ones again and again."""
 _ROUNDING = 1e-12
-"""Log-odds, in nats, that differ by no more are equal."""
+"""Log-odds, in nats, that differ by no more than this are treated as equal."""
 
 
 def group_intervals_by_size(attributes: Sequence[Attribute], bins: Sequence[int | None]) -> Groupings:
@@ -40,9 +40,10 @@ def group_intervals_by_size(attributes: Sequence[Attribute], bins: Sequence[int 
 
 
 def group_intervals(attribute: Attribute, bins: int) -> Grouping | None:
-    """Return the coarse code of every code, for at most `bins` >= 1 intervals, or None if the attribute has no more.
+    """Return the coarse code of every code, for at most `bins` >= 1 intervals and a possible missing level.
 
-    The grouping depends on the training frequencies alone. Cost: a few operations per interval.
+    Return None if the attribute has no more intervals than that, or is categorical. The grouping depends only on the
+    training frequencies. Cost: a few operations per interval.
     """
     if not isinstance(attribute, NumericAttribute) or attribute.n_values <= bins:
         return None
@@ -77,7 +78,7 @@ def refine(grouping: Grouping | None, other: Grouping | None) -> Grouping | None
 
 @lru_cache(CACHE_SIZE)
 def regroup_attribute(attribute: Attribute, grouping: Grouping) -> Attribute:
-    """Return the attribute with its codes joined by `grouping`: with fewer cuts or levels, and their frequencies."""
+    """Return the attribute with its codes joined by `grouping`: with fewer cuts or levels and summed frequencies."""
     frequencies = tuple(np.bincount(grouping, attribute.frequencies, max(grouping) + 1).tolist())
     if isinstance(attribute, NumericAttribute):
         cuts = tuple(
@@ -92,10 +93,10 @@ def regroup_attribute(attribute: Attribute, grouping: Grouping) -> Attribute:
 
 
 def join_equal_intervals(attribute: Attribute, values: Array) -> Grouping | None:
-    """Return the grouping that joins neighbouring intervals of equal values, or None if there are none.
+    """Return the grouping that joins neighbouring intervals with equal values, or None if there is nothing to join.
 
-    values (cardinality, ...): what each code adds to the log-odds, in nats. Levels are not joined, and neither is a
-    missing value that counts as a value.
+    values (cardinality, ...) are the contributions of each code to the log-odds, in nats. The levels of categorical
+    attributes and a missing level are not joined.
     """
     n_values = attribute.n_values
     if not isinstance(attribute, NumericAttribute) or n_values < 2:

@@ -2,29 +2,29 @@
 
 Every function takes counts of shape (..., r, q, K): batch axes, the child's r values, one flat axis of the q
 configurations of its attribute parents (q = 1 without any), and the K classes, since the class is a parent too. It
-returns one score per element of the batch, in nats; higher is better. Rows may be weighted, so counts need not be whole
-numbers. In the formulas, N is the sum of the counts, k a value of the child, j a configuration, c a class, and G the
+returns one score per element of the batch, in nats; higher is better. Rows may be weighted, so counts need not be
+integers. In the formulas, N is the sum of the counts, k a value of the child, j a configuration, c a class, and G the
 gamma function.
 
 A score is called equivalent if an arc gains the same in both directions:
 
     score(i | class, j) - score(i | class) = score(j | class, i) - score(j | class)
 
-**The approximate conditional log-likelihood** (aCLL) is that of Carvalho, Adao & Mateus 2013, Entropy 15. With U_c =
-P(x, c), ln P(c | x) = ln U_c - ln (sum over c' of U_c'). The second term ties all parameters together. Replaced by its
-best linear fit in the logarithms,
+**The approximate conditional log-likelihood** (aCLL) was proposed by Carvalho, Adao & Mateus 2013, Entropy 15. With
+U_c = P(x, c), ln P(c | x) = ln U_c - ln (sum over c' of U_c'). The second term couples all parameters. If it is
+replaced by its best linear fit in the logarithms,
 
     ln (sum over c of U_c)  ~  beta sum over c of ln U_c + gamma,        beta = Cov(A, B) / Var(B),
     A = ln (sum over c of U_c),    B = sum over c of ln U_c,    gamma = E[A] - beta E[B]
 
-it leaves a weighted sum of the ln U_c, so that, up to a constant, the conditional log-likelihood becomes a sum over
+a weighted sum of the ln U_c is left, so that, up to a constant, the conditional log-likelihood becomes a sum over
 families:
 
     aCLL = sum over families, k, j, c of M_kjc ln theta_kjc
     M_kjc = (1 - beta) N_kjc - beta (sum over c' != c of N_kjc') = N_kjc - beta (sum over all c' of N_kjc')
 
-A cell supports its class (M > 0) if the class's share of the cell exceeds beta. With N' pseudo-counts, aCLL is highest,
-among all theta_kjc >= N' / (sum over k of N+_kjc), at
+A cell supports its class (M > 0) if the fraction of its rows in that class exceeds beta. With N' pseudo-counts, aCLL is
+highest, among all theta_kjc >= N' / (sum over k of N+_kjc), at
 
     theta_kjc = N+_kjc / (sum over k of N+_kjc),      N+_kjc = max(M_kjc, N')
 
@@ -69,7 +69,7 @@ RANGE = 45.0
 
 
 class FamilyScore(NamedTuple):
-    """A score function, whether the score is equivalent, and the arguments that the function takes after the counts."""
+    """A score function, whether the score is equivalent, and the further arguments of the function after the counts."""
 
     function: Callable[..., Array]
     equivalent: bool
@@ -170,11 +170,11 @@ FAMILY_SCORES: dict[str, FamilyScore] = {
     "acll": FamilyScore(acll, equivalent=False),
     "acll-uniform": FamilyScore(acll_uniform, equivalent=False),
 }
-"""The scores, by the word typed after `--structure-score`; the catalogue lists the same words."""
+"""The scores, keyed by their names in `--structure-score`; the catalogue lists the same names."""
 
 
 def parse_score(rule: str) -> FamilyScore:
-    """Return the score written as `NAME`, `NAME:NUMBER` or `NAME:NUMBER/PRIOR`, with its number and prior."""
+    """Parse `NAME`, `NAME:NUMBER` or `NAME:NUMBER/PRIOR`; return the score with the number and prior as arguments."""
     name, _, numbers = rule.partition(":")
     number, _, prior = numbers.partition("/")
     arguments: list[float | str] = [float(number)] if number else []
@@ -236,7 +236,7 @@ def dirichlet_approximation(n_labels: int, n: ArrayLike) -> LinearApproximation:
 
 @cache
 def prior_approximation(prior: str, n_labels: int) -> LinearApproximation:
-    """Return beta and gamma for `n_labels` classes under a prior in the text form of `option_kinds.ClassPairPrior`.
+    """Return beta and gamma for `n_labels` classes under a prior in the string form of `option_kinds.ClassPairPrior`.
 
     Raises BncliError if the number of its parameters does not fit the number of classes.
     """
@@ -307,12 +307,12 @@ def class_contrasts(counts: Array, beta: Array) -> Array:
 
 
 def log_theta(contrasts: Array, pseudo_counts: float, axis: int) -> Array:
-    """Return ln theta for contrasts M (..., K), normalised over `axis`, that of the child; finite because N' > 0."""
+    """Return ln theta for contrasts M (..., K), normalised over the child's `axis`; finite because N' > 0."""
     floored = np.maximum(contrasts, pseudo_counts)
     return np.asarray(np.log(floored / floored.sum(axis=axis, keepdims=True)))
 
 
 def acll_scores(counts: Array, beta: Array, pseudo_counts: float) -> Array:
-    """Return the terms of aCLL at the best theta, (...), in nats, from counts (..., r, q, K) and beta (...)."""
+    """Return each family's term of aCLL at the best theta, (...) in nats, from counts (..., r, q, K) and beta (...)."""
     contrasts = class_contrasts(counts, beta[..., np.newaxis, np.newaxis, np.newaxis])
     return np.asarray((contrasts * log_theta(contrasts, pseudo_counts, axis=-3)).sum(axis=(-3, -2, -1)))

@@ -1,13 +1,13 @@
-"""Structures by attribute index: directed acyclic graphs (`Dag`) and sets of regions (`Regions`).
+"""Structures over attribute indices: directed acyclic graphs (`Dag`) and sets of regions (`Regions`).
 
 A structure determines which attributes share a table: its `families()` are all that a scorer needs.
 
 A graph is perfect if any two parents of a common child are joined by an arc. P(target | all other nodes) depends only
 on the graph's *canonical form*: the target, its children, its parents and its children's parents, with the target's
-parents married, that is, joined pairwise. If this form is perfect, the distributions of the target are those of a
-log-linear model over the complete sets of the form (directions dropped), hence of a logistic regression (Roos, Wettig,
-Grünwald, Myllymäki & Tirri 2005, Machine Learning 59). Naive Bayes, trees, forests and k-dependence networks with k = 1
-are perfect below their class; other networks need not be.
+parents married, that is, joined pairwise. If this form is perfect, the network represents the same distributions of the
+target as a log-linear model over the complete sets of the undirected form, hence as a logistic regression (Roos,
+Wettig, Grünwald, Myllymäki & Tirri 2005, Machine Learning 59). Naive Bayes, trees, forests and k-dependence networks
+with k = 1 are perfect below their class; other networks need not be.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Node = TypeVar("Node", bound=Hashable)
 Member = TypeVar("Member", bound=Hashable)
 Entry = TypeVar("Entry", bound=Hashable)
 CLASS = None
-"""The class, in graphs whose other nodes are attribute indices."""
+"""The node of the class, in graphs whose other nodes are attribute indices."""
 Grouping = tuple[int, ...]
 """The coarse code of every code of an attribute; every coarse code from 0 to the largest occurs."""
 BinnedAttribute = tuple[int, Grouping | None]
@@ -40,7 +40,7 @@ class Family:
 
         cell = (x_0 * shape_1 + x_1) * shape_2 + x_2 ...
 
-    `by_class` is False if the table has the same numbers for every class because the class is not a parent of the
+    `by_class` is False if the table has the same values for every class because the class is not a parent of the
     child.
 
     A family may use an attribute in a coarser binning (`bncli.engine.structures.regrouping`): x_i above is then
@@ -103,11 +103,11 @@ class Dag:
     options: Mapping[str, int | float | str | bool] = field(default_factory=dict)
 
     def families(self, cardinalities: tuple[int, ...], *, all_factors: bool = False) -> tuple[Family, ...]:
-        """Return one family per child of the class, in attribute order, then the class's own parents if it has any.
+        """Return one family per child of the class, in attribute order, then the family of the class if it has parents.
 
         A node that is neither the class nor its child has a factor without the class, which cancels in P(y | x) if all
-        of x is known. `all_factors` adds these factors (`by_class` False, in attribute order, before those of the
-        class's parents): with them, the tables give P(y, x), and unknown attributes can be marginalized.
+        of x is known. `all_factors` adds these factors (`by_class` False, in attribute order, before the family of the
+        class): with them, the tables give P(y, x), and unknown attributes can be marginalized.
         """
         families = [Family.over((i, *self.parents[i]), cardinalities, i) for i in self.class_children]
         if all_factors:
@@ -135,7 +135,7 @@ class Dag:
 
     @property
     def n_arcs(self) -> int:
-        """Number of arcs between attributes."""
+        """The number of arcs between attributes."""
         return sum(map(len, self.parents))
 
     @property
@@ -196,12 +196,12 @@ class Regions:
     describes every step of the search; without it the model consists of all regions. `method` and `options` are as in
     `Dag`.
 
-    - bins[k] is the most intervals of an attribute in a region of k + 1 attributes; the last entry also holds for
-      larger regions. None, or no entry at all, leaves the cuts of an attribute as they are. `groupings` has, for each
-      entry of `bins`, the groupings of the schema's attributes.
-    - binnings[r][j] is the grouping of the j-th attribute of region r (None: all its cuts); if there are any, `bins`
-      has no effect
-    - gains[r] is the gain of region r as a candidate, in nats, when it was chosen; empty if it is not known
+    - bins[k] is the maximum number of intervals of an attribute in a region of k + 1 attributes; the last entry also
+      holds for larger regions. None, or no entry at all, leaves the cuts of an attribute as they are. `groupings` has,
+      for each entry of `bins`, the groupings of the schema's attributes.
+    - binnings[r][j] is the grouping of the j-th attribute of region r, or None if it keeps all its cuts. If `binnings`
+      is not empty, `groupings` has no effect on the families.
+    - gains[r] is the gain in nats of region r as a candidate, when it was chosen; empty if gains are not known
     """
 
     regions: tuple[tuple[int, ...], ...]
@@ -215,7 +215,7 @@ class Regions:
 
     @property
     def chosen(self) -> tuple[tuple[int, ...], ...]:
-        """The regions of the step of highest posterior (or all), except those that another of them contains."""
+        """The regions of the step of highest posterior, or all without a trace, except those inside another of them."""
         return tuple(self.regions[position] for position in self._chosen_positions)
 
     @property
