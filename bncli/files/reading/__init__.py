@@ -4,7 +4,7 @@
 - `single_values`: the patterns of numbers and dates; the values of one row in Python
 - `byte_streams`: the files of a table, decompressed and decoded
 - `numbers`, `dates`: numbers and dates written as text
-- `values`: texts to numbers, dates, levels and codes; values that do not fit
+- `values`: convert strings to numbers, dates, levels and codes; describe values that do not fit
 - `csv_text`: text files: header, blocks of whole rows, malformed rows
 - `arrow_files`: Parquet and Arrow files: the same row blocks from record batches
 - `table`: several files as one table; blocks are parsed on several threads, in order

@@ -2,10 +2,10 @@
 
 A table is one file, several files, a directory of files, or stdin. Compression is detected from the first bytes. Stdin
 is never seeked: if the table may have to be read twice, its bytes are copied to a temporary file as they arrive, and
-the second `open` reads the copy. The same holds for named pipes.
+the second `open` reads the copy. Named pipes are treated in the same way.
 
-UTF-16 and UTF-32 are recognised by their byte-order mark. A byte that is no character in its encoding is passed on
-unchanged, which makes its row malformed. In encodings with wide characters nothing after such a byte can be trusted,
+UTF-16 and UTF-32 are recognised by their byte-order mark. A byte that is not valid in its encoding is passed on
+unchanged, which makes its row malformed. In encodings with wide characters, nothing after such a byte can be trusted,
 so it is an error.
 """
 
@@ -44,9 +44,10 @@ _PAUSE = 0.1
 
 
 def find_inputs(paths: Sequence[str], *, keep: bool) -> tuple[InputFile, ...]:
-    """Return the files that make up the table; with `keep` they can be opened more than once.
+    """Return the files that make up the table; with `keep`, even stdin and pipes can be opened more than once.
 
-    Raises BncliError for a missing file and a folder without tables, UsageError for a file that is named twice.
+    Raises BncliError for a missing file and for a folder without tables, and UsageError for a file that is given twice
+    and for stdin (-) together with files.
     """
     if "-" in paths and len(paths) > 1:
         raise UsageError("the standard input (-) cannot be combined with files")
@@ -81,13 +82,13 @@ def find_inputs(paths: Sequence[str], *, keep: bool) -> tuple[InputFile, ...]:
 
 
 def strip_compression(name: str) -> str:
-    """Return the name without .gz, .bz2, .xz or .zst."""
+    """Return a file name without the extension .gz, .bz2, .xz or .zst, if it has one."""
     stem, suffix = os.path.splitext(name)
     return stem if suffix.lower() in COMPRESSED_SUFFIXES else name
 
 
 def check_encoding(name: str | None) -> str | None:
-    """Return Python's name of a text encoding, None for UTF-8 or without a name; raise UsageError if it is unknown."""
+    """Return Python's name of a text encoding, or None for UTF-8 and for None; raise UsageError if it is unknown."""
     if name is None:
         return None
     try:
@@ -100,12 +101,12 @@ def check_encoding(name: str | None) -> str | None:
 
 
 class InputFile:
-    """One file of the table, or stdin. `n_done` counts the bytes read (compressed) since it was last opened."""
+    """One file of the table, or stdin; `n_done` is the number of (compressed) bytes read since it was last opened."""
 
     def __init__(self, path: str, keep: bool) -> None:
         self.path = path
         self.name = "stdin" if path == "-" else path
-        """The name in messages."""
+        """The name to show in messages."""
         self.n_done = 0
         self._keep = keep
         self._spool: BinaryIO | None = None
@@ -142,7 +143,7 @@ class InputFile:
             self._file = None
 
     def close(self) -> None:
-        """Close the file and delete its copy."""
+        """Close the file, and delete its copy if there is one."""
         self.close_file()
         if self._spool is not None:
             self._spool.close()
@@ -150,9 +151,9 @@ class InputFile:
 
 
 class _RawBytes(io.RawIOBase):
-    """The stored bytes of an input: they are counted, and copied to the spool if there is one.
+    """The bytes of an input as stored; they are counted as they are read, and copied to the spool if there is one.
 
-    `first` are the first few bytes, which `read` returns as well.
+    `first` holds the first few bytes, which `read` also returns.
     """
 
     def __init__(self, owner: InputFile, file: BinaryIO, spool: BinaryIO | None) -> None:
@@ -201,7 +202,7 @@ class _RawBytes(io.RawIOBase):
         return n
 
     def is_paused(self) -> bool:
-        """Return whether a pipe delivers no byte for _PAUSE seconds."""
+        """Wait up to _PAUSE seconds, and return whether a pipe has delivered no byte by then."""
         try:
             pipe = self._file.fileno()
             # A regular file is always ready, so this waits only for pipes, terminals and sockets.
@@ -211,9 +212,9 @@ class _RawBytes(io.RawIOBase):
 
 
 class Stream:
-    """The decompressed bytes of an input, and after `decode` its text in UTF-8.
+    """The decompressed bytes of an input or, after `decode`, its text in UTF-8.
 
-    `first` are the first few decompressed bytes, which `read` returns as well.
+    `first` holds the first few decompressed bytes, which `read` also returns, decoded after `decode`.
     """
 
     def __init__(self, raw: _RawBytes) -> None:
@@ -231,14 +232,18 @@ class Stream:
         self.first = self._ahead = self._read_source(_N_FIRST)
 
     def decode(self, encoding: str | None) -> None:
-        """Convert all bytes from this encoding to UTF-8; None: from UTF-8, or the encoding of the byte-order mark."""
+        """Make all later reads return UTF-8, converted from `encoding`; call it before reading.
+
+        If `encoding` is None, it is taken from a byte-order mark of UTF-16 or UTF-32; without such a mark, the bytes
+        are taken to be UTF-8 and returned unchanged.
+        """
         encoding = encoding or next((e for mark, e in _BYTE_ORDER_MARKS.items() if self._ahead.startswith(mark)), None)
         if encoding is not None:
             self._source = Transcoder(self._ahead, self._source, encoding, self.owner.name)
             self._ahead = b""
 
     def read(self, size: int) -> bytes:
-        """Return `size` bytes, fewer only at the end."""
+        """Return `size` bytes, or fewer only at the end of the input."""
         ahead, self._ahead = self._ahead[:size], self._ahead[size:]
         return ahead + self._read_source(size - len(ahead)) if len(ahead) < size else ahead
 
@@ -263,7 +268,7 @@ class Stream:
             raise BncliError(what, where=self.owner.name, hint=CREATE_AGAIN) from error
 
     def spool(self) -> BinaryIO:
-        """Return all bytes in a temporary file, which can be seeked."""
+        """Copy all bytes to a temporary file, which is seekable, and return it."""
         file = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115
         while data := self.read(_SPOOLED_AT_ONCE):
             file.write(data)
@@ -272,7 +277,7 @@ class Stream:
 
 
 def _read_fully(stream: Any, size: int, is_paused: Callable[[], bool] = lambda: False) -> bytes:
-    """Return `size` bytes, fewer only at the end or, after the first read, if `is_paused()`."""
+    """Return `size` bytes, or fewer at the end of the stream or, after the first read, when `is_paused()` is true."""
     data: bytes = stream.read(size)
     if not data or len(data) == size:
         return data
@@ -284,7 +289,7 @@ def _read_fully(stream: Any, size: int, is_paused: Callable[[], bool] = lambda: 
 
 
 class Transcoder:
-    """The bytes of `source`, converted from `encoding` to UTF-8; the bytes `first` were read from it before."""
+    """A stream that converts `source` from `encoding` to UTF-8; the bytes `first` were already read from the source."""
 
     def __init__(self, first: bytes, source: Any, encoding: str, name: str) -> None:
         self._first, self._source = first, source
@@ -294,7 +299,7 @@ class Transcoder:
         self._at_end = False
 
     def read(self, size: int, /) -> bytes:
-        """Return at most `size` bytes, and none only at the end of the source."""
+        """Return at most `size` bytes, and no bytes only at the end of the source."""
         while not self._ready and not self._at_end:
             raw, self._first = self._first or self._source.read(_TRANSCODED_AT_ONCE), b""
             self._at_end = not raw

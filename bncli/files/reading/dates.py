@@ -1,4 +1,4 @@
-"""Convert dates and times of the day, as text or in Arrow arrays, to seconds, and extract the parts that models use.
+"""Convert dates and times of the day, as strings or as Arrow types, to seconds, and extract the parts that models use.
 
     2024-03-01  2024/3/1  2024.03.01                     year first
     01.03.2024  1/3/2024  01-03-2024                     day first or month first, according to the order
@@ -9,8 +9,8 @@ A time of the day may follow after a blank, `T` or comma: 9:30, 09:30:00, 09:30:
 UTC, +01:00. Times of the day may also stand alone. Times are read as written: zones are ignored and fractions of a
 second are dropped. Years are 1 to 9999 in text, and unlimited in a columnar file.
 
-`single_values` has the patterns of these texts, and FIRST_TWO_DIGIT_YEAR, with which the window of two-digit years
-begins.
+`single_values` has the patterns of these strings, and FIRST_TWO_DIGIT_YEAR, the first of the hundred years that two
+digits may stand for.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _MONTH_NUMBERS = np.array(list(MONTH_NUMBERS.values()))
 _START_OF_YEAR_1 = -62135596800
 """In seconds since 1970."""
 _TWO_NUMBERS = "[0-9][^0-9]+[0-9]"
-"""A part of every date and time. Few other texts have it, and the patterns of dates take long to compile."""
+"""A pattern that every date and time contains, as a quick test, since the patterns of dates take long to compile."""
 
 
 def to_seconds(texts: pa.Array, order: DateOrder) -> tuple[Array, Mask]:
-    """Return the whole seconds since 1970 (of the day for times), NaN for other texts, and a mask of the dates.
+    """Return whole seconds since 1970 (since midnight for times), NaN for other strings, and a mask of the dates.
 
-    order: of day, month and year in dates that are written in three numbers; `time` for times of the day.
+    order: the order of day, month and year in dates that are written in three numbers; `time` for times of the day.
     """
     if order != "time" and (seconds := _parse_iso_dates(texts)) is not None:
         return seconds, np.ones(len(seconds), np.bool_)
@@ -60,7 +60,7 @@ def to_seconds(texts: pa.Array, order: DateOrder) -> tuple[Array, Mask]:
 
 
 def _parse_iso_dates(texts: pa.Array) -> Array | None:
-    """Return the seconds of ISO dates and times without a zone, or None if any other text occurs (the fast path)."""
+    """Return the seconds of ISO dates and times without a zone, or None if any other string occurs (the fast path)."""
     if not pc.all(pc.match_substring_regex(texts, f"^{ISO}$")).as_py():
         return None
     try:
@@ -72,7 +72,7 @@ def _parse_iso_dates(texts: pa.Array) -> Array | None:
 
 
 def _parse_shape(texts: pa.Array, shape: str, order: DateOrder) -> Array:
-    """Return the seconds of the texts of one shape, NaN for all others."""
+    """Return the seconds of the strings that have this shape, (N,), and NaN for all others."""
     match = pc.extract_regex(texts, f"^{date_pattern(shape)}$")
     fits = match.is_valid().to_numpy(zero_copy_only=False)
     seconds = np.full(len(texts), np.nan)
@@ -119,14 +119,14 @@ def _parse_shape(texts: pa.Array, shape: str, order: DateOrder) -> Array:
 
 
 def _to_integers(digits: pa.Array) -> NDArray[np.int64]:
-    """Return the texts of digits as integers, 0 for an empty text."""
+    """Return strings of digits as integers, 0 for an empty string."""
     filled = pc.if_else(pc.equal(digits, ""), "0", digits)
     numbers: NDArray[np.int64] = filled.cast(pa.int64()).to_numpy(zero_copy_only=False)
     return numbers
 
 
 def shape_of(text: str) -> str | None:
-    """Return the shape of a text that looks like a date, `time` for a time of the day, None for any other text."""
+    """Return the shape of a string that looks like a date, `time` for a time of the day, None for any other string."""
     if not re.search(_TWO_NUMBERS, text):
         return None
     array = pa.array([text])
@@ -134,7 +134,7 @@ def shape_of(text: str) -> str | None:
 
 
 def are_of_shape(texts: pa.Array, shape: str) -> bool:
-    """Return whether all texts look like dates of this shape; the dates need not exist."""
+    """Return whether all strings look like dates of this shape; the dates need not exist."""
     return bool(pc.all(pc.match_substring_regex(texts, f"^{date_pattern(shape)}$")).as_py())
 
 
@@ -144,23 +144,23 @@ def is_temporal(arrow_type: pa.DataType) -> bool:
 
 
 def order_of(arrow_type: pa.DataType) -> DateOrder:
-    """Return the order under which values of a temporal Arrow type are read."""
+    """Return the order with which values of a temporal Arrow type are read: `time` for times of the day, or `ymd`."""
     return "time" if pa.types.is_time(arrow_type) else "ymd"
 
 
 def holds_dates(arrow_type: pa.DataType, order: DateOrder) -> bool:
-    """Return whether an Arrow type has times of the day, for the order `time`, or dates, for the other orders."""
+    """Return whether an Arrow type holds times of the day, if the order is `time`, or dates, if it is any other."""
     return is_temporal(arrow_type) and (order_of(arrow_type) == "time") == (order == "time")
 
 
 def durations_of(array: pa.Array) -> Array:
-    """Return an array of durations in seconds, NaN for nulls."""
+    """Convert an array of durations to seconds, with NaN for nulls."""
     ticks: Array = array.cast(pa.int64()).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return ticks / _TICKS_PER_SECOND[array.type.unit]
 
 
 def seconds_of(array: pa.Array) -> Array:
-    """Return an array of a temporal type in whole seconds since 1970 (of the day for times), NaN for nulls."""
+    """Convert an array of a temporal type to whole seconds since 1970 (since midnight for times), NaN for nulls."""
     arrow_type = array.type
     if pa.types.is_timestamp(arrow_type) and arrow_type.tz is not None:
         array = pc.local_timestamp(array)
@@ -174,7 +174,10 @@ def seconds_of(array: pa.Array) -> Array:
 
 
 def part_of(seconds: Array, part: DatePart, origin: int = 0) -> Array:
-    """Return one part of each date, NaN if the date is missing; `days` are counted from the day `origin`."""
+    """Return one part of each date, NaN if the date is missing.
+
+    seconds: seconds since 1970, (N,), NaN if missing. `days` are counted from `origin`, in days since 1970-01-01.
+    """
     present = ~np.isnan(seconds)
     counted_seconds = np.where(present, seconds, 0).astype(np.int64)
     days = counted_seconds // DAY

@@ -1,8 +1,8 @@
 """Numbers written as text, plain or in a national form.
 
 A plain number is a finite decimal number such as `12`, `-0.5` or `+1.5e-3`, with optional blanks around it. Arrow's
-parsers also accept `inf`, `nan` and hexadecimal numbers; here these are text. A number too large for a double (1e400)
-is not finite, so it is text as well.
+parsers also accept `inf`, `nan` and hexadecimal numbers; here these are not numbers. Neither is a number too large for
+a double (1e400), which is not finite.
 
 National forms: 1.234,56  1,234.56  1 234,56  1'234.56  € 60,93  12 %  (5.00)  5-
 
@@ -10,9 +10,10 @@ Once the decimal mark is known, every other mark can only separate thousands, so
 and the currency or percent sign. Thousands are groups of three digits, all separated by the same mark; the first group
 has one to three digits and does not begin with 0.
 
-Conventions: if all values of a column fit both decimal marks (`1,234`), the mark is decimal if a number of four or more
-digits has no mark. Otherwise it separates thousands if some numbers have no mark. If every number has the mark, it is
-decimal if it is a comma and semicolons separate the fields of the file, or if it is a point and they do not.
+Conventions: if all values of a column are numbers with either decimal mark (`1,234`), the mark they contain is the
+decimal mark if a number of four or more digits has no mark. Otherwise it separates thousands if some numbers have no
+mark. If every number has the mark, a comma is the decimal mark if semicolons separate the fields of the file, and a
+point is the decimal mark if they do not.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from bncli.files.reading.single_values import ASCII_MARKS, DECIMAL, MARKS, is_de
 from bncli.files.reading.source import BLANKS, ValueKind
 
 FEW = 128
-"""Up to this many texts are processed in Python, because a call of Arrow costs more; wide tables have many columns."""
+"""Up to this many strings are processed in Python, since a call of Arrow costs more; wide tables have many columns."""
 _LEADING_ZEROS = "^0[0-9]+$"
 _has_leading_zero = re.compile("0[0-9]+").fullmatch
 _INTEGER = "^-?[0-9]{1,19}$"
@@ -44,13 +45,14 @@ _CURRENCIES = (
 _SIGNS = r"US\$|C\$|A\$|R\$|€|\$|£|¥|₹|₽|₺|₩|₪|₴|zł|Kč|Ft|Fr\.|kr|Rs|%"
 _AFFIX = rf"^[(+-]*(?P<x>{_CURRENCIES}|{_SIGNS}) ?[0-9.,+-]|[0-9.,] ?(?P<y>{_CURRENCIES}|{_SIGNS})[)-]*$"
 _MIN_SPECIAL = 2
-"""A column has a national form only if this many distinct texts are not plain numbers; one is likely an error."""
+"""A column has a national form only if at least this many distinct strings are not plain numbers."""
 
 
 def to_numbers(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask | None]:
-    """Return the numbers, and a mask of the texts that are neither numbers nor `missing` tokens (None: there is none).
+    """Parse strings as plain numbers; return the values, and a mask of strings that are neither numbers nor missing.
 
-    The number of a missing token and of a text that is not a number is NaN.
+    texts: an Arrow array of strings, (N,). missing: the missing tokens. A value is NaN if the string is a missing token
+    or not a number. The mask is None if there are no other strings.
     """
     if len(texts) <= FEW:
         trimmed = [text.strip(BLANKS) for text in texts.to_pylist()]
@@ -69,7 +71,10 @@ def to_numbers(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask | N
 
 
 def parse_plain_numbers(texts: pa.Array, missing: Sequence[str]) -> NDArray[Any] | None:
-    """Return the numbers with NaN for `missing` tokens, or None if the texts are anything else (the fast path)."""
+    """Parse strings with Arrow, with NaN for `missing` tokens; return None if any other string is not a finite number.
+
+    This is the fast path; Arrow does not accept blanks around a missing token.
+    """
     is_missing = pc.is_in(texts, value_set=pa.array(missing, pa.string()))
     if pc.any(is_missing).as_py():
         texts = pc.if_else(is_missing, pa.scalar(None, pa.string()), texts)
@@ -81,7 +86,7 @@ def parse_plain_numbers(texts: pa.Array, missing: Sequence[str]) -> NDArray[Any]
 
 
 def _parse_each(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask, Mask]:
-    """Return for each text its number (or NaN), whether it is a finite number, and whether it is missing."""
+    """Return, for each string, its value or NaN, whether it is a finite number, and whether it is a missing token."""
     trimmed = pc.utf8_trim(texts, characters=BLANKS)
     is_missing = pc.is_in(trimmed, value_set=pa.array(missing, pa.string())).to_numpy(zero_copy_only=False)
     is_decimal = pc.match_substring_regex(trimmed, pattern=f"^{DECIMAL}$").to_numpy(zero_copy_only=False) & ~is_missing
@@ -93,7 +98,7 @@ def _parse_each(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask, M
 
 
 def to_finite(numbers: pa.Array) -> NDArray[Any] | None:
-    """Return an Arrow array as int64, or as float64 with NaN for nulls, or None if a number is not finite."""
+    """Return an Arrow array of numbers in NumPy, with NaN for nulls, or None if a number is not finite."""
     values: NDArray[Any] = numbers.to_numpy(zero_copy_only=False)
     if pa.types.is_integer(numbers.type):
         return values
@@ -102,10 +107,11 @@ def to_finite(numbers: pa.Array) -> NDArray[Any] | None:
 
 
 def guess_kinds(columns: Sequence[pa.Array], missing: Sequence[str]) -> list[ValueKind]:
-    """Return the type that the texts of each column suggest; all columns have the same length.
+    """Return the type that the strings of each column suggest; all columns have the same length.
 
-    A column is INTEGER or NUMBER if it has more than two distinct numbers, none with leading zeros, and nothing else;
-    otherwise it is TEXT. All columns are examined together, since each column of a wide table has few texts.
+    A column is INTEGER or NUMBER if it has more than two distinct numbers, none with leading zeros, and otherwise only
+    missing values; all other columns are TEXT. All columns are examined together, since each column of a wide table has
+    few strings.
     """
     if not columns:
         return []
@@ -136,7 +142,7 @@ def guess_kinds(columns: Sequence[pa.Array], missing: Sequence[str]) -> list[Val
 
 
 def has_leading_zeros(texts: pa.Array) -> bool:
-    """Return whether any of the texts is a number with leading zeros."""
+    """Return whether any of the strings, without blanks, consists of digits with a leading zero, such as 01."""
     if len(texts) <= FEW:
         return any(_has_leading_zero(text.strip(BLANKS)) for text in texts.to_pylist())
     trimmed = pc.utf8_trim(texts, characters=BLANKS)
@@ -144,10 +150,10 @@ def has_leading_zeros(texts: pa.Array) -> bool:
 
 
 def look_like_codes(texts: pa.Array, counts: Integers) -> bool:
-    """Return whether distinct texts, stripped of blanks, are codes such as 01234, given how often each occurs.
+    """Return whether distinct strings, stripped of blanks, are codes such as 01234; `counts` is how often each occurs.
 
-    Codes consist of digits only. If zero (written 0 or 000) is more frequent than any other value, the column is a
-    count of something that is usually absent, and not a code.
+    Codes consist of digits only. If zero (written 0 or 000) is more frequent than any other value, the column is taken
+    to be a count of something that is usually absent, and not a code.
     """
     if not pc.all(pc.match_substring_regex(texts, "^[0-9]+$")).as_py():
         return False
@@ -156,7 +162,7 @@ def look_like_codes(texts: pa.Array, counts: Integers) -> bool:
 
 
 def to_numbers_in_form(texts: pa.Array, form: NumberForm) -> tuple[Array, Mask]:
-    """Return the number of each text, NaN if it is not a number in this form, and a mask of the numbers."""
+    """Parse strings as numbers in a national form; return the values, NaN for others, and a mask of the numbers."""
     bare = _without_affix(_to_ascii(texts), form.affix)
     fits = pc.match_substring_regex(bare, f"^{number_pattern(form.decimal).pattern}$")
     values = np.full(len(texts), np.nan)
@@ -169,10 +175,11 @@ def to_numbers_in_form(texts: pa.Array, form: NumberForm) -> tuple[Array, Mask]:
 
 
 def find_form(texts: pa.Array, decimal: str | None, delimiter: str) -> tuple[NumberForm, bool] | None:
-    """Return the form in which all of the distinct texts are numbers, or None if there is none.
+    """Return the national form in which all of the distinct strings are numbers, and whether it is ambiguous, or None.
 
-    decimal: the decimal mark that the user states. delimiter: separates the fields of the file.
-    The second value is whether the texts fit the other decimal mark as well, and would then be other numbers.
+    decimal: the decimal mark that the user gave, or None. delimiter: separates the fields of the file. The form is
+    ambiguous if the strings are also numbers, but other ones, with the other decimal mark. Returns None if there is no
+    such form, or if it is not needed because at most one string is not a plain number.
     """
     if decimal is None:
         wrong = to_numbers(texts, ())[1]
@@ -196,7 +203,10 @@ def find_form(texts: pa.Array, decimal: str | None, delimiter: str) -> tuple[Num
 
 
 def fitting_forms(texts: pa.Array, decimal: str | None) -> list[NumberForm]:
-    """Return the forms, with a decimal point or a decimal comma, in which all of the texts are numbers."""
+    """Return the forms in which all of the strings are numbers: with a decimal point, a decimal comma, both or none.
+
+    decimal: the only decimal mark to try, or None for both.
+    """
     if not len(texts):
         return []
     affix = _first_affix(texts)
@@ -207,9 +217,9 @@ def fitting_forms(texts: pa.Array, decimal: str | None) -> list[NumberForm]:
 
 
 def fits_by_form(texts: pa.Array) -> list[tuple[str, Mask]]:
-    """Return which texts are numbers with a decimal point, with a decimal comma, and with either of them.
+    """Return masks of the strings that are numbers with a decimal point, with a decimal comma, and with either of them.
 
-    Numbers may have the first currency or percent sign that occurs. Each mask comes with a description of its form.
+    Each mask comes with a description of its form. Numbers may have the currency or percent sign that occurs first.
     """
     signed = texts.filter(pc.match_substring_regex(_to_ascii(texts), _AFFIX))
     affix = _first_affix(signed) if len(signed) else ""
@@ -218,7 +228,10 @@ def fits_by_form(texts: pa.Array) -> list[tuple[str, Mask]]:
 
 
 def _first_affix(texts: pa.Array) -> str:
-    """Return the currency or percent sign of the first text, or an empty text."""
+    """Return the currency symbol, currency code or percent sign next to the number in the first string, or "".
+
+    The array must not be empty; the other strings are not examined.
+    """
     match = pc.extract_regex(_to_ascii(texts.slice(0, 1)), _AFFIX)[0].as_py()
     return "" if match is None else match["x"] or match["y"]
 
@@ -230,7 +243,7 @@ def _to_ascii(texts: pa.Array) -> pa.Array:
 
 
 def _without_affix(texts: pa.Array, affix: str) -> pa.Array:
-    """Return the texts without the affix at either end and with the minus in front: -5 for 5-, (5), -€ 5 and € -5."""
+    """Return strings without the affix at either end, with the minus sign in front: -5 for 5-, (5), -€ 5 and € -5."""
     texts = pc.replace_substring_regex(texts, r"^\((.*)\)$", r"-\1")
     if affix:
         sign = re.escape(affix)

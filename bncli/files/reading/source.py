@@ -1,7 +1,7 @@
 """What to read and how (`Source`), and the row blocks in which all tables are read.
 
-Text files and columnar files are both cut into raw blocks. Each raw block is parsed into a row block (typed arrays), on
-any thread. Everything that follows (type inference, coding rows for a model) sees row blocks only.
+Text files and columnar files are both divided into raw blocks. Each raw block is parsed into a row block (typed
+arrays), in any thread. All later steps (type inference, encoding rows for a model) see only row blocks.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from bncli.engine.kernels.arrays import Mask
 BLANKS = " \t"
 """Characters that are removed from both ends of every value."""
 NOT_UTF8 = "not UTF-8 text"
-"""The fault of a malformed row in another encoding."""
+"""The fault of a malformed row that is not UTF-8."""
 Values = Any
-"""The values of N rows: an Arrow array of strings without nulls, int64, or float64 (finite, or NaN if missing).
+"""The values of N rows: an Arrow array of strings without nulls, or a NumPy array of int64 or float64, NaN if missing.
 
-Strings are dictionary-encoded, and numbers of narrower types, where `parse_batch` keeps the types of a file.
+Where `parse_batch` keeps the types of a file, strings may be dictionary-encoded, and numbers may have narrower types.
 """
 
 
@@ -32,28 +32,29 @@ class Source:
     """The table to read, and the options that describe it.
 
     paths: the files of one table, a directory, or `-` for stdin.
-    format: csv, tsv, parquet or arrow (an IPC file, an IPC stream or Feather); None = detect it from the first bytes.
-    delimiter: of text files; None = detect it in the header.
-    class_name: None = a column called `class`, else the last one.
-    ignore, categorical, numeric: column names. A text that is not a column name is split at commas.
+    format: csv, tsv, parquet or arrow (an IPC file, an IPC stream or Feather); None detects it from the first bytes.
+    delimiter: the delimiter of text files; None detects it in the header.
+    class_name: the class column; None means the column `class` if there is one, otherwise the last usable column.
+    ignore, categorical, numeric: column names. A string that is not a column name is split at commas.
     weights: the column with the row weights.
-    schema_file: None = NAME.schema.json beside the data file, if it exists.
-    missing_tokens: None = the defaults of `MissingTokens.of`.
+    schema_file: the schema file; None means NAME.schema.json beside a single data file, if it exists.
+    missing_tokens: strings that mean a missing value; None means the defaults of `MissingTokens.of`.
     on_bad_row: fail, skip, or the path of a file that receives the malformed rows.
     drop_unlabelled: leave out rows without a class.
     dates: auto; off (dates stay text); dmy or mdy (how to read dates of three numbers with the year last).
-    decimal: the decimal mark, a point or a comma; None = detect it in each column.
-    encoding: of text files; None = UTF-8, or the encoding of the byte-order mark.
+    decimal: the decimal mark, a point or a comma; None detects it in each column.
+    encoding: the encoding of text files; None means the encoding of the byte-order mark, or UTF-8 without a mark.
     allow_missing_columns: treat columns that a model uses and the table lacks as missing values.
     carried: columns that are read although the model does not use them.
-    use: the only columns that may be attributes; empty = all. Split at commas as `ignore`.
-    positive: the label of the event, which becomes the second of two; None = the second in sorted order.
-    drop_incomplete: leave out rows that lack a value of any attribute when learning.
+    use: the only columns that may be attributes, or () for all; split at commas like `ignore`.
+    positive: the label of the event, which becomes the second of two; None keeps the sorted order.
+    drop_incomplete: when learning, leave out rows that lack the value of any attribute.
     names: the column names of a text file without a header row.
-    rows: an Arrow table in memory to score or to test a model on, in place of paths.
-    group: columns whose equal values mark rows that belong together. Split at commas as `ignore`.
-    time: the column by which rows are ordered. gap: the time span left out before held-out rows, such as 30d.
-    window: learn only from this many of the latest blocks of rows.
+    rows: an Arrow table in memory to score or to test a model on, instead of files.
+    group: columns in which equal values mark rows that belong together; split at commas like `ignore`.
+    time: the column by which rows are ordered.
+    gap: the time span left out before held-out rows, such as 30d.
+    window: the number of the latest blocks of rows to learn from; None means all rows.
     """
 
     paths: tuple[str, ...]
@@ -91,7 +92,7 @@ class Source:
 
 @dataclass(frozen=True)
 class MissingTokens:
-    """Texts that mean a missing value, stripped of blanks: `text` in every column, `number` in columns of numbers."""
+    """Strings that mean a missing value, stripped of blanks: `text` in text columns, `number` in columns of numbers."""
 
     text: tuple[str, ...]
     number: tuple[str, ...]
@@ -100,8 +101,8 @@ class MissingTokens:
     def of(missing_tokens: tuple[str, ...] | None) -> MissingTokens:
         """Return the tokens of the option --missing.
 
-        The default is the empty text and `?`, and in columns of numbers also NA, NaN and null. Tokens from the user
-        replace all of these except the empty text. A token that begins with a plus is added instead.
+        The default is the empty string and `?`, and in columns of numbers also NA, NaN and null. Tokens from the user
+        replace all of these except the empty string. A token that begins with a plus is added to the others instead.
         """
         replacing, added = [], []
         for typed in missing_tokens or ():
@@ -128,10 +129,10 @@ class ValueKind(Enum):
 class ColumnRequest:
     """A column to read from every row block, and its type.
 
-    If a block of a column of numbers contains other text, the whole block comes back as text; if `strict`, only the
-    rows with such text are malformed. A `weight` is strict, must be present, and is 0 or between 1e-100 and 1e100.
-    With a `form`, the texts come back as the numbers in them: for a date its seconds since 1970, whichever
-    part of it the form names.
+    If numbers are requested and a block contains other strings, the whole block is returned as strings; if `strict`,
+    only the rows with such strings are malformed. A `weight` is strict, must be present, and is 0 or between 1e-100 and
+    1e100. With a `form`, the strings are returned as numbers: for a DateForm, as seconds since 1970 (or since midnight
+    for times of day), regardless of the part that the form names.
     """
 
     name: str
@@ -158,9 +159,9 @@ class BadRow:
 
 @dataclass(frozen=True)
 class RowBlock:
-    """Consecutive well-formed rows: values[i] belongs to the i-th request; `bad` are the malformed rows between them.
+    """Consecutive well-formed rows: values[i] belongs to the i-th request; `bad` has the malformed rows among them.
 
-    locate: returns the location of row t of the block, as `FILE line L`.
+    locate: a function that returns the location of row t of the block, such as `FILE line L`.
     """
 
     n_rows: int
@@ -170,12 +171,12 @@ class RowBlock:
 
 
 def shorten(text: str, limit: int = 40) -> str:
-    """Return the text for a message, cut after `limit` characters."""
+    """Truncate a string for a message to `limit` characters, followed by "..." if it is longer."""
     return text if len(text) <= limit else text[:limit] + "..."
 
 
 def list_names(names: Sequence[str], limit: int = 20) -> str:
-    """Return the first `limit` names for a message, '' for a column without one, and the number of the others."""
+    """Format the first `limit` names for a message, with '' for an empty name, and the number of the others."""
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(name or "''" for name in names[:limit]) + more
 

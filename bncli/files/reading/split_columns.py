@@ -1,7 +1,8 @@
-"""The columns of `--group` and `--time`: which rows of a table belong together, and in which order they came.
+"""The columns of `--group` and `--time`: which rows of a table belong together, and the order of rows in time.
 
-Rows with equal texts in all group columns are one unit. A row without a value in any of them is a unit of its own. The
-time column holds dates, times or numbers, which are recognised as those of attributes are; every row must have one.
+Rows with equal values in all group columns are one unit. A row that lacks a value in at least one of them is a unit of
+its own. The time column holds dates, times or numbers, which are recognised as in attributes; every row must have a
+value.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from bncli.files.reading.values import distinct_levels
 from bncli.watch import Note, Watch
 
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
-"""The seconds of each unit of `--gap`."""
+"""The length of each unit of `--gap` in seconds."""
 
 
 def read_split_columns(
@@ -36,7 +37,7 @@ def read_split_columns(
     """Return the groups and times by which rows are split, or None without `--group` and `--time`.
 
     The builders keep their blocks. Raises UsageError for a `--gap` that does not suit the time column, and BncliError
-    if a row has no time.
+    if a row has no time, or if the time column holds neither numbers nor dates in one format.
     """
     if not group and time is None:
         return None
@@ -66,9 +67,9 @@ def read_split_columns(
 
 
 def check_split(rows: Columns, source: Source, where: str, watch: Watch) -> None:
-    """Raise BncliError if the rows to learn from cannot be split; note rows without a group, and labels of one group.
+    """Raise BncliError if the rows cannot be split; report rows without a group, and labels that occur in one group.
 
-    The rows are those that are left after unusable ones were dropped.
+    rows: the rows that are left after unusable rows were dropped.
     """
     by = rows.split_by
     if by is None:
@@ -106,7 +107,7 @@ def check_split(rows: Columns, source: Source, where: str, watch: Watch) -> None
 
 
 def _group_codes(column: ColumnBuilder) -> Index:
-    """Return a code for each row's value, -1 if it is missing."""
+    """Return a code for the value in each row, (N,), or -1 if it is missing."""
     if column.request.kind is ValueKind.TEXT:
         return column.categorical().codes.astype(np.intp)
     values = column.numeric().values
@@ -115,7 +116,7 @@ def _group_codes(column: ColumnBuilder) -> Index:
 
 
 def _units(columns: list[Index]) -> Index:
-    """Return the unit of each row; a row that lacks a value has a negative number of its own."""
+    """Return the identifier of each row's unit, (N,); a row that lacks a value has a negative one of its own."""
     units, is_missing = columns[0], columns[0] < 0
     for codes in columns[1:]:
         is_missing |= codes < 0
@@ -126,7 +127,7 @@ def _units(columns: list[Index]) -> Index:
 
 
 def _times(column: ColumnBuilder, name: str, table: Table, source: Source) -> tuple[Array, bool]:
-    """Return the time of each row, for dates in seconds, and whether the column holds dates."""
+    """Return the time of each row, (N,), in seconds if the column holds dates or times, and whether it does."""
     tokens = MissingTokens.of(source.missing_tokens)
     form = column.request.form
     if column.request.kind is ValueKind.TEXT and form is None:

@@ -45,8 +45,9 @@ _TYPICAL_ROW = 100.0
 class Table:
     """The table that a `Source` names, open for reading.
 
-    keep: `raw_blocks` may be called more than once. block_size: bytes of a block of text (None: the default). memory:
-    free bytes; a columnar file that needs more at once is refused (None: not limited).
+    - keep: whether `raw_blocks` may be called more than once
+    - block_size: the size of a block of text in bytes, or None for the default
+    - memory: the free memory in bytes, or None for no limit; a columnar file that needs more at once is refused
     """
 
     def __init__(self, source: Source, *, keep: bool, block_size: int | None = None, memory: int | None = None) -> None:
@@ -62,20 +63,20 @@ class Table:
             hint = "choose another file for the malformed rows"
             raise UsageError("--on-bad-row would overwrite the data", where=source.on_bad_row, hint=hint)
         self._spools: dict[str, BinaryIO] = {}
-        """Decompressed copies of columnar files, which must be seekable, by path."""
+        """Decompressed copies of columnar files, which must be seekable, keyed by path."""
         self._first: TextFile | ColumnarFile | None = None
-        """The first file, until its rows are read."""
+        """The first file, or None once its rows have been read."""
         try:
             first = self._first = self._open_rows() if source.rows is not None else self._open(self._inputs[0])
         except BaseException:
             self.close()
             raise
         self.name = self._inputs[0].name if self._inputs else TABLE_NAME
-        """The name in messages."""
+        """The name to show in messages."""
         self.names = first.names
         self.n_files = len(self._inputs)
         self.delimiter = first.delimiter if isinstance(first, TextFile) else None
-        """The delimiter of the first file; None if it is columnar."""
+        """The delimiter of the first file, or None if it is columnar."""
         self.nested: Mapping[str, str] = first.nested if isinstance(first, ColumnarFile) else {}
         """Columns of structs, lists or maps, and the word for what they hold."""
 
@@ -92,9 +93,10 @@ class Table:
         self.close()
 
     def head(self) -> dict[str, ColumnRequest] | TextBlock | None:
-        """Return the column requests from a columnar file's schema, or the first block of a text file, None if empty.
+        """Return the column requests of a columnar file, the first block of a text file, or None for no rows of text.
 
-        Call it before `raw_blocks`, which yields that block again.
+        The requests suit the types in the schema of the first file. Call it before `raw_blocks`, which yields the first
+        block again.
         """
         if isinstance(self._first, ColumnarFile):
             return {name: self._first.request(name) for name in self.names}
@@ -103,7 +105,7 @@ class Table:
     def stated_rows(self) -> int | None:
         """Return the number of rows according to the metadata of the files, or None if one of them does not state it.
 
-        Call it before `raw_blocks`. The number may be wrong.
+        Call it before `raw_blocks`. The metadata may be wrong.
         """
         if not isinstance(self._first, ColumnarFile):
             return None
@@ -116,7 +118,10 @@ class Table:
         return n_rows
 
     def raw_blocks(self, names: Sequence[str], watch: Watch, begin: int = 0) -> Iterator[RawBlock]:
-        """Yield all rows, file by file from the file with index `begin`, with at least the named columns."""
+        """Yield all rows as raw blocks, file by file from the file with index `begin`, with at least the named columns.
+
+        Raises BncliError if the files have different columns.
+        """
         if self._source.rows is not None:
             yield from self._open_rows().batches(names)
             return
@@ -183,18 +188,18 @@ class Table:
 
 
 def parse(raw: RawBlock, requests: Sequence[ColumnRequest], tokens: MissingTokens, n_compact: int = 0) -> RowBlock:
-    """Return the requested columns of a raw block as a row block; `n_compact` as in `parse_batch`."""
+    """Parse the requested columns of a raw block, and return a row block; `n_compact` is as in `parse_batch`."""
     if isinstance(raw, TextBlock):
         return parse_block(raw, requests, tokens)
     return parse_batch(raw, requests, tokens, n_compact)
 
 
 def run_in_order(tasks: Iterable[Callable[[], T] | None], threads: int) -> Iterator[T]:
-    """Run tasks on several threads and yield their results in order.
+    """Run tasks and yield their results in order, on a pool of threads or, if `threads` <= 1, in the calling thread.
 
-    At most `threads` + 1 tasks are running or waiting to be yielded. `tasks` is iterated on the thread of the caller;
-    None in it means that the next task may take long to arrive, so all results are yielded first. Closing the iterator
-    ends the threads.
+    In a pool, at most `threads` + 1 tasks are running or waiting to be yielded. `tasks` is iterated in the calling
+    thread; None in it means that the next task may take long to arrive, so all pending results are yielded first.
+    Closing the iterator cancels the tasks that have not begun, and ends the threads.
     """
     if threads <= 1:  # without a pool errors and ^C come directly out of the task
         for task in tasks:
@@ -220,10 +225,10 @@ def run_in_order(tasks: Iterable[Callable[[], T] | None], threads: int) -> Itera
 
 
 class BadRows:
-    """A receiver of the malformed rows in file order, which stops, skips them, or writes them to a file.
+    """A receiver of malformed rows, in file order, which raises BncliError, skips them, or writes them to a file.
 
-    policy: fail, skip, or the path of the file, which appears only if the `with` block succeeds. A note then reports
-    the number of malformed rows.
+    policy: fail, skip, or the path of the file, which is created only if the `with` block succeeds. In this case a note
+    reports the number of malformed rows, if there are any.
     """
 
     def __init__(self, policy: str, watch: Watch) -> None:
@@ -263,7 +268,7 @@ class BadRows:
 
 
 def read_column_names(source: Source) -> tuple[str, ...]:
-    """Return the names of the table's columns in order; only the start of the first file is read."""
+    """Return the names of the table's columns, in order; only the beginning of the first file is read."""
     with Table(source, keep=True) as table:
         return table.names
 
@@ -272,7 +277,9 @@ def read_column_names(source: Source) -> tuple[str, ...]:
 class TableHead:
     """Facts about a table that are known without reading its rows.
 
-    n_rows: from the footers of columnar files if `exact`, else estimated. n_bytes: of all files.
+    - n_rows: the number of rows, from the metadata of columnar files if `exact`, otherwise estimated
+    - n_bytes: the total size of the files
+    - nested: columns of structs, lists or maps, and the word for their values
     """
 
     names: tuple[str, ...]
@@ -283,7 +290,7 @@ class TableHead:
 
 
 def read_head(source: Source) -> TableHead:
-    """Return the head of a table of regular files; raise UsageError for a file that can be read only once."""
+    """Return facts about a table of regular files; raise UsageError for a file that can be read only once."""
     inputs = find_inputs(source.paths, keep=False)
     for file in inputs:
         if not file.is_regular:
@@ -309,7 +316,7 @@ def read_head(source: Source) -> TableHead:
 
 
 def _stated_rows(path: str) -> int | None:
-    """Return the number of rows that a columnar file states, or None for any other file."""
+    """Return the number of rows in the metadata of a columnar file, or None for any other or a damaged file."""
     try:
         with open(path, "rb") as file:
             kind = columnar_format(file.read(8))

@@ -1,4 +1,4 @@
-"""Convert the values of a column: texts to numbers, dates, levels and codes, and numbers to narrow types.
+"""Convert the values of a column: strings to numbers, dates, levels and codes, and numbers to narrow types.
 
 `convert_values` gives the values of a row block the type that was requested, and `find_faults` describes the rows whose
 values do not fit. Columns written in a form (`NumberForm`, `DateForm`) are converted and expanded here as well.
@@ -30,10 +30,10 @@ _MIN_WEIGHT, _MAX_WEIGHT = 1e-100, 1e100
 
 
 def convert_values(request: ColumnRequest, values: Values, tokens: MissingTokens) -> tuple[Values, Mask | None]:
-    """Return the values in the requested type, and a mask of the rows that they make malformed (None: no row).
+    """Return the values in the requested type, and a mask of the rows that are malformed, or None if no row is.
 
-    Text in a column of numbers is converted if all of it is numbers or missing. Otherwise the values stay text, or
-    (if the request is strict) the rows with other text are malformed.
+    Strings in a column requested as numbers are converted if all of them are numbers or missing tokens. If not, all
+    values stay strings or, if the request is strict, the rows with other strings are malformed.
     """
     wrong = None
     form = request.form
@@ -62,9 +62,10 @@ def convert_values(request: ColumnRequest, values: Values, tokens: MissingTokens
 def find_faults(
     requests: Sequence[ColumnRequest], values: Sequence[Values], wrong: Sequence[Mask | None]
 ) -> dict[int, str]:
-    """Return the first fault of each malformed row, keyed by the index of the row, in ascending order.
+    """Return a description of the first fault of each malformed row, keyed by row index, in ascending order.
 
-    values: of each requested column, before their conversion. wrong: the masks of `convert_values`.
+    values: the values of each requested column, before their conversion. wrong: the masks that `convert_values`
+    returned.
     """
     faults: dict[int, str] = {}
     for request, column, is_wrong in zip(requests, values, wrong, strict=True):
@@ -88,9 +89,9 @@ def find_faults(
 
 
 def request_in_form(name: str, form: Form | None) -> ColumnRequest:
-    """Return the request to read a column of numbers written in `form`, or as plain numbers if it is None.
+    """Return the request to read a column of numbers written in `form`, or of plain numbers if it is None.
 
-    Rows with any other text are malformed. With a DateForm the numbers are the seconds of the dates.
+    Rows with any other string are malformed. With a DateForm, the numbers are the seconds of the dates.
     """
     if form is None:
         return ColumnRequest(name, ValueKind.NUMBER, strict=True)
@@ -98,16 +99,17 @@ def request_in_form(name: str, form: Form | None) -> ColumnRequest:
 
 
 def column_of_attribute(attribute: Attribute, names: Collection[str]) -> str:
-    """Return the column that an attribute is read from: the column of its dates, or the column of its own name.
+    """Return the column that an attribute is read from: its date column for a part of dates, otherwise its own name.
 
-    names: the columns of the table, which may contain a date part such as `signup.month` instead of `signup`.
+    names: the columns of the table. If they contain a date part such as `signup.month` itself, but not `signup`, the
+    part is read from its own column.
     """
     source = source_column(attribute)
     return attribute.name if source not in names and attribute.name in names else source
 
 
 def column_in_form(values: NDArray[np.generic], form: Form | None) -> NumericColumn:
-    """Return numbers as a column in this form, or, for a DateForm, seconds as the column of one part of the dates."""
+    """Return numbers as a column with this form or, for a DateForm, seconds as a column of that part of the dates."""
     numbers = np.asarray(values, np.float64)
     if isinstance(form, DateForm):
         return NumericColumn(part_of(numbers, form.part, form.origin), form)
@@ -115,9 +117,9 @@ def column_in_form(values: NDArray[np.generic], form: Form | None) -> NumericCol
 
 
 def expand_dates(seconds: Array, form: DateForm, keep: Mask) -> dict[str, NumericColumn]:
-    """Return the parts of the dates that vary over the rows in the mask `keep`, keyed by `COLUMN.PART`.
+    """Return the parts of the dates that are not constant over the rows in the mask `keep`, keyed by `COLUMN.PART`.
 
-    The part `days` counts from the earliest of these rows.
+    The columns cover all rows. The part `days` is counted from the earliest date in the rows kept.
     """
     seconds = seconds.astype(np.float64)
     present = seconds[keep & ~np.isnan(seconds)]
@@ -136,9 +138,9 @@ def expand_dates(seconds: Array, form: DateForm, keep: Mask) -> dict[str, Numeri
 
 
 def parse_in_form(form: Form, texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask | None]:
-    """Return the number of each text, or the seconds of its date, NaN if missing; and a mask of all other texts.
+    """Parse strings in a form; return numbers, or seconds for a DateForm, and a mask of the strings that do not fit.
 
-    The mask is None if every text is in the form or missing.
+    A value is NaN if the string is missing or does not fit. The mask is None if every string fits or is missing.
     """
     if isinstance(form, NumberForm):
         missing = (*missing, *form.words)
@@ -153,7 +155,7 @@ def parse_in_form(form: Form, texts: pa.Array, missing: Sequence[str]) -> tuple[
 
 
 def strip_texts(texts: pa.Array, missing: Sequence[str]) -> tuple[pa.Array, Mask]:
-    """Return the texts without blanks at their ends, and a mask of the `missing` tokens."""
+    """Return the strings without blanks at their ends, and a mask of the `missing` tokens."""
     if len(texts) <= FEW:
         stripped = [text.strip(BLANKS) for text in texts.to_pylist()]
         return pa.array(stripped, pa.string()), np.array([text in missing for text in stripped], np.bool_)
@@ -163,7 +165,7 @@ def strip_texts(texts: pa.Array, missing: Sequence[str]) -> tuple[pa.Array, Mask
 
 
 def distinct_levels(texts: pa.Array, missing: Sequence[str]) -> pa.Array:
-    """Return the distinct texts, stripped of blanks, that are not `missing` tokens, in the order of their first use."""
+    """Return the distinct strings, stripped of blanks, that are not `missing` tokens, in order of first occurrence."""
     if len(texts) <= FEW:
         stripped = dict.fromkeys(text.strip(BLANKS) for text in texts.to_pylist())
         return pa.array([text for text in stripped if text not in missing], pa.string())
@@ -172,7 +174,7 @@ def distinct_levels(texts: pa.Array, missing: Sequence[str]) -> pa.Array:
 
 
 def sort_levels(levels: pa.Array | Iterable[str]) -> tuple[str, ...]:
-    """Return levels sorted by number if all are numbers (equal numbers by code point), else by code point."""
+    """Return levels in numeric order if all are numbers (equal numbers by code point), otherwise by code point."""
     array = levels if isinstance(levels, pa.Array) else pa.array(list(levels), pa.string())
     if len(array) <= 1:  # most columns of some wide tables
         return tuple(array.to_pylist())
@@ -186,7 +188,7 @@ def sort_levels(levels: pa.Array | Iterable[str]) -> tuple[str, ...]:
 def encode_levels(
     texts: pa.Array, levels: Sequence[str], missing: Sequence[str], unknown: int = MISSING
 ) -> NDArray[np.int64]:
-    """Return the code of each text: the index of its level, MISSING for a missing token, `unknown` for other texts."""
+    """Return the code of each string: the index of its level, MISSING for a missing token, or otherwise `unknown`."""
     if len(texts) <= FEW:
         code = {level: i for i, level in enumerate(levels)} | dict.fromkeys(missing, MISSING)
         return np.array([code.get(text.strip(BLANKS), unknown) for text in texts.to_pylist()], np.int64)
@@ -204,10 +206,10 @@ def narrow_codes(codes: NDArray[Any], n_levels: int) -> SignedCodes:
 
 
 def narrow_numbers(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the numbers in a narrower type if one holds them exactly.
+    """Return the numbers in the narrowest suitable type.
 
-    Integers become int8, int16, int32 or, beyond these, float64 (exact up to 2^53). float64 becomes float32 if no
-    number changes.
+    Integers become int8, int16, int32 or, if they do not fit these, float64, which is exact only up to 2^53. float64
+    becomes float32 if no number changes.
     """
     if values.dtype == np.float32:
         return values
@@ -225,7 +227,7 @@ def narrow_numbers(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _to_float32(values: NDArray[Any]) -> NDArray[Any] | None:
-    """Return the numbers as float32, or None if one of them changes."""
+    """Return the numbers as float32, or None if this would change any of them."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         narrow = values.astype(np.float32)
     is_same = narrow == values
