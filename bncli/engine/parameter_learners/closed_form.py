@@ -18,7 +18,7 @@ numbers.
 kmap    the step of highest posterior; the path is kept up to it
 kbma    the average of all steps, P(y | x) = sum over s of weight_s P(y | x, M_s), weight_s = posterior_s / sum of them
 
-Likelihoods and posteriors are always computed from the present training rows, so that regions from a file are weighed
+Likelihoods and posteriors are always computed from the present training rows, so that regions from a file are weighted
 like regions just found (Jakulin & Rish 2006, section 7).
 """
 
@@ -80,7 +80,7 @@ def learn_kmap(
     degrees_of_freedom: str = "conditional",
     watch: Watch = silent,
 ) -> Parameters:
-    """Return the model of the step of highest posterior.
+    """Return the Kikuchi-Bayes model of the step with the highest posterior.
 
     `theta` is the number of prior rows per region, spread evenly over its cells.
     """
@@ -100,7 +100,10 @@ def learn_kbma(
     degrees_of_freedom: str = "conditional",
     watch: Watch = silent,
 ) -> Parameters:
-    """Return the average over all steps of the path, including the class alone; `theta` is as in `learn_kmap`."""
+    """Return the posterior-weighted average over all steps of the path, from the class alone to all regions.
+
+    `theta` is as in `learn_kmap`.
+    """
     regions = require_regions(structure).regions
     trace = follow(counts, regions, theta, watch, degrees_of_freedom=degrees_of_freedom)
     path = make_path(counts, regions, trace, posterior_weights(trace.log_posterior), theta)

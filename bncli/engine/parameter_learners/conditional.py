@@ -1,4 +1,4 @@
-"""Parameters of highest penalised conditional likelihood, found by an optimizer.
+"""Parameters that maximise the penalised conditional likelihood, found by an optimizer.
 
 The methods are `--param weighted`, `discriminative`, `extended`, `lr` and `lr-roos`. Each method is a parameter space
 (`build_space_...`), in which `bncli.engine.parameters.optimization` finds the optimum.
@@ -66,14 +66,14 @@ and after every iteration i the rows of the fold are scored:
 
     H_i = sum over folds f of CLL(rows of f; parameters after i iterations outside f)
 
-The i of highest H_i is chosen (the lowest within a share TIE); then the optimizer runs on all rows for that number
-of iterations (Greiner et al. 2005, section 4). A fold whose optimizer has stopped keeps its last score. Random starts
-are tuned one by one, each from the same point in all folds, and the start with the highest H_i runs on all rows.
+The i of highest H_i is chosen (ties, up to the fraction TIE: the lowest i); then the optimizer runs on all rows for
+that number of iterations (Greiner et al. 2005, section 4). A fold whose optimizer has stopped keeps its last score.
+Random starts are tuned one by one, each from the same point in all folds, and the start with the highest H_i is kept.
 Conventions: runs at first end after FIRST iterations, and are repeated with twice as many while the best i lies in the
 last third of them and some fold has not converged. So a run ends once the held-out likelihood has been falling for half
 as long as it rose, and all repetitions together cost no more than twice the last. Structure, cuts and levels are those
-of all rows. If no row can be held out, the optimizer runs to its end. If the chosen i is the maximum of iterations, the
-run is reported as stopped by that maximum.
+of all rows. If no row can be held out, the optimizer runs to its end. If the chosen i is the maximum number of
+iterations, the run is reported as stopped by that maximum.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def learn_weighted(
     settings: OptimizerSettings,
     watch: Watch = silent,
 ) -> Parameters:
-    """Return the weighted generative tables of highest penalised conditional likelihood."""
+    """Return the weighted generative tables that maximise the penalised conditional likelihood."""
     return optimize(build_space_weighted(counts, structure, smoothing=smoothing, level=level), settings, watch)
 
 
@@ -169,7 +169,7 @@ def learn_discriminative(
     lower_orders: bool = False,
     watch: Watch = silent,
 ) -> Parameters:
-    """Return the tables of highest penalised conditional likelihood."""
+    """Return the tables that maximise the penalised conditional likelihood."""
     space = build_space_discriminative(
         counts, structure, smoothing=smoothing, theta=theta, coding=coding, lower_orders=lower_orders
     )
@@ -187,7 +187,7 @@ def build_space_discriminative(
 ) -> ParameterSpace:
     """Return the space of free tables, or of effects if the coding, lower orders or regrouped regions require them.
 
-    The generative start of a network needs `smoothing`, that of regions may have a `theta`.
+    The generative start of a network needs `smoothing`; regions may have a `theta`.
     """
     data = counts.fitted_rows
     if coding == "cells" and not lower_orders and not is_regrouped(structure):
@@ -216,12 +216,12 @@ def _generative_cells(counts: Counts, structure: Structure, smoothing: str | Non
 def learn_lr(
     counts: Counts, structure: Structure, *, smoothing: str, settings: OptimizerSettings, watch: Watch = silent
 ) -> Parameters:
-    """Return the tables of highest penalised conditional likelihood; raise BncliError as `build_space_lr` does."""
+    """Return the tables that maximise the penalised conditional likelihood; raise BncliError as `build_space_lr`."""
     return optimize(build_space_lr(counts, structure, smoothing=smoothing), settings, watch)
 
 
 def build_space_lr(counts: Counts, structure: Structure, *, smoothing: str) -> ParameterSpace:
-    """Return the space of contrasts with the references.
+    """Return the space of log-odds against the first class, with the predictors of complete sets.
 
     Raise BncliError for regions, and for graphs that are not perfect.
     """
@@ -260,16 +260,16 @@ def learn_lr_roos(
     theta: float | None = None,
     watch: Watch = silent,
 ) -> Parameters:
-    """Return the tables of highest penalised conditional likelihood."""
+    """Return the tables that maximise the penalised conditional likelihood."""
     return optimize(build_space_lr_roos(counts, structure, smoothing=smoothing, theta=theta), settings, watch)
 
 
 def build_space_lr_roos(
     counts: Counts, structure: Structure, *, smoothing: str | None = None, theta: float | None = None
 ) -> ParameterSpace:
-    """Return the space of contrasts with the first class.
+    """Return the space of log-odds against the first class, with one predictor per cell.
 
-    The generative start of a network needs `smoothing`, that of regions may have a `theta`.
+    The generative start of a network needs `smoothing`; regions may have a `theta`.
     """
     tables, data = generative_start(counts, structure, smoothing, theta), counts.fitted_rows
     likelihood = conditional_likelihood(data, tables.families)
@@ -292,7 +292,10 @@ def learn_extended(
     settings: OptimizerSettings,
     watch: Watch = silent,
 ) -> Parameters:
-    """Return network tables of highest penalised conditional likelihood; `early_stop` "cv" tunes the iterations."""
+    """Return network tables that maximise the penalised conditional likelihood.
+
+    With `early_stop` "cv" in the settings, the number of iterations is tuned instead.
+    """
     if counts.data.schema.marginalizes:
         # complete rows do not need these
         from bncli.engine.inference.incomplete_likelihood import IncompleteLikelihood
@@ -327,7 +330,10 @@ class TuningFold:
     held_out: Likelihood
 
     def follow(self, settings: OptimizerSettings) -> tuple[list[float], bool]:
-        """Return the held-out log-likelihood at the start and after each iteration, and whether the fit converged."""
+        """Return the held-out log-likelihood at the start and after each iteration, and whether the fit ended.
+
+        A fit has ended if it stopped for a reason other than the maximum number of iterations.
+        """
         path: list[float] = []
 
         def score(step: Step, p: Array) -> None:
@@ -340,9 +346,9 @@ class TuningFold:
 def optimize_with_early_stopping(
     counts: Counts, space_of: Callable[[Counts], Space], settings: OptimizerSettings, watch: Watch
 ) -> Parameters:
-    """Optimize for the number of iterations that is best for held-out rows.
+    """Optimize for the number of iterations with the highest likelihood of held-out rows.
 
-    If no row can be held out, optimize to the end.
+    If no row can be held out, optimize to the end. With `restarts`, return the start with the highest likelihood.
     """
     folds, space = tuning_folds(counts, space_of, settings.seed), space_of(counts)
     if not folds:
@@ -371,10 +377,10 @@ def tuning_folds(counts: Counts, space_of: Callable[[Counts], Space], seed: int)
 
 
 def best_iterations(folds: Sequence[TuningFold], settings: OptimizerSettings, watch: Watch) -> tuple[int, float]:
-    """Return the number of iterations of highest held-out log-likelihood, and this log-likelihood.
+    """Return the number of iterations with the highest held-out log-likelihood, and this log-likelihood.
 
-    The iterations begin at the start in the settings; the log-likelihood is the sum over all held-out rows, in nats. A
-    fold that converges keeps its last value.
+    The iterations begin at the start given in the settings; the log-likelihood is the sum over all held-out rows, in
+    nats. A fold whose fit has ended keeps its last value.
     """
     cap = min(FIRST, settings.max_iterations)
     while True:

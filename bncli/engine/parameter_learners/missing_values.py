@@ -6,8 +6,8 @@ and row, with e_t the known values of row t,
     LL = sum over rows t of w_t ln P(y_t, e_t),    E_kj = sum over rows t of w_t P(child = k, parents = j | e_t, y_t)
 
 where E are the expected counts of child value k and parent configuration j, which includes the class if it is a parent.
-The start is the smoothed relative frequencies, for each node, in the rows where it and all its parents are known; it
-decides which local maximum is reached. Without missing values the maximum is the relative frequencies.
+The start is the smoothed relative frequencies of each node in the rows where it and all its parents are known; it
+decides which local maximum is reached. Without missing values, the relative frequencies are the maximum of LL.
 
 **em.** Expectation maximisation:
 
@@ -23,7 +23,7 @@ unknown (such counts would only repeat the theta that they come from); rules who
 (`fgg`, `hdp`) keep those of the start; a distribution without any counts is uniform; `mle` keeps its floor of 1e-10. An
 iteration that does not raise the posterior, because of rounding or the floor, is dropped. Each iteration is reported
 with LL, and with the negative of the second sum as penalty. EM stops when an iteration raises ln posterior by no more
-than the tolerance times its absolute value, or at the maximum of iterations. Cost: a pass of exact inference per
+than the tolerance times its absolute value, or at the maximum number of iterations. Cost: a pass of exact inference per
 iteration.
 
 **apn.** Adaptive probabilistic networks: gradients in softmax coordinates, theta = softmax beta,
@@ -39,11 +39,11 @@ would have
 
     D_q = sum over classes y and cells c of m[y, c] (dW[y, c] / dbeta_q)^2,    m[y, c] = weight of class y in cell c
 
-and the conditional one about m[y, c] = (K - 1)/K^2 times the weight of cell c, if all classes were equally likely. Rows
-in which an attribute of the family is unknown are spread evenly over its cells. Missing values make both likelihoods
-flat, or curved the wrong way, so that no cheap approximation is much better; it is never refreshed. Products with the
-Hessian are differences of two gradients; where they show no curvature, a truncated Newton direction ends. Cost: a
-product takes a pass of exact inference, the preconditioner none.
+and the conditional likelihood about m[y, c] = (K - 1)/K^2 times the weight of cell c, if all classes were equally
+likely. Rows in which an attribute of the family is unknown are spread evenly over its cells. Missing values make both
+likelihoods flat, or curved the wrong way, so that no cheap approximation is much better; it is never refreshed.
+Products with the Hessian are differences of two gradients; where they show no curvature, a truncated Newton direction
+ends. Cost: a product takes a pass of exact inference, the preconditioner none.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ from bncli.engine.structures.structure import Structure
 from bncli.watch import Iteration, Note, Watch, silent
 
 TINY = float(np.finfo(np.float64).tiny)
-"""Replaces counts of 0 in logarithms, so that a distribution without counts is uniform."""
+"""The value that replaces counts of 0 in logarithms, so that a distribution without counts is uniform."""
 LEAST_CURVATURE = 1e-2
-"""The least curvature, as a share of the mean: entries with almost no curvature would otherwise take huge steps."""
+"""The minimum curvature as a fraction of the mean: entries with almost no curvature would otherwise take huge steps."""
 TOLERANCE = 1e-10
 MUCH = 1 << 24
 """With at least this many table entries per pass (about a tenth of a second), a note is written."""
@@ -96,9 +96,9 @@ def learn_em(
     starts: Starts = Starts(),
     watch: Watch = silent,
 ) -> Parameters:
-    """Return the probabilities at the local maximum of the posterior that EM reaches from its start.
+    """Return the network tables at the local maximum of the posterior that EM reaches from its start.
 
-    With random starts, return the best of all maxima. A tolerance of "auto" means TOLERANCE.
+    With random starts, return the best of the maxima reached. A tolerance of "auto" means TOLERANCE.
     """
     tables = generative_tables(counts, structure, smoothing)
     likelihood = IncompleteLikelihood(counts.data, tables.families, joint=True)
@@ -121,7 +121,7 @@ def learn_em(
         return _Expectation(cells, ll, float((prior * cells).sum()), with_prior, norm(gradient))
 
     def run(start: int) -> tuple[float, Parameters]:
-        """Iterate from a start (0: the usual one); return the log posterior at the end, and the parameters."""
+        """Iterate from a start, 0 for the usual one; return the log posterior at the end, and the parameters."""
         cells = coordinates.log_theta
         if start:
             cells = coordinates.tables(random_point(coordinates.n_parameters, starts.seed, start))
@@ -151,9 +151,9 @@ def learn_em(
 
 @dataclass(frozen=True)
 class _Expectation:
-    """The result of an expectation step at tables `cells`; counts are expected counts plus pseudo-counts.
+    """The result of an expectation step at tables `cells`; `counts` are expected counts plus pseudo-counts.
 
-    Both arrays are (K, n_cells).
+    Both arrays are (K, n_cells). `ll` and `log_prior` are in nats.
     """
 
     cells: Array
@@ -170,9 +170,10 @@ class _Expectation:
 def learn_apn(
     counts: Counts, structure: Structure, *, smoothing: str, settings: OptimizerSettings, watch: Watch = silent
 ) -> Parameters:
-    """Return the probabilities at the local maximum of the joint likelihood that the optimizer reaches from its start.
+    """Return the network tables at the local maximum of the joint likelihood that the optimizer reaches from its start.
 
-    With random starts, return the best of all maxima. The penalty and the kind of start in `settings` are ignored.
+    With random starts, return the best of the maxima reached. The penalty and the kind of start in `settings` are
+    ignored.
     """
     space = incomplete_space(counts, structure, smoothing, joint=True)
     report_work(space.likelihood.work, counts.data.schema, watch)
@@ -188,7 +189,7 @@ def learn_apn(
 
 
 def incomplete_space(counts: Counts, structure: Structure, smoothing: str, *, joint: bool = False) -> IncompleteSpace:
-    """Return the parameter space for rows with missing values, of the conditional likelihood or, if `joint`, of LL."""
+    """Return the parameter space for rows with missing values and the conditional likelihood or, if `joint`, LL."""
     tables = generative_tables(counts, structure, smoothing)
     data = counts.fitted_rows
     likelihood = IncompleteLikelihood(data, tables.families, joint)
@@ -208,10 +209,10 @@ def incomplete_space(counts: Counts, structure: Structure, smoothing: str, *, jo
 
 @dataclass(frozen=True)
 class IncompleteSpace(Space):
-    """A parameter space: softmax tables and a likelihood of incomplete rows; `mass` (K, n_cells) is m of the module.
+    """A parameter space of softmax tables and a likelihood of incomplete rows.
 
-    Separability of the classes is not detected: scaling up the tables need not keep the predicted class of a row, which
-    is decided by a sum of products.
+    `mass` (K, n_cells) is m of the module docstring. Separability of the classes is not detected: scaling up the tables
+    need not keep the predicted class of a row, which depends on a sum of products.
     """
 
     likelihood: IncompleteLikelihood
@@ -231,7 +232,7 @@ class IncompleteSpace(Space):
         return self.first_preconditioner(p, penalty)
 
     def hessian(self, p: Array, penalty: float) -> Callable[[Array], Array]:
-        """Return a function that multiplies by the Hessian at p, by differences of gradients."""
+        """Return a function that multiplies by the Hessian at p approximately, by differences of gradients."""
         gradient = self._gradient(p)
 
         def product(v: Array) -> Array:
@@ -243,7 +244,7 @@ class IncompleteSpace(Space):
 
     @cached_property
     def _curvature(self) -> Array:
-        """D of the module's formula at the generative tables, even if the optimization starts elsewhere."""
+        """The diagonal D of the module docstring at the generative tables, wherever the optimization starts."""
         coordinates = self.coordinates
         return coordinates.gather(coordinates.curvature(coordinates.generative, self.mass))
 
@@ -261,7 +262,7 @@ def report_work(work: PassSize, schema: Schema, watch: Watch) -> None:
 
 
 def conditional_value(likelihood: IncompleteLikelihood, cells: Array) -> float:
-    """Return the CLL at tables `cells` (K, n_cells), from joint probabilities: faster than with its gradient."""
+    """Return the CLL at tables `cells` (K, n_cells), which takes less time than CLL and gradient together."""
     log_joint, data = likelihood.log_joint(cells), likelihood.data
     top = log_joint.max(axis=0)
     log_evidence = top + np.log(np.exp(log_joint - top).sum(axis=0))

@@ -1,23 +1,23 @@
-"""Points: tables of few distinct whole numbers, `--param points`, for the tables of `--structure card`.
+"""Points: tables of few distinct integers, `--param points`, for the tables of `--structure card`.
 
 1. The values of each table are joined to at most MOST_GROUPS groups by their class proportions
-   (`bncli.engine.parameters.card_tables`). The numbers of all groups are fitted together. Laplace's approximation of
+   (`bncli.engine.parameters.card_tables`). The entries of all groups are fitted together. Laplace's approximation of
    the likelihood of the labels chooses the penalty.
    A table of several attributes then has the grid of their values that gains most on the residuals
    (`card_tables.join_codes`), and its groups are boxes: some values of each attribute.
 2. The two groups of a table that cost least to join are joined (only neighbours if the attribute is numeric), in
-   several tables at a time, and all numbers are fitted again, until at most `rows` groups are left and every join would
+   several tables at a time, and all entries are fitted again, until at most `rows` groups are left and every join would
    cost at least LEAST_COST nats per class beyond the first. If all rows are taken, groups are split again and others
-   joined in their place, and one table at a time gets the groups that are best beside the other tables
-   (`card_tables.GroupedFit.exchange`). Joining groups with the numbers b1 and b2 costs
-   h1 h2 / (h1 + h2) (b1 - b2)^2 / 2, where h1 and h2 are the curvatures of the loss. Every table keeps at least two
-   groups, one of several attributes three.
-3. The scale makes the largest number `points`. The numbers are rounded one at a time, the largest first, each time to
-   the neighbour of lower loss; then single numbers move by 1 while the loss falls by more than TIE.
+   joined in their place, and one table at a time gets the groups that are best given the other tables
+   (`card_tables.GroupedFit.exchange`). Joining groups with the entries b1 and b2 costs
+   h1 h2 / (h1 + h2) (b1 - b2)^2 / 2, where h1 and h2 are the curvatures of the loss. A table keeps at least two groups,
+   or three if it is over several attributes, unless an exchange replaces it.
+3. The scale makes the largest entry `points`. The entries are rounded one at a time, the largest first, each time to
+   the neighbouring integer of lower loss; then single entries move by 1 while the loss falls by more than TIE.
 4. Base rate and scale are fitted again, so that the total of points gives calibrated probabilities.
 
-Attributes with a monotone direction: every fit of steps 2 to 4, and every rounding, keeps the order of the groups of
-every table (`card_tables`). Groups that are equal then are joined.
+Under monotonicity constraints, every fit of steps 2 to 4, and every rounding, keeps the order of the groups of every
+table (`card_tables`). Groups that then have equal entries are joined.
 
 With two classes, points count for the second class. With more, each class has its own points, relative to the mean over
 the classes. Cf. Liu, Zhong, Li, Seltzer & Rudin 2022, NeurIPS: FasterRisk.
@@ -57,18 +57,21 @@ from bncli.engine.structures.structure import Family, Regions, Structure
 from bncli.watch import Iteration, Watch, silent
 
 MOST_GROUPS, FEW_GROUPS, MANY_TABLES = 20, 5, 10
-"""The most groups per table before tables are fitted together, the same with more than MANY_TABLES tables."""
+"""The maximum number of groups per table before tables are fitted together: MOST_GROUPS, or FEW_GROUPS with more than
+MANY_TABLES tables."""
 JOINED_ROWS = 4_000
-"""With more rows, a sample of them shows which groups are joined."""
+"""With more rows, a sample of this size decides which groups are joined."""
 TIE = 1e-9
 SWEEPS, FEW_POINTS = 5, 20
-"""The most rounds over all numbers; with FEW_POINTS points or more, rounding costs so little that there is none."""
+"""The maximum number of rounds over all entries; with FEW_POINTS points or more, rounding costs so little that there
+are no rounds."""
 
 
 def learn(counts: Counts, structure: Structure, *, rows: int, points: int | str, watch: Watch = silent) -> Parameters:
-    """Return tables with at most `rows` distinct entries in total, as points.
+    """Return the tables of a score card with at most `rows` groups in total.
 
-    Points are whole multiples of one scale, of which the largest is `points`; with "off", entries are not rounded.
+    Entries are integer multiples of one scale, the largest being `points` times the scale; with "off", entries are not
+    rounded.
     """
     assert isinstance(structure, Regions)
     data, n_labels = counts.data, counts.data.n_labels
@@ -131,7 +134,7 @@ def learn(counts: Counts, structure: Structure, *, rows: int, points: int | str,
 
 
 class _Fit(GroupedFit):
-    """A grouped fit whose table entries can be rounded to whole numbers of points."""
+    """A grouped fit whose table entries can be rounded to integer points."""
 
     def join_equal_groups(self, groups: Sequence[Index]) -> tuple[list[Index], Array, list[Array]]:
         """Fit the groups, and join adjacent groups with equal entries; return the groups, bias and entries."""
@@ -146,7 +149,7 @@ class _Fit(GroupedFit):
                 return merged, bias, values
 
     def join_violating_groups(self, groups: Sequence[Index], values: Sequence[Array]) -> list[Index] | None:
-        """Join two groups whose entries violate a monotone constraint; return the groups, or None without violation.
+        """Join two groups whose entries violate a monotonicity constraint; return the groups, or None if none do.
 
         If the two groups cannot be joined, all groups of the table are joined.
         """
@@ -160,9 +163,9 @@ class _Fit(GroupedFit):
     def _differences_of_ordered_groups(
         self, groups: Sequence[Index], values: Sequence[Array]
     ) -> Iterator[tuple[int, int, int, Array]]:
-        """Yield (table, a, b, rise of the entries (K,)) for neighbouring groups a < b along a monotone attribute.
+        """Yield (table, a, b, rise) for the pairs of groups in the orders of the tables, with a < b.
 
-        The rise is from the group `low` to the group `high` of a pair in `TableGroups.ascending`.
+        The rise (K,) is the entries of the pair's high group minus those of its low group.
         """
         for f, (table, merged, own) in enumerate(zip(self.tables, groups, values, strict=True)):
             for low, high in table.ascending(merged):
@@ -173,10 +176,9 @@ class _Fit(GroupedFit):
     ) -> tuple[Array, list[Array]]:
         """Round the entries to integer multiples of one scale, the largest being `most`; return bias and entries.
 
-        Bias and scale are fitted again after the rounding. If all entries are 0, nothing changes.
-
-        With two classes the order of the entries is kept: of the two integers next to an entry, one always keeps it.
-        With more classes it is kept if one of them does.
+        Bias and scale are fitted again after the rounding. If all entries are 0, nothing changes. With two classes the
+        order of the entries is kept, since one of the two integers next to an entry always keeps it. With more classes,
+        the order is kept only if one of these integers keeps it.
         """
         two, columns = self.target.shape[1] == 2, self.columns(groups)
         shift = np.array([-0.5, 0.5])
@@ -225,7 +227,7 @@ class _Fit(GroupedFit):
         return bias, [factor * table for table in tables()]
 
     def _falls(self, order: Order, group: int, numbers: Array, settled: Mask) -> bool:
-        """Return whether settled numbers of `group` break `order`; numbers (groups, K), or (groups, 1) if K = 2."""
+        """Return whether settled numbers of `group` violate `order`; numbers (groups, K), or (groups, 1) for K = 2."""
         for low, high in order:
             if group in (low, high):
                 rise, known = numbers[high] - numbers[low], settled[high] & settled[low]
@@ -237,9 +239,9 @@ class _Fit(GroupedFit):
         return False
 
     def _calibrated(self, bias: Array, total: Array, tables: Sequence[Array]) -> tuple[Array, float]:
-        """Return the bias and the factor of `tables` that minimise the penalised loss.
+        """Return the bias (K,) and the factor of `tables` that minimise the penalised loss.
 
-        total (n, K) are the scores of the rows under `tables` without a bias.
+        total (n, K) holds the scores of the rows under `tables` without a bias.
         """
         factor, ridge = 1.0, self.penalty * sum(float((table**2).sum()) for table in tables)
         for _ in range(STEPS):

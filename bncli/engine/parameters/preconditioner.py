@@ -16,11 +16,11 @@ are C/K, and one matrix is enough. Later the matrices can be *refreshed* at the 
 almost separable data that saves most of the remaining passes.
 
 A preconditioner need not be exact. So evenly spaced rows are enough, and only a subspace of the tables gets a dense
-block. The number of rows and the size of the subspace depend on a budget in passes over the data, by a rough model of
-the time of all parts. If tables are functions of predictors, the preconditioner of free tables is mapped to the
-predictors, because the curvature of a function of the tables does not depend on how it is parameterised. There are at
-most as many effects as cells, and they take the place of cells: their Gram matrices, their diagonal, and the effects
-with the largest mass in the dense block.
+block. The number of rows and the size of the subspace depend on a budget in passes over the data, according to a rough
+model of the time of all parts. If tables are functions of predictors, the preconditioner of free tables is mapped to
+the predictors, because the curvature of a function of the tables does not depend on how it is parameterised. Effects,
+of which there are at most as many as cells, are treated like cells: they have Gram matrices and a diagonal, and the
+effects with the largest mass are in the dense block.
 
 **Subspace.** The dense block covers frequent cells one by one, and sums of the others:
 
@@ -28,13 +28,13 @@ with the largest mass in the dense block.
     R e_j = the other cells of family f with value v of its attribute i, together      for the heaviest (f, i, v)
 
 A diagonal scaling treats every cell outside the top by itself. But many light cells that share a value move together;
-with their sums, a small dense matrix takes account of that, as the coarse level does in domain decomposition. Cells
-whose curvature comes from the penalty alone are left out, since the diagonal is right for them. The diagonal is that of
-C_y; after a refresh it comes from all rows, because in some cells hardly any row is uncertain.
+with their sums, a small dense matrix accounts for that, like the coarse level in domain decomposition. Cells whose
+curvature comes mainly from the penalty are left out of the sums, since the diagonal is right for them. The diagonal is
+the diagonal of C_y; after a refresh it comes from all rows, because in some cells hardly any row is uncertain.
 
 **Flat directions.** Some directions of the tables change no score: what one family adds for a value, another subtracts.
-The sum of the cells of a family that have value v of attribute i is the indicator of that value in every row; so is
-that of any other family over i, and the sum of all cells of a family is the bias. With R the sums of cells,
+In every row, the sum of the cells of a family that have value v of attribute i is the indicator of that value, in each
+family over i, and the sum of all cells of a family is the bias. With R the sums of cells,
 
     N = differences of columns of R,    sum over cells c of N[c, j] z_t[c] = 0 in every row t
 
@@ -44,9 +44,10 @@ If tables are W = s p for a factor s per cell, the directions are N / s, and
 
     Q + N' (N'^T N')^-1 N'^T / lambda,    N' = N / s
 
-times the Hessian has the eigenvalue 1 along them, and elsewhere those of Q without its part along them: H N' =
-lambda N', so Q times the Hessian is block triangular. If s differs between the classes, (N'^T N')^-1 is computed from
-the mean over the classes of its correlations. Equal sums over pairs of values are not included.
+times the Hessian has the eigenvalue 1 along them; its other eigenvalues are those of Q times the Hessian without the
+part along them: H N' = lambda N', so Q times the Hessian is block triangular. If s differs between the classes,
+(N'^T N')^-1 is computed from the mean over the classes of its correlations. Equal sums over pairs of values are not
+included.
 
 **Many classes.** With more than MANY_CLASSES classes, a dense block per class would take longer than the passes that it
 saves, and a sample of the rows has few of each class. But P(y | x) (1 - P(y | x)) is then nearly P(y | x), so H_yy is
@@ -112,32 +113,32 @@ from bncli.engine.parameters.likelihood import ConditionalLikelihood
 from bncli.engine.structures.structure import BinnedAttribute, Family
 
 LEAST_SIZE = 64
-"""The least number of columns of a subspace, regardless of the budget."""
+"""The budget never makes a subspace smaller than this number of columns."""
 STRETCH = 1.6
 """A subspace may exceed its budget by this factor if it then includes every cell."""
 MAX_ENTRIES = 1 << 22
-"""The most numbers in the dense blocks of all classes together."""
+"""The maximum number of elements in the dense blocks of all classes together."""
 LEAST_ROWS = 1 << 12
-"""The least number of rows sampled, regardless of the budget."""
+"""The minimum number of rows sampled, if there are as many, regardless of the budget."""
 MANY_ROWS, LEAST_OF_MANY = 3_000, 1 << 10
 """For effects, with more than MANY_ROWS rows, a sample of LEAST_OF_MANY is enough, since effects vary less than cells.
 
 It is also used with more than MANY_CLASSES classes, whose matrices would cost more than the passes that they save.
 """
 CELLS_OF_PREDICTOR = 4.0
-"""The factor of lambda for predictors, found by trial."""
+"""The factor of lambda for predictors, chosen by experiment."""
 START_PASSES = 15.0
 """The budget of the first preconditioner, in passes."""
 MOST_FLAT = 1024
-"""The most flat directions; those of the heaviest values are used."""
+"""The maximum number of flat directions; those of the values with the largest weight are used."""
 FLAT_WORK = 0.3
-"""Approximate nanoseconds for flat directions, per cube of their number."""
+"""The approximate time for n flat directions, in units of n^3 nanoseconds."""
 SCORES_IN_CACHE, FEWEST_AT_A_TIME = 1 << 17, 1 << 7
-"""The number of scores computed at a time, but always those of at least FEWEST_AT_A_TIME rows."""
+"""The approximate number of scores computed at a time, but for at least FEWEST_AT_A_TIME rows."""
 FEATURE_ROWS = 1 << 11
 """The number of rows processed at a time, so that their effects stay in the cache."""
 LOOKED_UP, MULTIPLIED = 2.0, 0.1
-"""Approximate nanoseconds to look up a number, and for a multiplication in a matrix product."""
+"""Approximate nanoseconds to look up a value, and for a multiplication in a matrix product."""
 
 
 def whitening(likelihood: ConditionalLikelihood, coordinates: Coordinates) -> Whitening:
@@ -164,9 +165,9 @@ class Whitening:
     """The state that the preconditioners of one optimization share.
 
     `weights` are the weights of all cells, or the masses of effects, which are their weighted sums of squares over the
-    rows. `flat` are the flat directions, or None unless every table entry is a multiple of its own parameter.
-    `packings` and `values` cache how effects are looked up, and the effects of few rows; their keys are the size of the
-    subspace and the number of dense blocks.
+    rows. `flat` holds the flat directions, or None if there are none or they are not used; they are used only if every
+    table entry is a multiple of its own parameter. `packings` and `values` cache how effects are looked up, and the
+    effects of few rows; their keys are the size of the subspace and the number of dense blocks.
     """
 
     likelihood: ConditionalLikelihood
@@ -212,7 +213,7 @@ class Whitening:
         return 1 if n_labels == 2 and len(self._scale) == 1 else n_labels
 
     def _size(self, passes: float, n_inverses: int) -> int:
-        """Return the number of columns that half of `passes` passes allows, or of all cells if STRETCH allows these."""
+        """Return the number of columns that half of `passes` passes allows, or of all cells if STRETCH allows that."""
         budget = passes * self.likelihood.pass_work / 2
         largest = int((MAX_ENTRIES / self._n_inverses) ** 0.5)
         affordable = max(LEAST_SIZE, int((budget / dense_work(n_inverses)) ** (1 / 3)))
@@ -221,7 +222,7 @@ class Whitening:
         return min(largest, n_cells if n_cells <= STRETCH * affordable else affordable)
 
     def _build(self, p: Array, tables: Array | None, size: int, passes: float, penalty: float) -> Precondition:
-        """Return the preconditioner at p; `tables` are None for uniform probabilities."""
+        """Return the preconditioner at p; `tables` is None for uniform probabilities."""
         coordinates, n_labels = self.coordinates, self.likelihood.data.n_labels
         columns = self._subspace(size, penalty)
         grams = self._grams(columns, tables, passes * self.likelihood.pass_work / 2)
@@ -251,10 +252,10 @@ class Whitening:
         return self.flat.added_to(of_tables, penalty, n_labels)
 
     def _cell_penalty(self, penalty: float) -> float:
-        """Convert the penalty into one on free tables.
+        """Convert the penalty on the parameters into a penalty on free tables.
 
         A penalty on predictors is spread over the cells that share them. A penalty on cells with class 0 fixed at 0 is
-        spread over the classes, because the cheapest way to change a contrast changes all of them.
+        spread over the classes, because the cheapest way to change a contrast changes all classes.
         """
         if not isinstance(self.coordinates, Contrasts):
             return penalty
@@ -307,7 +308,7 @@ class Whitening:
 def _mapped_to_predictors(contrasts: Contrasts, of_tables: Precondition) -> Precondition:
     """Return C Q C', where Q is the preconditioner of free tables and C the map from tables to predictors.
 
-    Without a penalty, it is the inverse Hessian if Q is.
+    Without a penalty, this is the inverse Hessian if Q is the inverse Hessian in the tables.
     """
     predictors, n_labels = contrasts.predictors, len(contrasts.log_theta)
 
@@ -321,9 +322,9 @@ def _mapped_to_predictors(contrasts: Contrasts, of_tables: Precondition) -> Prec
 
 
 def row_factors(scores: Array) -> Array:
-    """Return q of the module's formula, (K, rows), from scores (K, rows), which are overwritten.
+    """Return the factors q of the module docstring, (K, rows), from scores (K, rows), which are overwritten.
 
-    For two classes, which have the same q, the result is (1, rows).
+    For two classes, which have the same q, the shape is (1, rows).
     """
     # the largest exponent is then 0, so that nothing overflows
     scores -= np.maximum.reduce(scores, axis=0)
@@ -339,7 +340,7 @@ def row_factors(scores: Array) -> Array:
 
 
 def weighted_products(values: Array, factors: Array) -> Array:
-    """Return C (blocks, n, n) from z (rows, n) and factors (blocks, rows)."""
+    """Return C (blocks, n, n) from z = `values` (rows, n) and factors (blocks, rows)."""
     return np.stack([(values.T * factor) @ values for factor in factors])
 
 
@@ -351,7 +352,10 @@ def _block_grams(
     tables: Sequence[Array] | None,
     unit: float,
 ) -> tuple[Array, float]:
-    """Return the block's part of the Gram matrices (blocks, n, n), and the weight of its sampled rows, in `unit`s."""
+    """Return the part of the Gram matrices (blocks, n, n) from one block of rows, and the weight of the sampled rows.
+
+    Weights are divided by `unit`.
+    """
     total, weight = np.zeros((n_blocks, packing.n, packing.n)), 0.0
     products = packing.products if isinstance(packing, Features) else partial(co_occurrences, packing)
     sampled = np.arange(0, block.n_rows, stride)
@@ -378,7 +382,7 @@ def _block_grams_of_values(block: RowBlock, tables: Sequence[Array] | None, unit
 
 
 def _block_masses(block: RowBlock, sizes: Sequence[int], tables: Sequence[Array]) -> list[Array]:
-    """Return the block's part of sum_t w_t q_ty in each configuration, (1 or K, configurations) per group."""
+    """Return a block's part of sum_t w_t q_ty in each configuration, (1 or K, configurations) per group."""
     totals: list[Array] = [np.zeros((1, 1)) for _ in sizes]
     for rows in block.slices():
         codes = [np.asarray(c[rows], np.intp) for c in block.state]
@@ -391,7 +395,7 @@ def _block_masses(block: RowBlock, sizes: Sequence[int], tables: Sequence[Array]
 
 
 def _factors(codes: Sequence[Integers], tables: Sequence[Array]) -> Array:
-    """Return q of the rows, (K, rows) or (1, rows) for two classes, from their codes and the tables of the groups."""
+    """Return q of the rows, (K, rows) or (1, rows) for two classes, given their codes and the tables of the groups."""
     n_labels, n_rows = len(tables[0]), len(codes[0])
     at_a_time = max(FEWEST_AT_A_TIME, SCORES_IN_CACHE // n_labels)
     parts = []
@@ -412,11 +416,11 @@ class Features:
     n: int
 
     def work(self, n_rows: int, n_blocks: int) -> float:
-        """Return the approximate nanoseconds of `products`."""
+        """Return the approximate time of `products` in nanoseconds."""
         return n_rows * self.n * (LOOKED_UP + MULTIPLIED * n_blocks * self.n)
 
     def affordable_rows(self, budget: float, n_blocks: int) -> int:
-        """Return the number of rows that take about `budget` nanoseconds."""
+        """Return the number of rows for which `products` takes about `budget` nanoseconds."""
         return int(budget / self.work(1, n_blocks))
 
     def products(self, configurations: Sequence[Index], factors: Array) -> Array:
@@ -438,7 +442,7 @@ class Features:
 def features_of(effects: Effects, fusion: Fusion, chosen: Index, n_rows: int, n_blocks: int) -> Packing | Features:
     """Return the faster look-up of the effects `chosen`, for `n_rows` rows and `n_blocks` sets of factors.
 
-    `chosen` ascends and includes the bias, effect 0.
+    `chosen` is in ascending order and includes the bias, effect 0.
     """
     by_family: dict[int, list[tuple[Index, Array]]] = {}
     for family, numbers, table in effects.columns(chosen):
@@ -464,7 +468,7 @@ def features_of(effects: Effects, fusion: Fusion, chosen: Index, n_rows: int, n_
 
 
 def top_only(weights: Array, size: int) -> Subspace:
-    """Return the subspace of the `size` heaviest cells (ties: the lower one); cell 0, the bias, is one of them."""
+    """Return the subspace of the `size` cells with the largest weights (ties: the lower cell), including the bias."""
     n = min(size, len(weights))
     ranked = weights.copy()
     # the bias is active in every row, so it always comes first
@@ -480,9 +484,9 @@ def subspace(
 ) -> Subspace:
     """Return a subspace of at most `size` columns, half of them sums of cells if there are enough sums.
 
-    weights (n_cells,) are those of the rows in each cell; `curved` marks the cells whose curvature comes from the data.
-    The bias, cell 0, is always one of the top cells. `numbers` (n_cells,) are the cells' numbers among all cells of the
-    families, ascending; None if there are no others.
+    weights (n_cells,) is the weight of the rows in each cell; `curved` marks the cells whose curvature comes mainly
+    from the data. The bias, cell 0, is always one of the top cells. `numbers` (n_cells,) are the cells' indices among
+    all cells of the families, in ascending order, or None if these are all cells.
     """
     numbers = np.arange(len(weights)) if numbers is None else numbers
     # without sums if every occurring cell fits
@@ -513,7 +517,7 @@ def subspace(
 
 
 def _split_by_value(family: Family, place: int, cells: Index, inside: Index) -> list[Index]:
-    """Split cells, with the numbers `inside` the family, by the value of the attribute at position `place`."""
+    """Group cells by the value of the attribute at position `place`; `inside` are the cells' numbers in the family."""
     size = family.shape[place]
     # the digit at that place of the cell's mixed-radix number
     values = inside // math.prod(family.shape[place + 1 :]) % size
@@ -523,7 +527,7 @@ def _split_by_value(family: Family, place: int, cells: Index, inside: Index) -> 
 
 @dataclass(frozen=True)
 class NullSpace:
-    """The flat directions N: column j is column plus[j] of the sums minus column minus[j].
+    """The flat directions N: column j is column plus[j] of `sums` minus its column minus[j].
 
     `scale` (1 or K, n_cells) is the factor s of each cell.
     """
@@ -534,7 +538,7 @@ class NullSpace:
     scale: Array
 
     def added_to(self, precondition: RowsPrecondition, penalty: float, n_labels: int) -> RowsPrecondition:
-        """Return `precondition` plus the part along N."""
+        """Return `precondition` plus the term N' (N'^T N')^-1 N'^T / penalty along the flat directions."""
         sums, (units, inner) = self.sums, self._inner
 
         def apply(g: Array) -> Array:
@@ -578,8 +582,8 @@ class NullSpace:
 class _Pair(NamedTuple):
     """Two sets of cells that are active in the same rows, and the weight of these rows.
 
-    Each set comes with its row in `Subspace.columns`: 0 for the bias, 1 for whole families, 2 + i for the values of the
-    i-th attribute of a family.
+    Each set is preceded by its row in `Subspace.columns`: 0 for the bias, 1 for whole families, 2 + i for the values of
+    the i-th attribute of a family. A pair with the bias has infinite weight.
     """
 
     plus: tuple[int, Index]
@@ -592,8 +596,8 @@ def null_space(
 ) -> NullSpace | None:
     """Return up to `most` directions of tables over `families` that change no score, or None if there are none.
 
-    weights (n_cells,) are those of the rows in each cell; scale (1 or K, n_cells) is the factor s of each cell.
-    `numbers` are those of `subspace`.
+    weights (n_cells,) is the weight of the rows in each cell; scale (1 or K, n_cells) is the factor s of each cell.
+    `numbers` is as in `subspace`.
     """
     numbers = np.arange(len(weights)) if numbers is None else numbers
     pairs = sorted(_pairs(families, weights, numbers), key=lambda pair: -pair.weight)[: min(most, MOST_FLAT)]
@@ -619,8 +623,8 @@ def null_space(
 def _pairs(families: Sequence[Family], weights: Array, numbers: Index) -> Iterator[_Pair]:
     """Yield the cells of each value in a family, paired with its cells in the first family with the same attribute.
 
-    Families that share attributes, directly or through others, are one part; one family of each part is paired with
-    the bias.
+    Families that share attributes, directly or through other families, form one part; one family of each part is paired
+    with the bias.
     """
     values_in_first: dict[BinnedAttribute, list[tuple[int, Index]]] = {}
     part: dict[BinnedAttribute, BinnedAttribute] = {}
