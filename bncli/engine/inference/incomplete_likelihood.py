@@ -184,7 +184,7 @@ class ObservedFamilies:
 
     An attribute with missing values has one more code, so the table of a family is padded with cells that hold 0; for
     rows in these cells a program computes the family's contribution. Cell own[i] of the original tables is cell
-    padded[i] of the padded ones.
+    padded[i] of the padded tables.
     """
 
     fusion: Fusion
@@ -229,7 +229,7 @@ def _value_and_gradient(
         elif len(cells) == 2:
             differences = [table[1] - table[0] for table in scores]
             part, slopes = passes.gradient_two_classes(compiled.codes, compiled.signs, weights, differences)
-            # the gradient of the first class is minus that of the second
+            # the gradient of the first class is the negative gradient of the second
             slopes = [np.stack([-slope, slope]) for slope in slopes]
         else:
             part, slopes = passes.gradient_classes(compiled.codes, compiled.labels, weights, scores)
@@ -538,7 +538,7 @@ def contraction_adjoints(
         return left.table * ratio[:, np.newaxis], None
     if not _is_matrix_product(left, right):
         out = _axis_names(range(2, n_axes + 1)) + "Z"
-        # d ln(total) / d ln(entry) is the share of the total that has the entry as a factor
+        # d ln(total) / d ln(entry) is the fraction of the total that has the entry as a factor
         to_left = np.einsum(f"{right.names},{out}->{left.names}", right.table, ratio)
         to_right = np.einsum(f"{left.names},{out}->{right.names}", left.table, ratio)
     else:

@@ -21,7 +21,7 @@ Explanations:
   depend on each attribute, on given rows
 - `sufficient_reasons`: a smallest set of a row's values that alone fixes its decision
 - `properties`: statements about all inputs, proven or refuted
-- `least_scores`: the least value of a sum of tables over all inputs, which these two need
+- `least_scores`: the minimum of a sum of tables over all inputs, which these two modules need
 
 Whole models:
 

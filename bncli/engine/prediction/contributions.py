@@ -321,7 +321,7 @@ class _TermTexts:
         for term, entries in zip(terms.tolist(), np.split(order, starts)[1:], strict=True):
             if term < 0:
                 continue
-            # Number the values that occur together, since rows of the same values share a text.
+            # Number the values that occur together, since rows with the same values share a description.
             attributes, rows = self._terms[term], entries % chosen.shape[1]
             digits = {a: codes[self._place[a]][rows].astype(np.int64) for a in attributes}
             joint, size = np.zeros(len(rows), np.int64), 1

@@ -13,7 +13,7 @@ Costs are finite and at least 0. A correct decision costs 0 unless something els
 Thresholds. The candidates t are the probabilities p of the second label that occur among held-out rows, in descending
 order. With row weights,
 
-    TP(t), FP(t) = total weights of the rows of the second and of the first label with p >= t,   P, N = their maxima
+    TP(t), FP(t) = weights of the rows of the second and first label with p >= t,   P, N = total weights of both labels
     recall = TP / P,  precision = TP / (TP + FP),  f1 = 2 TP / (P + TP + FP)
     balanced accuracy = (TP/P + 1 - FP/N) / 2
     mcc = (TP (N - FP) - FP (P - TP)) / sqrt((TP + FP)(P + N - TP - FP) P N)
@@ -334,7 +334,7 @@ class ThresholdSteps(NamedTuple):
 
 def held_out_steps(scores: HeldOutScores) -> ThresholdSteps:
     """Return the steps of held-out rows from the stored probabilities of their true labels."""
-    # the stored probabilities are those of the true labels: 1 - p for rows of the first label
+    # probabilities of the true labels are stored: 1 - p for rows of the first label
     others, own = (np.array(of_label) for of_label in scores.probabilities)
     p = np.concatenate([1 - others, own])
     weights = None if scores.weights is None else np.concatenate([np.array(of_label) for of_label in scores.weights])

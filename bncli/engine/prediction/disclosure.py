@@ -114,7 +114,7 @@ def _cells(family: Family, schema: Schema, min_rows: int) -> CellsOfTable:
         # the attribute's weights along its own axis
         along = weights.reshape([-1 if i == axis else 1 for i in range(len(family.shape))])
         sums, least = sums + along, np.minimum(least, along)
-    # N is the largest total: that of an attribute whose missing level was removed lacks the rows of that level
+    # N is the largest total: if a missing level was removed, the total of the attribute lacks the rows of this level
     at_least = np.maximum(sums - (len(family.shape) - 1) * max(totals), 0.0)
     names = tuple(schema.attributes[a].name for a in family.attributes)
     below = int((least < min_rows).sum())
@@ -283,7 +283,7 @@ def _pool_table(
                 slices.append(np.tensordot(part, shares, axes=(axis, 0)))
         tensor = np.stack(slices, axis=axis)
         if is_network and axis == 0 and family.child is not None and -1 in grouping:
-            # the removed value's share goes to the others
+            # the probability of the removed value is distributed over the others
             tensor = tensor - np.logaddexp.reduce(tensor, axis=axis, keepdims=True)
     pooled = Family.over(family.attributes, new_schema.cardinalities, family.child, family.by_class)
     return pooled, np.ascontiguousarray(tensor.reshape(math.prod(pooled.shape), -1))

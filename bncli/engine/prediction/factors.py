@@ -88,9 +88,9 @@ _WINDOW = 128
 Scores = Array | Sequence[Array]
 """An array (R, rows), or a sequence of R arrays (rows,)."""
 Averages = tuple[Array | None, ...]
-"""The relative frequencies of the values of each attribute of a family, for averages if it is unknown; None: the child.
+"""For each attribute of a family, the relative frequencies of its values, used for averages if it is unknown.
 
-If the child is unknown, the family is left out.
+The child of the family has None: if it is unknown, the family is left out.
 """
 Regrouped = tuple[tuple[int, Index], ...]
 """Pairs (position of an attribute, array with the coarse code of each of its codes, "unobserved" last)."""

@@ -62,7 +62,10 @@ def network_to_marginalize(tables: Tables, schema: Schema) -> NetworkTables | No
 
 
 def incomplete_rows(network: NetworkTables, codes: Mapping[int, Codes]) -> Index:
-    """Return the indices of the rows, ascending, that lack a needed attribute; codes[i] (N,): those of attribute i."""
+    """Return the indices of the rows, ascending, that lack a needed attribute.
+
+    codes[i] (N,): the codes of schema attribute i.
+    """
     cardinalities = network.schema.cardinalities
     return np.flatnonzero(np.logical_or.reduce([codes[i] == cardinalities[i] for i in network.needed]))
 

@@ -315,7 +315,7 @@ class LogProbabilitySketch:
     def quantile(self, q: float) -> float | None:
         """Return the q-quantile of ln P(x) in nats, with a relative error of up to about 0.5 %; None without rows."""
         rank, total = q * sum(self.counts.values()), 0
-        # from the most nats, the lowest ln P(x), up
+        # from the largest -ln P(x), the lowest ln P(x), upwards
         for interval in sorted(self.counts, reverse=True):
             total += self.counts[interval]
             if total >= rank:
@@ -325,7 +325,7 @@ class LogProbabilitySketch:
     def share_below(self, log_p: float) -> float:
         """Return the fraction of rows with a lower ln P(x), interpolated within an interval; needs at least one row."""
         nats = max(-log_p, 1e-9)
-        # position on the scale of intervals, for the share of the own interval that lies beyond
+        # position on the scale of intervals, for the fraction of the value's own interval that lies beyond it
         place = float(np.log(nats) / WIDTH)
         own = int(np.ceil(place))
         below = sum(count for interval, count in self.counts.items() if interval > own)
@@ -373,7 +373,7 @@ class ScoreMonitor:
             tally.unseen += unseen
             tally.missing += missing
             if tally.missing_counts:
-                counts[-1] = missing  # if missing values are marginalized, their code is that of unknown values
+                counts[-1] = missing  # if missing values are marginalized, they have the code of unknown values
             tally.counts += counts
 
     def add_predictions(self, codes: Sequence[Codes], log_p: Array, labels: Integers | None) -> None:
@@ -412,7 +412,7 @@ class Drift(NamedTuple):
     - psi_expected: the mean of PSI without drift
     - psi_limit: the value that PSI exceeds with probability ALPHA / (number of tests) without drift
     - unknown: the fraction of new rows with values that never occurred in training
-    - unknown_p: the probability that by chance all rows with such values are new ones
+    - unknown_p: the probability that by chance all rows with such values are new rows
     """
 
     psi: float | None
@@ -524,7 +524,7 @@ def summarise_log_p(model: Model, columns: Columns, used: Sequence[int]) -> Trai
     weights = np.ones(len(log_p)) if columns.weights is None else columns.weights
     order = np.argsort(log_p, kind="stable")
     shares = weights[order].cumsum() / weights.sum()
-    # the first row in order up to which the rows have the share q of the weight
+    # the first row, in ascending order, up to which the rows have at least the fraction q of the weight
     indices = np.minimum(np.searchsorted(shares, QUANTILES), len(order) - 1)
     mean = float(np.average(log_p, weights=weights))
     return TrainingLogP(len(log_p), mean, tuple(log_p[order][indices].tolist()))
@@ -622,7 +622,7 @@ class LogOddsCounts:
         return _aucs(counts[:, 1:], counts[:, :1])[0]
 
     def expected_auc(self) -> ExpectedFigure:
-        """Return the expected AUC; it is undefined if it is almost certain that all rows have one label.
+        """Return the expected AUC, which is undefined if two rows with different labels are practically impossible.
 
         There is no interval if half of the draws or more contain only one label.
         """

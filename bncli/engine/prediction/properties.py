@@ -125,7 +125,7 @@ class Prover:
         self.scorer = compile_scorer(model)
         self._cardinalities = np.array([model.schema.cardinalities[a] for a in self.scorer.used], np.intp)
         self._components = components_of(model.predictor, model.schema, self.scorer.used)
-        # those of the models that `components_of` returns
+        # the weights of the models that `components_of` returns
         self._weights = self.scorer.weights or tuple(stage.weight for stage in self.scorer.stages)
         self._labels, self._n_labels = model.schema.labels, len(model.schema.labels)
         self._seconds, self._clock, self._deadline = seconds, clock, math.inf
@@ -247,7 +247,7 @@ class Prover:
                 odds = []
                 for contrast in of_component:
                     values, inputs = contrast.minimise(part[None])
-                    odds.append(sign * float(values[0]))  # the least or greatest S[d] - S[label]
+                    odds.append(sign * float(values[0]))  # the minimum or maximum of S[d] - S[label]
                     tries.append(inputs[0])
                 # 1 / (1 + sum of exp(odds / temperature)); the exponent of the label itself is 0
                 scaled = [value / (self._temperature or 1.0) for value in odds]
@@ -487,7 +487,7 @@ def _flip_bound(contrast: Contrast, position: int, before: int, after: int, gap:
             if values[0] > most + TOLERANCE:
                 return _Part(False, np.empty((0, len(part)), np.intp))
             inputs.append(minimisers[0])
-        # from the input of highest contrast to that of lowest, changing one attribute after the other
+        # from the input with the highest contrast to the one with the lowest, changing one attribute after the other
         path = [np.where(np.arange(len(part)) < k, inputs[2], inputs[1]) for k in range(len(part) + 1)]
         return _Part(True, np.array([inputs[0], *path]))
 

@@ -200,7 +200,7 @@ def log_probabilities(scorer: Scorer, codes: Sequence[Codes], n_rows: int | None
 
 
 def uncalibrated(scorer: Scorer, codes: Sequence[Codes], n_rows: int | None = None) -> Array:
-    """Return ln P(y | x_t), shape (K, N), before calibration; the arguments are those of `log_probabilities`."""
+    """Return ln P(y | x_t), shape (K, N), before calibration, for the same arguments as `log_probabilities`."""
     n = len(codes[0]) if codes else n_rows or 0
     if scorer.network is None:
         return _look_up(scorer, codes, n)
@@ -316,7 +316,7 @@ def log_shares(out: Array) -> None:
         out /= sum_in_order(out)
         np.log(np.maximum(out, _TINY, out=out), out=out)
         return
-    # ln of the larger share is -ln(1 + odds) with odds = smaller / larger <= 1; that of the smaller adds ln odds
+    # with odds = smaller / larger <= 1, ln of the larger fraction is -ln(1 + odds), and of the smaller ln odds more
     second = out[1] > out[0]
     odds = np.minimum(out[0], out[1]) / np.maximum(out[0], out[1])
     larger = np.log1p(odds)

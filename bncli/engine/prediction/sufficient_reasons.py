@@ -374,7 +374,7 @@ def _bound_sizes(rows: _Rows, which: Index, members: Mask, allowed: Mask, most: 
             if not len(nodes):
                 break
             game = contrast.game(rows.codes[which[nodes]], members[nodes], allowed[nodes], limit)
-            # bounds rise with the budget: the number of budgets that do not suffice is the least one that does
+            # bounds rise with the budget, so the number of insufficient budgets is the smallest sufficient budget
             counts = (game.bound < least - TIE).sum(axis=0)
             deciding[left[counts > needed[nodes]]] = number
             needed[nodes] = np.maximum(needed[nodes], counts)
@@ -417,7 +417,7 @@ def _bound_sizes_of_single_tables(rows: _Rows, which: Index, members: Mask, allo
             weights = varying / np.maximum(varying.sum(axis=0), 1e-300)
         # d: conditions, t: rows, a: attributes
         total = np.einsum("dt,dta->ta", weights, shares)
-        # the fewest attributes whose shares sum to 1 are those of the largest shares
+        # a sum of 1 is reached with the fewest attributes by taking the largest shares first
         order = np.argsort(-total, axis=1, kind="stable")
         made_up = np.cumsum(np.take_along_axis(total, order, axis=1), axis=1)
         counts = np.where(weights.any(axis=0), (made_up < 1 - _ROUNDING).sum(axis=1) + 1, 0)
@@ -438,8 +438,8 @@ def _bound_sizes_of_single_tables(rows: _Rows, which: Index, members: Mask, allo
 def _worst_completions(rows: _Rows, which: Index, members: Mask) -> tuple[Mask, Index, Index]:
     """Return whether each set fixes the decision of its row, (N,), and the worst completion if it does not.
 
-    The worst completion is given by the index of the condition missed by the largest amount, (N,), and the codes, (N,
-    attributes). which (N,): the row of each set in `members` (N, attributes).
+    The worst completion is given by the index of the condition that it misses by the largest amount, (N,), and by its
+    codes, (N, attributes). which (N,): the row of each set in `members` (N, attributes).
     """
     fixed = np.where(members, rows.codes[which], rows.free[which])
     worst, missed, inputs = np.zeros(len(which)), np.zeros(len(which), np.intp), fixed

@@ -154,7 +154,7 @@ def _probe_values(one: Input) -> list[Value]:
     """Return the values of an input that occur in probe rows; the first is None, the missing value."""
     if one.codes is not None:
         unseen = "never seen"
-        while unseen in one.codes:  # any text may be a value of a table
+        while unseen in one.codes:  # any string may be a value in a table
             unseen += "!"
         return [None, *one.codes, unseen]
     cuts = one.cuts or ()
