@@ -4,8 +4,8 @@
     model = bncli.fit(table, class_="churn", structure="tan", param="weighted")
     model.predict_proba(other)
 
-Python has the options of the command line, spelled with `_` instead of `-`, and the same defaults. The same rows and
-options give the same model file, byte for byte. Modules are loaded when they are first used.
+The Python functions have the same options as the command line, spelled with `_` instead of `-`, with the same defaults.
+The same rows and options give the same model file, byte for byte. Modules are loaded when they are first used.
 
 - `cli`, `api`: the command line, and the functions and classes for Python
 - `steps`: what the commands do

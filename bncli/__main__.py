@@ -24,7 +24,7 @@ _THREAD_VARIABLES = (
 
 
 def main() -> None:
-    """Run the command line and exit with its code."""
+    """Run the command line and exit with its exit code."""
     # Until a command begins there is nothing to clean up, and an interrupt needs no message.
     try:
         _handle_signals(_exit_quietly)
@@ -63,7 +63,7 @@ def _run() -> int:
 
 
 def _handle_signals(handler: "Callable[[int, FrameType | None], None]") -> None:
-    """Set the handler of ^C, of termination and of a closed terminal, except for signals that are ignored (nohup)."""
+    """Set the handler for interrupt (^C), termination and hangup, except for signals that are ignored (nohup)."""
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)  # Windows has no SIGHUP
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
@@ -75,12 +75,12 @@ def _exit_quietly(number: int, _frame: "FrameType | None") -> None:
 
 
 def _interrupt(number: int, _frame: "FrameType | None") -> None:
-    """Interrupt the command, so that it removes unfinished files."""
+    """Raise KeyboardInterrupt with the number of the signal, so that the command removes unfinished files."""
     raise KeyboardInterrupt(number)
 
 
 def _report_ignored(ignored: "sys.UnraisableHookArgs") -> None:
-    """End the process if an exception that Python ignores, as in a destructor, is an interrupt; print any other."""
+    """Exit if an exception that Python ignores, as in a destructor, is an interrupt; print any other exception."""
     if isinstance(ignored.exc_value, KeyboardInterrupt):
         os._exit(128 + int(ignored.exc_value.args[0]))
     sys.__unraisablehook__(ignored)

@@ -1,8 +1,8 @@
-"""How a computation is carried out (`Run`), and the events that it reports to its caller.
+"""The settings of a computation (`Run`), and the events that it reports to its caller.
 
-The engine and the readers never print and never read a clock. They call `watch(event)` with one of six kinds of events.
-A command turns the events into stages with their seconds, progress bars, notes, the rows of `--trace` and a list of
-moves.
+The engine and the readers never print and have no clock of their own. They call `watch(event)` with one of six kinds of
+events. A command turns the events into stages with their seconds, progress bars, notes, the rows of `--trace` and a
+list of moves.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -10,15 +10,15 @@ from typing import Any, Literal, NamedTuple
 
 
 class Stage(NamedTuple):
-    """The event that a stage begins, which ends the one before it; `name` is a key of `seconds` in the report."""
+    """The event that a stage begins, which ends the preceding stage; `name` is a key of `seconds` in the report."""
 
     name: str
 
 
 class Progress(NamedTuple):
-    """The event that `done` of `total` units of the current stage are done; `detail` names the item.
+    """The event that `done` of `total` units of the current stage are done; `total` is None if it is unknown.
 
-    total: None if it is unknown.
+    detail: a description of the progress, such as the current item.
     """
 
     done: float
@@ -27,18 +27,19 @@ class Progress(NamedTuple):
 
 
 class Note(NamedTuple):
-    """One line for the user, such as what was left out; a `warning` means that the result may be unreliable."""
+    """The event that there is a one-line message for the user; a `warning` says that the result may be unreliable."""
 
     text: str
     warning: bool = False
 
 
 class Iteration(NamedTuple):
-    """The state of an optimizer after an iteration (0 = the start); cll and penalty in nats, not negated.
+    """The state of an optimizer after an iteration (0 is the start).
 
-    The numbers of evaluations and flops are totals since the start. `flops` follows the cost model of
-    `bncli.engine.parameters.costs`, and is None where the model does not cover the optimizer or the parameters.
-    Learners that maximise the joint log-likelihood of class and attributes report it as `ll`, and no cll.
+    cll, penalty: the conditional log-likelihood (not negated) and the penalty, in nats. The numbers of evaluations and
+    flops are totals since the start. flops: by the cost model of `bncli.engine.parameters.costs`, or None if the model
+    does not cover the optimizer or the parameters. ll: the joint log-likelihood of class and attributes in nats, for
+    learners that maximise it; cll is then None.
     """
 
     iteration: int
@@ -55,7 +56,7 @@ class Iteration(NamedTuple):
 class SelectedRun(NamedTuple):
     """The event that the result comes from run number `run`, counted from 0, of several optimizer runs in this stage.
 
-    A run begins with each event `Iteration` of iteration 0. A stage with a single run does not report `SelectedRun`.
+    Each `Iteration` event with iteration 0 begins a run. A stage with a single run does not report `SelectedRun`.
     """
 
     run: int
@@ -65,7 +66,7 @@ MoveKind = Literal["add", "delete", "reverse"]
 
 
 class Move(NamedTuple):
-    """The event that a greedy search changed the arc `parent` -> `child` (indices of attributes).
+    """The event that a greedy search changed the arc `parent` -> `child` (positions of attributes).
 
     gain: the increase of the score in nats.
     """
@@ -79,7 +80,7 @@ class Move(NamedTuple):
 Event = Stage | Progress | Note | Iteration | SelectedRun | Move
 Watch = Callable[[Event], None]
 Clock = Callable[[], float]
-"""A function that returns seconds since an arbitrary moment. The engine gets one where it has to keep a time limit."""
+"""A function that returns the seconds since an arbitrary moment, with which the engine observes time limits."""
 
 
 def silent(event: Event) -> None:
@@ -97,7 +98,7 @@ def forward_warnings(watch: Watch, prefix: str = "") -> Watch:
 
 
 class TimeLimit(NamedTuple):
-    """A limit in seconds by `clock`; without a clock the limit is ignored."""
+    """A time limit in seconds, as measured by `clock`; without a clock the limit is ignored."""
 
     seconds: float
     clock: Clock | None = None
@@ -107,24 +108,25 @@ EachFile = Callable[[Callable[..., Iterable[Any]], Callable[[], tuple[Any, ...]]
 
 
 class Run(NamedTuple):
-    """The settings of a run; none of them changes predictions, unless the recipe has a limit in seconds (`clock`).
+    """The settings of a run.
 
     threads: number of threads for work on columns and row blocks.
-    memory: bytes that may be used, None for no limit; work that needs more is refused before it begins.
-    clock: measures a recipe's limit in seconds; None ignores that limit.
-    watch: is called with every event.
-    cluster: address of a Dask cluster whose workers do the work; None uses this machine alone.
-    distribute: takes the coded rows (a Dataset) and returns them distributed over the cluster; None leaves them here.
-    each_file: a function by which workers read the files of a table; None reads them here. `each_file(work, arguments)`
-        yields per file, in order: its path, the list of what `work(source, begin, run, *arguments())` yields on the
-        worker (for the files of `source` from index `begin` on), and the BncliError that ended the work, or None.
-    advise: whether to spend time on notes about settings that would predict held-out rows better.
-    hold_out: whether to measure the log-loss of held-out rows where learning has chosen something by such rows. The
-        model records it. Folds of a cross-validation leave it out.
+    memory: the maximum memory in bytes, or None for no limit; work that needs more is refused before it begins.
+    clock: the clock for the recipe's time limit, or None to ignore the limit.
+    watch: a function that is called with every event.
+    cluster: address of a Dask cluster whose workers do the work, or None to use only this machine.
+    distribute: a function that distributes the coded rows (a Dataset) over the cluster, or None to keep them here.
+    each_file: a function with which workers read the files of a table, or None to read them here.
+        `each_file(work, arguments)` yields per file, in order: its path, the list of what
+        `work(source, begin, run, *arguments())` yields on the worker (for the files of `source` from index `begin` on),
+        and the BncliError that ended the work, or None.
+    advise: whether to spend time on finding settings that would predict held-out rows better, for a note.
+    hold_out: whether to compute the log-loss of held-out rows if learning chooses settings with such rows. The model
+        records it. It is omitted in the folds of a cross-validation.
     keep_predictions: whether to return the predictions of the held-out rows too; needs `hold_out`.
-    alternatives: number of alternatives to a card to search for, each without one of its columns.
-    intervals: whether the model records the uncertainty of its parameters, from which scoring makes intervals.
-    class_weights: the factors per class (K,) that the row weights contain, which do not count as rows in intervals.
+    alternatives: maximum number of alternatives to a card to return, each without one of its columns.
+    intervals: whether the model records the uncertainty of its parameters, from which scoring computes intervals.
+    class_weights: the factors per class (K,) contained in the row weights, which do not count as rows in intervals.
     """
 
     threads: int = 1

@@ -1,11 +1,12 @@
-"""The run of a command in a child process if the address space is limited (`ulimit -v`).
+"""Running a command in a child process if the address space is limited (`ulimit -v`).
 
 At such a limit, C++ libraries that cannot start a thread or map a buffer end the process (abort, segmentation fault, or
-exit) before Python can catch anything. Therefore a child does the work. It is forked before any library is loaded, and
-it notifies the parent just before it exits. If it ends without this notice, the parent prints a one-line error.
+exit) before Python can catch anything. Therefore a child process does the work. It is forked before any library is
+loaded, and it notifies the parent just before it exits. If it ends without this notice, and not because of a forwarded
+signal, the parent prints a one-line error.
 
-The messages that libraries write directly to the standard error go to a temporary file. The parent prints them if the
-child ended with a notice and drops them otherwise. Without a limit there is no child process.
+The messages that libraries write directly to the standard error go to a temporary file. The parent prints them unless
+it prints its own error. Without a limit there is no child process.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def address_space_limit() -> int | None:
 def run_within_memory_limit(work: Callable[[], int]) -> int:
     """Run `work`, in a child process if the address space is limited, and return its exit code.
 
-    If the child ends without announcing it, print an error and return 1.
+    If a library ends the child, print an error and return 1.
     """
     limit = address_space_limit()
     if limit is None or not hasattr(os, "fork"):
@@ -69,7 +70,7 @@ def run_within_memory_limit(work: Callable[[], int]) -> int:
 
 
 def _run_in_child(work: Callable[[], int], send: int, library_messages: BinaryIO) -> None:
-    """Run the work, announce its end on the pipe `send`, and exit the process with its code."""
+    """Run the work, announce its end on the pipe `send`, and exit the process with the exit code of the work."""
     # Arrow's default memory pool reserves address space that is never used.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     with suppress(ImportError, OSError, AttributeError):
@@ -104,10 +105,10 @@ def _run_in_child(work: Callable[[], int], send: int, library_messages: BinaryIO
 
 @contextmanager
 def _forwarding_signals(child: int) -> Iterator[None]:
-    """Forward requests to end the run to the child, while the parent waits for it.
+    """Forward signals that end the run to the child, while the parent waits for it.
 
-    A terminal sends ^C and a hangup to both processes. The child must get them only once, because a second signal would
-    interrupt its cleanup.
+    A terminal sends ^C and a hangup to both processes. The child must receive them only once, because a second signal
+    would interrupt its cleanup.
     """
     numbers = [getattr(signal, name) for name in _FORWARDED if hasattr(signal, name)]
     previous = {number: signal.getsignal(number) for number in numbers}

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 ARC_CHOICES = {"class": "class alone", "none": "none", "supported": "supported by BIC", "all": "all"}
 _MOST_EDITED = 20
-"""The most values of an edit that are printed."""
+"""The maximum number of values of an edit that are printed."""
 CANDIDATE_HEADINGS = ("candidate", "penalty", "log-loss", "error", "weight")
 
 
 def move_lines(moves: Sequence[NamedMove]) -> list[str]:
-    """Return the number of moves of a search and an aligned line per move; an empty list without moves."""
+    """Return a line with the number of moves of a search and an aligned line per move, or [] without moves."""
     if not moves:
         return []
     arcs = [f"{move.parent} -> {move.child}" for move in moves]
@@ -34,12 +34,12 @@ def move_lines(moves: Sequence[NamedMove]) -> list[str]:
 
 
 def acll_error_text(error: float) -> str:
-    """Return the relative error of the approximate conditional log-likelihood (acll) as text."""
+    """Describe the relative error of the approximate conditional log-likelihood (acll)."""
     return f"relative error {100 * error:.4g} % against the CLL of the same parameters"
 
 
 def penalty_text(penalty: ChosenPenalty) -> str:
-    """Return the penalty and the range it was chosen from, or that it is the largest or smallest that was tried."""
+    """Describe the penalty and how it was chosen: from which range, or as the largest or smallest value tried."""
     if not penalty.tried:
         return f"{penalty.penalty:g}, because there are too few rows for cross-validation"
     if len(penalty.tried) == 1:
@@ -53,7 +53,7 @@ def penalty_text(penalty: ChosenPenalty) -> str:
 
 
 def split_text(split: SplitRecord) -> str:
-    """Return the columns by which rows were split, with the number of groups, as text."""
+    """Return the names of the columns by which rows were split, with the number of groups if there are groups."""
     columns = ", ".join(split.columns)
     return f"{columns} ({split.units:,} groups)" if "group" in split.kind else columns
 
@@ -65,13 +65,13 @@ def shrinkage_text(shrinkage: Shrinkage) -> str:
 
 
 def candidate_cells(candidate: TriedCandidate) -> tuple[str, ...]:
-    """Return the cells of a candidate of an ensemble under CANDIDATE_HEADINGS."""
+    """Format a candidate of an ensemble as the cells of a row with CANDIDATE_HEADINGS."""
     losses = (f"{candidate.log_loss:.5f}", f"{candidate.error:.4f}")
     return candidate.name, f"{candidate.penalty:g}", *losses, f"{candidate.weight:.2f}" if candidate.weight else "-"
 
 
 def regions_text(report: RegionsReport) -> str:
-    """Return the number of regions of each order and, if a search found them, the step with the best model."""
+    """Describe the number of regions of each order and, if the model has a path, the best step and its weight."""
     counts = [f"{count:,} of order {order}" for order, count in report.orders.items()]
     text = f"{', '.join(counts)} (attributes and the class)" if counts else "none (class frequencies only)"
     if report.steps is None:
@@ -80,7 +80,7 @@ def regions_text(report: RegionsReport) -> str:
 
 
 def calibration_facts(calibration: Calibration, labels: tuple[str, ...]) -> dict[str, str]:
-    """Return the calibration map and its effect on the log-loss, each as a name and a text."""
+    """Describe the calibration map and its effect on the log-loss, keyed by `calibration` and `log-loss`."""
     from bncli.engine.calibration import Isotonic, Temperature
 
     found, rows = calibration.map, f"{calibration.rows:,} row{'s' * (calibration.rows != 1)}"
@@ -100,7 +100,7 @@ def calibration_facts(calibration: Calibration, labels: tuple[str, ...]) -> dict
 
 
 def rule_lines(rule: Mapping[str, Any], labels: Sequence[str]) -> list[str]:
-    """Return a line per part of a decision rule, given as `files.artifacts.model.rule_summary_json` returns it."""
+    """Describe a decision rule, as returned by `files.artifacts.model.rule_summary_json`, with a line per part."""
     lines = []
     if "costs" in rule:
         costs, from_where = rule["costs"], ""
@@ -121,7 +121,7 @@ def rule_lines(rule: Mapping[str, Any], labels: Sequence[str]) -> list[str]:
 
 
 def counts_lines(counted: CountedRows) -> list[str]:
-    """Return a summary of a counts file: class, rows, attributes and tables."""
+    """Format a summary of a counts file as lines: class, rows, attributes and tables."""
     weight = counted.class_counts.sum().item()
     weighted = "" if weight == counted.n_rows else f", with total weight {weight:,.10g}"
     tables = "all pairs" if counted.requested is None else "tables of a structure"
@@ -134,7 +134,7 @@ def counts_lines(counted: CountedRows) -> list[str]:
 
 
 def intervals_text(intervals: Mapping[str, Any]) -> str:
-    """Return the method of the probability intervals, and the bytes that they add to the model file."""
+    """Describe the method of the probability intervals, and the number of bytes that they add to the model file."""
     text = {
         "posterior": "posterior of the tables",
         "laplace": "Laplace approximation",
@@ -145,20 +145,21 @@ def intervals_text(intervals: Mapping[str, Any]) -> str:
 
 
 def seconds_text(seconds: Mapping[str, float]) -> str:
-    """Return the seconds of each stage of a run."""
+    """Format the seconds of each stage of a run."""
     return "  ".join(f"{stage} {value:.2f}" for stage, value in seconds.items())
 
 
 def first_names(names: Sequence[str], most: int = 8, noun: str = "") -> str:
-    """Return at most `most` names as text, and how many more there are; an empty name is written as ''."""
+    """Join at most `most` names, and say how many more there are; an empty name is written as ''."""
     more = f" and {len(names) - most:,} more{f' {noun}' if noun else ''}" if len(names) > most else ""
     return ", ".join(name or "''" for name in names[:most]) + more
 
 
 def edit_lines(edit: Edit, labels: Sequence[str]) -> list[str]:
-    """Return lines about an edit: the effect and its change, the reason, the author, and the cost.
+    """Format an edit as lines: the effect and its change, the reason, the author and date, and the cost of a refit.
 
-    The numbers are log-odds of the second of two labels, or of the label that was typed, else of each label.
+    The values are log-odds of the edited label, if the edit records one; otherwise of the second label if there are two
+    labels, or of each label if there are more.
     """
     shown = [1] if len(labels) == 2 else [*range(len(labels))]
     if edit.label is not None:

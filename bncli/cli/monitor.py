@@ -1,4 +1,4 @@
-"""`bncli monitor`: compare rows with the training rows of a model, or combine such counts of several weeks."""
+"""`bncli monitor`: compare rows with the training rows of a model, or combine monitor files of several periods."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ROWS = (
 FAIL = output_flag("--fail-on-drift", is_flag=True, help="Exit with code 4 if an attribute has drifted.")
 _BARS = "▁▂▃▄▅▆▇█"
 _FULL_BAR = 0.25
-"""The population stability index (PSI) at which a bar is full; larger values are usually called a large change."""
+"""The population stability index (PSI) from which a bar is full; such values usually count as a large change."""
 
 
 @declare(
@@ -129,9 +129,9 @@ def command(**typed: Any) -> None:
 
 
 def _tables(report: MonitorReport) -> Iterator[Table]:
-    """Yield a table of the files, one of their expected and measured figures, and one of the attributes.
+    """Yield a table of the files, one of their expected and measured metrics, and one of the attributes.
 
-    If there are several files, the first two tables also have a line for all of them together.
+    If there are several files, the first two tables also have a row for all files together.
     """
     rows = []
     for name, monitor in report.named_monitors:

@@ -1,10 +1,10 @@
 """Options of the command line: their classes and types, and every flag that several commands share.
 
-- `Flag` and `Paths`: an option and a file argument, with what `bncli.cli.command` needs for the help and the shell for
+- `Flag` and `Paths`: an option and a file argument, with what `bncli.cli.command` needs for the help and a shell for
   completion.
-- `KindType` and `SizesType`: types by which click converts a value, among them the kinds of the catalogue.
+- `KindType` and `SizesType`: types with which click converts a value, such as the kinds of the catalogue.
 - Flags about tables, output and running; `bncli.cli.learning_options` has the learning options.
-- `source` and `threads`: values that follow from the typed flags.
+- `source` and `threads`: values that follow from the flags on the command line.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ Decorator = Callable[[Callback], Callback]
 class Flag(click.Option):
     """An option with its place in the help.
 
-    group: the heading above it. default_text: the default in words, unless it is `default`. words: the words that the
-    option accepts, each with its line of help. setting: whether a variable or a configuration file may set it.
-    everyday: whether `--help` shows it; `--help-all` shows every option. once: whether typing it twice is an error;
-    otherwise the last value counts.
+    group: the heading above it. default_text: the default that the help shows; without it, the help shows `default`.
+    words: the words that the option accepts, each with its line of help. setting: whether an environment variable or a
+    configuration file may set it. everyday: whether `--help` shows it; `--help-all` shows every option. once: whether
+    giving it twice is an error; otherwise the last value counts, or all values with `multiple`.
     """
 
     def __init__(
@@ -78,10 +78,10 @@ class Flag(click.Option):
         self.everyday = everyday
 
     def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
-        """Convert the typed value.
+        """Convert the value from the command line.
 
-        Raises BadParameter for an empty text, unless it may be the name of a column, and for a second value of an
-        option that is allowed once.
+        Raises BadParameter for an empty string, unless it may be the name of a column, and for a second value of an
+        option that is allowed only once.
         """
         if value == "" and self.metavar not in ("COLUMN", "COLUMN,..."):
             raise click.BadParameter("the value is empty", ctx, self)
@@ -95,7 +95,7 @@ class Flag(click.Option):
         return values[0] if values else None
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:
-        """Return the value; for an option that is allowed once and was not typed, None in place of an empty tuple."""
+        """Process the value; an option that is allowed only once gets None, not an empty tuple, if it is not given."""
         processed = super().process_value(ctx, value)
         return None if self.once and processed == () else processed
 
@@ -104,9 +104,10 @@ class Flag(click.Option):
         return self.multiple and not self.once
 
     def help_rows(self, ctx: click.Context, *, with_words: bool) -> list[tuple[str, str]]:
-        """Return the rows of the help: the option, then with `with_words` a row per word that it accepts.
+        """Return the rows of the help about the option.
 
-        Otherwise there is one row, with the first sentence of the help and the words alone.
+        With `with_words`, a row with the whole help text is followed by a row per word that the option accepts.
+        Otherwise there is one row, with the first sentence of the help text and the words without explanations.
         """
         record = self.get_help_record(ctx)
         if record is None:
@@ -120,7 +121,7 @@ class Flag(click.Option):
         return [(record[0], record[1] + default), *((f"    {word}", meaning) for word, meaning in self.words)]
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete columns of the table that is typed already, the words of the option, or names of files."""
+        """Complete columns of the table on the command line, words that the option accepts, or names of files."""
         from click.shell_completion import CompletionItem
 
         metavar = self.metavar or ""
@@ -140,7 +141,7 @@ class Flag(click.Option):
 
 
 class Paths(click.Argument):
-    """An argument that is completed with names of files."""
+    """A file argument, which a shell completes with names of files."""
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
@@ -165,7 +166,7 @@ def refuse_standard_input(what: str) -> NoReturn:
 
 
 def _columns_of_typed_table(ctx: click.Context) -> Sequence[str]:
-    """Return the columns of the table on the unfinished command line; none if it cannot be read."""
+    """Return the column names of the table on the unfinished command line, or () if it cannot be read."""
     before = [argument for argument in ctx.command.params if isinstance(argument, Paths) and argument.nargs == 1]
     # click stops at an option whose value is still missing, and leaves the arguments unassigned in ctx.args.
     paths = ctx.params.get("data") or [word for word in ctx.args if not word.startswith("-")][len(before) :]
@@ -183,7 +184,7 @@ def _columns_of_typed_table(ctx: click.Context) -> Sequence[str]:
 
 
 def flag(*declarations: str, group: str, **settings: Any) -> Decorator:
-    """Declare an option of a group."""
+    """Return a decorator that adds an option, under the heading `group`, to a command."""
     return click.option(*declarations, cls=Flag, group=group, **settings)
 
 
@@ -194,14 +195,14 @@ else:
 
 
 class KindType(_ParamType):
-    """The type of an option whose value is of a kind of the catalogue."""
+    """The type of an option whose value has one of the kinds of the catalogue."""
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
         self.name = kind_metavar(kind) or "flag"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse the value that was typed; class weights, costs and domain knowledge may be the path of a file."""
+        """Parse a value; class weights, costs and domain knowledge may also be given as the path of a file."""
         try:
             if isinstance(self.kind, ClassWeights):
                 from bncli.files.option_files import resolve_label_numbers
@@ -221,7 +222,7 @@ class KindType(_ParamType):
 
 
 class SizesType(_ParamType):
-    """The type of an option that takes ascending numbers of rows, the last of which may be `all`: 50,100,200,all."""
+    """The type of an option that takes increasing numbers of rows, such as 50,100,200; the last one may be `all`."""
 
     name = "N,N,..."
 
@@ -252,11 +253,11 @@ _METAVARS = {
     ColumnNames: "COLUMN",
     Label: "LABEL",
 }
-"""Placeholders for kinds without a fixed set of words."""
+"""The placeholders for kinds whose placeholder does not depend on the option."""
 
 
 def kind_metavar(kind: Kind) -> str:
-    """Return the placeholder in the help for a value of a kind, "" for a switch."""
+    """Return the placeholder that the help shows for a value of a kind, or "" for a switch."""
     if isinstance(kind, NumberChoice):
         return "|".join(kind.numbers)
     if isinstance(kind, Real):
@@ -268,7 +269,7 @@ def kind_metavar(kind: Kind) -> str:
 
 
 def integer(least: int, most: int = 10**18) -> KindType:
-    """Return the type of an option that takes a whole number from `least` to `most`."""
+    """Return the type of an option that takes an integer between `least` and `most`, inclusive."""
     return KindType(Integer(least, most))
 
 
@@ -284,13 +285,13 @@ level = KindType(Real(above=True, below=1))
 
 data_flag = partial(flag, group="Data")
 _rare_data_flag = partial(data_flag, everyday=False)
-"""Declare an option about tables that only --help-all shows."""
+"""Return a decorator that adds an option about tables, which only --help-all shows."""
 output_flag = partial(flag, group="Output")
 other_flag = partial(flag, group="Other")
 
 data: Decorator = click.argument("data", nargs=-1, required=True, metavar="DATA...", cls=Paths)
 data_or_counts: Decorator = click.argument("data", nargs=-1, metavar="DATA...", cls=Paths)
-"""DATA of commands that also take --from-counts."""
+"""The argument DATA of commands that also take --from-counts."""
 
 FORMAT = (
     _rare_data_flag(
@@ -435,9 +436,9 @@ TABLE = (*COLUMNS, *MISSING, *FORMAT, *BAD_ROWS)
 
 
 def parse_rows(flag: str, text: str | None) -> tuple[int, int] | None:
-    """Return the first and the last row of N or A-B, counted from 1, or None for None.
+    """Parse the value of an option for rows, N or A-B, to the first and the last row, counted from 1.
 
-    Raises UsageError for other texts.
+    Returns None for None, and raises UsageError for any other value.
     """
     if text is None:
         return None
@@ -451,7 +452,7 @@ def parse_rows(flag: str, text: str | None) -> tuple[int, int] | None:
 
 
 def output(what: str) -> Decorator:
-    """Return the flag `-o` for the file that a command writes."""
+    """Return the flag `-o` for the file that a command writes, with `what` as its help text."""
     return output_flag("-o", "--output", metavar="FILE", help=what)
 
 
@@ -516,18 +517,22 @@ CLUSTER = other_flag(
 
 
 RUNNING = (JSON, QUIET, THREADS, SEED, CONFIG, DEBUG)
-"""Flags of most commands that read rows."""
+"""Flags that most commands have that read rows."""
 
 
 _SOURCE_FIELDS = (
     *("format", "encoding", "class_name", "weights", "positive", "ignore", "use", "categorical", "numeric", "dates"),
     *("on_bad_row", "drop_unlabelled", "drop_incomplete", "allow_missing_columns", "group", "time", "gap", "window"),
 )
-"""The fields of a `Source` that have the same name as their flag."""
+"""The fields of a `Source` that have the same name as the key of their flag."""
 
 
 def source(typed: Mapping[str, Any], paths: tuple[str, ...]) -> Source:
-    """Return the table at `paths` with everything that was typed about it; a command may lack some of the flags."""
+    """Build the `Source` for the table at `paths` from the options in `typed`; nothing is read.
+
+    Flags that the command does not have may be missing from `typed`. Raises UsageError for an invalid delimiter,
+    decimal mark or list of names, and if the standard input is mixed with other files.
+    """
     from bncli.files.reading.source import Source
 
     if "-" in paths and len(paths) > 1:
@@ -553,7 +558,10 @@ def source(typed: Mapping[str, Any], paths: tuple[str, ...]) -> Source:
 
 
 def parse_delimiter(text: str | None) -> str | None:
-    """Return the delimiter, or None for None; a tab, which is hard to type, may be written as `tab` or `\\t`."""
+    """Return the delimiter, or None for None; a tab may be written as `tab` or `\\t`.
+
+    Raises UsageError unless it is a single ASCII character other than a quotation mark or a line end.
+    """
     if text is None:
         return None
     character = {"tab": "\t", "\\t": "\t"}.get(text, text)
@@ -570,25 +578,25 @@ def check_decimal_mark(mark: str | None) -> str | None:
 
 
 def threads(typed: Mapping[str, Any]) -> int:
-    """Return the number of threads that was typed, or the number of cores that this process may use."""
+    """Return the number of threads that was given or, by default, the number of cores that this process may use."""
     if typed["threads"] is not None:
         return int(typed["threads"])
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def output_path(path: str | None) -> str | None:
-    """Return the path to write to, or None for None; a hyphen means the standard output."""
+    """Return the path to write to: /dev/stdout for a hyphen, and None for None."""
     return "/dev/stdout" if path == "-" else path
 
 
 def refuse_terminal(data: Sequence[str]) -> None:
-    """Raise UsageError if no DATA was named and the standard input is a terminal, where rows would have to be typed."""
+    """Raise UsageError if DATA is missing and the standard input is a terminal."""
     if not data and sys.stdin is not None and sys.stdin.isatty():
         raise UsageError("there is no table to score", hint="give DATA, or pipe it in")
 
 
 def check_page(typed: Mapping[str, Any], *others: str | None) -> None:
-    """Raise an error, before any work, if --report cannot be written or would overwrite DATA or one of `others`."""
+    """Raise an error if the file of --report cannot be written or would overwrite DATA or one of `others`."""
     if typed["report"]:
         from bncli.steps.report.report import check_page as check
 
@@ -596,14 +604,14 @@ def check_page(typed: Mapping[str, Any], *others: str | None) -> None:
 
 
 def words_about_tables() -> dict[str, tuple[str, ...]]:
-    """Return the words that the flags about tables accept, by the name of the flag in Python."""
+    """Return the words that the flags about tables accept, keyed by the Python name of the flag."""
     words = {flag.name: getattr(flag.type, "choices", (flag.metavar or "").split("|")) for flag in _flags_of_tables()}
     lower = {name: tuple(filter(str.islower, choices)) for name, choices in words.items()}
     return {name: choices for name, choices in lower.items() if choices}
 
 
 def switches_about_tables() -> set[str]:
-    """Return the flags about tables that take no value, by their names in Python."""
+    """Return the Python names of the flags about tables that take no value."""
     return {flag.name for flag in _flags_of_tables() if flag.is_flag}
 
 

@@ -1,4 +1,4 @@
-"""`bncli report`: write one page about a model and its predictions for a table."""
+"""`bncli report`: write an HTML page about a model and its predictions for a table."""
 
 from __future__ import annotations
 

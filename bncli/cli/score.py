@@ -246,7 +246,7 @@ def command(**typed: Any) -> None:
 
 
 def _refuse_options_without_effect(typed: Mapping[str, Any]) -> None:
-    """Raise UsageError for options that exclude each other, or that have no effect with the others."""
+    """Raise UsageError for options that exclude each other or have no effect, and for rows expected from a terminal."""
     to_stdout = typed["output"] in (None, "-")
     if typed["as_json"] and to_stdout:
         raise UsageError(
@@ -301,7 +301,7 @@ def _what_if_questions(typed: Mapping[str, Any]) -> WhatIfQuestions:
 
 
 def _values_text(total: int, what: str, by_attribute: Mapping[str, int]) -> str:
-    """Return the total as text, with the attributes that have the most of these values."""
+    """Format the total number of values, with the attributes that have the most of them."""
     text = f"{_counted(total, 'value')} {what}"
     names = sorted((name for name in by_attribute if by_attribute[name]), key=lambda name: -by_attribute[name])
     counts = ", ".join(f"{name} {by_attribute[name]:,}" for name in names[:5]) + (", ..." if len(names) > 5 else "")

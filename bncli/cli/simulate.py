@@ -1,4 +1,4 @@
-"""`bncli simulate`: draw rows from a model or a random network, and write the network behind them."""
+"""`bncli simulate`: draw rows from a model or a random network, and write them and the network."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DEFAULT_ROWS = 1000
 
 
 def _parse_range(text: str) -> Range:
-    """Return the bounds of a range N-N; for a single N both are N."""
+    """Parse a range N-N to its bounds; for a single N both bounds are N."""
     least, hyphen, most = text.partition("-")
     number = integer(2)
     return number(least), number(most if hyphen else least)
@@ -155,7 +155,7 @@ def command(**typed: Any) -> None:
 
 
 def _refuse_contradictions(typed: Mapping[str, Any], network_options: Sequence[str]) -> None:
-    """Raise UsageError for options that exclude each other, and for two results on the standard output."""
+    """Raise UsageError for options that exclude each other or have no effect, and for two results on one output."""
     has_model = typed["model"] is not None
     if has_model and typed["network"] is not None:
         raise UsageError("MODEL and --network were both given", hint="leave one of them out")
@@ -187,9 +187,10 @@ def _refuse_contradictions(typed: Mapping[str, Any], network_options: Sequence[s
 
 
 def _origin(typed: Mapping[str, Any], network_options: Sequence[str]) -> tuple[str | RandomNetworkKind | float, int]:
-    """Return the origin of the rows, and their number.
+    """Return the origin of the rows, and the number of rows.
 
-    The origin is the path of a model, a kind of random network, or the exponent of the network `conditioning`.
+    The origin is the path of a model, a kind of random network, or the exponent of the network `conditioning`. Raises
+    UsageError for an unknown --network, and for options that have no effect with it.
     """
     word, n_rows = typed["network"], typed["rows"] or _DEFAULT_ROWS
     if word is None:

@@ -1,6 +1,6 @@
-"""Tables and trees for the terminal, drawn by rich: of any content, of attributes, of structures, and of effects.
+"""Tables and trees for the terminal, drawn by rich: general tables, attributes, structures, and effects.
 
-rich is imported inside functions, so that modules of commands can import this one without slowing down their help.
+rich is imported inside functions, so that the modules of commands can import this one without slowing down their help.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from bncli.steps.effects_and_regions import EffectsReport, NamedEffect
 
 _MOST_PARTS = 12
-"""The number of cuts or levels that a line about an attribute lists."""
+"""The maximum number of cuts or levels listed in a row about an attribute."""
 _MOST_NODES = 200
-"""The number of nodes of a structure that are shown."""
+"""The maximum number of nodes of a structure that are shown."""
 _MOST_LEVELS = 16
-"""The greatest depth of a tree."""
+"""The maximum depth of a tree."""
 _COLUMN_GAP = 3
-"""The number of blanks between two columns."""
+"""The number of spaces between two columns."""
 
 
 class TextColumn(NamedTuple):
-    """A column of text: its heading and its cells; numbers are aligned to the right."""
+    """A column of a table: its heading and its cells, which are right-aligned if `is_number` is true."""
 
     heading: str
     cells: Sequence[str]
@@ -41,7 +41,7 @@ class TextColumn(NamedTuple):
 
 
 def plain_table(title: str, *headings: str, numbers: Sequence[int] = ()) -> Table:
-    """Return an empty table; the columns at the positions `numbers` are aligned to the right."""
+    """Return a table without rows; the columns at the positions `numbers` are right-aligned."""
     from rich import box
     from rich.table import Table
 
@@ -52,14 +52,14 @@ def plain_table(title: str, *headings: str, numbers: Sequence[int] = ()) -> Tabl
 
 
 def add_row(table: Table, *cells: str) -> None:
-    """Add a row to a table; control characters, which names may contain, become `?`."""
+    """Add a row to a table; control characters, which names may contain, are replaced by `?`."""
     table.add_row(*map(printable, cells))
 
 
 def filled_table(
     title: str, headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()
 ) -> Table:
-    """Return a table with rows; the columns at the positions `numbers` are aligned to the right."""
+    """Return a table with rows; the columns at the positions `numbers` are right-aligned."""
     table = plain_table(title, *headings, numbers=numbers)
     for row in rows:
         add_row(table, *row)
@@ -67,7 +67,7 @@ def filled_table(
 
 
 def fact_table(title: str, facts: Mapping[str, object]) -> Table:
-    """Return a table of names and values without headings."""
+    """Return a table of facts, one name and value per row, without headings."""
     table = filled_table(
         title,
         ("name", "value"),
@@ -79,11 +79,11 @@ def fact_table(title: str, facts: Mapping[str, object]) -> Table:
 
 
 def fitted_tables(title: str, names: TextColumn, columns: Sequence[TextColumn], further: str = "") -> Iterator[Table]:
-    """Yield the columns in as many tables as the width of the page requires.
+    """Split the columns into as many tables as the width of the page requires, and yield these.
 
     Each table begins with the column `names`, and the titles of all but the first end with `further`. Names and
-    headings longer than a third of the page are shortened, unless different ones would become equal. Only names that
-    remain longer are wrapped.
+    headings that are longer than a third of the page are shortened, unless different ones would become equal. Cells are
+    not wrapped, except names that are still longer.
     """
     most = page_width() // 3
     names = TextColumn(names.heading, _shortened_texts(names.cells, most), is_number=False)
@@ -107,7 +107,7 @@ def fitted_tables(title: str, names: TextColumn, columns: Sequence[TextColumn], 
 
 
 def _shortened_texts(texts: Sequence[str], width: int) -> list[str]:
-    """Return the texts shortened between or inside words; unchanged if different texts would become equal."""
+    """Shorten strings between words or, if necessary, inside words; unchanged if different ones would become equal."""
     for shorten in (shortened, _truncated):
         short = [shorten(text, width) for text in texts]
         if len(set(short)) == len(set(texts)):
@@ -122,7 +122,7 @@ def _width(column: TextColumn) -> int:
 
 
 def _split_columns(columns: Sequence[TextColumn], available: int, most: int) -> list[list[TextColumn]]:
-    """Return the columns in blocks that are at most `available` characters wide and have at most `most` columns."""
+    """Split the columns into blocks of at most `available` characters and `most` columns; wider columns stand alone."""
     blocks: list[list[TextColumn]] = []
     left = 0
     for column in columns:
@@ -136,10 +136,10 @@ def _split_columns(columns: Sequence[TextColumn], available: int, most: int) -> 
 
 
 def shortened(text: str, width: int) -> str:
-    """Return the text in at most `width` characters of a terminal.
+    """Shorten a string to at most `width` characters on a terminal.
 
-    An ellipsis replaces as few characters as possible, in whole words from the middle of the text. If not even the
-    first word fits, it replaces letters.
+    An ellipsis replaces as few characters as possible, as whole words after the first word. If not even the first word
+    fits, letters are replaced.
     """
     from rich.cells import cell_len
 
@@ -159,7 +159,7 @@ def shortened(text: str, width: int) -> str:
 
 
 def _truncated(text: str, width: int) -> str:
-    """Return the beginning and the end of a text around an ellipsis, in at most `width` characters."""
+    """Shorten a string to its beginning and its end around an ellipsis, in at most `width` characters on a terminal."""
     from rich.cells import cell_len
 
     if cell_len(text) <= width:
@@ -173,8 +173,8 @@ def _truncated(text: str, width: int) -> str:
 def attribute_table(attributes: Iterable[Attribute], has_rows: bool = True) -> Table:
     """Return a table with the type, the number of values, and the cuts or levels of each attribute.
 
-    has_rows: whether rows were read. If not, missing values are not known, and so neither is whether an attribute
-    without a cut is used.
+    has_rows: whether the attributes were learned from rows. If not, it is not known whether values are missing, and
+    therefore whether an attribute without a cut is used.
     """
     from bncli.engine.data.schema import DateForm, NumberForm, NumericAttribute
 
@@ -204,11 +204,11 @@ def attribute_table(attributes: Iterable[Attribute], has_rows: bool = True) -> T
 
 
 def structure_trees(class_name: str | None, parents: Mapping[str, Sequence[str]]) -> list[str | Tree]:
-    """Return a network as trees; `parents` holds the parents of each attribute.
+    """Return a network as trees; `parents` contains the parents of each attribute.
 
-    An attribute stands below its first-listed attribute parent, with its other attribute parents in brackets, or below
-    the class if that is its only parent. A node without parents begins a tree. Branches that are too deep continue in a
-    tree of their own.
+    An attribute is placed below its first attribute parent, with its other attribute parents in parentheses, or below
+    the class if that is its only parent. A node without parents is the root of a tree. Branches that are too deep
+    continue in a tree of their own. At most _MOST_NODES nodes are shown.
     """
     from rich.tree import Tree
 
@@ -245,7 +245,7 @@ def structure_trees(class_name: str | None, parents: Mapping[str, Sequence[str]]
 
 
 def _node_label(node: str, class_name: str | None, parents: Mapping[str, Sequence[str]]) -> str:
-    """Return the name of a node and, in brackets, those parents that its place in the tree does not show."""
+    """Return the name of a node and, in parentheses, the parents that its place in the tree does not show."""
     names = parents.get(node, ())
     attributes = [name for name in names if name != class_name]
     if node == class_name:
@@ -257,27 +257,27 @@ def _node_label(node: str, class_name: str | None, parents: Mapping[str, Sequenc
 
 
 _MOST_SHARES, _MOST_EFFECTS, _MOST_STRONGEST = 30, 12, 8
-"""The number of effects whose shares are listed, of effects with numbers, and of strongest entries."""
+"""The maximum numbers of effects whose fractions are listed, of effects with values, and of strongest entries."""
 _MOST_LINES, _MOST_COLUMNS = 60, 8
-"""The number of lines of a curve or grid, and of columns with numbers."""
+"""The maximum numbers of rows of a curve or grid, and of columns with values."""
 _MOST_SHADED = 26
-"""The number of columns of a heat map without numbers, each of which is named by a letter."""
+"""The maximum number of columns of a heat map without values, each of which is named by a letter."""
 _BAR_WIDTH = 16
-"""The length of a bar on either side of zero, in characters."""
+"""The maximum length of a bar on either side of zero, in characters."""
 _POSITIVE_SHADES, _NEGATIVE_SHADES = " ░▒▓█", " ·∘○●"
 _LEGEND = "Cells of pairs: ░▒▓█ positive, ·∘○● negative, in steps of a quarter of the table's largest absolute value."
 
 
 def effect_tables(report: EffectsReport, labels: Sequence[str]) -> list[str | Table]:
-    """Return the effects of attributes on the log-odds of a model.
+    """Return tables and lines that show the effects of attributes on the log-odds of a model.
 
-    First come an explanation and the share of every effect in the variance of the score, then the numbers of the most
-    important effects, and for two classes a nomogram. A single attribute is a curve whose bars have the same scale in
-    all curves, or with several classes a grid. A pair of attributes is a heat map of shaded cells, with numbers if they
-    fit. Effects that are too wide for either are listed by their strongest entries. Neighbouring intervals of the same
-    log-odds are one line.
+    An explanation and the fraction of the score's variance due to each effect come first. They are followed by the
+    values of the most important effects and, for two classes, a nomogram. The effect of a single attribute is shown as
+    a curve, with the same scale in all curves, or as a grid for several classes. The effect of a pair is a heat map of
+    shaded cells, with values if they fit. Other effects are listed by their strongest entries. Neighbouring intervals
+    with the same log-odds share a row.
 
-    With two classes, the log-odds are the second class's. With more, a heat map shows the class that the pair affects
+    With two classes, the log-odds are for the second class. With more, a heat map shows the class that the pair affects
     most.
     """
     report = report.with_equal_intervals_joined()
@@ -332,9 +332,9 @@ def signed(number: float) -> str:
 
 
 def _tables_of_effect(effect: NamedEffect, labels: Sequence[str], scale: float) -> list[str | Table]:
-    """Return the numbers of one effect as a curve, a grid, a heat map, or a list of the strongest entries.
+    """Return the values of one effect as a curve, a grid, a heat map, or a list of the strongest entries.
 
-    `scale` is the number, in nats, whose bar has the full width of a curve.
+    scale: the log-odds, in nats, for which the bar of a curve has its full length.
     """
     order, n_lines = len(effect.attributes), effect.values.shape[0]
     averaged = ", averages" if effect.averaged else ""
@@ -359,14 +359,14 @@ def _tables_of_effect(effect: NamedEffect, labels: Sequence[str], scale: float) 
 
 
 def bar(share: float) -> str:
-    """Return a bar for a number between -1 and 1, to the left of the line if it is negative."""
+    """Draw a bar for a number between -1 and 1, to the left of the line if it is negative."""
     length = round(_BAR_WIDTH * abs(share))
     left, right = (0, length) if share >= 0 else (length, 0)
     return " " * (_BAR_WIDTH - left) + "█" * left + "|" + "█" * right
 
 
 def _heat_map(effect: NamedEffect, labels: Sequence[str], title: str) -> list[str | Table]:
-    """Return the effect of a pair as a heat map, with numbers if there are two classes and few columns."""
+    """Return the effect of a pair as a heat map, with values if there are two classes and few columns."""
     label = 1 if len(labels) == 2 else int(abs(effect.values).max(axis=(0, 1)).argmax())
     title = title if len(labels) == 2 else f"{title}, log-odds of {labels[label]}"
     values, (down, across) = effect.values[:, :, label], effect.attributes
@@ -389,7 +389,7 @@ def _heat_map(effect: NamedEffect, labels: Sequence[str], title: str) -> list[st
 
 
 def _strongest_entries(effect: NamedEffect, labels: Sequence[str], title: str) -> Table:
-    """Return the entries of largest absolute value, ties in their order; with two classes only those of the second."""
+    """Return the entries with the largest absolute values; with two classes only entries of the second class."""
     first_label = int(len(labels) == 2)
     values = effect.values[..., first_label:]
     cells = sorted(itertools.product(*map(range, values.shape)), key=lambda cell: -abs(float(values[cell])))

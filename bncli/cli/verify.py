@@ -1,4 +1,4 @@
-"""`bncli verify`: check that a model, or an export of it, still gives the probabilities it gave when it was made."""
+"""`bncli verify`: check that a model, or an export of it, gives the same probabilities as when the model was fitted."""
 
 from __future__ import annotations
 

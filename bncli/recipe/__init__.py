@@ -1,14 +1,14 @@
-"""A recipe: the learning options of one fit as one frozen value, which the model stores.
+"""A recipe: the learning options of one fit as an immutable value, which the model stores.
 
 `Recipe.of(structure="kdb", k=2)` makes one. It fills in every default, and raises a UsageError for an option that is
 unknown, out of bounds, or without effect; the command line prints that error. Most of these rules follow from the
-catalogue; `refuse` has those that take two options together.
+catalogue; `refuse` contains the rules about combinations of options.
 
 - `defaults`: the rules by which the default of one option depends on another
 
-A recipe contains neither paths nor numbers of threads: the same recipe on the same rows gives the same bytes, unless it
-limits the seconds. An option that has no effect with the chosen methods is None, and so is one of the catalogue's
-NONE_IF_DEFAULT that has its default value.
+A recipe contains neither paths nor the number of threads: the same recipe and rows give the same model file, byte for
+byte, unless the recipe has a time limit. An option that has no effect with the chosen methods is None, and so is an
+option in the catalogue's NONE_IF_DEFAULT that has its default value.
 """
 
 from __future__ import annotations
@@ -60,23 +60,23 @@ from bncli.recipe.defaults import (
 
 _TYPE_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
 _OF_REGIONS = ("theta", "degrees_of_freedom")
-"""Options of the structure kikuchi that its parameter learner takes too."""
+"""Options of the structure kikuchi that its parameter learners also take."""
 
 
 class Recipe:
-    """A value for every learning option, under its name with underscores: `recipe.structure`, `recipe.max_order`.
+    """A value for every learning option, as an attribute with underscores: `recipe.structure`, `recipe.max_order`.
 
-    Some values are longer than what was typed:
-    - smoothing is `NAME` or `NAME:NUMBER`, with a default number written out; so is structure_score. The number of
-      `acll` and `acll-uniform` is from `--pseudo-counts`; `--class-pair-prior` follows after a slash, with the seed
-      of its draws.
-    - init is the starting point that was typed, or that follows from the penalty.
-    - seed is None unless learning draws random numbers, such as folds, random starts or rows that are held out.
+    Some values differ from the options that were given:
+    - smoothing and structure_score are `NAME` or `NAME:NUMBER`, with a default number filled in. The number of `acll`
+      and `acll-uniform` is from `--pseudo-counts`; `--class-pair-prior` follows after a slash, with the seed of its
+      draws.
+    - init is the starting point that was given, or the one that follows from the penalty.
+    - seed is None unless learning draws random numbers, such as folds, random starts or held-out rows.
     - missing_policy is None in models that were written before the option existed, which means `level`.
 
-    `alternative` is the word of a structure that competes with `structure` on held-out rows, or None. It cannot be
-    typed: commands set it if no typed option decides the structure, the cuts or the parameters. The recipe of a fitted
-    model has none, since it holds the structure that was chosen.
+    `alternative` is a structure that competes with `structure` on held-out rows, or None. It is not an option: commands
+    set it if no option determines the structure, the cuts or the parameters. The recipe of a fitted model has no
+    alternative, because its structure is the one that was chosen.
     """
 
     __slots__ = ("_values",)
@@ -94,11 +94,11 @@ class Recipe:
         alternatives: bool = False,
         **words: Any,
     ) -> Recipe:
-        """Return the recipe for options by key; None means not typed, and numbers may be text.
+        """Return the recipe for options given by key; None means not given, and numbers may be strings.
 
-        files: files that replace a part of learning. choices: the choices of the running command; error messages
-        mention no others. alternatives: whether the default structure may get an alternative, as in `bncli fit`.
-        Raises UsageError.
+        files: the files that replace a part of learning. choices: the choices of the running command, the only ones
+        that error messages mention. alternatives: whether the default structure may get an alternative, as in
+        `bncli fit`. Raises UsageError for options that are unknown, invalid or without effect.
         """
         typed = parse_options(words)
         seed = typed.pop("--seed", 0)
@@ -115,7 +115,7 @@ class Recipe:
 
     @classmethod
     def recorded(cls, values: Mapping[str, Any]) -> Recipe:
-        """Return a recipe from stored values, unchecked; an option that `values` lacks is None."""
+        """Return a recipe with the stored `values`, without checking them; missing options are None."""
         recipe = object.__new__(cls)
         recorded = {key: values.get(key) for key in KEYS}
         if values.get("alternative") is not None:
@@ -124,7 +124,7 @@ class Recipe:
         return recipe
 
     def options(self, method: Method | None) -> dict[str, Any]:
-        """Return the keyword arguments for the function of a method; none if a file replaces the method (None)."""
+        """Return the keyword arguments for the function of a method; empty for None (a file replaces the method)."""
         keys = () if method is None else map(key_of, method.keyword_options)
         return {key: NONE_IF_DEFAULT.get(key) if self._values[key] is None else self._values[key] for key in keys}
 
@@ -134,37 +134,37 @@ class Recipe:
         return self._values.get("alternative")
 
     def competing(self) -> tuple[Recipe, Recipe]:
-        """Return this recipe without its alternative, and the recipe of the alternative with the same other options."""
+        """Return this recipe without its alternative, and the alternative's recipe with the same common options."""
         common = {key_of(flag): self._values[key_of(flag)] for flag in GO_WITH_ALTERNATIVE}
         return self.replaced(alternative=None), Recipe.of(structure=self.alternative).replaced(**common)
 
     def replaced(self, **values: Any) -> Recipe:
-        """Return this recipe with other values, unchecked."""
+        """Return this recipe with some values replaced, without checking them."""
         return Recipe.recorded({**self._values, **values})
 
     def without_limit(self) -> Recipe:
-        """Return this recipe without `--max-attributes`, for a table that has no more attributes than the limit.
+        """Return this recipe without `--max-attributes`, for a table that does not exceed this limit.
 
-        The seed is removed too, unless something else draws random numbers.
+        The seed is also removed, unless something else draws random numbers.
         """
         values = {**self._values, "max_attributes": None}
         return Recipe.recorded(values if is_random(values) else {**values, "seed": None})
 
     def as_dict(self) -> dict[str, Any]:
-        """Return every value by key; `alternative` only if there is one."""
+        """Return every value by key, and `alternative` only if there is one."""
         return dict(self._values)
 
     def with_cuts(self, method: str, options: Mapping[str, int | float | str | bool]) -> Recipe:
-        """Return this recipe for supplied cuts that `method` made with `options`; unknown options are left out."""
+        """Return this recipe for supplied cuts that `method` made with `options`; unknown options are ignored."""
         made = {key: options.get(key) for key in map(key_of, DISCRETIZERS.method_options)}
         return self.replaced(discretize=method, **made)
 
     def with_structure(self, method: str, options: Mapping[str, int | float | str | bool], arcs: str = "all") -> Recipe:
         """Return this recipe for a supplied structure that `method` made with `options`.
 
-        This recipe's own `theta` and `degrees_of_freedom`, if set, take precedence. `arcs` is used for a network
-        if this recipe's penalty is cross-validated and its `arcs` is None. Unknown options are left out. Raises
-        BncliError for a value that the option cannot have.
+        This recipe's own `theta` and `degrees_of_freedom`, if set, take precedence. `arcs` is used for a network with
+        arcs between attributes if this recipe's penalty is cross-validated and its `arcs` is None. Unknown options are
+        ignored. Raises BncliError for an invalid value of an option.
         """
         values = {key: check_structure_option(key, options.get(key)) for key in map(key_of, STRUCTURES.method_options)}
         for key in _OF_REGIONS:
@@ -201,9 +201,10 @@ class Recipe:
 
 
 def check_structure_option(key: str, value: Any) -> Any:
-    """Return the value of a structure's option; raise BncliError unless it is one that a recipe may have.
+    """Return the value of an option in a structure file; raise BncliError if it is invalid.
 
-    The value of an option that no structure learner has is returned unchecked.
+    An integer becomes a float if the option is real, and domain knowledge is parsed. None, and the value of an option
+    that no structure learner has, are returned unchecked.
     """
     if value is None or (flag_of(key) not in STRUCTURES.method_options and key != "knowledge"):
         return value
@@ -244,9 +245,10 @@ def check_structure_option(key: str, value: Any) -> Any:
 
 
 def _check_score(rule: str) -> None:
-    """Raise UsageError or ValueError unless this is a structure score as `score_rule` writes it.
+    """Raise UsageError or ValueError unless `rule` is a structure score as `score_rule` returns it.
 
-    `acll` and `acll-uniform` are followed by their pseudo-counts, and `acll` also by a slash and its class pair prior.
+    `acll` and `acll-uniform` may be followed by a colon and their pseudo-counts; then a slash and a class pair prior
+    may follow.
     """
     score, slash, prior = rule.partition("/")
     word, colon, number = score.partition(":")
@@ -270,7 +272,7 @@ _LEAVE_OUT = "leave one of them out"
 def refuse(chosen: ChosenMethods, files: SuppliedKinds, choices: Collection[Choice]) -> None:
     """Raise UsageError if an option has no effect, or if options cannot be combined.
 
-    `choices` are the choices of the running command; without PARAMETERS the rules about parameters are skipped.
+    choices: the choices of the running command; without PARAMETERS among them, the rules about parameters are skipped.
     """
     typed = chosen.typed
     flags = [*typed, *(f"--{name}" for name in ("cuts", "trace") if getattr(files, name) is not None)]
@@ -306,7 +308,7 @@ def refuse(chosen: ChosenMethods, files: SuppliedKinds, choices: Collection[Choi
 def _refuse_beside_files(
     chosen: ChosenMethods, files: SuppliedKinds, flags: Collection[str], choices: Collection[Choice]
 ) -> None:
-    """Raise UsageError for options that a file, or a structure with cuts of its own, leaves without effect.
+    """Raise UsageError for options without effect because of a file, or because the structure learns its own cuts.
 
     With counts, also raise it for a method that needs the rows themselves.
     """
@@ -343,7 +345,7 @@ def _refuse_flags(flags: Iterable[str], idle: tuple[str, ...], why: str, hint: s
 
 
 def _refuse_limit(chosen: ChosenMethods, files: SuppliedKinds) -> None:
-    """Raise UsageError if --max-attributes has no effect: files name the attributes, and auto selects its own."""
+    """Raise UsageError if --max-attributes has no effect because of a file or of --structure auto."""
     if "--max-attributes" not in chosen.typed:
         return
     if chosen.structure is not None and chosen.kind == "auto":
@@ -392,7 +394,10 @@ def _refuse_knowledge(chosen: ChosenMethods, files: SuppliedKinds) -> None:
 
 
 def _refuse_prior(chosen: ChosenMethods, files: SuppliedKinds) -> None:
-    """Raise UsageError if --prior-network or --prior-rows was typed without the other, or has no effect."""
+    """Raise UsageError if only one of --prior-network and --prior-rows is given, or if they have no effect.
+
+    Also raise it for options about cuts and attributes, unless a cuts file is supplied.
+    """
     typed, flags = chosen.typed, ("--prior-network", "--prior-rows")
     given = [flag for flag in flags if flag in typed]
     if not given:
@@ -412,7 +417,7 @@ def _refuse_prior(chosen: ChosenMethods, files: SuppliedKinds) -> None:
 
 
 def _refuse_below_limits(chosen: ChosenMethods) -> None:
-    """Raise UsageError for options that need larger tables, or more parents, than the structure can have."""
+    """Raise UsageError for options that need larger tables or more parents than the structure has."""
     structure, typed = chosen.structure, chosen.typed
     if structure is None:
         return
@@ -429,7 +434,7 @@ def _refuse_below_limits(chosen: ChosenMethods) -> None:
 
 
 def _refuse_unsuitable_parameters(chosen: ChosenMethods) -> None:
-    """Raise UsageError if the parameters do not fit the structure, the missing policy or a typed option."""
+    """Raise UsageError if the parameter method does not fit the structure, the missing policy or another option."""
     typed, kind, param = chosen.typed, chosen.kind, chosen.param
     if kind and param.word not in params_of(kind):
         what = f"--param {param.word} cannot be used with {_KIND_NAMES.get(kind, f'--structure {kind}')}"
@@ -457,7 +462,7 @@ def _refuse_unsuitable_parameters(chosen: ChosenMethods) -> None:
 
 
 def _refuse_other_values(typed: Mapping[str, Any], method: Method, name: str) -> None:
-    """Raise UsageError if another value was typed for an option that the method fixes."""
+    """Raise UsageError if an option that the method fixes was given another value."""
     for flag, text in method.fixed:
         value = parse_options({key_of(flag): text})[flag]
         other = typed.get(flag, value)
@@ -469,7 +474,7 @@ def _refuse_other_values(typed: Mapping[str, Any], method: Method, name: str) ->
 
 
 def _refuse_optimization(chosen: ChosenMethods) -> None:
-    """Raise UsageError for a penalty, starting point and early stop that cannot be combined."""
+    """Raise UsageError for options about the penalty, starting point, arcs and early stop that cannot be combined."""
     typed, values = chosen.typed, dependent_defaults(chosen)
     if values["early_stop"] == "cv" and typed.get("--penalty") == "cv":
         hint = "choose one of them: --early-stop none, or a number for --penalty"
@@ -488,9 +493,9 @@ def _refuse_optimization(chosen: ChosenMethods) -> None:
 
 
 def refuse_decisions(typed: Mapping[str, Any], has_sets: bool = False) -> None:
-    """Raise UsageError for two decision rules at once, and for `--sets-by` without prediction sets.
+    """Raise UsageError for `--costs` together with `--threshold`, and for `--sets-by` without prediction sets.
 
-    typed: values by flag, None if an option was not typed. has_sets: whether a model supplies prediction sets.
+    typed: values by flag, None if an option was not given. has_sets: whether a model supplies prediction sets.
     """
     if typed["--costs"] is not None and typed["--threshold"] is not None:
         raise UsageError("--costs and --threshold both define the decisions", hint=_LEAVE_OUT)

@@ -1,4 +1,4 @@
-"""The defaults of a recipe: from the options that were typed to a value for every key."""
+"""The defaults of a recipe: they turn the options that were given into a value for every key."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ from bncli.errors import UsageError
 BY_FLAG: dict[str, Choice | Option] = {entry.flag: entry for entry in LEARNING}
 
 ALTERNATIVE = "interactions"
-"""The structure that competes with the default one on held-out rows if nothing was typed that decides between them."""
+"""The structure that competes with the default one on held-out rows if no option decides between them."""
 GO_WITH_ALTERNATIVE = frozenset(
     (
         *("--seed", "--group-levels", "--missing-policy", "--max-attributes", "--class-weights", "--calibrate"),
         *("--increasing", "--decreasing", "--towards", *map(flag_of, DECISION_KEYS)),
     )
 )
-"""The options that mean the same with both structures, so that they leave the choice between them open."""
+"""The options that have the same meaning for both structures and therefore do not decide between them."""
 _SWITCHES = {option.flag for option in OPTIONS if isinstance(option.kind, Switch)}
 _OF_ALL_METHODS = ("class_weights", "calibrate", "max_attributes", "knowledge", "prior_network", "prior_rows")
 """Keys of options that do not belong to any method."""
 _MOST_ROWS = 1e15
-"""The largest number of a smoothing or score rule; with more prior rows than this, rounding would erase the counts."""
+"""The maximum number in a smoothing or score rule; with more prior rows, rounding would make the counts vanish."""
 
 
 class SuppliedKinds(NamedTuple):
-    """The files that replace a part of learning, by the names that error messages use (None: no such file).
+    """The files that replace a part of learning, by the names that error messages use; None without such a file.
 
-    cuts, structure, counts: files of that type; counts replace the rows and their cuts. kind: the kind of the supplied
-    structure, as `kind_of` returns it. trace: a trace file to write, which needs parameters with an optimizer. coded:
-    whether the table holds codes, whose cuts it stores itself.
+    cuts, structure, counts: files of these types; counts replace the rows and their cuts. kind: the kind of the
+    supplied structure, as returned by `kind_of`. trace: a trace file to write, which needs parameters with an
+    optimizer. coded: whether the table is a `.codes` file, which contains its own cuts.
     """
 
     cuts: str | None = None
@@ -60,10 +60,10 @@ NOTHING = SuppliedKinds()
 
 
 class ChosenMethods(NamedTuple):
-    """The options that were typed, by flag, and the methods that follow from them.
+    """The options that were given, by flag, and the methods that follow from them.
 
-    structure is None if a file supplies it; optimizer is None if the parameters take none. words: the word of every
-    choice that plays a part. kind: the kind of the structure, see `kind_of`.
+    structure: None if a file supplies it. optimizer: None if the parameters need none. words: the chosen method's name
+    for every choice that applies. kind: the kind of the structure, see `kind_of`.
     """
 
     typed: Mapping[str, Any]
@@ -94,14 +94,14 @@ class ChosenMethods(NamedTuple):
 
     @property
     def structure_method(self) -> Method | None:
-        """The structure learner; with a file, the method that learns its kind of regions, or None for a network."""
+        """The structure learner; for a structure file, the method that learns its kind of regions, or None."""
         return self.structure or (STRUCTURES.method(self.kind) if self.kind else None)
 
     def value(self, flag: str) -> Any:
-        """Return the value of an option: the one that a method fixes, else the typed one, else the default.
+        """Return the value of an option: the value that a method fixes, the value that was given, or the default.
 
-        It is None if no method takes the option, if it is left to a structure file, and for `--structure-score`, which
-        `score_rule` returns.
+        The first of these that exists is returned. The value is None if no method takes the option, if it is not given
+        and a structure file determines it, and for `--structure-score`, which `score_rule` returns.
         """
         methods = (self.structure, self.discretizer, self.param, self.optimizer)
         takers = [method for method in methods if method is not None and flag in method.options]
@@ -147,7 +147,7 @@ def recipe_values(chosen: ChosenMethods, seed: int) -> dict[str, Any]:
 
 
 def is_random(values: Mapping[str, Any]) -> bool:
-    """Return whether learning with these values of a recipe draws random numbers, and so needs a seed."""
+    """Return whether learning with these values of a recipe draws random numbers and therefore needs a seed."""
     holds_rows_out = values["sets"] is not None or parse_decimal(values["threshold"] or "0") is None
     by_folds = values["param"] == "auto" or "cv" in (values["penalty"], values["early_stop"], values["arcs"])
     # An optimizer fits rows that are drawn from a prior network.
@@ -157,9 +157,9 @@ def is_random(values: Mapping[str, Any]) -> bool:
 
 
 def dependent_defaults(chosen: ChosenMethods) -> dict[str, Any]:
-    """Return the values of options whose defaults depend on each other, by key; None for one that has no effect.
+    """Resolve the options whose defaults depend on each other: missing_policy, early_stop, penalty, init and arcs.
 
-    They are missing_policy, early_stop, penalty, init and arcs.
+    Returns their values by key, None for an option that has no effect.
     """
     typed = chosen.typed
     policy = typed.get("--missing-policy")
@@ -182,9 +182,10 @@ def dependent_defaults(chosen: ChosenMethods) -> dict[str, Any]:
 
 
 def score_rule(chosen: ChosenMethods) -> str | None:
-    """Return the structure score with its number written out, or None if the structure takes none.
+    """Return the structure score, or None if the structure is supplied or takes no score.
 
-    The number of `acll` and `acll-uniform` is the value of `--pseudo-counts`.
+    `acll` and `acll-uniform` are followed by a colon and the value of `--pseudo-counts`, and `acll` also by a slash and
+    the value of `--class-pair-prior`, if that is given.
     """
     structure = chosen.structure
     if structure is None or "--structure-score" not in structure.options:
@@ -200,13 +201,13 @@ def score_rule(chosen: ChosenMethods) -> str | None:
 
 
 def kind_of(structure: str) -> str:
-    """Return the word of a structure that is not a network (kikuchi, interactions, auto), or "" for networks."""
+    """Return `structure` if it is not a network (such as kikuchi, interactions or auto), or "" if it is a network."""
     method = STRUCTURES.method(structure)
     return structure if method is not None and method.params else ""
 
 
 def params_of(kind: str) -> tuple[str, ...]:
-    """Return the words of the methods of `--param` that a kind of structure can have, the default first."""
+    """Return the names of the `--param` methods that a kind of structure can have, the default first."""
     method = STRUCTURES.method(kind)
     if method is not None and method.params:
         return method.params
@@ -215,7 +216,7 @@ def params_of(kind: str) -> tuple[str, ...]:
 
 
 def has_single_attributes(structure: Method, value: Callable[[str], Any]) -> bool:
-    """Return whether every table of the structure has a single attribute; `value` returns an option by its flag."""
+    """Return whether every table of the structure has a single attribute; `value` maps a flag to the option's value."""
     if structure.single_attribute_limit is None:
         return False
     flag, limit = structure.single_attribute_limit
@@ -223,9 +224,10 @@ def has_single_attributes(structure: Method, value: Callable[[str], Any]) -> boo
 
 
 def parse_options(words: Mapping[str, Any]) -> dict[str, Any]:
-    """Return typed options as values, by flag; None, and False for a switch, mean that an option was not typed.
+    """Parse options given by key; return the values by flag, without options that were not given.
 
-    Raises UsageError for a name that is not a learning option, and for a value that the option cannot have.
+    None, and False for a switch, mean that an option was not given. Raises UsageError for a key that is not a learning
+    option, and for an invalid value.
     """
     typed: dict[str, Any] = {}
     for key, value in words.items():
@@ -248,9 +250,9 @@ def parse_options(words: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_rule(text: str, choice: Choice) -> str:
-    """Return the word of a method, or `WORD:NUMBER` with the number in its shortest form.
+    """Parse `NAME` or `NAME:NUMBER`; return it with the number, or its default, in the shortest form.
 
-    A default number is written out. Raises UsageError for an unknown word, and for a number that the word cannot have.
+    Methods without a number are returned as `NAME`. Raises UsageError for an unknown method and for an invalid number.
     """
     name, colon, number = text.partition(":")
     method = choice.method(name)
@@ -269,7 +271,7 @@ def parse_rule(text: str, choice: Choice) -> str:
 
 
 def suggestion(word: str, words: Iterable[str], also: str = "") -> str:
-    """Return the hint for a mistyped word: the most similar word, or else all words followed by `also`."""
+    """Return a hint for a mistyped word: the most similar word or, if none is similar, all words followed by `also`."""
     from difflib import get_close_matches
 
     words = list(words)
