@@ -5,7 +5,7 @@ learners need, are counted together (`bncli.engine.counting.table_batches`). Cou
 weights.
 
 A table counts the rows in which all its attributes are observed (available cases). Internally an attribute with missing
-values has one more value, "unobserved", so that the margins of a table are those of all rows; tables are returned
+values has one more value, "unobserved", so that the margins of a table count all rows; tables are returned
 without it.
 
 Tables that were counted before may take the place of the rows (`StoredTables`). Their margins are known too; requesting
@@ -51,7 +51,7 @@ class Prior(Protocol):
 class Counts:
     """The contingency tables of one data set; `tables` counts those that are not known yet in a single pass.
 
-    A `prior` is added to the results of `tables` and `fitted_rows`, but not to those of `pair_batches`.
+    A `prior` is added to the results of `tables` and `fitted_rows`, but not of `pair_batches`.
     """
 
     source: Dataset | StoredTables
@@ -76,7 +76,7 @@ class Counts:
 
     @cached_property
     def fitted_rows(self) -> Dataset:
-        """The rows that an optimizer fits: those of the data and, if there is a prior, the rows that represent it."""
+        """The rows that an optimizer fits: the data and, if there is a prior, the weighted rows that represent it."""
         return self.data if self.prior is None else self.prior.added_to(self.data)
 
     def with_prior(self, prior: Prior | None) -> Counts:
@@ -157,7 +157,7 @@ class Counts:
                 yield from self._observed_pairs(batch)
             return
         total, done = math.comb(len(attributes), 2), 0
-        # if the table of the two with the most values fits, all do
+        # if the table of the two attributes with the largest cardinalities fits, all do
         largest = sorted(attributes, key=lambda i: self.source.radices[i])[-2:]
         self._check_size(tuple(sorted(largest)))
         kept = _KeptPairs(np.full((len(self.data.codes),) * 2, -1, np.intp))

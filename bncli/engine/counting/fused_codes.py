@@ -65,9 +65,9 @@ class Fusion:
     n_cells: int
 
     def expand(self, cells: Array) -> list[Array]:
-        """Return the tables E_g, each (any, configurations of g), as sums of the cells (any, n_cells).
+        """Return the tables E_g, (A, configurations of g): sums of the cells (A, n_cells) of each configuration.
 
-        The loop is over configurations or families, whichever are fewer.
+        A is any number. The loop is over configurations or families, whichever are fewer.
         """
         tables = []
         for members in self.members:
@@ -85,7 +85,7 @@ class Fusion:
         return tables
 
     def gather(self, tables: Sequence[Array]) -> Array:
-        """Apply the transpose of `expand`: sum tables[g] (any, configurations of g) into cells (any, n_cells)."""
+        """Apply the transpose of `expand`: sum tables[g] (A, configurations of g) into cells (A, n_cells)."""
         targets, widths = self._targets
         # row i of all groups side by side, so that one bincount serves all groups
         rows = (row[0] if len(row) == 1 else np.concatenate(row) for row in zip(*tables, strict=True))

@@ -1,7 +1,7 @@
 """Entropy-based cuts, accepted by the minimum description length criterion (Fayyad & Irani 1993).
 
-Among the candidate cuts of an interval S into S1 and S2, the one of lowest class entropy is accepted if its gain
-exceeds the cost of describing it (N = |S|; k, k1, k2 = number of classes present; entropies in bits)
+Among the candidate cuts of an interval S into S1 and S2, the cut with the lowest class entropy is accepted if its gain
+exceeds the cost of describing it (N = |S|; k, k1, k2 = numbers of classes in S, S1, S2; entropies in bits)
 
     Ent(S) - (|S1| Ent(S1) + |S2| Ent(S2)) / N  >  [ log2(N - 1) + Delta ] / N
     Delta = log2(3^k - 2) - [ k Ent(S) - k1 Ent(S1) - k2 Ent(S2) ]
@@ -123,7 +123,7 @@ class _Items:
         for first in range(0, n_items, at_a_time):
             rows = slice(first, min(first + at_a_time, n_items))
             n_cells = -(-(rows.stop - first) // grain) * n_labels
-            # sums of whole numbers below 2^53 are exact
+            # sums of integers below 2^53 are exact
             own = np.bincount(
                 cells[: rows.stop - first] + labels[rows], None if weights is None else weights[rows], n_cells
             )
@@ -293,7 +293,7 @@ class _Search:
             weights = is_inside.astype(np.float64)
             if items.weights is not None:
                 weights *= items.weights[at]
-            # the weight of the item's class on either side of a cut after the item, and before it; that of all classes
+            # on either side: the weight of the item's class for cuts after and before the item; the total weight
             terms = np.empty((6, *at.shape))
             left, right, left_before, right_before, n_left, n_right = terms
             left[:] = counts[np.arange(len(counts))[:, None], labels] + _sums_within_class(labels, weights, total)

@@ -23,8 +23,8 @@ fitted once more at the best lambda: the splits, and how far the leaves may move
 predictions for the held-out rows remain those from before that last fit.
 
 If classes overlap much, trees that were stopped early leave nothing to gain. So there is no joint fit if the held-out
-log-loss is above DOUBT times that of the class frequencies (on real tables it would gain nothing; it would gain up to 5
-% where the class is a tree of depth 7). Below that, a trial of LOOK steps decides. If classes hardly overlap, boosting
+log-loss is above DOUBT times the loss of the class frequencies (on real tables it would gain nothing, but up to 5 %
+where the class is a tree of depth 7). Below that, a trial of LOOK steps decides. If classes hardly overlap, boosting
 stops before its trees fit all that they could. (Measured as log-loss of a bag relative to no joint fit: 0.37 on
 tic_tac_toe, 0.78 on soybean_large, 0.50 on a simulated table without noise, 0.95 on one whose class is a tree of depth
 7, and 1 on tables with noise. The trial takes a tenth to a third of the time of growing the trees, a fit at most as

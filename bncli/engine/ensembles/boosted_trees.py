@@ -225,7 +225,7 @@ class _TreeGrower:
         if self._rows.weights is not None:
             g, h = g * self._rows.weights[:, np.newaxis], h * self._rows.weights[:, np.newaxis]
         start = int(self._rng.integers(self._rows.n_rows))
-        # one gradient for all splits of the tree: that of two classes, or a random projection of those of K
+        # one gradient for all splits of the tree: for two classes the only one, for K a random projection of all
         projected = g[:, 0] if n_scores == 1 else g @ self._rng.standard_normal(n_scores)
         window_g, window_h = (np.roll(x, -start)[: self._window] for x in (projected, h.mean(axis=1)))
         bin_splits, leaf = grow_splits(
@@ -426,7 +426,10 @@ class ColumnGroup:
 
 @dataclass(frozen=True)
 class BinnedColumns:
-    """The columns with several bins, by decreasing number of bins, in groups; order (N,) has the shuffled rows."""
+    """The columns with several bins, by decreasing number of bins, and in groups.
+
+    order (N,) is the index of the row at each shuffled position.
+    """
 
     columns: tuple[Column, ...]
     groups: tuple[ColumnGroup, ...]
@@ -474,7 +477,7 @@ def _bin_column(attribute: Attribute, i: int, bins: int, rng: np.random.Generato
     if len(weights) <= bins:
         is_end = np.ones(len(weights), bool)
     else:
-        # the weight up to the end of each interval, as a share
+        # the cumulative weight up to the end of each interval, as a fraction
         shares = np.cumsum(weights) / max(weights.sum(), 1e-300)
         # the number of edges (k + u) / (bins - 1), k = 0, 1, ..., up to there, minus 1; an interval ends a bin if the
         # next one contains an edge
@@ -569,7 +572,7 @@ class _Histogram:
         sums: Array = counted.astype(np.float64, copy=False).reshape(n_counted, -1)
         if smaller is not None:
             both, pairs = np.empty((n_counted, 2, self._size)), np.arange(n_counted)
-            # the sums of the level before are those of the parents
+            # the sums of the level before are the sums of the parents
             both[pairs, smaller.is_right.astype(np.intp)] = sums
             both[pairs, 1 - smaller.is_right] = self._sums - sums
             sums = both.reshape(-1, self._size)
@@ -615,10 +618,10 @@ def _best_split(group: ColumnGroup, counted: Array, units: Units, penalty: float
         g, h = _unpack(counted.sum(axis=0), units)
         order = np.argsort(np.where(group.is_fixed, np.inf, g / (h + penalty)), axis=1, kind="stable")
         counted = counted[:, np.arange(len(order))[:, np.newaxis], order]
-    # Sums along the last axis are whole numbers. So a matrix product, which is faster with few bins, is exact as well.
+    # Sums along the last axis are integers. So a matrix product, which is faster with few bins, is exact as well.
     width = counted.shape[-1]
     left = np.asarray(counted.cumsum(axis=2) if width > MATRIX_BINS else counted @ _upper_triangle(width))
-    # the last sum of any column is that of the node; columns with fewer bins than the group have empty ones at the end
+    # the last sum of any column is the node's total; columns with fewer bins than the group have empty ones at the end
     total = left[:, :1, -1:].copy()
     with_missing = group.with_missing
     # The other splits of numeric columns, with the missing level (the last bin) on the left. There is none after the
@@ -661,7 +664,7 @@ def _gains(left: Array, total: Array, units: Units, penalty: float) -> Array:
 
     `left` is overwritten. All steps are in place and in integer units, since memory traffic takes half of the time.
     """
-    # units of 1: sums stay whole numbers of the units, and the factors come last
+    # units of 1: sums stay integers, and the factors come last
     all_g, all_h = _unpack(total, (1.0, 1.0))
     g = left * 2.0**-_FIELD
     np.rint(g, out=g)

@@ -222,7 +222,7 @@ def pass_seconds(likelihood: ConditionalLikelihood) -> float:
 
 
 def boosted_seconds(n_rows: int, n_attributes: int) -> float:
-    """Return the expected seconds to grow TREES trees on `n_rows` rows, by a measured formula."""
+    """Return the expected seconds to grow TREES trees on `n_rows` rows, by a formula fitted to timings."""
     return TREES * 1e-3 * (0.6 + 0.06 * n_attributes + 4e-5 * n_rows * n_attributes)
 
 
@@ -238,7 +238,7 @@ def memory_of(name: str, data: Dataset, effort: Effort) -> int:
     bins = [of_size or 1 for of_size in (*size.bins, size.bins[-1])]
     cells = 1 + sum(cardinalities)
     if name in ("pairs", "triples", "quadruples"):
-        # the most tables of each size, each with the most intervals of each attribute
+        # the maximum number of tables of each size, with the maximum number of intervals per attribute
         cells += (size.pairs * bins[1] ** 2 + size.triples * bins[2] ** 3 * (name != "pairs")) * n
         cells += size.quadruples * bins[3] ** 4 * n * (name == "quadruples")
     elif name == "all pairs":

@@ -8,7 +8,7 @@ tried so far decide which others are tried:
 - An effort that prunes first skips larger sets unless smaller ones have shown that attributes interact, and tries them
   later if there is time left.
 - With fewer rows than an effort boosts trees from, but PROBED_ROWS or more, trees are grown last, on the rows of the
-  first fold. They are a candidate only if their log-loss on the rows held out there is lower than that of the best
+  first fold. They are a candidate only if their log-loss on the rows held out there is lower than the loss of the best
   other candidate by more than STANDARD_ERRORS standard errors of the mean difference per row (with units of several
   rows, they are not tried). On most small tables they do not win, and the model is the same as without them. (Measured
   on 11 tables, with at least 200 rows: they won in one of 22 fits, on 284 rows, where the log-loss rose by 2 %; CPU

@@ -1,4 +1,4 @@
-"""Kikuchi-Bayes: classifiers made of overlapping regions, which are sets of attributes that share a table.
+"""Kikuchi-Bayes: classifiers made of regions, overlapping sets of attributes that share a table with the class.
 
 - `model_paths`: counting numbers of overlapping regions, submodels, the path of models, the tables of one model
 - `search_trace`: the steps of a search: degrees of freedom, likelihoods, posteriors, bootstrap losses

@@ -367,7 +367,7 @@ def tabulate(group: CandidateGroup, counted: NDArray[np.generic], changes: Array
         if with_last.any():
             added += with_last * np.log(margin)
         if without.any():
-            # the margin without the last attribute is the same for all candidates: that of the first
+            # the margin without the last attribute is the same for all candidates, so the first one's is used
             first = margin[..., : group.last_radices[0], :].sum(axis=-2, keepdims=True)
             added += without * np.log(first)
     d = added[..., 1:] - added[..., :1]
@@ -589,7 +589,7 @@ class UpperBounds:
         if len(d) >= SECOND_ORDER_CLASSES:
             coefficients = np.array(d)
         else:
-            # the range of d over all labels; that of the first label is 0
+            # the range of d over all labels; d is 0 for the first label
             r = np.maximum(d.max(axis=0), 0.0) - np.minimum(d.min(axis=0), 0.0)
             phi = np.full(r.shape, 0.4999)  # for small r, where the formula would lose digits: below 1/2 - r/6
             np.divide(np.expm1(-r) + r, r * r, out=phi, where=r > 1e-4)

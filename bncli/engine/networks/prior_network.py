@@ -5,7 +5,7 @@ The network Q counts as much as N rows:
     closed forms    N Q(x_S, y) is added to the count of every cell of every family S
     optimizers      rows x with every label y, with the weight N Q(x, y), are added to the training rows
 
-The families need not be those of the network: Q(x_S, y) is computed by variable elimination. Optimizers get every
+The families need not be families of the network: Q(x_S, y) is computed by variable elimination. Optimizers get every
 combination of attribute values if there are at most MOST_ROWS of them. Otherwise MOST_ROWS values of x are drawn from
 the network, and each row has the weight N Q(y | x) / MOST_ROWS. As N goes to infinity, the fitted P(y | x) approaches
 Q(y | x) if the structure can represent it; as N goes to 0, it approaches the fit to the data alone.

@@ -121,7 +121,7 @@ def find_skeleton(
             cut_sets.pop((a, b), None)
             graph[a].add(b)
             graph[b].add(a)
-            # merge the tree of b into that of a
+            # merge the tree of b into the tree of a
             tree_of = {node: tree_of[a] if tree == tree_of[b] else tree for node, tree in tree_of.items()}
     # Drafting: the dependent pairs form a forest, the strongest first.
     left_out = []

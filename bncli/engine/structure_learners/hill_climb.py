@@ -10,7 +10,7 @@ s(i | P) the score of attribute i with the class and the attributes P as parents
 The legal move of highest gain is made until no gain exceeds 1e-9 nats. A legal move closes no cycle, leaves every
 attribute at most `max_parents` attribute parents and, with `perfect`, any two parents of a common child joined, so that
 a logistic regression can represent the network. Greedy additions to naive Bayes are what Feelders & Ivanovs (2006, PGM)
-used; the search is that of Heckerman, Geiger & Chickering (1995, Machine Learning 20).
+used; for the search, see Heckerman, Geiger & Chickering (1995, Machine Learning 20).
 
 Conventions: a gain is a difference of scores, so it is rounded to the 12th digit of the largest family score at the
 start. If gains tie, an addition comes before a deletion before a reversal, then the parent of higher I(X_i; Y), then

@@ -212,7 +212,7 @@ def slopes_and_curvatures(block: RowBlock, rows: slice, tables: Sequence[Array],
     scores = np.zeros((len(tables[0]), rows.stop - rows.start))
     for table, codes in zip(tables, block.state, strict=True):
         scores += np.take(table, codes[rows], axis=1, mode="clip")
-    # weights come later, since the absolute residual must be that of one row
+    # weights come later, since the curvature needs the absolute residual of an unweighted row
     residuals(scores, block.labels[rows], None)
     g = scores[classes]
     # the absolute residual is 1 - P for the row's own class and P for another: either gives P (1 - P)

@@ -228,7 +228,7 @@ def grow_regions(
     categorical attributes stay separate even if there are more cells than the rows support.
     """
     data, regions = likelihood.data, list[GrownRegion]()
-    # with two classes, the residuals of one are minus those of the other: it is summed and counted twice
+    # with two classes, the residuals of one are the negatives of the other's: only one is summed, and counted twice
     classes = np.arange(int(data.n_labels == 2), data.n_labels)
     n_alike = 2 if data.n_labels == 2 else 1
     room = MAX_SUMS // (2 * len(classes))
@@ -260,7 +260,7 @@ def grow_regions(
                 for attribute, size in zip(attributes, family.shape, strict=True)
             ]
             grid = Grid(total.reshape(-1, *family.shape), tuple(axes))
-            # values of the grid are those of the class that is summed, so the least gain is divided as well
+            # with two classes, the grid has the sums of only one, so the minimum gain is divided as well
             grid.grow(max(LEAST_CELLS, int(data.total_weight / ROWS_PER_CELL)), least / n_alike)
             grown: list[Grouping | None] = []
             for starts, (_, before), attribute in zip(grid.starts, family.binned_attributes, attributes, strict=True):

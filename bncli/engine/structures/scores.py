@@ -252,7 +252,7 @@ def prior_approximation(prior: str, n_labels: int) -> LinearApproximation:
                 what, hint=f"give two numbers A,B, or {n_labels + 1} numbers: one per class and one for the rest"
             )
     if not simulation:
-        # Dir(a_1, ..., a_K, b) in closed form: the sum S of U_1, ..., U_K is Beta(a_+, b), independent of their shares.
+        # Dir(a_1, ..., a_K, b) in closed form: the sum S of U_1, ..., U_K is Beta(a_+, b), independent of all U_c / S.
         # Var(A) = psi'(a_+) - psi'(a_+ + b), Cov(A, B) = K Var(A), Var(B) = sum over c of psi'(a_c) - K^2 psi'(a_+ + b)
         from scipy.special import polygamma, psi
 

@@ -1,6 +1,6 @@
 """Structures over attribute indices: directed acyclic graphs (`Dag`) and sets of regions (`Regions`).
 
-A structure determines which attributes share a table: its `families()` are all that a scorer needs.
+A structure determines which attributes share a table. Scoring needs only its `families()`.
 
 A graph is perfect if any two parents of a common child are joined by an arc. P(target | all other nodes) depends only
 on the graph's *canonical form*: the target, its children, its parents and its children's parents, with the target's
