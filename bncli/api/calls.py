@@ -286,7 +286,7 @@ COLUMN_OPTIONS = (
 FILE_OPTIONS = ("format", "delimiter", "encoding", "names")
 """Options about how to read a table that is a file."""
 LABELLED_OPTIONS = ("class_", "weights", "missing", "drop_unlabelled", "on_bad_row", *FILE_OPTIONS)
-"""Options about a labelled table for a model, whose columns the model defines."""
+"""Options about a labelled table for a fitted model, which defines its columns."""
 SCORED_OPTIONS = ("missing", "on_bad_row", *FILE_OPTIONS)
 """Options about a table to score."""
 _SOURCE_FIELDS = {"class_": "class_name", "missing": "missing_tokens", "schema": "schema_file"}
@@ -337,7 +337,7 @@ def source_options(
 
 
 def check_word(key: str, value: Any) -> Any:
-    """Return the value of an option; raise UsageError if the option takes certain words and this is not one of them."""
+    """Return the value of an option; raise UsageError if the option accepts only certain other words."""
     words = words_about_tables().get(key)
     if words is not None and value is not None and value not in words:
         raise UsageError(f"{key} is {value!r}; it should be one of {', '.join(map(repr, words))}")

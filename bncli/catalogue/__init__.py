@@ -187,7 +187,7 @@ OPTIONS = tuple(entry for entry in LEARNING if isinstance(entry, Option))
 """The learning options that do not choose a method."""
 
 KEYS = (*(key_of(entry.flag) for entry in LEARNING), "seed")
-"""The keys of a recipe: one per learning option, and the seed of everything random."""
+"""The keys of a recipe: one per learning option, and the random seed."""
 
 DECISION_KEYS = tuple(key_of(option.flag) for option in _DECISION_OPTIONS)
 """The keys about decisions, in the order of `bncli.engine.prediction.decision_rules.DecisionOptions`."""

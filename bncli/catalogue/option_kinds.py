@@ -73,7 +73,7 @@ class Word(NamedTuple):
 
 
 class NumberChoice(NamedTuple):
-    """One of `numbers`, which are written as strings, converted to `type`."""
+    """One of `numbers`, which are listed as strings; it is parsed as `type`."""
 
     numbers: tuple[str, ...]
     type: type[int] | type[float] = int

@@ -34,7 +34,7 @@ _VALUES_PER_GROUP = 1 << 23
 
 @contextmanager
 def open_rows(output: str | None, output_format: str | None) -> Iterator[_CsvRows | _ParquetRows]:
-    """Yield an object whose `write` takes one block of rows after the other.
+    """Yield a writer whose method `write` takes the rows block by block.
 
     The rows go to the file `output`, which appears only if the block succeeds, or to the standard output (None or `-`).
     Every block must have the columns and levels of the first one. Raises UsageError for an unknown format.
@@ -150,6 +150,6 @@ def _to_float64(values: Any) -> pa.Array:
 
 
 def would_read_as_numbers(levels: Sequence[str]) -> bool:
-    """Return whether a reader of tables would take a column of these levels for numbers."""
+    """Return whether a column with these levels would be read as numeric."""
     numbers, non_numeric = to_numbers(pa.array(levels, pa.string()), [])
     return non_numeric is None and has_more_than_two([numbers])

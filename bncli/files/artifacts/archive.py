@@ -5,7 +5,7 @@ bytes. The comment of the archive, the last 64 bytes of the file, is the SHA-256
 
 A reader verifies the checksum before it parses the ZIP structure, and reads a member only by its name and exact size.
 Overlapping and compressed members are refused, because a small file could then expand into a very large one. The
-checksum protects against accidents only; the size checks protect against files made to do harm.
+checksum protects against accidents only; the size checks protect against malicious files.
 
 Arrays are `.npy` files (NumPy format 1.0) of little-endian float64, int64 or unsigned integers in C order. Their header
 follows from type and shape, so a reader that knows both compares the header and does not parse it.

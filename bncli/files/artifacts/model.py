@@ -90,7 +90,7 @@ from bncli.files.exports.structure_json import graph_json, read_graph
 from bncli.files.json_documents import Node, parse_json
 
 VERSION = 9
-"""The newest format version, raised whenever a file may contain more than a new key that older readers do not know."""
+"""The newest format version; a new optional key alone may keep it, because older readers refuse such keys."""
 _WITHOUT_INTERVALS = 8
 _WITHOUT_EDITS = 7
 _WITHOUT_LABEL_FREQUENCIES = 6

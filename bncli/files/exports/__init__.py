@@ -76,7 +76,7 @@ class NetworkFormat(NamedTuple):
 
 
 class StructureFormat(NamedTuple):
-    """A format for structures without probabilities; its fields are those of NetworkFormat."""
+    """A format for structures without probabilities, with the same fields as NetworkFormat."""
 
     word: str
     summary: str

@@ -190,7 +190,7 @@ def to_identifier(text: str) -> str:
 
 
 def to_visible_line(text: str) -> str:
-    """Return one line of visible characters separated by single blanks; every other character becomes `_`."""
+    """Convert to one line with single spaces; invisible characters other than whitespace, and "", become `_`."""
     if text and text.isprintable() and text == " ".join(text.split()):
         return text
     visible = "".join(c if c.isprintable() else " " if c.isspace() else "_" for c in text)

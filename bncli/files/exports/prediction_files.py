@@ -85,7 +85,7 @@ def write_predictions(path: str, labels: tuple[str, ...], log_probabilities: Arr
 
 
 class PieceMaker:
-    """A formatter of rows as bytes for `ScoreFile.write_piece`, which writes nothing itself."""
+    """A formatter of rows as bytes, to be written by `ScoreFile.write_piece`."""
 
     def __init__(self, output: str | None, output_format: str | None, layout: ScoreLayout) -> None:
         self._layout = layout

@@ -40,7 +40,7 @@ MOST_DIGITS = 14
 """The maximum number of decimals; a float64 between 0 and 1 is accurate to at least this many."""
 SMALLEST = 1e-300
 LARGEST = 1.0 - 2.0**-53
-"""Written probabilities are clipped to SMALLEST and LARGEST, so that a reader never takes the logarithm of 0."""
+"""Probabilities are clipped to SMALLEST and LARGEST before any rounding, so that their logarithms are finite."""
 Words = NDArray[np.uint64]
 ExtraValues = Sequence[Any] | Array
 """The values of an extra column, one per row: strings, lists of pairs, or numbers."""
@@ -405,7 +405,7 @@ class TextScores(ScoreWriter):
 
 
 def text_bytes(values: pa.Array) -> NDArray[np.uint8]:
-    """Return the bytes of all strings of a column, one after the other."""
+    """Return the bytes of all strings of a column, concatenated."""
     _, offsets, data = values.buffers()
     if data is None:
         return np.empty(0, np.uint8)

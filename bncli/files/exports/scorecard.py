@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 MISSING, UNSEEN = "(missing)", "(unseen)"
 BASE_POINTS, PROBABILITY = "(base)", "(probability)"
-"""The attributes of the last rows of a CSV file, the last with the formula. Names that begin with `(` are quoted."""
+"""Names in the last rows of a CSV card: base points and the formula. Columns whose names start with `(` are quoted."""
 POINTS_OF = "points_"
 """The prefix of a label in the heading of its column of points, with more than two labels."""
 OWN_UNIT = "unit"

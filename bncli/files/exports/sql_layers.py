@@ -30,7 +30,7 @@ and in all cases
     lowest    cheapest      with costs: the smallest of them
 
 Stages are processed `STAGES` at a time, from `added` to `mixed`, to limit the width of a layer. With two labels there
-is one score, the difference between the second and the first label.
+is one score: the second label's score minus the first label's.
 
 The table entries of the model form one array, so that the query needs neither averages nor special cases:
 
@@ -98,7 +98,10 @@ class Dialect(NamedTuple):
     has_maps: bool = False
 
     def fold_name(self, name: str) -> str:
-        """Return a name as the database compares it: truncated, and in lower case if it ignores the case of names."""
+        """Return a key that is equal for names of the same column or table.
+
+        The name is truncated, and its ASCII letters are in lower case if the database ignores their case.
+        """
         name = self.shorten(name)
         return "".join(c.lower() if c.isascii() else c for c in name) if self.ignores_case else name
 

@@ -166,15 +166,15 @@ class Element:
 
     @property
     def text(self) -> str:
-        """The text between the tags, without the text of inner elements and without blanks around it."""
+        """The stripped text between the tags, without the text of child elements."""
         return "".join(self.texts).strip()
 
     def all(self, tag: str) -> list[Element]:
-        """Return the inner elements with this tag."""
+        """Return the child elements with this tag."""
         return [child for child in self.children if child.tag == tag]
 
     def only(self, tag: str) -> Element:
-        """Return the inner element with this tag; raise BncliError unless there is exactly one."""
+        """Return the child element with this tag; raise BncliError unless there is exactly one."""
         elements = self.all(tag)
         if len(elements) != 1:
             self.fail(f"expected one element {tag} in {self.tag}, found {len(elements)}")

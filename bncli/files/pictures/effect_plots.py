@@ -25,11 +25,11 @@ _WIDTH = 340.0
 STEPS_FRAME = (44.0, 16.0, 286.0, 130.0)
 """Left, top, width and height of the frame of steps; page.js uses it to redraw them for another class."""
 LEAST_INTERVAL = 0.2
-"""The axis is to scale only if the narrowest interval has at least this fraction of the mean width of an interval."""
+"""Intervals are drawn to scale only if the narrowest has at least this fraction of the mean width."""
 _WEIGHTS_HEIGHT = 22.0
 """The height, in pixels, of the training weights under steps."""
 BARS_FRAME = (112.0, 170.0)
-"""The left edge and the width, in pixels, of the room for bars; the names stand to the left of it."""
+"""The left edge and the width, in pixels, of the area of the bars; the names are to the left of it."""
 _ROW, _BAR = 17.0, 9.0
 """The heights, in pixels, of a row and of the bar in it."""
 _WEIGHTS_WIDTH = 40.0

@@ -71,7 +71,7 @@ class Cards:
 
 @dataclass(frozen=True)
 class LabelSwitch:
-    """A control that chooses the label that the pictures of its section show."""
+    """A control with which the reader chooses the label that the pictures of its section show."""
 
     labels: Sequence[str]
     chosen: int
@@ -141,7 +141,7 @@ class Page:
 
 
 def pictures_in(blocks: Sequence[Block]) -> Iterator[Picture]:
-    """Yield all pictures in order, including those in folded blocks."""
+    """Yield all pictures in order, including pictures in cards and in folded blocks."""
     for block in blocks:
         if isinstance(block, Picture):
             yield block
@@ -274,7 +274,7 @@ def _escape(text: str) -> str:
 
 
 def _isolate(name: str) -> str:
-    """Return text from a file as HTML whose writing direction does not affect the text around it."""
+    """Format text from a file as HTML whose writing direction does not affect its surroundings."""
     return f"<bdi>{_escape(name)}</bdi>"
 
 
@@ -285,7 +285,7 @@ def read_part(name: str) -> str:
 
 
 def escape_script(program: str) -> str:
-    """Return a JavaScript program in which no text ends the script: `<` is escaped where a tag could begin."""
+    """Escape `<` in a JavaScript program where a tag could begin, so that no string ends the script element."""
     return re.sub(r"<(?=[/!]|script)", r"\\u003c", program, flags=re.IGNORECASE)
 
 
