@@ -457,7 +457,7 @@ def with_positive_label(model: Model, positive: str | None) -> Model:
         if isinstance(fitted, PerClass):
             fitted = PerClass(fitted.scales[::-1], fitted.shifts[::-1])
         elif isinstance(fitted, Isotonic):
-            (knots,) = fitted.knots  # that of the second label alone; the first one gets the remainder
+            (knots,) = fitted.knots  # the second label has the only line; the first gets the remainder
             at, values = (tuple(1 - number for number in reversed(numbers)) for numbers in knots)
             fitted = Isotonic((Knots(at, values),))
         calibration = calibration._replace(map=fitted, frequencies=calibration.frequencies[::-1])

@@ -63,7 +63,7 @@ from bncli.errors import BncliError
 
 MOST_ATTRIBUTES = 8
 MANY_TABLES = 256
-"""Small tables without a child are kept as `PureTable`s if there are at least this many."""
+"""With at least this many small tables without a child, they are kept as `PureTable`s; see `are_many`."""
 MOST_CELLS = 1 << 16
 """The maximum number of cells of a small table, including the cells of the means."""
 MOST_JOINT_CELLS = 1 << 16
