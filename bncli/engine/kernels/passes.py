@@ -444,7 +444,7 @@ def sparse_hessian_two_classes(z: Indicators, curvature: Array, table: Array) ->
 
 
 def probabilities(codes: Sequence[Integers], tables: Sequence[Array]) -> Array:
-    """Return P(y | x), (K, rows)."""
+    """Return P(y | x), (K, rows), given tables[g] (K, configurations)."""
     p = np.empty((len(tables[0]), len(codes[0])))
     for start, _block, scores in _score_blocks(codes, tables):
         _softmax(scores)

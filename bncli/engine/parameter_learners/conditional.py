@@ -35,9 +35,9 @@ at levels 1 to 3. w = 1 is the generative model, w = 0 the uniform distribution.
 
 for child value k and parent configuration j (Greiner, Su, Shen & Zhou 2005, Machine Learning 59: ELR). The table over
 the class's attribute parents, if it has any, is normalised over the class. The generative start is beta = ln theta. On
-perfect graphs the optimum equals that of free tables; on others it may be lower. If missing values are marginalized,
-the nodes that do not have the class as a parent have tables too, since they help to infer the missing values. The
-likelihood then has many local maxima, and the start decides which one is found.
+perfect graphs the optimum equals the optimum of free tables; on others it may be lower. If missing values are
+marginalized, the nodes that do not have the class as a parent have tables too, since they help to infer the missing
+values. The likelihood then has many local maxima, and the start decides which one is found.
 
 **lr.** Logistic regression with as few parameters as the network's graph allows; the graph must be perfect.
 
@@ -71,8 +71,8 @@ that number of iterations (Greiner et al. 2005, section 4). A fold whose optimiz
 Random starts are tuned one by one, each from the same point in all folds, and the start with the highest H_i is kept.
 Conventions: runs at first end after FIRST iterations, and are repeated with twice as many while the best i lies in the
 last third of them and some fold has not converged. So a run ends once the held-out likelihood has been falling for half
-as long as it rose, and all repetitions together cost no more than twice the last. Structure, cuts and levels are those
-of all rows. If no row can be held out, the optimizer runs to its end. If the chosen i is the maximum number of
+as long as it rose, and all repetitions together cost no more than twice the last. Structure, cuts and levels come from
+all rows. If no row can be held out, the optimizer runs to its end. If the chosen i is the maximum number of
 iterations, the run is reported as stopped by that maximum.
 """
 

@@ -13,18 +13,18 @@ decides which local maximum is reached. Without missing values, the relative fre
 
     theta_kj = (E_kj + a_kj) / sum over k' of (E_k'j + a_k'j)
 
-The expected counts are those at the previous theta; a are the pseudo-counts of the smoothing rule. Then
+The expected counts are computed at the previous theta; a are the pseudo-counts of the smoothing rule. Then
 
     ln posterior = LL + sum over families, k and j of a_kj ln theta_kj
 
 never falls (Dempster, Laird & Rubin 1977, Journal of the Royal Statistical Society B 39; Lauritzen 1995, Computational
 Statistics & Data Analysis 19). Conventions: a row adds no counts to a family if the child and all its descendants are
 unknown (such counts would only repeat the theta that they come from); rules whose pseudo-counts depend on the data
-(`fgg`, `hdp`) keep those of the start; a distribution without any counts is uniform; `mle` keeps its floor of 1e-10. An
-iteration that does not raise the posterior, because of rounding or the floor, is dropped. Each iteration is reported
-with LL, and with the negative of the second sum as penalty. EM stops when an iteration raises ln posterior by no more
-than the tolerance times its absolute value, or at the maximum number of iterations. Cost: a pass of exact inference per
-iteration.
+(`fgg`, `hdp`) keep their pseudo-counts at the start; a distribution without any counts is uniform; `mle` keeps its
+floor of 1e-10. An iteration that does not raise the posterior, because of rounding or the floor, is dropped. Each
+iteration is reported with LL, and with the negative of the second sum as penalty. EM stops when an iteration raises ln
+posterior by no more than the tolerance times its absolute value, or at the maximum number of iterations. Cost: a pass
+of exact inference per iteration.
 
 **apn.** Adaptive probabilistic networks: gradients in softmax coordinates, theta = softmax beta,
 

@@ -165,7 +165,7 @@ class _Fit(GroupedFit):
     ) -> Iterator[tuple[int, int, int, Array]]:
         """Yield (table, a, b, rise) for the pairs of groups in the orders of the tables, with a < b.
 
-        The rise (K,) is the entries of the pair's high group minus those of its low group.
+        The rise (K,) is the entries of the pair's high group minus the entries of its low group.
         """
         for f, (table, merged, own) in enumerate(zip(self.tables, groups, values, strict=True)):
             for low, high in table.ascending(merged):

@@ -308,7 +308,8 @@ class CardFit:
     def residuals(self, scores: Array) -> list[Array]:
         """Return the slopes of each row's log-likelihood in the score of each class, then the curvatures, (n,) each.
 
-        Curvatures are minus the second derivatives. With two classes, only those of the second class are returned.
+        Curvatures are minus the second derivatives. With two classes, only the slopes and curvatures of the second
+        class are returned.
         """
         p = self.probabilities(scores)
         labels = range(p.shape[1]) if p.shape[1] > 2 else (1,)
@@ -607,7 +608,7 @@ class GroupedFit(CardFit):
     def join(self, rows: int) -> _Joined:
         """Join groups until at most `rows` are left and no joint costs less than a group.
 
-        If exactly `rows` are left, groups are then split again, those of largest gain first; a split is kept if the
+        If exactly `rows` are left, groups are then split again, in descending order of gain; a split is kept if the
         objective with the costs of groups is lower once other groups have been joined in their place.
         """
         best = self.join_groups([np.arange(table.size, dtype=np.intp) for table in self.tables], rows)

@@ -63,7 +63,7 @@ class Flops:
     def spent(self, optimizer: str, iterations: int, cll_evaluations: int) -> int | None:
         """Return the flops of the iterations, or None for an optimizer that the model does not cover.
 
-        `cll_evaluations` includes the one at the start.
+        `cll_evaluations` includes the evaluation at the start.
         """
         r = self.n_parameters
         overhead = {"bfgs": 12 * r * r + 8 * r, "cg": 10 * r, "cgb": 10 * r}.get(optimizer)

@@ -48,8 +48,8 @@ often have a penalty of 100.)
 
 **Computation.** A small T is a dense matrix. A large T is never made: it is a product of sparse matrices, one for each
 position in a block, which turns that index of all blocks from effects into codes, and a last one that adds the tables
-of blocks to those of families. A pair of attributes with 20 cuts each then takes 16,000 multiplications, where T has
-160,000 entries.
+of blocks to the tables of families. A pair of attributes with 20 cuts each then takes 16,000 multiplications, where T
+has 160,000 entries.
 
 **Generative start.** The generative tables are projected onto the effects. Along every axis a table is written in the
 constant and the functions of that attribute's basis,

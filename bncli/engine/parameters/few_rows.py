@@ -15,7 +15,7 @@ pivoted Cholesky factor L (N, r), L_1 its r pivot rows, and M_1 the same rows of
 so that q are coordinates in an orthonormal basis of the span. The penalty keeps its form, and a class has as many
 parameters as the span has dimensions, r <= N.
 
-The preconditioners are those of `bncli.engine.parameters.preconditioner`, made from all rows.
+The preconditioners are built as in `bncli.engine.parameters.preconditioner`, but from all rows.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ def only_network(structure: Structure) -> Dag:
 def generative_start(counts: Counts, structure: Structure, smoothing: str | None, theta: float | None) -> Tables:
     """Return the tables of the generative model of a network or of regions.
 
-    A network needs `smoothing`; for regions, `theta` is the number of prior rows per region (None: THETA). Raise
+    A network needs `smoothing`; for regions, `theta` is the number of prior rows per region, by default THETA. Raise
     BncliError for regions with attributes in coarser binnings, which have no generative model.
     """
     if is_regrouped(structure):
@@ -249,7 +249,7 @@ def _class_first(counts: Array, axis: int, function: Callable[[Array], Array]) -
 def back_off(counts: Array) -> Array:
     """Return theta by hierarchical Dirichlet back-off, in the shape of `counts`.
 
-    The first axis is the child's, the others those of its parents in order. theta is positive and sums to 1 over the
+    The first axis belongs to the child, the others to its parents in order. theta is positive and sums to 1 over the
     first axis.
 
     >>> counts = np.array([[8.0, 1.0], [0.0, 0.0]])  # a child of two values under a parent of two

@@ -86,7 +86,7 @@ _SPARSE = _Kernels(
 class ConditionalLikelihood:
     """The likelihood of rows that are fused for repeated passes.
 
-    `data` and `families` are the original ones, with groupings; only `fusion` has the codes of regrouped attributes.
+    `data` and `families` are the original rows and families; only `fusion` has the codes of regrouped attributes.
     `states` has the codes and labels of each block as the kernels need them. With `single`, passes over more than
     MANY_CLASSES classes use single precision. `cells` are the cells that the tables have, as indices among all cells of
     the families, or None if the tables have all of them.

@@ -216,8 +216,8 @@ class OptimizerSettings:
     - options: additional arguments of the optimizer
     - growth: the rules for the samples with which the optimization begins; None uses all rows from the first pass on
     - near_cost: the cost of the preconditioner at a known point, in evaluations
-    - near: tables (K, n_cells) of the same families near which the optimum is expected, such as those fitted to most of
-      the rows; an optimization of effects starts there
+    - near: tables (K, n_cells) of the same families near which the optimum is expected, such as tables fitted to most
+      of the rows; an optimization of effects starts there
     """
 
     init: str
@@ -402,7 +402,7 @@ def _condensed(space: Space, settings: OptimizerSettings, start: Array) -> Param
 
 
 def _of_cells(point: Array, condensed: ParameterSpace) -> Array:
-    """Return the parameters of the cells of a condensed space, given those of all cells."""
+    """Return the parameters of the condensed space's cells, given the parameters of all cells."""
     cells = condensed.likelihood.cells
     return point if cells is None else point.reshape(condensed.likelihood.data.n_labels, -1)[:, cells].ravel()
 

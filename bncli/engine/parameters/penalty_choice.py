@@ -54,7 +54,7 @@ scores of the tables at the chosen penalty, f the class frequencies and 0 < a <=
 
     S_a[x, y] = a S[x, y] + (1 - a) ln f[y],    f[y] = (n[y] + 1) / (N + K)
 
-so the log-odds of the class are shrunk towards those of the frequencies, and the result is still one set of tables. The
+so the log-odds are shrunk towards the log-odds of the class frequencies, and the result is still one set of tables. The
 factor is the member of FACTORS with the highest
 
     sum over folds of CLL(rows held out; S_a) - d a,    d = DISCOUNT min(1, DISCOUNT_ROWS / N)
@@ -110,7 +110,7 @@ from bncli.watch import Progress, Watch, silent
 
 GRID = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 REGIONS_GRID, REGIONS_WORSE = (3000.0, 1000.0, *GRID), 0.01
-"""The grid and the limit for interactions with many rows, whose tables need a large penalty; small ones are slow."""
+"""The grid and the limit for interactions with many rows, which need a large penalty; a small one makes fits slow."""
 FOLDS = 5
 AHEAD = 2
 """A path begins this many steps of GRID before the penalty that was best for a similar space."""
@@ -249,7 +249,7 @@ def _count_units(folds: Sequence[HeldOutFold]) -> tuple[int, float]:
 
 
 def best_of(tried: list[TriedPenalty]) -> float:
-    """Return the penalty of lowest loss (ties: the one tried first)."""
+    """Return the penalty with the lowest loss; if losses tie, up to the fraction TIE, return the first one tried."""
     lowest = min(trial.log_loss for trial in tried)
     # GRID falls, so the first that ties is the largest
     return next(trial.penalty for trial in tried if trial.log_loss <= lowest * (1 + TIE))
@@ -511,7 +511,7 @@ def fold_of_split(data: Dataset, split: RowSplit, seed: int) -> HeldOutFold:
 
 
 def is_measured_as_read(n_rows: int, n_attributes: int) -> bool:
-    """Return whether cuts are learned again to measure the held-out loss, for which all raw rows must be kept."""
+    """Return whether cuts are learned again to compute the held-out loss, for which all raw rows must be kept."""
     return n_rows <= WHOLE_ROWS and n_rows * (n_attributes + 1) <= MOST_CELLS
 
 
@@ -609,7 +609,7 @@ def naive_bayes_loss(
 
 
 def loss_of(chosen: ChosenPenalty) -> float:
-    """Return the log-loss at the chosen penalty (0 without trials)."""
+    """Return the log-loss at the chosen penalty, or 0 if no penalty was tried."""
     return next((trial.log_loss for trial in chosen.tried if trial.penalty == chosen.penalty), 0.0)
 
 

@@ -38,7 +38,7 @@ where the labels y of a row have probabilities proportional to P_ty / v_y, e_y i
 of the factors over the rows, so that the same factor in all weights and the penalty changes nothing.
 
 **The prior.** The penalty that predicts best is larger than the prior of the parameters: it also makes up for
-predictions by the optimum alone, which are bolder than those of the posterior. With few rows intervals would be too
+predictions by the optimum alone, which are more extreme than posterior means. With few rows intervals would be too
 narrow. So up to FEW_ROWS rows the posterior is averaged over penalties around the chosen one, lambda times each of
 FACTORS, with weights proportional to the likelihood of held-out rows (five folds) under the posterior predictive
 
@@ -111,7 +111,7 @@ WITH_INTERVALS = ("map", "weighted", "discriminative", "extended", "lr", "lr-roo
 
 
 def refuse_intervals(recipe: Recipe) -> None:
-    """Raise UsageError if a model of this recipe has no intervals of probabilities."""
+    """Raise UsageError if intervals of probabilities are not available for models of this recipe."""
     what = hint = ""
     if recipe.param == "auto":
         return
@@ -243,7 +243,7 @@ def weigh_penalties(
 def predictive_log_likelihood(
     space: ParameterSpace, point: Array, penalty: float, data: Dataset, class_weights: Array | None = None
 ) -> float:
-    """Return sum of w_t ln E P(y_t | x_t) over rows, with the scores drawn from the Laplace approximation."""
+    """Return the sum over rows of w_t ln E P(y_t | x_t), with scores drawn from the Laplace approximation."""
     cells, deviations = space.coordinates.tables(point), laplace_deviations(space, point, penalty, class_weights)
     families = space.likelihood.families
     regrouped, fused = with_regrouped_columns(data, families)
