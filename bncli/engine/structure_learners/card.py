@@ -8,8 +8,8 @@
    after the first costs COST nats for every class after the first, about what a group gains by chance.
 3. The search ends at `columns` attributes, at half as many attributes as the card has rows, or if no set is better. If
    the set has more than `rows` groups, the groups that cost least to join are joined, and a column that is left with
-   one group is dropped. Columns are then exchanged, one at a time, as long as the loss of the card with its joined
-   groups falls (`card_tables.GroupedFit.exchange`). Laplace's approximation chooses the penalty.
+   one group is dropped. In that case columns are also exchanged, one at a time, as long as the loss of the card with
+   its joined groups falls (`card_tables.GroupedFit.exchange`). Laplace's approximation chooses the penalty.
 4. With `pairs`, tables of two attributes are added one at a time. The PAIRS_TRIED pairs with the largest gain on the
    residuals (`join_codes`) are fitted, and the best one is added if the penalised loss falls. A pair costs COST per
    distinct cell after the first and class after the first, the logarithm of the number of candidate pairs, and the

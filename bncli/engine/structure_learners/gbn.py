@@ -60,11 +60,11 @@ SMALL_TABLE = 1 << 14
 """A table of at most this many cells is counted in full; a larger one only if it has few cells per row of a block."""
 CELLS_PER_ROW = 4
 NUMBERS_PER_ROW = 16
-"""Cell numbers may reach this multiple of the number of rows before they are replaced by representative rows."""
+"""Cell numbers may reach this multiple of the number of rows before each is replaced by a representative row."""
 FEW_PLACES = 1 << 19
 """Cell numbers below this are never replaced, however few rows there are."""
 MOST_PLACES = 1 << 24
-"""Limit for the table that finds representative rows: above it (and NUMBERS_PER_ROW per row), rows are sorted."""
+"""The table that finds representative rows has at most this many entries, or NUMBERS_PER_ROW per row if more."""
 
 
 def learn(counts: Counts, *, epsilon: float, constraints: ArcConstraints | None = None, watch: Watch = silent) -> Dag:
