@@ -88,7 +88,7 @@ def silent(event: Event) -> None:
 
 
 def forward_warnings(watch: Watch, prefix: str = "") -> Watch:
-    """Return a watch that forwards only warnings, each with `prefix` in front of its text."""
+    """Return a watch that forwards only warnings, with `prefix` before the text of each."""
 
     def forward(event: Event) -> None:
         if isinstance(event, Note) and event.warning:

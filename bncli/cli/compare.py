@@ -333,7 +333,7 @@ def _cell(figure: MetricMean | None, metric: str, with_std: bool) -> str:
 
 
 def _number(value: float | None, metric: str) -> str:
-    """Format a value with four decimals, or one if it is a count or at least 100; None and NaN become "-"."""
+    """Format a value with four decimals, or one if it is a count or at least 100; "-" for None and NaN, "∞" or "-∞"."""
     from bncli.steps.compare.trials import COUNTS
 
     if value is None or math.isnan(value):

@@ -324,7 +324,7 @@ def convert_setting(flag: Flag, setting: Setting, ctx: click.Context) -> Any:
         if isinstance(value, list) and not flag.is_list:
             raise ValueError(f"{setting_key(flag)} takes one value, not a list")
         if flag.is_flag:
-            # A switch that is off counts as not typed.
+            # A switch that is off counts as not given.
             words = {"1": True, "true": True, "yes": True, "0": None, "false": None, "no": None}
             if isinstance(value, bool):
                 return value or None

@@ -78,7 +78,7 @@ def command(**typed: Any) -> None:
 
 def _tables(report: DescribeReport) -> list[str | Table]:
     """Return all tables and lines of the report in the order in which they are printed."""
-    # Of a very wide table, show the columns with the most information about the class, in their own order.
+    # For a very wide table, show only the columns with the highest mutual information with the class, in file order.
     by_bits = sorted(report.columns, key=lambda column: -(column.bits or 0))
     names = {column.name for column in by_bits[:_MOST_COLUMNS]}
     columns = [column for column in report.columns if column.name in names]

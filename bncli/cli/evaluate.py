@@ -158,7 +158,7 @@ def command(**typed: Any) -> None:
     learnt = typed | dict.fromkeys(DECISION_KEYS) if typed["model"] else typed
     resolved, strengths = learning.resolve_with_scores(learnt)
     if typed["model"]:
-        # Typed options for columns and rows have been refused above; those of the settings are for learning.
+        # Options on the command line about columns and rows have been refused above; settings apply to learning only.
         typed |= dict.fromkeys(("categorical", "numeric", "ignore", "use"), ())
         typed |= {"drop_incomplete": False, "time": None}
     # under cross-validation the protocol has the window
@@ -269,7 +269,7 @@ def _evaluate(
         net_benefit=typed["net_benefit"],
     )
     if typed["model"]:
-        # Decisions that were typed replace those of the model; those that were set are for learning.
+        # Decision options on the command line override the model's rule; settings apply to learning only.
         settings = settings_of_run()
         decisions = DecisionOptions(*(None if key in settings else typed[key] for key in DECISION_KEYS))
         run = Run(options.threads(typed), watch=console.watch)
@@ -417,7 +417,7 @@ def _figure_table(report: EvaluateReport, *, verbose: bool) -> Table:
 
 
 def _figure(value: float | None) -> str:
-    """Format a number with four decimals, or with one decimal if it is 100 or more; "-" stands for None."""
+    """Format a number with four decimals, or one if its absolute value is at least 100; None becomes "-"."""
     if value is None:
         return "-"
     return f"{round(value, 4) + 0.0:.4f}" if abs(value) < 100 else f"{value:.1f}"

@@ -186,7 +186,7 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
     recipe = {key.replace("_", "-"): value for key, value in model.recipe.as_dict().items() if value is not None}
     tables: list[str | Table | Tree] = [fact_table("Model", _model_facts(report)), attribute_table(schema.attributes)]
     if report.components is not None:
-        # The structure that is shown is that of the component with the largest weight, which comes first.
+        # The component with the largest weight comes first; its structure is shown.
         for component in report.components:
             n_tables = sum(component.sizes.values())
             if n_tables > _MOST_TABLES:

@@ -475,7 +475,7 @@ def parse_learners(texts: Iterable[str], presets: Iterable[str], seed: int) -> l
 
 
 def parse_learner(text: str, seed: int) -> Learner:
-    """Parse a value of --learner; raise BncliError, with the value as its location, if it is invalid."""
+    """Parse a value of --learner; if it is invalid, raise a BncliError that quotes it."""
     from bncli.steps.compare.trials import Learner
 
     place = f"in --learner {text!r}"

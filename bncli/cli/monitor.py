@@ -145,7 +145,7 @@ def _tables(report: MonitorReport) -> Iterator[Table]:
     headings = ("monitor", "rows", "confidence", "ln P(x)", "log-loss", "drifted")
     yield filled_table(title, headings, rows, numbers=(1, 2, 3, 4))
 
-    # The figures expected from the probabilities and, if rows have labels, the measured ones.
+    # The metrics expected from the probabilities and, if rows have labels, the measured metrics.
     expected_rows = []
     has_labels = any(monitor.tally.log_loss.n for monitor in report.monitors)
     for name, monitor in report.named_monitors:

@@ -129,7 +129,7 @@ class Flag(click.Option):
             before, comma, last = incomplete.rpartition(",") if "," in metavar else ("", "", incomplete)
             names = _columns_of_typed_table(ctx)
             return [CompletionItem(before + comma + name) for name in names if name.startswith(last)]
-        # The words of a number explain ranges of values and cannot be typed.
+        # The words of a numeric option describe ranges of values; they are not values themselves.
         words = [word for word, _ in self.words] if metavar != "N" else []
         items = [
             CompletionItem(word)

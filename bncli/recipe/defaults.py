@@ -136,7 +136,7 @@ def recipe_values(chosen: ChosenMethods, seed: int) -> dict[str, Any]:
         cut_options = DISCRETIZERS.method_options - {*LEVEL_GROUPING}
         values |= {"discretize": "auto", **dict.fromkeys(map(key_of, cut_options))}
     values |= dependent_defaults(chosen)
-    # With a structure file, a typed default overrules the value in the file, so it is not replaced by None.
+    # With a structure file, a default that was given overrides the value in the file, so it is not replaced by None.
     overruling = set()
     if chosen.structure is None:
         overruling = set(map(key_of, chosen.typed)) & set(map(key_of, STRUCTURES.method_options))

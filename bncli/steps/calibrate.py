@@ -1,11 +1,11 @@
 """Calibrate a model: fit a map of its probabilities on labelled rows that it was not trained on.
 
-The tables of the model do not change. The map is stored beside them and applied last wherever the model gives
-probabilities. A calibration that the model already has is replaced. If every attribute has exactly the frequencies of
-the training rows, the rows are assumed to be the training rows, with a warning.
+The tables of the model do not change. The map is stored beside them and applied last whenever the model computes
+probabilities. An existing calibration is replaced. If every attribute that the model uses has exactly the same
+frequencies as in training, the rows are assumed to be the training rows, with a warning.
 
-With groups or times, the report also has the log-loss of rows held out: each fold of groups, or the last fifth in time,
-is mapped by a map fitted to the other rows. The map that is stored is fitted to all rows.
+With groups or times, the report also contains a held-out log-loss: the rows of each fold of groups, or of the last
+fifth in time, are calibrated with a map fitted to the other rows. The map that is stored is fitted to all rows.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def calibrate_model(
     labels = encode_labels(rows, schema)
     weights = rows.weights
     if model.class_weights is not None:
-        # The probabilities are those of weighted classes, so the rows are weighted in the same way.
+        # The model predicts for weighted classes, so the rows are weighted in the same way.
         of_class = np.array(model.class_weights)[labels]
         weights = of_class if weights is None else of_class * weights
     on_training_rows = are_training_rows(rows, model, used)

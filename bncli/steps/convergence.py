@@ -142,7 +142,7 @@ class Lags:
 
 @dataclass(frozen=True)
 class ConvergenceReport:
-    """All traces in the order of the command line, and the lags behind the baseline, if there is one."""
+    """All traces in the given order, and the lags behind the baseline; without a baseline, there are no lags."""
 
     settings: ConvergenceSettings
     traces: tuple[TraceReport, ...]

@@ -64,7 +64,7 @@ TOTALS = 11
 class FitReport:
     """The result of a fit: what was learned from which data, how well it fits, and the seconds of each stage.
 
-    rows: number of training rows. holes: number of missing values of informative attributes that are marginalized, 0
+    rows: number of training rows. holes: number of missing values of informative attributes, which are marginalized; 0
         with missing_policy `level`.
     attributes, used: number of attributes in the schema, and in the model. The other attributes are `uninformative`
         (they have a single value) or `left_out` by the structure; `unnamed` lists the attributes in left_out that are

@@ -206,7 +206,7 @@ class RowScorer:
             self.watcher.add_values(encoded, n_rows)
             if batch.columns.label is not None:
                 self.counts.unknown_labels += int((batch.columns.label.codes == UNSEEN).sum())
-        # The parts of a date share a column and are missing together: as keys of a dict they count once.
+        # The parts of a date come from one column and are missing together: as keys of a dict they count once.
         self.counts.unseen.update(dict(zip(self._columns, encoded.unseen, strict=True)))
         self.counts.missing.update(dict(zip(self._columns, encoded.missing, strict=True)))
         step = max(1, NUMBERS_PER_BLOCK // (self._scorer.n_labels + _NUMBERS_PER_CONTRIBUTION * self._explain))

@@ -225,7 +225,7 @@ def _cgroup_limits() -> Iterator[int]:
     v2 = own.get("", root), ("memory.max", "memory.high"), "memory.current", "inactive_file"
     v1 = own.get("memory", root), ("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_inactive_file"
     for mount, (group, limits, usage, cached) in ((CGROUP, v2), (CGROUP / "unified", v2), (CGROUP / "memory", v1)):
-        # Inside a container the path may be that of the host; then the root of the mount is the process's own group.
+        # Inside a container the path may be the host's; then the root of the mount is the process's own group.
         for ancestor in (group, *group.parents):
             folder = mount / ancestor.relative_to("/")
             try:
