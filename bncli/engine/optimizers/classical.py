@@ -27,7 +27,7 @@ When the decrease predicted for a direction is too small, or its line search fai
 and continues with steepest descent; only a failure of steepest descent ends the run (Nash 1990). The objective's
 preconditioner is not used.
 
-Stops, with f the objective: `gradient` when the decrease predicted for steepest descent, g'g / 2, is at most
+Stopping rules, with f the objective: `gradient` when the decrease predicted for steepest descent, g'g / 2, is at most
 tolerance f / 100; `tolerance` when the last WINDOW iterations together improved f by no more than tolerance f;
 `line-search` when no better point is found along -g; `separable` when the objective reports it; `max-iterations`.
 

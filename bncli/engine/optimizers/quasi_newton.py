@@ -21,13 +21,13 @@ Thuente 1994 (ACM Transactions on Mathematical Software 20) finds a point that s
 with constants 1e-3 and 0.9; it tries 1 / |g| first in the first iteration, then 1. The conjugate gradients of Newton
 steps then start from the gradient itself.
 
-Stops, with f the objective: `gradient` when the predicted decrease, g'Hg / 2, is at most tolerance f / 100 (a vanishing
-gradient in the metric of H); `tolerance` when the last WINDOW quasi-Newton iterations, or NEWTON_WINDOW Newton
-iterations, together improved f by no more than tolerance f; `line-search` when no better point is found along a Newton
-direction, or along the preconditioned gradient; `separable` when the objective reports it; `max-iterations`. If f is
-below the value that the objective calls negligible, that value replaces f. The distance to the optimum is then of the
-order of tolerance f. Newton steps without a preconditioner never end by `gradient`, since the plain gradient does not
-predict a decrease.
+Stopping rules, with f the objective: `gradient` when the predicted decrease, g'Hg / 2, is at most tolerance f / 100 (a
+vanishing gradient in the metric of H); `tolerance` when the last WINDOW quasi-Newton iterations, or NEWTON_WINDOW
+Newton iterations, together improved f by no more than tolerance f; `line-search` when no better point is found along a
+Newton direction, or along the preconditioned gradient; `separable` when the objective reports it; `max-iterations`. If
+f is below the value that the objective calls negligible, that value replaces f. The distance to the optimum is then of
+the order of tolerance f. Newton steps without a preconditioner never end by `gradient`, since the plain gradient does
+not predict a decrease.
 
 A product with the Hessian costs about as much as an evaluation, and is reported as an evaluation of the gradient.
 """
@@ -171,7 +171,7 @@ class Descent:
 
 
 def descend(run: Descent, newton_from: float, preconditioner: str) -> Optimum:
-    """Run L-BFGS until it stops or has made `newton_from` evaluations, then Newton steps; return the optimum.
+    """Run L-BFGS, followed by Newton steps if it has not stopped after `newton_from` evaluations; return the optimum.
 
     `preconditioner` is `on`, or `off` for the published methods.
     """

@@ -70,8 +70,8 @@ are no rounds."""
 def learn(counts: Counts, structure: Structure, *, rows: int, points: int | str, watch: Watch = silent) -> Parameters:
     """Return the tables of a score card with at most `rows` groups in total.
 
-    Entries are integer multiples of one scale, the largest being `points` times the scale; with "off", entries are not
-    rounded.
+    Entries are integer multiples of one scale, and the largest magnitude is `points` times the scale. With "off",
+    entries are not rounded.
     """
     assert isinstance(structure, Regions)
     data, n_labels = counts.data, counts.data.n_labels

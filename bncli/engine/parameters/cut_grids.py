@@ -98,9 +98,10 @@ class Grid:
         return np.asarray(worth.sum(axis=0))
 
     def _cut_every_axis_once(self) -> None:
-        """Cut each numeric axis once: at the best combination of evenly spaced positions, then move each cut.
+        """Cut each numeric axis once, at the best combination of evenly spaced positions.
 
-        At most about FIRST_CUTS combinations are tried.
+        At most about FIRST_CUTS combinations are tried. If they leave out positions, each cut is then moved to its best
+        position while the others stay.
         """
         # the n-th root of FIRST_CUTS cuts per axis; rounding must not lose a whole number
         places = max(2, int(FIRST_CUTS ** (1 / len(self._numeric_axes)) + 1e-9) + 1)

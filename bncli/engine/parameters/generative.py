@@ -95,7 +95,7 @@ def generative_tables(counts: Counts, structure: Structure, rule: str) -> Tables
 
 
 def acll_tables(counts: Counts, structure: Structure, beta: Array, pseudo_counts: float) -> Tables:
-    """Return the tables of highest approximate conditional log-likelihood.
+    """Return the tables that maximise the approximate conditional log-likelihood.
 
     theta of each family is proportional to the class contrasts of its counts, or `pseudo_counts` where these are
     smaller (`bncli.engine.structures.scores`).

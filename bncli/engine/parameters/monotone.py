@@ -224,7 +224,7 @@ class Directions:
     def lowest(self, cells: Array) -> float:
         """Return the minimum, over attributes, steps and contrasts, of the sum of the tables' lowest differences.
 
-        If it is not negative, the log-odds of no row violate a constraint.
+        If it is not negative, the log-odds of no row violate a constraint. Without any steps it is 0.
         """
         sums = []
         for d in self._contrasts(cells):
@@ -377,7 +377,7 @@ def directions_of(schema: Schema, families: Sequence[Family]) -> Directions | No
 
 
 def check_directions(model: Model) -> None:
-    """Raise BncliError if the log-odds of any row violate a monotonicity constraint by more than TOLERANCE.
+    """Raise BncliError if the tables of a model violate a monotonicity constraint by more than TOLERANCE.
 
     Every cell of the tables is checked. A violation is a defect of learning that no input should cause.
     """
@@ -394,7 +394,8 @@ def lowest_difference(model: Model, tables: Tables) -> float:
     """Return the smallest change of log-odds, in the required direction, from one interval to the next.
 
     The minimum is over all attributes with monotonicity constraints, their intervals, and all values of the other
-    attributes, including unknown values. The log-odds compare the label of the constraints with each other label.
+    attributes, including unknown values. The log-odds compare the label of the constraints with each other label. If
+    tables share further attributes, the result is a lower bound. Without constraints it is 0.
     """
     directions = directions_of(model.schema, tables.families)
     return 0.0 if directions is None else directions.lowest(tables.cells)
