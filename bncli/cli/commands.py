@@ -248,7 +248,7 @@ class CommandGroup(click.Group):
 
 
 def write_examples(formatter: click.HelpFormatter, examples: str) -> None:
-    """Write the examples section of a help text, in at most EXAMPLE_WIDTH columns."""
+    """Write the examples section of a help text, fitted to a width of EXAMPLE_WIDTH characters if possible."""
     with formatter.section("Examples"):
         for line in fit_examples(examples.splitlines(), EXAMPLE_WIDTH - formatter.current_indent):
             formatter.write(f"{'':>{formatter.current_indent}}{line}\n")

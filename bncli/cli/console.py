@@ -1,4 +1,4 @@
-"""Everything that a command prints.
+"""The output of the commands: notes, summaries, results and progress bars.
 
 Notes and the summary go to the standard error, with a progress bar if that is a terminal; results go to the standard
 output. A console is the `watch` of a command: stages and progress move the bar, notes become lines. rich is imported
@@ -114,7 +114,7 @@ class Console:
             self.json(report)
 
     def summary(self, lines: Iterable[str]) -> None:
-        """Print the last lines of a run to the standard error, unless the result is JSON."""
+        """Print the last lines of a run to the standard error, unless the console is quiet or the result is JSON."""
         self.close()
         self._count_hidden_notes()
         if not self.quiet and not self.as_json:

@@ -195,7 +195,7 @@ def _page(word: str) -> str:
 
 
 def _pointers(title: str, lines: Iterable[str], topics: Iterable[str]) -> str:
-    """Return a page with a title, some lines, and a list of topics."""
+    """Return a Markdown page with a title, some lines, and a list of topics."""
     listed = [f"- `bncli help {topic}`: {subject_of(topic)}" for topic in topics]
     return "\n".join([f"# {title}", "", *lines, "", *listed, ""])
 

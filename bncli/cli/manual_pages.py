@@ -32,7 +32,7 @@ _POINTER = re.compile(r"bncli help ([a-z-]+)")
 
 
 class _Page(NamedTuple):
-    """A page: its file, its title, a line about it, its content, and its headings with their anchors."""
+    """A page: its file name, title, one-line description and HTML content, and its headings with their anchors."""
 
     file: str
     title: str

@@ -280,7 +280,7 @@ share = KindType(Real(below=1))
 """The type of an option that takes a number of at least 0 and below 1."""
 
 level = KindType(Real(above=True, below=1))
-"""The type of an option that takes a number between 0 and 1."""
+"""The type of an option that takes a number above 0 and below 1."""
 
 
 data_flag = partial(flag, group="Data")
@@ -430,7 +430,7 @@ WINDOW = _rare_data_flag(
 SPLIT = (GROUP, TIME, GAP, WINDOW)
 """Flags about which rows belong together, and about their order in time."""
 LABELLED_TABLE = (_CLASS, _WEIGHTS, _DROP_UNLABELLED)
-"""Flags about a labelled table whose columns a model defines."""
+"""Flags about a labelled table whose attributes are determined by a model."""
 TABLE = (*COLUMNS, *MISSING, *FORMAT, *BAD_ROWS)
 """All flags about a labelled table to learn from."""
 

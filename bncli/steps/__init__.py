@@ -1,7 +1,7 @@
-"""What the commands do, without the command line: paths and a recipe in, a frozen report out.
+"""The work of the commands: each step takes paths and a recipe, and returns an immutable report.
 
-There is one module or folder per command, and a Python program may call them as the commands do. A step reads files,
-calls the engine, writes files and measures the time; it prints nothing.
+There is one module or folder per command, and a Python program may call the steps as the commands do. A step reads
+files, calls the engine, writes files and measures the time; it prints nothing.
 
 - the commands: `calibrate`, `compare`, `convergence`, `count`, `describe`, `diff`, `discretize`, `dossier`, `edit`,
   `encode`, `evaluate`, `explain`, `export`, `fit`, `import_network`, `inspect`, `learn_structure`, `merge`, `monitor`,

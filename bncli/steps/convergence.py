@@ -59,7 +59,7 @@ class TracePath(NamedTuple):
 
     @property
     def folder(self) -> str:
-        """The absolute path of the folder."""
+        """The absolute path of the folder that contains the file."""
         return os.path.dirname(os.path.abspath(self.path))
 
 

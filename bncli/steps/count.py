@@ -46,7 +46,7 @@ COPIES = 4
 
 @dataclass(frozen=True)
 class CountReport:
-    """The result of a count, and the file it was written to."""
+    """The counts, the file to which they were written, and the seconds of each stage."""
 
     counts: str
     counted: CountedRows

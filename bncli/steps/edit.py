@@ -98,7 +98,7 @@ class EditReport:
     seconds: dict[str, float]
 
     def as_json(self) -> dict[str, Any]:
-        """Return every field by name; `edits` are in their order, and contain `done` unless it was undone."""
+        """Return every field by name; `edits` are in order, and include `done` unless it was undone."""
         return {
             "model": self.model,
             "output": self.output,
@@ -328,14 +328,17 @@ def _read_rows(model: Model, source: Source, run: Run) -> Dataset:
 
 
 def _learn_tables(model: Model, data: Dataset) -> Tables:
-    """Return tables over the families of the model, learned from the rows with its method and penalty."""
+    """Learn tables over the families of the model from the rows, with its method and penalty.
+
+    Tables that edits have added are all 0. Raises BncliError if the families differ from the model's.
+    """
     penalty = model.penalty_cv
     recipe = model.recipe if model.penalty is None else model.recipe.replaced(penalty=model.penalty)
     tables = learn_parameters(Counts(data), model.structure, recipe, chosen=penalty).predictor
     families = model.tables.families
     if not isinstance(tables, Tables) or tables.families != families[: len(tables.families)]:
         raise BncliError("the tables of this model cannot be refitted", hint="leave --refit out")
-    for family in families[len(tables.families) :]:  # those that edits added
+    for family in families[len(tables.families) :]:  # the families that edits added
         with_table = with_added_family(tables, family)
         assert isinstance(with_table, Tables)
         tables = with_table

@@ -1,7 +1,7 @@
 """Effects of a model and the path of a region search, with the names of columns, for reports.
 
 An effect is the contribution of a set of attributes to the log-odds of the classes
-(`bncli.engine.prediction.effects`): a curve for one attribute, a table for two, and so on. A path is the series of
+(`bncli.engine.prediction.effects`): a curve for one attribute, a table for two, and so on. A path is the sequence of
 models of regions that a search has visited.
 """
 
@@ -76,7 +76,7 @@ class NamedEffect(NamedTuple):
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return the effect as JSON, with `merges` only if an attribute is regrouped, `margins` only if it has any."""
+        """Return the effect as JSON; the keys `merges`, `averaged` and `margins` are present only if they apply."""
         merges = [None if a is None else attribute_with_missing(a) for a in self.merged]
         return {
             "attributes": list(self.attributes),
@@ -126,7 +126,7 @@ class EffectsReport:
 
 
 def effects_report(model: Model) -> EffectsReport:
-    """Return the effects of a model."""
+    """Return the effects of a model, with the names of attributes and with margins if the model has intervals."""
     result = effects_of(model)
     margins: Sequence[Array | None] = effect_margins(model, result) or [None] * len(result.effects)
     effects = []

@@ -90,7 +90,7 @@ class ExportReport:
     pooled: tuple[PooledValues, ...] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return every field by name, without the text, and with `pooled` and `rounding` only if there are any."""
+        """Return every field by name, without the text; `pooled`, `totals` and `rounding` only if there are any."""
         names = ("model", "format", "output", "nodes", "arcs", "probabilities", "rows", "max_dp")
         fields = {name: getattr(self, name) for name in names}
         if self.pooled is not None:

@@ -58,9 +58,9 @@ FITTING, CHOOSING = 1e-5, 5e-5
 PENALTY_ROWS, PENALTY_PASSES = 50_000, 900
 """The maximum number of rows on which a penalty is chosen, and the number of passes over them."""
 SAMPLED_ROWS, FALL = 9_000_000, 1.6
-"""Above SAMPLED_ROWS rows, samples do most of the work, and cuts are learned from a sample, so there are fewer.
+"""Above SAMPLED_ROWS rows, most of the optimization uses samples, and cuts are learned from a sample.
 
-The number of passes over all rows then falls with the power FALL of the number of rows.
+The number of passes over all rows is then inversely proportional to the power FALL of the number of rows.
 """
 
 
@@ -93,7 +93,7 @@ class Forecast:
     seconds: float
 
     def as_json(self) -> dict[str, Any]:
-        """Return one object with the key `dry_run`."""
+        """Return an object with the single key `dry_run`, which contains every field by name."""
         fields = {"class" if name == "class_name" else name: value for name, value in asdict(self).items()}
         if self.tables is not None:
             fields["tables"] = [{"attributes": list(t.attributes), "cells": t.cells} for t in self.tables]

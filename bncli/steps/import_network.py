@@ -39,7 +39,7 @@ class ImportReport:
     missing_policy: str
 
     def as_json(self) -> dict[str, Any]:
-        """Return every field by name; `class_name` is called `class`."""
+        """Return every field by name, with `class_name` as `class`."""
         return {("class" if key == "class_name" else key): value for key, value in asdict(self).items()}
 
 

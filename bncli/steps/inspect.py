@@ -206,7 +206,7 @@ class StructureReport:
 
     @property
     def best_step(self) -> int | None:
-        """The step of highest posterior, or None if there are no steps."""
+        """The step with the highest posterior, or None if the file contains no steps."""
         trace = self.structure.trace if isinstance(self.structure, NamedRegions) else None
         return None if trace is None else trace.map_step
 

@@ -1,4 +1,4 @@
-"""Learn a structure, that is, which attributes depend on which, and write it as a structure file."""
+"""Learn a structure, which says how the attributes depend on each other, and write it as a structure file."""
 
 from __future__ import annotations
 

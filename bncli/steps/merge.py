@@ -1,4 +1,4 @@
-"""Add up counts files, as if all their rows had been counted together; older counts may have less weight."""
+"""Add up counts files, as if all their rows had been counted together; earlier counts may be given less weight."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Compare rows with the training rows of a model: join monitors of several periods, or count the rows of a table.
 
-Monitors are files that `score --monitor` writes. They are joined in the given order, which is the order in time.
+Monitor files are written by `score --monitor` and `monitor -o`. They are joined in the given order, which should be the
+order in time.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class MonitorReport:
 
     @cached_property
     def overall(self) -> Monitor:
-        """The monitor of the rows of all files together."""
+        """The monitor of all rows of all files."""
         first, *others = self.monitors
         tally = copy.deepcopy(first.tally)
         for other in others:

@@ -61,7 +61,7 @@ class ProvenProperty:
     shown: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the property as JSON values; keys about a counter-example only where there is one."""
+        """Return the property as JSON values; details of a counter-example are present only if there is one."""
         fields: dict[str, Any] = {"property": self.text, "holds": self.holds, "counter_example": self.values}
         if self.probabilities:
             fields["p"] = self.probabilities[0]

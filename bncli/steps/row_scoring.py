@@ -234,7 +234,7 @@ class RowScorer:
 
     @property
     def columns(self) -> tuple[ExtraColumn, ...]:
-        """The output columns beyond prediction, decision and explanation."""
+        """The additional output columns: intervals, abstention and the answers to what-if questions."""
         columns: list[ExtraColumn] = []
         if self._level is not None:
             columns += [ExtraColumn(f"p_{y}_{end}", "log_p") for y in self._schema.labels for end in ("low", "high")]

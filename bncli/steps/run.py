@@ -36,7 +36,7 @@ TRACE_COLUMNS = (*Iteration._fields, "seconds")
 
 
 class Stopwatch:
-    """A watch that measures how long each stage lasts."""
+    """A watch that records how long each stage takes, and passes every event on."""
 
     def __init__(self, watch: Watch, clock: Clock = time.perf_counter) -> None:
         self._watch, self._clock = watch, clock

@@ -36,7 +36,7 @@ from bncli.steps.run import PipelineStage, Stopwatch
 from bncli.watch import Note, Progress, Stage, Watch, silent
 
 _MISSING_STREAM = 1
-"""Distinguishes the seed of the missing values from the seed of the rows."""
+"""The number that distinguishes the random stream of the missing values from the stream of the rows."""
 _LISTED = 5
 
 

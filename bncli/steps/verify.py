@@ -59,7 +59,7 @@ class LargestDifference(NamedTuple):
 
     @property
     def agrees(self) -> bool:
-        """Whether the difference is within the tolerance."""
+        """Whether the difference is at most TOLERANCE (NaN is not)."""
         return self.max_dp <= TOLERANCE
 
     def __str__(self) -> str:
